@@ -1,0 +1,29 @@
+"""The tree of errors that Lamina raises on purpose.
+
+    LaminaError            one sentence for a person; the command line prints it and exits with 2
+    ├── BadInput           what somebody wrote is wrong: a manifest, a configuration, an argument
+    ├── NotYet             the answer is not there yet; whoever asked should ask again
+    └── Outside            another system failed or refused: Kubernetes, NVML, kubelet, the file system
+
+Catch the narrowest one that you can act upon. A cause is chained with `raise ... from`.
+"""
+
+
+class LaminaError(Exception):
+    """Base of all errors with a sentence for a person. `exit_code` is what a command ends with."""
+
+    exit_code = 2
+
+
+class BadInput(LaminaError):
+    """Somebody's input is wrong; the message says what, where, and what is allowed."""
+
+
+class NotYet(LaminaError):
+    """Not an error of anybody: the record or answer is still on its way."""
+
+
+class Outside(LaminaError):
+    """A system outside Lamina failed; the message names it."""
+
+    exit_code = 1
