@@ -1,0 +1,49 @@
+"""A GPU as its node publishes it, and the inventory that holds a node's GPUs.
+
+An inventory is a cluster-scoped object `inventories.lamina.dev`, named like its node. The node's agent writes it,
+and only when it changes; everybody else reads it.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+GROUP = "lamina.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+
+class Mode(StrEnum):
+    """How one GPU is divided at a time. An idle GPU may change its mode, a busy one may not."""
+
+    WHOLE = "whole"
+    QUOTA = "quota"
+
+
+class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One physical GPU. Memory is in MiB, compute in percent of one GPU's time.
+
+    `capacity_mib` and `cores_capacity` are what may be granted in sum: the physical amount times the node's scaling.
+    `slots` is how many containers may share the GPU.
+    """
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    capacity_mib: int
+    cores_capacity: int = 100
+    slots: int = 10
+    mig_capable: bool = False
+    numa: int | None = None
+    healthy: bool = True
+    reason: str = ""
+    """Why the GPU is not healthy; empty while it is."""
+
+
+class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The spec of an `Inventory` object: what one node has."""
+
+    node: str
+    driver: str = ""
+    gpus: tuple[Gpu, ...] = ()

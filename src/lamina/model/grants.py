@@ -1,0 +1,57 @@
+"""Shares and grants: the record that a pod's containers hold parts of GPUs on a node.
+
+A grant is a namespaced object `grants.lamina.dev` owned by its pod, so that garbage collection frees it. The control
+part alone writes it; for everything after placement it is the only authority.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from lamina.model.gpus import Mode
+
+
+class ComputePolicy(StrEnum):
+    """What a share of compute means: nothing held, never more than the share, or at least the share under load."""
+
+    NONE = "none"
+    CAP = "cap"
+    WEIGHT = "weight"
+
+
+class Share(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Part of one GPU given to one container."""
+
+    gpu: str
+    memory_mib: int
+    cores: int = 0
+    mode: Mode = Mode.QUOTA
+    compute_policy: ComputePolicy = ComputePolicy.NONE
+
+
+class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The shares of one container, one for each GPU that it was given."""
+
+    name: str
+    shares: tuple[Share, ...]
+    init: bool = False
+    sidecar: bool = False
+    priority: int | None = None
+    oversubscribed: bool = False
+    """True where the node grants more memory than its GPUs have."""
+    log_level: int = 1
+
+
+class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The spec of a `Grant` object."""
+
+    pod: str
+    pod_uid: str
+    node: str
+    dialect: str
+    containers: tuple[ContainerGrant, ...]
+
+
+def grant_name(pod: str, pod_uid: str) -> str:
+    """The name of a pod's grant. The UID's part keeps a pod apart from a later one of the same name."""
+    return f"{pod[:240]}-{pod_uid[:8]}"

@@ -1,0 +1,67 @@
+"""What is taken of each GPU: the sum of shares, counted as Kubernetes counts containers.
+
+Ordinary init containers run one after another before the others, so a pod needs, on each GPU, the larger of what its
+largest init container takes and what all containers that run side by side take. Sidecars run beside both.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant
+
+
+class Taken(NamedTuple):
+    """What is taken of one GPU: `slots` containers, `memory_mib` MiB, `cores` percent; `whole` when nobody may join."""
+
+    slots: int = 0
+    memory_mib: int = 0
+    cores: int = 0
+    whole: bool = False
+
+    def plus(self, other: "Taken") -> "Taken":
+        """Both at the same time."""
+        return Taken(
+            self.slots + other.slots,
+            self.memory_mib + other.memory_mib,
+            self.cores + other.cores,
+            self.whole or other.whole,
+        )
+
+    def at_least(self, other: "Taken") -> "Taken":
+        """One after the other: the larger of each."""
+        return Taken(
+            max(self.slots, other.slots),
+            max(self.memory_mib, other.memory_mib),
+            max(self.cores, other.cores),
+            self.whole or other.whole,
+        )
+
+
+NOTHING = Taken()
+
+
+def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
+    """What one pod's containers take, by GPU UUID."""
+    running: dict[str, Taken] = {}
+    starting: dict[str, Taken] = {}
+    sidecars: dict[str, Taken] = {}
+    for container in containers:
+        for uuid, taken in _of_container(container).items():
+            if container.sidecar:
+                sidecars[uuid] = sidecars.get(uuid, NOTHING).plus(taken)
+                running[uuid] = running.get(uuid, NOTHING).plus(taken)
+            elif container.init:
+                beside = sidecars.get(uuid, NOTHING).plus(taken)
+                starting[uuid] = starting.get(uuid, NOTHING).at_least(beside)
+            else:
+                running[uuid] = running.get(uuid, NOTHING).plus(taken)
+    return {uuid: running.get(uuid, NOTHING).at_least(starting.get(uuid, NOTHING)) for uuid in running | starting}
+
+
+def _of_container(container: ContainerGrant) -> dict[str, Taken]:
+    taken: dict[str, Taken] = {}
+    for share in container.shares:
+        here = Taken(1, share.memory_mib, share.cores, share.mode is Mode.WHOLE)
+        taken[share.gpu] = taken.get(share.gpu, NOTHING).plus(here)
+    return taken

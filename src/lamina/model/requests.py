@@ -1,0 +1,48 @@
+"""What a pod asks of GPUs, in neutral terms: every dialect is parsed into these, and placement reads nothing else."""
+
+from msgspec import Struct
+
+
+class ContainerRequest(Struct, frozen=True, kw_only=True):
+    """What one container asks: `count` GPUs, and the same share of each of them.
+
+    Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 where the container takes whatever time
+    is left. An `exclusive` container has its GPUs to itself. `sidecar` is an init container that keeps running.
+    """
+
+    container: str
+    count: int
+    memory_mib: int | None = None
+    memory_percent: int | None = None
+    cores: int = 0
+    exclusive: bool = False
+    priority: int | None = None
+    init: bool = False
+    sidecar: bool = False
+
+    def memory_on(self, capacity_mib: int) -> int:
+        """MiB that the container takes of a GPU on which `capacity_mib` MiB may be granted in sum."""
+        if self.memory_mib is not None:
+            return self.memory_mib
+        if self.memory_percent is None:
+            raise ValueError(f"the request of {self.container} names neither memory nor a percentage")
+        return capacity_mib * self.memory_percent // 100
+
+
+class Wishes(Struct, frozen=True, kw_only=True):
+    """Which GPUs a pod accepts. Types are case-insensitive parts of the model name; empty means no wish."""
+
+    types: tuple[str, ...] = ()
+    not_types: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    not_uuids: tuple[str, ...] = ()
+
+
+class PodRequest(Struct, frozen=True, kw_only=True):
+    """All that one pod asks of GPUs; containers that ask nothing are left out. Policies are names or empty."""
+
+    dialect: str
+    containers: tuple[ContainerRequest, ...]
+    wishes: Wishes = Wishes()
+    node_policy: str = ""
+    gpu_policy: str = ""
