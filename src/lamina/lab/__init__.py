@@ -1,0 +1,1 @@
+"""The lab: an embedded cluster with simulated GPUs and real processes, for a machine without either."""
