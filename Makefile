@@ -1,19 +1,40 @@
-# Three commands: `make demo` shows the main job, `make test` passes every check, `make develop` prepares a working copy.
+# `make demo` shows the main job, `make test` passes every check, `make develop` prepares a working copy.
+# All need Python 3.11 or newer with venv, gcc and make; everything else comes from PyPI.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
-SOURCES := $(shell find src native -type f -not -path '*/__pycache__/*' -not -path 'src/lamina/_native*') pyproject.toml meson.build
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -path 'src/lamina/_native*') pyproject.toml meson.build
 
 .PHONY: demo test develop clean
+.DELETE_ON_ERROR:
 
-demo: $(VENV)/.installed
-	$(BIN)/lamina demo
+demo: $(VENV)/.lamina
+	@$(BIN)/lamina demo
 
-test: $(VENV)/.installed-test
-	$(BIN)/python -m tests.run
+test: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m tests.run
 
-develop: $(VENV)/bin/python
-	$(BIN)/pip install --quiet meson ninja
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.lamina: $(BIN)/python $(SOURCES)
+	$(BIN)/pip install --quiet --disable-pip-version-check .
+	@touch $@
+
+$(VENV)/.test-tools: $(BIN)/python pyproject.toml $(VENV)/.lamina
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]'
+	@touch $@
+
+# A working copy: Python from src, C rebuilt by `make develop` again. It replaces what the other commands installed.
+develop: $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]' meson ninja
+	$(BIN)/pip uninstall --quiet --yes lamina
 	test -d build || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson compile -C build
 	ln -sfn ../../build/native src/lamina/_native
+	echo '$(CURDIR)/src' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lamina.pth
+
+clean:
+	rm -rf $(VENV) build src/lamina/_native .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

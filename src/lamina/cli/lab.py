@@ -1,0 +1,65 @@
+"""`lamina lab up`, `down`, `status`: the embedded cluster, for trying, learning and testing."""
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(
+    name="lab", help="An embedded cluster with simulated GPUs: no GPU, no Kubernetes.", no_args_is_help=True
+)
+
+NAME = typer.Option("default", "--name", help="Which lab; several can run side by side.")
+
+
+@app.command()
+def up(
+    name: str = NAME,
+    nodes: int = typer.Option(1, "--nodes", help="How many nodes."),
+    gpus_per_node: int = typer.Option(2, "--gpus-per-node", help="How many GPUs on each node; 0 is a CPU node."),
+    gpu: str = typer.Option("V100-SXM2-32GB", "--gpu", help="Which card, such as A100-SXM4-40GB."),
+    machines: Path | None = typer.Option(None, "--machines", help="A YAML file that describes each node instead."),
+    config: Path | None = typer.Option(None, "--config", help="Lamina's configuration; the default where not given."),
+    kubeconfig: Path | None = typer.Option(None, "--kubeconfig", help="Write the kubeconfig here as well."),
+    port: int = typer.Option(0, "--port", min=0, max=65535, help="The API server's port; 0 takes a free one."),
+) -> None:
+    """Start a lab and return when its API answers and its nodes are Ready."""
+    from lamina.cli.terminal import console
+    from lamina.lab import plan, up
+
+    if machines is not None:
+        wanted = plan.from_file(machines, port=port)
+    else:
+        wanted = plan.from_options(nodes=nodes, gpus_per_node=gpus_per_node, gpu=gpu, port=port)
+    with console.status("Starting the lab") as spinner:
+        lab = up.up(name, wanted, config_file=config, kubeconfig=kubeconfig, say=console.print, progress=spinner.update)
+    console.print(f"Lab {name} is up: {len(wanted.nodes)} nodes, all Ready.")
+    console.print(f"  export KUBECONFIG={kubeconfig or lab.kubeconfig}", soft_wrap=True)
+
+
+@app.command()
+def down(name: str = NAME) -> None:
+    """Stop a lab and remove all that it made."""
+    from lamina.cli.terminal import console
+    from lamina.lab import down
+
+    with console.status("Stopping the lab"):
+        found = down.down(name)
+    console.print(f"Lab {name} is down." if found else f"There is no lab {name}.")
+
+
+@app.command()
+def status() -> None:
+    """List this user's labs."""
+    from rich.table import Table
+
+    from lamina.cli.terminal import console
+    from lamina.lab import down
+
+    rows = down.survey()
+    if not rows:
+        console.print("There is no lab. `lamina lab up` starts one.")
+        return
+    table = Table("NAME", "STATE", "API", "NODES", "GPUS", "KUBECONFIG", box=None)
+    for row in rows:
+        table.add_row(row.name, row.state, row.url, str(row.nodes), str(row.gpus), str(row.kubeconfig))
+    console.print(table)

@@ -1,0 +1,49 @@
+"""`lamina`: the verbs, and how errors become one sentence and an exit code.
+
+A verb's own module is imported when the verb runs, so that `lamina --help` and `lamina run` start at once.
+"""
+
+import sys
+
+import typer
+
+from lamina import __version__
+from lamina.cli import daemons, demo, lab, run, view
+from lamina.errors import LaminaError
+
+app = typer.Typer(
+    name="lamina",
+    help="Share GPUs between Kubernetes pods, and between plain processes on one machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(lab.app, name="lab")
+app.command("demo")(demo.demo)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("pods")(view.pods)
+app.command("why")(view.why)
+app.command("agent")(daemons.agent)
+app.command("control")(daemons.control)
+
+
+@app.callback(invoke_without_command=True)
+def version_option(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    """Share GPUs between Kubernetes pods, and between plain processes on one machine."""
+    if version:
+        typer.echo(f"lamina {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """The console script: every error that is meant ends in one sentence on standard error."""
+    try:
+        app()
+    except LaminaError as error:
+        print(f"lamina: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)

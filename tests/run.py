@@ -1,0 +1,41 @@
+"""Every check of the project, one after the other: lint, format, types, import contract, then all tests.
+
+Run as `python -m tests.run`; further arguments go to pytest. All checks run even when one fails, so that one run
+tells everything; the exit code is that of the first failure.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+CHECKS = (
+    ("lint", [str(BIN / "ruff"), "check", "."]),
+    ("format", [str(BIN / "ruff"), "format", "--check", "."]),
+    ("types", [str(BIN / "mypy")]),
+    ("imports", [str(BIN / "lint-imports")]),
+)
+
+
+def run(name: str, command: list[str]) -> int:
+    print(f"--- {name}", flush=True)
+    began = time.monotonic()
+    environment = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+    code = subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode
+    print(f"--- {name}: {'ok' if code == 0 else f'failed ({code})'} in {time.monotonic() - began:.1f} s", flush=True)
+    return code
+
+
+def main() -> int:
+    codes = [run(name, command) for name, command in CHECKS]
+    # pytest comes last, so that its summary is what a reader of the log meets first.
+    codes.append(run("tests", [sys.executable, "-m", "pytest", *sys.argv[1:]]))
+    return next((code for code in codes if code != 0), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
