@@ -1,4 +1,4 @@
-"""Write the stubs of kubelet's protocols anew from the .proto files: `python -m lamina.ports.kubelet.generate [FOLDER]`.
+"""Write the stubs of kubelet's protocols anew: `python -m lamina.ports.kubelet.generate [FOLDER]`.
 
 The compiler is given the source root as its include folder, so the generated files import each other by their full
 package names and need no mending. grpcio-tools is needed for this alone, not at run time.
