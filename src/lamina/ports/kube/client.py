@@ -1,0 +1,215 @@
+"""A real API server, through lightkube's connection.
+
+lightkube reads the kubeconfig and brings TLS and every way to log in. Its typed resources are left out: a cluster's
+pods as dataclasses cost several times the time and memory of dictionaries, and only a few of their fields are read.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+import msgspec
+import yaml
+from lightkube.config.client_adapter import AsyncClient, ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from lamina.errors import BadInput, Outside
+from lamina.ports.kube import answers
+from lamina.ports.kube.errors import Gone, Unreachable
+from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
+from lamina.ports.kube.resources import PODS, Resource
+
+_CHUNK = 1000
+_WATCH_S = 240
+"""How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
+_TIMEOUT_S = 30.0
+_BUSY_TRIES = 4
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+async def connect(kubeconfig: Path | None = None, *, context: str = "") -> "KubeClient":
+    """The server that a kubeconfig names, once it has answered.
+
+    Without a path: $KUBECONFIG, else the pod's own account inside a cluster, else ~/.kube/config. Raises BadInput
+    when that names no server, or one that does not answer.
+    """
+    config = _load(kubeconfig, context)
+    try:
+        client = AsyncClient(config, _parameters(config.cluster.server))
+    except (ConfigError, AssertionError, OSError, ValueError) as error:
+        raise BadInput(f"{_named(config.fname)} cannot be used: {answers.one_line(error)}") from error
+    kube = KubeClient(client, config.cluster.server)
+    try:
+        await kube.version()
+    except Outside as error:
+        await kube.close()
+        raise BadInput(f"{_named(config.fname)} leads nowhere: {error}") from error
+    return kube
+
+
+def _load(path: Path | None, context: str) -> SingleConfig:
+    from_env = os.environ.get("KUBECONFIG", "")
+    if path is None and from_env:
+        path = Path(from_env)
+    inside = path is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    path = path or Path("~/.kube/config").expanduser()
+    where = "the pod's service account" if inside else _named(path)
+    try:
+        config = KubeConfig.from_service_account() if inside else KubeConfig.from_file(path)
+        chosen = config.get(context or None)
+    except (ConfigError, OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise BadInput(f"{where} cannot be used: {answers.one_line(error)}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadInput(f"{where} is not a kubeconfig with clusters, users and contexts that name each other") from error
+    if chosen is None:
+        raise BadInput(f"{where} names no current context")
+    return chosen
+
+
+def _named(path: Path | None) -> str:
+    return f"kubeconfig {path}" if path else "the kubeconfig"
+
+
+def _parameters(server: str) -> ConnectionParams:
+    limits = httpx.Timeout(_TIMEOUT_S, connect=5.0)
+    return ConnectionParams(timeout=limits, trust_env=urlsplit(server).hostname not in _LOOPBACK)
+
+
+class KubeClient:
+    """The `Kube` of a real server. Made by `connect`, or from any httpx client whose base URL is the server."""
+
+    def __init__(self, client: httpx.AsyncClient, server: str) -> None:
+        self._client = client
+        self.server = server
+
+    async def version(self) -> Object:
+        """What the server says it is: major, minor, gitVersion."""
+        return await self._ask("GET", "version")
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        return await self._ask("GET", resource.path(namespace=namespace, name=name))
+
+    async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing:
+        path = resource.path(namespace=namespace)
+        chosen = _selectors(labels, fields)
+        try:
+            return await self._list(path, {**chosen, "limit": str(_CHUNK)})
+        except Gone:
+            return await self._list(path, chosen)
+
+    async def _list(self, path: str, params: dict[str, str]) -> Listing:
+        items: list[Object] = []
+        while True:
+            page = await self._ask("GET", path, params=params)
+            items += page.get("items") or ()
+            if not page["metadata"].get("continue"):
+                return Listing(items, page["metadata"]["resourceVersion"])
+            params = {**params, "continue": page["metadata"]["continue"]}
+
+    async def watch(
+        self, resource: Resource, version: str, *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Watched]:
+        params = {
+            **_selectors(labels, fields),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(_WATCH_S),
+        }
+        path = resource.path(namespace=namespace)
+        timeout = httpx.Timeout(_TIMEOUT_S, read=_WATCH_S + _TIMEOUT_S)
+        try:
+            async with self._client.stream("GET", path, params=params, timeout=timeout) as response:
+                if response.status_code != 200:
+                    raise answers.error_of(response.status_code, await response.aread(), f"watching {path}")
+                async for line in response.aiter_lines():
+                    if line:
+                        yield _watched(line, path)
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from error
+
+    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        namespace = namespace or obj["metadata"].get("namespace", "")
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self._ask("POST", resource.path(namespace=namespace), body=body)
+
+    async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
+        meta = obj["metadata"]
+        path = resource.path(namespace=meta.get("namespace", ""), name=meta["name"], subresource=subresource)
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self._ask("PUT", path, body=body)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Patch,
+        *,
+        namespace: str = "",
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+    ) -> Object:
+        path = resource.path(namespace=namespace, name=name, subresource=subresource)
+        return await self._ask("PATCH", path, body=body, content_type=kind.value)
+
+    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
+        body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        await self._ask("DELETE", resource.path(namespace=namespace, name=name), body=body)
+
+    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod, "namespace": namespace, "uid": uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content else {})
+        for tries in range(1, _BUSY_TRIES + 1):
+            try:
+                response = await self._client.request(method, path, params=params, content=content, headers=headers)
+            except httpx.RequestError as error:
+                raise self._unreachable(error) from error
+            if response.status_code != 429 or tries == _BUSY_TRIES:
+                break
+            await asyncio.sleep(answers.retry_after(response.headers.get("Retry-After")))
+        if response.status_code >= 300:
+            raise answers.error_of(response.status_code, response.content, f"{method} {path}")
+        return cast(Object, answers.decoded(response.content, f"{method} {path}"))
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        return Unreachable(f"the Kubernetes server {self.server} does not answer: {answers.one_line(error)}")
+
+
+def _selectors(labels: str, fields: str) -> dict[str, str]:
+    chosen = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: value for name, value in chosen.items() if value}
+
+
+def _watched(line: str, path: str) -> Watched:
+    event: dict[str, Any] = answers.decoded(line.encode(), f"watching {path}")
+    if event["type"] == "ERROR":
+        status = event["object"]
+        raise answers.error_of(status.get("code", 500), msgspec.json.encode(status), f"watching {path}")
+    return Watched(event["type"], event["object"])

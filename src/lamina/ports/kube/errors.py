@@ -1,0 +1,38 @@
+"""What an API server can answer instead of what was asked. The message is one sentence for a person.
+
+    Outside
+    ├── NotFound         no such object, or no such kind
+    ├── Conflict         the object changed meanwhile, or is not the one that was meant (its UID differs)
+    │   └── AlreadyExists
+    ├── Gone             the resourceVersion is too old to watch from
+    ├── Refused          not allowed (401, 403), or not valid (400, 422)
+    └── Unreachable      no answer at all
+
+Every other answer is an `Outside` itself.
+"""
+
+from lamina.errors import Outside
+
+
+class NotFound(Outside):
+    """There is no such object."""
+
+
+class Conflict(Outside):
+    """The object is not in the state that the request supposed."""
+
+
+class AlreadyExists(Conflict):
+    """An object of that name exists."""
+
+
+class Gone(Outside):
+    """The history from that resourceVersion on is not kept any more: list again."""
+
+
+class Refused(Outside):
+    """Asking again changes nothing."""
+
+
+class Unreachable(Outside):
+    """No answer came; whether the request was carried out is not known."""

@@ -1,0 +1,113 @@
+"""Keep up with a collection of objects, whatever happens to the connection.
+
+A list is followed by a watch from its version. A watch that ends or breaks is taken up again where it stopped; where
+that is too long ago the collection is listed anew and the difference is told as events, so that a deletion nobody saw
+is still told. Whoever listens never has to list.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import NamedTuple
+
+from lamina.errors import Outside
+from lamina.ports.kube.errors import Gone
+from lamina.ports.kube.protocol import Kube, Object
+from lamina.ports.kube.resources import Resource
+
+log = logging.getLogger(__name__)
+
+ADDED, MODIFIED, DELETED, SYNCED = "ADDED", "MODIFIED", "DELETED", "SYNCED"
+PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between tries; the last one is repeated."""
+
+_Key = tuple[str, str]
+
+
+class Followed(NamedTuple):
+    """ADDED, MODIFIED or DELETED with the object (as it last was), or SYNCED with an empty one.
+
+    SYNCED comes after each full list: once at the start, when everything that exists has been told, and again after
+    a gap has been closed.
+    """
+
+    kind: str
+    object: Object
+
+
+async def follow(
+    kube: Kube,
+    resource: Resource,
+    *,
+    namespace: str = "",
+    labels: str = "",
+    fields: str = "",
+    trim: Callable[[Object], Object] = lambda obj: obj,
+    pauses: Sequence[float] = PAUSES,
+) -> AsyncGenerator[Followed]:
+    """Tell everything that exists, then SYNCED, then everything that happens. Ends only when it is closed.
+
+    `trim` reduces each object to what the listener needs, metadata's name, namespace, uid and resourceVersion
+    included; the last form of every object is kept here. Failures are logged, and tried again after `pauses`.
+    """
+    known: dict[_Key, Object] = {}
+    version = ""
+    failures = 0
+    while True:
+        try:
+            if not version:
+                listing = await kube.list(resource, namespace=namespace, labels=labels, fields=fields)
+                version, failures = listing.version, 0
+                for told in _difference(known, [trim(obj) for obj in listing.items]):
+                    yield told
+                yield Followed(SYNCED, {})
+            stream = kube.watch(resource, version, namespace=namespace, labels=labels, fields=fields)
+            try:
+                async for watched in stream:
+                    version, failures = watched.object["metadata"]["resourceVersion"], 0
+                    if watched.kind != "BOOKMARK":
+                        for told in _one(known, watched.kind, trim(watched.object)):
+                            yield told
+            finally:
+                await stream.aclose()
+            pause = pauses[0]
+        except Gone:
+            version, pause = "", 0.0
+        except Outside as error:
+            pause = pauses[min(failures, len(pauses) - 1)]
+            if failures in (0, 10) or failures % 100 == 0:
+                log.warning("Following %s was interrupted: %s", resource.plural, error)
+            failures += 1
+        await asyncio.sleep(pause)
+
+
+def _one(known: dict[_Key, Object], kind: str, obj: Object) -> list[Followed]:
+    """What a watch's event says beyond what is known: repetitions say nothing, a new UID ends the older object."""
+    key = _key(obj)
+    before = known.get(key)
+    if kind == DELETED:
+        if before is not None:
+            del known[key]
+        return [Followed(DELETED, obj)]
+    told = []
+    if before is not None and before["metadata"].get("uid") != obj["metadata"].get("uid"):
+        told.append(Followed(DELETED, before))
+        before = None
+    known[key] = obj
+    told.append(Followed(ADDED if before is None else MODIFIED, obj))
+    return told
+
+
+def _difference(known: dict[_Key, Object], items: list[Object]) -> list[Followed]:
+    """The events that lead from what is known to `items`; `known` becomes `items`."""
+    present = {_key(obj) for obj in items}
+    told = [Followed(DELETED, known.pop(key)) for key in [key for key in known if key not in present]]
+    for obj in items:
+        before = known.get(_key(obj))
+        if before is None or before["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion"):
+            told += _one(known, MODIFIED, obj)
+    return told
+
+
+def _key(obj: Object) -> _Key:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -1,0 +1,81 @@
+"""What can be asked of Kubernetes. Errors are those of `errors`; every call may raise `Outside`."""
+
+from collections.abc import AsyncGenerator
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from lamina.ports.kube.resources import Resource
+
+Object = dict[str, Any]
+Patch = Object | list[Object]
+"""A merge patch is an object, a JSON patch a list of operations."""
+
+
+class PatchKind(StrEnum):
+    """How a patch is written; the value is its media type."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Listing(NamedTuple):
+    """The objects of one moment, and the resourceVersion from which a watch goes on."""
+
+    items: list[Object]
+    version: str
+
+
+class Watched(NamedTuple):
+    """One line of a watch. `kind` is ADDED, MODIFIED, DELETED or BOOKMARK (its object carries only a version)."""
+
+    kind: str
+    object: Object
+
+
+class Kube(Protocol):
+    """One API server. An empty `namespace` on a namespaced kind means all of them where a collection is asked for.
+
+    `labels` and `fields` are selectors as kubectl writes them.
+    """
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
+
+    async def list(
+        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Listing: ...
+
+    def watch(
+        self, resource: Resource, version: str, *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Watched]:
+        """What happens after `version`, until the server ends the watch. Raises Gone if that is too long ago."""
+        ...
+
+    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        """Make `obj`; its kind and apiVersion are filled in. Raises AlreadyExists."""
+        ...
+
+    async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
+        """Put `obj` in place of what has its name; a resourceVersion in it must be the present one, else Conflict."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Patch,
+        *,
+        namespace: str = "",
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+    ) -> Object: ...
+
+    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
+        """Delete the object of that name, if `uid` is empty or its own. Raises NotFound, Conflict."""
+        ...
+
+    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+        """Give the pod to a node. Raises NotFound, Conflict where it has a node or is another pod of that name."""
+        ...
+
+    async def close(self) -> None: ...
