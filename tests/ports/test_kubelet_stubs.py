@@ -14,6 +14,11 @@ from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 STUBS = {"deviceplugin": deviceplugin_pb2, "podresources": podresources_pb2}
 
 
+def plain(file: descriptor_pb2.FileDescriptorProto) -> list[str]:
+    """What counts in a file: not the JSON names, which the stubs leave to be derived."""
+    return [line for line in str(file).splitlines() if "json_name" not in line]
+
+
 @pytest.mark.parametrize("protocol", generate.PROTOCOLS)
 def test_a_fresh_compile_gives_the_committed_messages_and_services(protocol: str) -> None:
     with tempfile.NamedTemporaryFile() as out:
@@ -23,14 +28,7 @@ def test_a_fresh_compile_gives_the_committed_messages_and_services(protocol: str
         compiled = descriptor_pb2.FileDescriptorSet.FromString(Path(out.name).read_bytes()).file[0]
     committed = descriptor_pb2.FileDescriptorProto()
     STUBS[protocol].DESCRIPTOR.CopyToProto(committed)
-    for file in (compiled, committed):
-        for message in file.message_type:
-            for field in message.field:
-                field.ClearField("json_name")
-        for service in file.service:
-            for method in service.method:
-                method.ClearField("options")
-    assert committed == compiled
+    assert plain(committed) == plain(compiled)
 
 
 @pytest.mark.parametrize("protocol", generate.PROTOCOLS)
