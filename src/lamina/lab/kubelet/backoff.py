@@ -1,0 +1,48 @@
+"""When a container may be tried again. Readings of the clock are arguments, in seconds."""
+
+from dataclasses import dataclass
+
+CRASH_FIRST_S = 1.0
+CRASH_LONGEST_S = 30.0
+RETRY_FIRST_S = 2.0
+RETRY_LONGEST_S = 10.0
+
+
+@dataclass(slots=True)
+class CrashBackoff:
+    """Kubernetes' rule for containers that end: again at once, then after 1, 2, 4 ... seconds.
+
+    A real kubelet begins with 10 s and stops at 300 s. A container that lasted twice the longest delay starts over.
+    """
+
+    delay_s: float = 0.0
+    last_start: float = 0.0
+
+    def not_before(self, finished_at: float) -> float:
+        """The earliest time for the next start after an end at `finished_at`."""
+        return finished_at if self._forgotten(finished_at) else finished_at + self.delay_s
+
+    def restarting(self, finished_at: float, now: float) -> None:
+        """The container that ended at `finished_at` is started again."""
+        fresh = self.delay_s == 0 or self._forgotten(finished_at)
+        self.delay_s = CRASH_FIRST_S if fresh else min(self.delay_s * 2, CRASH_LONGEST_S)
+        self.last_start = now
+
+    def _forgotten(self, finished_at: float) -> bool:
+        return finished_at - self.last_start > 2 * CRASH_LONGEST_S
+
+
+@dataclass(slots=True)
+class RetryBackoff:
+    """For what fails before there is a container: after 2, 4, 8, 10, 10 ... seconds."""
+
+    delay_s: float = 0.0
+    not_before: float = 0.0
+
+    def failed(self, now: float) -> None:
+        self.delay_s = RETRY_FIRST_S if self.delay_s == 0 else min(self.delay_s * 2, RETRY_LONGEST_S)
+        self.not_before = now + self.delay_s
+
+    def succeeded(self) -> None:
+        self.delay_s = 0.0
+        self.not_before = 0.0

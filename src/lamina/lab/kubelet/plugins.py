@@ -1,0 +1,135 @@
+"""Device plugins as kubelet sees them: one that registers is dialled back, asked for its options, and listened to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from lamina.lab.kubelet.devices import Answer, Device
+from lamina.ports.kubelet import deviceplugin_pb2 as pb
+from lamina.ports.kubelet import deviceplugin_pb2_grpc as rpc
+
+VERSION = "v1beta1"
+HEALTHY = "Healthy"
+DIAL_S = 10.0
+PRE_START_S = 30.0
+_EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+class PluginError(Exception):
+    """A plugin failed or refused; the message reads as in a kubelet written in Go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a plugin wants to be asked."""
+
+    pre_start: bool = False
+    preferred: bool = False
+
+
+class Plugin:
+    """A connected plugin of one resource."""
+
+    def __init__(self, resource: str, socket: Path) -> None:
+        self.resource = resource
+        self.options = Options()
+        self.connected = True
+        # A pool of its own: after a plugin's restart on the same path, a shared connection would still be backing off.
+        settings = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
+        self._channel = grpc.aio.insecure_channel(f"unix:{socket}", options=settings)
+        self._stub: Any = rpc.DevicePluginStub(self._channel)
+
+    async def dial(self) -> None:
+        """Connect and ask for the options. Raises PluginError."""
+        try:
+            async with asyncio.timeout(DIAL_S):
+                await self._channel.channel_ready()
+                answer = await self._stub.GetDevicePluginOptions(pb.Empty())
+        except TimeoutError as error:
+            raise PluginError(f"failed to dial device plugin: no answer within {DIAL_S:g} s") from error
+        except grpc.aio.AioRpcError as error:
+            raise PluginError(f"failed to get device plugin options: {as_go(error)}") from error
+        self.options = Options(answer.pre_start_required, answer.get_preferred_allocation_available)
+
+    async def listen(self, report: Callable[[list[Device]], None]) -> None:
+        """Pass on every list of devices; returns when the plugin is gone."""
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            async for answer in self._stub.ListAndWatch(pb.Empty()):
+                report([_device(device) for device in answer.devices])
+        self.connected = False
+
+    async def prefer(self, available: Iterable[str], must_include: Iterable[str], size: int) -> list[str]:
+        """GetPreferredAllocation, or nothing where the plugin does not offer it. Raises PluginError."""
+        if not self.options.preferred:
+            return []
+        request = pb.PreferredAllocationRequest(
+            container_requests=[
+                pb.ContainerPreferredAllocationRequest(
+                    available_deviceIDs=list(available),
+                    must_include_deviceIDs=list(must_include),
+                    allocation_size=size,
+                )
+            ]
+        )
+        answer = await self._ask(self._stub.GetPreferredAllocation(request))
+        return list(answer.container_responses[0].deviceIDs) if answer.container_responses else []
+
+    async def allocate(self, ids: Iterable[str]) -> Answer:
+        """Allocate for one container. Raises PluginError."""
+        request = pb.AllocateRequest(container_requests=[pb.ContainerAllocateRequest(devices_ids=list(ids))])
+        answer = await self._ask(self._stub.Allocate(request))
+        if not answer.container_responses:
+            raise PluginError(f"no containers return in allocation response {answer}".strip())
+        first = answer.container_responses[0]
+        return Answer(
+            envs=dict(first.envs),
+            annotations=dict(first.annotations),
+            mounts={mount.container_path: mount.host_path for mount in first.mounts},
+            cdi=tuple(device.name for device in first.cdi_devices),
+        )
+
+    async def pre_start(self, ids: Iterable[str]) -> None:
+        """PreStartContainer, 30 s at most. Raises PluginError."""
+        await self._ask(self._stub.PreStartContainer(pb.PreStartContainerRequest(devices_ids=list(ids)), timeout=PRE_START_S))
+
+    async def close(self) -> None:
+        self.connected = False
+        await self._channel.close()
+
+    async def _ask(self, call: Any) -> Any:
+        if not self.connected:
+            call.cancel()
+            raise PluginError(f"endpoint {self.resource} has been stopped")
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            raise PluginError(as_go(error)) from error
+
+
+def refusal(version: str, resource: str) -> str:
+    """Why a registration cannot be taken, or nothing."""
+    if version != VERSION:
+        return (
+            f'requested API version "{version}" is not supported by kubelet. Supported version is "{VERSION}"'
+        )
+    if not _EXTENDED.fullmatch(resource) or resource.startswith(("kubernetes.io/", "requests.")):
+        return f'the ResourceName "{resource}" is invalid'
+    return ""
+
+
+def as_go(error: grpc.aio.AioRpcError) -> str:
+    """A gRPC error as Go prints it, which is how it reaches users of a real cluster."""
+    code = "".join(word.capitalize() for word in error.code().name.split("_"))
+    return f"rpc error: code = {'Canceled' if code == 'Cancelled' else code} desc = {error.details()}"
+
+
+def _device(device: pb.Device) -> Device:
+    return Device(device.ID, device.health == HEALTHY, tuple(node.ID for node in device.topology.nodes))

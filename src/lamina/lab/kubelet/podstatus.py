@@ -1,0 +1,191 @@
+"""A pod's status as Kubernetes writes it, from the records of its containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lamina.lab.informer.clock import timestamp
+from lamina.lab.kubelet.planning import failed_init, initialized
+from lamina.lab.kubelet.records import Container, Kind, Running, State, Terminated, Waiting, of_kind
+
+Object = dict[str, Any]
+
+RUNTIME = "lamina"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a whole pod failed, where it is not its containers' doing."""
+
+    reason: str
+    message: str
+
+
+def phase(containers: Sequence[Container], policy: str, *, ended: bool) -> str:
+    """Pending, Running, Succeeded or Failed. `ended` says that nothing of the pod will run again."""
+    apps = of_kind(containers, Kind.APP)
+    if failed_init(containers, policy):
+        return "Failed" if ended else "Pending"
+    if ended:
+        good = all(app.completed for app in apps)
+        return "Succeeded" if good else "Failed"
+    if not initialized(containers) or any(isinstance(app.state, Waiting) and not app.last for app in apps):
+        return "Pending"
+    return "Running"
+
+
+def pod_status(
+    pod: Mapping[str, Any],
+    containers: Sequence[Container],
+    *,
+    ended: bool,
+    verdict: Verdict | None,
+    addresses: tuple[str, str],
+    started_at: float,
+    now: float,
+) -> Object:
+    """The whole status but for what others wrote. `addresses` are the node's and the pod's."""
+    spec = pod["spec"]
+    policy = spec.get("restartPolicy", "Always")
+    host_ip, pod_ip = addresses
+    status: Object = {
+        "phase": "Failed" if verdict and ended else phase(containers, policy, ended=ended),
+        "startTime": timestamp(started_at),
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "podIP": pod_ip,
+        "podIPs": [{"ip": pod_ip}],
+        "qosClass": qos_class(spec),
+        "containerStatuses": [container_status(c, started_at) for c in of_kind(containers, Kind.APP)],
+    }
+    if inits := of_kind(containers, Kind.INIT, Kind.SIDECAR):
+        status["initContainerStatuses"] = [container_status(c, started_at) for c in inits]
+    if verdict:
+        status |= {"reason": verdict.reason, "message": verdict.message}
+    status["conditions"] = conditions(pod, containers, status["phase"], now)
+    return status
+
+
+def rejected_status(pod: Mapping[str, Any], verdict: Verdict, now: float) -> Object:
+    """The status of a pod that the node did not admit; it has no containers and never will."""
+    return {
+        "phase": "Failed",
+        "reason": verdict.reason,
+        "message": f"Pod was rejected: {verdict.message}",
+        "startTime": timestamp(now),
+        "qosClass": qos_class(pod["spec"]),
+        "conditions": foreign_conditions(pod),
+    }
+
+
+def container_status(container: Container, pod_started_at: float) -> Object:
+    spec = container.spec
+    return {
+        "name": container.name,
+        "state": _state(container.state),
+        "lastState": _state(container.last) if container.last else {},
+        "ready": container.ready or (container.kind is Kind.INIT and container.completed),
+        "started": container.started,
+        "restartCount": container.restarts,
+        "image": spec.get("image", ""),
+        "imageID": "",
+        **({"containerID": f"{RUNTIME}://{container.container_id}"} if container.container_id else {}),
+    }
+
+
+def _state(state: State) -> Object:
+    match state:
+        case Waiting(reason, message):
+            return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+        case Running(started_at):
+            return {"running": {"startedAt": timestamp(started_at)}}
+        case Terminated():
+            detail: Object = {
+                "exitCode": state.exit_code,
+                "reason": state.reason,
+                "startedAt": timestamp(state.started_at),
+                "finishedAt": timestamp(state.finished_at),
+            }
+            if state.message:
+                detail["message"] = state.message
+            if state.container_id:
+                detail["containerID"] = f"{RUNTIME}://{state.container_id}"
+            return {"terminated": detail}
+
+
+_OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+
+
+def foreign_conditions(pod: Mapping[str, Any]) -> list[Object]:
+    """Conditions that others wrote, as the scheduler does."""
+    found = (pod.get("status") or {}).get("conditions") or ()
+    return [dict(condition) for condition in found if condition["type"] not in _OWN]
+
+
+def conditions(pod: Mapping[str, Any], containers: Sequence[Container], phase: str, now: float) -> list[Object]:
+    """The kubelet's conditions, with the times of those that did not change, then everybody else's."""
+    before = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or ()}
+    done = phase in ("Succeeded", "Failed")
+    live = not done and any(c.container_id for c in containers)
+    parts: dict[str, tuple[bool, Object]] = {
+        "PodReadyToStartContainers": (live, {}),
+        "Initialized": _initialized(containers, phase),
+        "Ready": _ready(containers, phase),
+        "ContainersReady": _ready(containers, phase),
+    }
+    result = []
+    for kind, (holds, detail) in parts.items():
+        word = "True" if holds else "False"
+        old = before.get(kind) or {}
+        since = old.get("lastTransitionTime") if old.get("status") == word else None
+        fixed = {"type": kind, "status": word, "lastProbeTime": None, "lastTransitionTime": since or timestamp(now)}
+        result.append(fixed | detail)
+    scheduled = before.get("PodScheduled") or {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
+    others = [c for c in foreign_conditions(pod) if c["type"] != "PodScheduled"]
+    return [*result, dict(scheduled), *others]
+
+
+def _initialized(containers: Sequence[Container], phase: str) -> tuple[bool, Object]:
+    if initialized(containers):
+        return True, {"reason": "PodCompleted"} if phase == "Succeeded" else {}
+    inits = of_kind(containers, Kind.INIT, Kind.SIDECAR)
+    missing = [c.name for c in inits if not (c.started if c.kind is Kind.SIDECAR else c.completed)]
+    return False, {
+        "reason": "ContainersNotInitialized",
+        "message": f"containers with incomplete status: [{' '.join(missing)}]",
+    }
+
+
+def _ready(containers: Sequence[Container], phase: str) -> tuple[bool, Object]:
+    if phase == "Succeeded":
+        return False, {"reason": "PodCompleted"}
+    if phase == "Failed":
+        return False, {"reason": "PodFailed"}
+    unready = [c.name for c in of_kind(containers, Kind.SIDECAR, Kind.APP) if not c.ready]
+    if not unready:
+        return True, {}
+    message = f"containers with unready status: [{' '.join(unready)}]"
+    return False, {"reason": "ContainersNotReady", "message": message}
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """BestEffort without any CPU or memory amount, Guaranteed where every limit is given and equals its request."""
+    amounts = []
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        resources = container.get("resources") or {}
+        for name in ("cpu", "memory"):
+            limit = (resources.get("limits") or {}).get(name)
+            request = (resources.get("requests") or {}).get(name, limit)
+            amounts.append((request, limit))
+    if all(request is None and limit is None for request, limit in amounts):
+        return "BestEffort"
+    if all(limit is not None and str(request) == str(limit) for request, limit in amounts):
+        return "Guaranteed"
+    return "Burstable"
