@@ -20,12 +20,13 @@ class ComputePolicy(StrEnum):
 
 
 class Share(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Part of one GPU given to one container."""
+    """Part of one GPU given to one container. Nobody else may use the GPU of an `exclusive` share at the same time."""
 
     gpu: str
     memory_mib: int
     cores: int = 0
     mode: Mode = Mode.QUOTA
+    exclusive: bool = False
     compute_policy: ComputePolicy = ComputePolicy.NONE
 
 

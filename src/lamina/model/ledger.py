@@ -62,6 +62,6 @@ def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
 def _of_container(container: ContainerGrant) -> dict[str, Taken]:
     taken: dict[str, Taken] = {}
     for share in container.shares:
-        here = Taken(1, share.memory_mib, share.cores, share.mode is Mode.WHOLE)
+        here = Taken(1, share.memory_mib, share.cores, share.exclusive or share.mode is Mode.WHOLE)
         taken[share.gpu] = taken.get(share.gpu, NOTHING).plus(here)
     return taken

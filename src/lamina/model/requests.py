@@ -2,12 +2,15 @@
 
 from msgspec import Struct
 
+from lamina.model.grants import ComputePolicy
+
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):
     """What one container asks: `count` GPUs, and the same share of each of them.
 
     Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 where the container takes whatever time
-    is left. An `exclusive` container has its GPUs to itself. `sidecar` is an init container that keeps running.
+    is left. An `exclusive` container has its GPUs to itself; where it also asks 100 % of the memory, it gets whole
+    GPUs. `sidecar` is an init container that keeps running.
     """
 
     container: str
@@ -26,7 +29,12 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
             return self.memory_mib
         if self.memory_percent is None:
             raise ValueError(f"the request of {self.container} names neither memory nor a percentage")
-        return capacity_mib * self.memory_percent // 100
+        return max(1, capacity_mib * self.memory_percent // 100)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the container gets GPUs as they are, with nothing to hold it to."""
+        return self.exclusive and self.memory_percent == 100
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -39,10 +47,15 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
-    """All that one pod asks of GPUs; containers that ask nothing are left out. Policies are names or empty."""
+    """All that one pod asks of GPUs; containers that ask nothing are left out.
+
+    Containers stand in the order in which Kubernetes starts them, init containers first. Policies are names or empty.
+    `compute_policy` says how shares of compute are to be held where a container has one.
+    """
 
     dialect: str
     containers: tuple[ContainerRequest, ...]
     wishes: Wishes = Wishes()
     node_policy: str = ""
     gpu_policy: str = ""
+    compute_policy: ComputePolicy = ComputePolicy.WEIGHT

@@ -1,0 +1,174 @@
+"""The configuration of a cluster: one YAML text, in a file for the lab and in a ConfigMap on a cluster.
+
+    hami:                      # HAMi's keys and defaults, see `sections.Hami`
+      deviceSplitCount: 10
+    nodeconfig:                # per node, as in HAMi's config.json
+      - name: node-1
+        devicememoryscaling: 3.0
+    nodeSelector: {gpu: "on"}  # agents offer GPUs only on nodes with these labels
+    otherResources: [...]      # resources under our prefixes that belong to other systems
+
+The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
+accepted in the chart's own spelling beside these. Unknown keys are refused by name.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from lamina.dialects import chart, strict
+from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, ResourceName
+from lamina.errors import BadInput
+from lamina.model.grants import ComputePolicy
+
+OTHER_RESOURCES = (
+    "nvidia.com/mig-*",
+    "nvidia.com/*.shared",
+    "nvidia.com/hostdev*",
+    "nvidia.com/rdma*",
+    "nvidia.com/sriov*",
+    "nvidia.com/mlnx*",
+    "nvidia.com/*[A-Z]*",
+)
+"""Other systems' resources under nvidia.com/: MIG, renamed sharing, network; KubeVirt's devices have capitals."""
+
+T = TypeVar("T")
+Patterns = Annotated[tuple[str, ...], Meta(description="a list of resource names, in which * stands for anything")]
+
+
+class NodeSettings(Struct, frozen=True, kw_only=True):
+    """What holds on one node: the cluster's settings with the node's own put over them."""
+
+    split_count: int
+    memory_scaling: float
+    core_scaling: float
+    pre_configured_memory_mib: int
+    log_level: int
+    mig_strategy: str
+    filter_devices: FilterDevices
+
+    def offers(self, uuid: str, index: int, *, mig_enabled: bool = False) -> bool:
+        """Whether a GPU of the node is to be shared: not filtered, and not left to MIG resources."""
+        if uuid in self.filter_devices.uuid or index in self.filter_devices.index:
+            return False
+        return not (mig_enabled and self.mig_strategy == "mixed")
+
+    def memory_mib(self, reported_mib: int | None) -> int | None:
+        """The memory of a GPU that reports `reported_mib`, or cannot report it (None). None: it cannot be shared."""
+        return reported_mib or self.pre_configured_memory_mib or None
+
+    def capacity_mib(self, memory_mib: int) -> int:
+        """MiB that may be granted in sum on a GPU with `memory_mib` MiB."""
+        return int(memory_mib * Decimal(str(self.memory_scaling)))
+
+    @property
+    def cores_capacity(self) -> int:
+        """Percent of time that may be granted in sum on one GPU."""
+        return int(100 * Decimal(str(self.core_scaling)))
+
+
+class Config(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The whole configuration, in HAMi's terms whatever it was written in."""
+
+    hami: Hami = Hami()
+    nodeconfig: tuple[NodeConfig, ...] = ()
+    node_selector: Labels = {}
+    other_resources: Patterns = OTHER_RESOURCES
+
+    @property
+    def compute_policy(self) -> ComputePolicy:
+        """How shares of compute are held. HAMi's default limits only while several contend, which is a weight."""
+        if self.hami.disable_core_limit:
+            return ComputePolicy.NONE
+        return {
+            "default": ComputePolicy.WEIGHT,
+            "force": ComputePolicy.CAP,
+            "disable": ComputePolicy.NONE,
+        }[self.hami.gpu_core_policy]
+
+    def for_node(self, name: str) -> NodeSettings:
+        """The settings of the node `name`; a node that the list does not name has the cluster's."""
+        own = next((node for node in self.nodeconfig if node.name == name), NodeConfig(name=name))
+        hami = self.hami
+        return NodeSettings(
+            split_count=_or(own.devicesplitcount, hami.device_split_count),
+            memory_scaling=_or(own.devicememoryscaling, hami.device_memory_scaling),
+            core_scaling=_or(own.devicecorescaling, hami.device_core_scaling),
+            pre_configured_memory_mib=_or(own.preconfigureddevicememory, hami.pre_configured_device_memory),
+            log_level=int(_or(own.libcudaloglevel, hami.lib_cuda_log_level)),
+            mig_strategy=_or(own.migstrategy, hami.mig_strategy),
+            filter_devices=own.filterdevices or FilterDevices(),
+        )
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether an agent on a node with these labels is to offer its GPUs."""
+        return all(labels.get(key) == value for key, value in self.node_selector.items())
+
+
+def _or(own: T | None, common: T) -> T:
+    return common if own is None else own
+
+
+DEFAULT = Config()
+
+
+class _Document(Struct, kw_only=True):
+    """The file as it may be written, in both spellings; only used to check keys, types and ranges."""
+
+    hami: Hami | None = None
+    nodeconfig: tuple[NodeConfig, ...] = ()
+    nodeSelector: Labels | None = None
+    otherResources: Patterns = ()
+    devicePlugin: chart.DevicePlugin | None = None
+    scheduler: chart.Scheduler | None = None
+    resourceName: ResourceName | UnsetType = UNSET
+    resourceMem: ResourceName | UnsetType = UNSET
+    resourceMemPercentage: ResourceName | UnsetType = UNSET
+    resourceCores: ResourceName | UnsetType = UNSET
+    resourcePriority: ResourceName | UnsetType = UNSET
+    schedulerName: Name | UnsetType = UNSET
+
+
+def load(text: str, where: str) -> Config:
+    """The configuration that `text` (YAML) holds; an empty text is the default. `where` names it in errors.
+
+    Raises BadInput with one sentence: what is wrong, in which key, and what is allowed. Nothing is half-applied.
+    """
+    document = strict.load_mapping(text, where)
+    strict.decode(document, _Document, where)
+    config = msgspec.convert(chart.in_hami_keys(document, where), Config)
+    _check_offered(config, where)
+    _check_names(config.hami, where)
+    _check_nodes(config.nodeconfig, where)
+    if config.hami.disable_core_limit and config.hami.gpu_core_policy == "force":
+        raise BadInput(f"{where}: gpuCorePolicy is force and disableCoreLimit is true, which contradict each other")
+    return config
+
+
+def _check_offered(config: Config, where: str) -> None:
+    """Switches that stand in every copied HAMi configuration as false, and that nothing here could honour as true."""
+    asked = {"hami.enableNumaTopology": config.hami.enable_numa_topology}
+    for index, node in enumerate(config.nodeconfig):
+        asked[f"nodeconfig[{index}].enablenumatopology"] = node.enablenumatopology
+        asked[f"nodeconfig[{index}].enablegetpreferredallocation"] = node.enablegetpreferredallocation
+    key = next((key for key, on in asked.items() if on), None)
+    if key is not None:
+        raise BadInput(f"{where}: {key} is true, which is not offered; allowed is false")
+
+
+def _check_names(hami: Hami, where: str) -> None:
+    given = {key: value for key, value in msgspec.to_builtins(hami).items() if key.startswith("resource")}
+    for key, name in given.items():
+        twin = next((other for other, value in given.items() if value == name and other != key), None)
+        if twin is not None:
+            raise BadInput(f"{where}: hami.{key} and hami.{twin} are both {name}; each needs a name of its own")
+
+
+def _check_nodes(nodes: tuple[NodeConfig, ...], where: str) -> None:
+    names = [node.name for node in nodes]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"{where}: nodeconfig names the node {twice} twice; write one entry")

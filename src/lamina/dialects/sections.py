@@ -1,0 +1,100 @@
+"""The sections of the configuration file: HAMi's keys with HAMi's defaults, and the per-node list.
+
+Each key is spelled as HAMi spells it, so that an existing configuration can be carried over by copying. Every key
+takes effect or is refused: a value that cannot be honoured (NUMA alignment, the MIG operating mode) is not accepted.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+ResourceName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$",
+        description="a resource name such as nvidia.com/gpu",
+    ),
+]
+Percent = Annotated[int, Meta(ge=0, le=100, description="a whole number from 0 to 100")]
+Mebibytes = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a whole number of MiB from 0 to 2147483647")]
+Count = Annotated[int, Meta(ge=0, le=1000, description="a whole number from 0 to 1000")]
+Factor = Annotated[int, Meta(ge=1, le=2**20, description="a whole number from 1 to 1048576")]
+SplitCount = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
+Scaling = Annotated[float, Meta(gt=0, le=100, description="a number over 0, at most 100")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Name = Annotated[str, Meta(max_length=253, description="a name of at most 253 characters")]
+LogLevel = Annotated[
+    Literal[0, 1, 2, 3, 4, "0", "1", "2", "3", "4"],
+    Meta(description="0 (errors), 1 (warnings), 2, 3 (information) or 4 (debugging)"),
+]
+MigStrategy = Annotated[Literal["none", "mixed"], Meta(description="none or mixed")]
+CorePolicy = Annotated[Literal["default", "force", "disable"], Meta(description="default, force or disable")]
+Policy = Annotated[Literal["binpack", "spread"], Meta(description="binpack or spread")]
+OperatingMode = Annotated[
+    Literal["", "hami-core"], Meta(description="hami-core; the operating modes mig and mps are not offered")
+]
+Labels = Annotated[dict[str, str], Meta(description="labels and values, both as texts, such as gpu: \"on\"")]
+
+
+class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
+    """HAMi's settings of the NVIDIA family. Memory is in MiB, cores in percent of one GPU's time."""
+
+    resource_count_name: ResourceName = "nvidia.com/gpu"
+    resource_memory_name: ResourceName = "nvidia.com/gpumem"
+    resource_memory_percentage_name: ResourceName = "nvidia.com/gpumem-percentage"
+    resource_core_name: ResourceName = "nvidia.com/gpucores"
+    resource_priority_name: ResourceName = "nvidia.com/priority"
+
+    overwrite_env: Switch = False
+    """Containers of an admitted pod that ask no GPU are told to see none (NVIDIA_VISIBLE_DEVICES=none)."""
+    default_memory: Mebibytes = 0
+    """Memory where a container names a GPU but neither amount nor percentage; 0 means all of the GPU."""
+    default_cores: Percent = 0
+    """Cores where a shared container names none; 0 means whatever time is left, 100 the GPU for itself."""
+    default_gpu_num: Count = field(default=1, name="defaultGPUNum")
+    """Number of GPUs where a container names only memory or cores; 0 means that it has to name it."""
+    memory_factor: Factor = 1
+    """How many MiB one unit of the memory resource stands for."""
+
+    device_split_count: SplitCount = 10
+    device_memory_scaling: Scaling = 1
+    device_core_scaling: Scaling = 1
+    pre_configured_device_memory: Mebibytes = 0
+    """Memory of GPUs that cannot report it (unified memory); 0 means that such GPUs are not offered."""
+    enable_numa_topology: Switch = False
+    mig_strategy: MigStrategy = "none"
+    """`none` shares every GPU; `mixed` leaves GPUs with MIG enabled to the resources named nvidia.com/mig-*."""
+    lib_cuda_log_level: LogLevel = 1
+
+    gpu_core_policy: CorePolicy = "default"
+    """`default`: idle time is lent to others; `force`: never more than the share; `disable`: not held."""
+    disable_core_limit: Switch = False
+    """Shares of compute are counted in placement but not held on the node."""
+    runtime_class_name: Name = ""
+    """Runtime class given to pods that ask a GPU and name none; empty leaves them alone."""
+    scheduler_name: Name = "hami-scheduler"
+    node_scheduler_policy: Policy = "binpack"
+    gpu_scheduler_policy: Policy = "spread"
+
+
+class FilterDevices(Struct, frozen=True, kw_only=True):
+    """GPUs of one node that are not to be offered, by UUID or by index."""
+
+    uuid: Annotated[tuple[str, ...], Meta(description="a list of GPU UUIDs")] = ()
+    index: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(description="a list of GPU indices from 0")] = ()
+
+
+class NodeConfig(Struct, frozen=True, kw_only=True):
+    """Settings of one node, spelled as in HAMi's config.json. None leaves the cluster's setting."""
+
+    name: Annotated[str, Meta(min_length=1, description="the name of a node")]
+    operatingmode: OperatingMode = "hami-core"
+    devicesplitcount: SplitCount | None = None
+    devicememoryscaling: Scaling | None = None
+    devicecorescaling: Scaling | None = None
+    preconfigureddevicememory: Mebibytes | None = None
+    enablenumatopology: Switch = False
+    libcudaloglevel: LogLevel | None = None
+    migstrategy: MigStrategy | None = None
+    filterdevices: FilterDevices | None = None
+    enablegetpreferredallocation: Switch = False

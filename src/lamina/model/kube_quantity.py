@@ -1,0 +1,63 @@
+"""Kubernetes quantities, exactly: `"10k"`, `"1e3"`, `"500m"`, `"10Gi"`, and plain numbers of JSON.
+
+The API server writes quantities in a canonical form, so the 10000 of a manifest comes back as `"10k"`: whoever reads
+a count or an amount has to read this syntax. Values are fractions, never floats; nothing is rounded.
+"""
+
+import re
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from lamina.errors import BadInput
+
+_DECIMAL = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "": Fraction(1),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+}
+_BINARY = {unit: Fraction(1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
+# The exponent has two digits at most: a longer one would only serve to make a reader build an enormous number.
+_FORM = re.compile(
+    r"(?P<sign>[+-]?)(?P<digits>[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<unit>[numkMGTPE]|[KMGTPE]i)?)"
+)
+
+
+class Quantity(NamedTuple):
+    """An exact amount. `binary` tells that it was written with a unit of powers of 1024, such as Gi."""
+
+    value: Fraction
+    binary: bool
+
+    @property
+    def whole(self) -> int | None:
+        """The amount as a whole number, or None where it has a fraction."""
+        return self.value.numerator if self.value.denominator == 1 else None
+
+
+def parse_quantity(written: Any, *, where: str) -> Quantity:
+    """The amount that `written`, a string or a number of JSON, stands for; `where` names the field for the error.
+
+    Raises BadInput for anything that is not a quantity of Kubernetes.
+    """
+    if isinstance(written, bool) or not isinstance(written, str | int | float):
+        raise BadInput(f"{where} is {written!r}; allowed is a number")
+    match = _FORM.fullmatch(str(written))
+    if match is None:
+        raise BadInput(f"{where} is {written!r}, which is not a number as Kubernetes writes them")
+    value = Fraction(match["digits"].rstrip("."))
+    if match["sign"] == "-":
+        value = -value
+    if match["exponent"] is not None:
+        return Quantity(value * Fraction(10) ** int(match["exponent"]), binary=False)
+    unit = match["unit"] or ""
+    if unit in _BINARY:
+        return Quantity(value * _BINARY[unit], binary=True)
+    return Quantity(value * _DECIMAL[unit], binary=False)
