@@ -53,9 +53,9 @@ def status() -> None:
     from rich.table import Table
 
     from lamina.cli.terminal import console
-    from lamina.lab import down
+    from lamina.lab import survey
 
-    rows = down.survey()
+    rows = survey.survey()
     if not rows:
         console.print("There is no lab. `lamina lab up` starts one.")
         return

@@ -5,6 +5,7 @@ ends, then the sockets and the shared state of its GPUs go. Logs stay until the 
 """
 
 import contextlib
+import os
 import shutil
 import stat
 from pathlib import Path
@@ -18,10 +19,11 @@ GRACE_S = 3.0
 def sweep(directory: LabDirectory) -> int:
     """End all processes of the lab, remove its sockets and shared memory. Returns how many processes were met."""
     met = processes.end_all(directory.root, grace_s=GRACE_S)
-    for path in directory.root.rglob("*"):
-        if _is_shared(path):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+    # os.walk passes over folders that vanish meanwhile: a guard may be sweeping the same lab.
+    for folder, _, names in os.walk(directory.root):
+        for path in (Path(folder) / name for name in names):
+            if _is_shared(path):
+                path.unlink(missing_ok=True)
     return met
 
 

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from lamina.errors import BadInput
+from lamina.lab import plan
+from lamina.model.cards import CARDS
+
+
+@pytest.mark.parametrize("model", sorted(CARDS))
+def test_every_card_of_the_table_makes_a_node(model: str) -> None:
+    made = plan.from_options(nodes=2, gpus_per_node=4, gpu=model, port=0)
+    assert [node.name for node in made.nodes] == ["node-0", "node-1"]
+    assert all(node.gpus == (plan.GpuGroup(model=model, count=4),) for node in made.nodes)
+
+
+def test_a_node_may_have_no_gpu() -> None:
+    assert plan.from_options(nodes=1, gpus_per_node=0, gpu=plan.DEFAULT_GPU, port=0).nodes[0].gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "model", "sentence"),
+    [
+        (0, 1, plan.DEFAULT_GPU, "0 nodes; allowed are 1 to 64"),
+        (-1, 1, plan.DEFAULT_GPU, "nodes; allowed are 1 to 64"),
+        (65, 1, plan.DEFAULT_GPU, "65 nodes; allowed are 1 to 64"),
+        (1, 17, plan.DEFAULT_GPU, "17 GPUs; allowed are 0 to 16"),
+        (1, -2, plan.DEFAULT_GPU, "-2 GPUs; allowed are 0 to 16"),
+        (1, 1, "RTX-9999", "RTX-9999"),
+    ],
+)
+def test_options_that_make_no_lab_are_refused(nodes: int, gpus: int, model: str, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        plan.from_options(nodes=nodes, gpus_per_node=gpus, gpu=model, port=0)
+
+
+def described(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "lab.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_describes_each_node(tmp_path: Path) -> None:
+    path = described(
+        tmp_path,
+        "nodes:\n- name: a\n  gpus: [{model: T4, count: 2}, {model: A30}]\n  labels: {pool: x}\n- name: b\n",
+    )
+    made = plan.from_file(path, port=8443)
+    assert made.port == 8443
+    assert made.nodes[0].labels == {"pool": "x"}
+    assert [(group.model, group.count) for group in made.nodes[0].gpus] == [("T4", 2), ("A30", 1)]
+    assert made.nodes[1].gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "does not describe a lab"),
+        ("nodes: []", "0 nodes"),
+        ("nodes: {}", "does not describe a lab"),
+        ("nodes: [{name: a, gpu: []}]", "unknown field `gpu`"),
+        ("nodes: [{name: A}]", "not a node's name"),
+        ("nodes: [{name: a}, {name: a}]", "two nodes are named a"),
+        ("nodes: [{name: a, gpus: [{model: T4, count: 0}]}]", r"\$.nodes\[0\].gpus\[0\].count"),
+        ("nodes: [{name: a, gpus: [{model: T4, count: two}]}]", r"\$.nodes\[0\].gpus\[0\].count"),
+        ("nodes: [{name: a, gpus: [{model: T5}]}]", "T5"),
+        ("nodes: [{name: a, memory_mib: 5}]", "memory_mib"),
+        ("nodes: [", "is not YAML"),
+    ],
+)
+def test_nonsense_in_a_file_is_one_sentence_that_names_the_file(tmp_path: Path, text: str, sentence: str) -> None:
+    path = described(tmp_path, text)
+    with pytest.raises(BadInput, match=sentence) as refusal:
+        plan.from_file(path, port=0)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"nowhere\.yaml cannot be read"):
+        plan.from_file(tmp_path / "nowhere.yaml", port=0)

@@ -1,0 +1,88 @@
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lamina.lab import processes
+from lamina.lab.directory import MARKER
+
+
+class Started(NamedTuple):
+    process: subprocess.Popen[bytes]
+    said: bytes
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Run `setup` in a marked process, which then says a line and sleeps."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(setup: str = "said = 0", root: Path = tmp_path, *, own_session: bool = False) -> Started:
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"{setup}\nprint(said, flush=True)\nimport time\ntime.sleep(60)"],
+            env=os.environ | {MARKER: str(root)},
+            stdout=subprocess.PIPE,
+            start_new_session=own_session,
+        )
+        assert process.stdout is not None
+        started.append(process)
+        return Started(process, process.stdout.readline())
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_only_processes_with_the_marker_are_found(tmp_path: Path, start: Start) -> None:
+    ours = start().process
+    other = start(root=tmp_path / "other").process
+    found = set(processes.marked(tmp_path))
+    assert ours.pid in found
+    assert other.pid not in found
+    assert os.getpid() not in found
+
+
+def test_a_process_that_left_its_session_and_ignores_sigterm_is_ended(tmp_path: Path, start: Start) -> None:
+    setup = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsaid = 0"
+    stubborn = start(setup, own_session=True).process
+    assert processes.end_all(tmp_path, grace_s=0.1) == 1
+    assert stubborn.wait(5) == -9
+
+
+def test_those_to_be_spared_are_spared(tmp_path: Path, start: Start) -> None:
+    spared = start().process
+    processes.end_all(tmp_path, grace_s=0.0, spare=frozenset({spared.pid}))
+    assert spared.poll() is None
+
+
+def test_a_lab_with_no_process_has_nobody_to_end(tmp_path: Path) -> None:
+    assert processes.end_all(tmp_path, grace_s=1.0) == 0
+
+
+def test_a_child_ends_when_its_parent_is_killed(start: Start) -> None:
+    parent, said = start(
+        "import subprocess\nfrom lamina.lab.processes import die_with_parent\n"
+        "said = subprocess.Popen(['sleep', '60'], preexec_fn=die_with_parent).pid"
+    )
+    child = int(said)
+    assert processes.start_time(child) is not None
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 5
+    while processes.start_time(child) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert processes.start_time(child) is None
+
+
+def test_the_start_time_of_nobody_is_none() -> None:
+    assert processes.start_time(2**22 + 1) is None
+    assert processes.start_time(os.getpid()) is not None
