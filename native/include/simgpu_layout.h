@@ -1,0 +1,101 @@
+/* The machine file: what one simulated machine is, and what goes on in it.
+ *
+ * Every process of the machine maps this file. The first part of a GPU's record never changes; the rest is state
+ * that any number of processes change at once, and that a process may leave at any instruction because it was
+ * killed. So there is no lock. Two 128-bit words per GPU, the ledger and the turn, each hold the newest step of a
+ * story; whoever wants to take the next step first finishes the last one in the cell that it names. A step is
+ * finished exactly once, because a cell remembers the number of the last step that was applied to it.
+ *
+ *   ledger   who took or gave back memory last: used, delta, slot, step
+ *   turn     who has the GPU now: start, duration, slot, step. Turns of at most SIMGPU_SLICE_NS follow each other
+ *   cell     one process on one GPU: memory held, work asked for and done
+ *   log      the last turns, which tell when a piece of work was done
+ *
+ * Order in the file: header, processes, then per GPU: record, log, cells. src/lamina/simgpu/layout.py is the twin. */
+#ifndef LAMINA_SIMGPU_LAYOUT_H
+#define LAMINA_SIMGPU_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIMGPU_MAGIC 0x315550474d49534cull /* "LSIMGPU1", little endian */
+#define SIMGPU_VERSION 1u
+#define SIMGPU_MAX_GPUS 16u
+#define SIMGPU_SLOTS 1024u
+#define SIMGPU_LOG 8192u
+#define SIMGPU_HISTORY 16u
+#define SIMGPU_SLICE_NS 2000000u
+#define SIMGPU_HISTORY_NS 100000000u
+
+typedef struct {
+    uint64_t magic;
+    uint32_t version, gpu_count, cuda_version, reserved;
+    uint64_t size;           /* bytes of the whole file */
+    uint64_t kernel_ns;      /* duration of a kernel that does not say its own */
+    uint64_t host_mib;       /* host memory that managed allocations may spill to */
+    uint64_t processes;      /* offsets from the start of the file */
+    uint64_t gpus;
+    uint64_t gpu_stride;
+    uint32_t slots_used;     /* no slot at or above this index was ever used */
+    uint32_t padding;
+    uint64_t swept_at;       /* CLOCK_MONOTONIC ns of the last search for dead processes */
+    char driver[32], nvml[32];
+} simgpu_header;
+
+/* identity: pid, start time and whether its cells are ready, in one word; 0 is a free slot. */
+typedef struct {
+    uint64_t identity;
+    uint64_t image;          /* tells one execve from the next in the same process */
+    uint64_t since_ns;
+    char name[104];
+} simgpu_process;
+
+#define SIMGPU_IDENTITY_READY (1ull << 63)
+#define SIMGPU_IDENTITY_PID_BITS 22u
+
+typedef struct {
+    uint64_t low, high;
+} __attribute__((aligned(16))) simgpu_pair;
+
+typedef struct {
+    char uuid[48], name[96], bus_id[32], serial[32], model[32];
+    uint32_t index, memory_mib, context_mib, sm_count, compute_major, compute_minor, threads_per_sm, cuda_cores;
+    uint32_t architecture, brand, power_limit_mw, power_idle_mw, temperature, pci_device, pci_subsystem, pci_domain;
+    uint32_t pci_bus, pci_slot, pcie_generation, sm_clock_mhz, memory_clock_mhz, bus_width, l2_bytes, ecc;
+    uint32_t persistence, mig_capable, bar1_mib, shared_per_sm;
+    int32_t numa;
+    uint32_t reserved[3];
+    /* written from outside, to make things happen */
+    uint64_t xid;            /* number of XID events so far << 32 | code of the last one */
+    uint32_t lost, padding;
+    simgpu_pair ledger;      /* low: used MiB | delta MiB << 32;  high: step | slot << 48 */
+    simgpu_pair turn;        /* low: start ns;  high: duration ns | slot << 24 | step << 36 */
+} simgpu_gpu;
+
+typedef struct {
+    uint64_t start, done_after, turn, reserved;
+} simgpu_log_entry;
+
+typedef struct {
+    uint64_t memory;         /* held MiB | low half of the step << 32 */
+    uint64_t work;           /* ns of GPU time asked for, ever */
+    uint64_t ready_at;       /* when the queue last became non-empty */
+    uint64_t base;           /* `executed` when this process took the slot */
+    simgpu_pair executed;    /* low: ns of GPU time given, ever;  high: step of the last turn */
+    uint32_t contexts, spilled_mib;
+    uint64_t launches;
+    uint64_t history[SIMGPU_HISTORY]; /* executed in us at every tenth of a second | tenth << 44 */
+    uint64_t reserved[8];
+} simgpu_cell;
+
+_Static_assert(sizeof(simgpu_process) == 128, "layout");
+_Static_assert(sizeof(simgpu_log_entry) == 32, "layout");
+_Static_assert(sizeof(simgpu_cell) == 256, "layout");
+_Static_assert(offsetof(simgpu_gpu, ledger) % 16 == 0 && sizeof(simgpu_gpu) % 16 == 0, "layout");
+_Static_assert(sizeof(simgpu_gpu) <= 512, "layout");
+
+#define SIMGPU_HEADER_BYTES 4096u
+#define SIMGPU_RECORD_BYTES 512u
+#define SIMGPU_GPU_BYTES (SIMGPU_RECORD_BYTES + SIMGPU_LOG * sizeof(simgpu_log_entry) + SIMGPU_SLOTS * sizeof(simgpu_cell))
+
+#endif

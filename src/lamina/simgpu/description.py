@@ -1,0 +1,141 @@
+"""What a simulated machine is: its driver and its GPUs, as a person describes it in YAML.
+
+    driver: "515.86.01"
+    cuda: "11.7"
+    seed: node-1                 names the UUIDs; two machines with one seed have the same
+    gpus:
+    - model: V100-PCIE-32GB      a key or NVML name of lamina.model.cards
+      count: 2
+"""
+
+import re
+import uuid
+
+import msgspec
+from msgspec import Struct, field
+
+from lamina.errors import BadInput
+from lamina.model.cards import Card, card
+
+MAX_GPUS = 16
+_DRIVER = re.compile(r"\d{3}(\.\d{1,3}){1,2}")
+_CUDA = re.compile(r"(\d{1,2})\.(\d)")
+_BUS_ID = re.compile(r"([0-9A-F]{8}):([0-9A-F]{2}):([0-1][0-9A-F])\.[0-7]", re.IGNORECASE)
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One GPU, or `count` equal ones. What is left out is taken from the card and the machine's seed."""
+
+    model: str
+    count: int = 1
+    uuid: str = ""
+    bus_id: str = ""
+    """PCI address such as ``00000000:D8:00.0``."""
+    numa: int | None = None
+    persistence: bool = True
+    temperature: int = 30
+    """Degrees Celsius while idle."""
+    idle_watts: int | None = None
+
+
+class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A simulated machine. `kernel_ns` is how long a kernel takes that does not say so itself."""
+
+    gpus: tuple[GpuSpec, ...]
+    driver: str = "515.86.01"
+    cuda: str = "11.7"
+    seed: str = "lamina"
+    host_memory_mib: int = field(default=65536, name="hostMemoryMiB")
+    """How much of managed memory may lie on the host, for all GPUs together."""
+    kernel_ns: int = 10_000
+
+    @property
+    def cuda_number(self) -> int:
+        """As cuDriverGetVersion gives it: 11070 for 11.7."""
+        major, minor = self.cuda.split(".")
+        return int(major) * 1000 + int(minor) * 10
+
+
+class PlacedGpu(Struct, frozen=True, kw_only=True):
+    """One GPU with everything decided."""
+
+    index: int
+    card: Card
+    spec: GpuSpec
+    uuid: str
+    bus_id: str
+    numa: int
+
+
+def parse(text: str | bytes) -> Machine:
+    """Reads a description from YAML (or JSON). Raises BadInput with one sentence when it is not one."""
+    try:
+        machine = msgspec.yaml.decode(text, type=Machine)
+    except msgspec.ValidationError as wrong:
+        raise BadInput(f"machine description: {wrong}") from wrong
+    except msgspec.DecodeError as wrong:
+        raise BadInput(f"the machine description is not YAML: {' '.join(str(wrong).split())}") from wrong
+    check(machine)
+    return machine
+
+
+def check(machine: Machine) -> None:
+    """Raises BadInput when the machine could not exist."""
+    if not _DRIVER.fullmatch(machine.driver):
+        raise BadInput(f"driver {machine.driver!r} is not a driver version; write one like 515.86.01")
+    if not _CUDA.fullmatch(machine.cuda):
+        raise BadInput(f"cuda {machine.cuda!r} is not a CUDA version; write one like 11.7")
+    if machine.kernel_ns < 0 or machine.host_memory_mib < 0:
+        raise BadInput("kernelNs and hostMemoryMiB must not be negative")
+    for number, spec in enumerate(machine.gpus):
+        _check_spec(f"gpus[{number}]", spec)
+    total = sum(spec.count for spec in machine.gpus)
+    if total > MAX_GPUS:
+        raise BadInput(f"the machine has {total} GPUs; a simulated one has at most {MAX_GPUS}")
+    for what in ("uuid", "bus_id"):
+        values = [getattr(gpu, what) for gpu in place(machine)]
+        for value in values:
+            if values.count(value) > 1:
+                raise BadInput(f"two GPUs have the {what.replace('_', ' ')} {value}")
+
+
+def _check_spec(where: str, spec: GpuSpec) -> None:
+    card(spec.model)
+    if spec.count < 1:
+        raise BadInput(f"{where}.count is {spec.count}; it must be at least 1")
+    if spec.count > 1 and (spec.uuid or spec.bus_id):
+        raise BadInput(f"{where} has count {spec.count}, so it cannot have one uuid or busId; list the GPUs singly")
+    if spec.uuid and not _UUID.fullmatch(spec.uuid):
+        raise BadInput(f"{where}.uuid {spec.uuid!r} must be GPU- and a lower-case UUID")
+    if spec.bus_id and not _BUS_ID.fullmatch(spec.bus_id):
+        raise BadInput(f"{where}.busId {spec.bus_id!r} must be a PCI address like 00000000:D8:00.0")
+    if not 0 <= spec.temperature <= 120:
+        raise BadInput(f"{where}.temperature is {spec.temperature}; it must be 0 to 120 degrees Celsius")
+    if spec.numa is not None and spec.numa < 0:
+        raise BadInput(f"{where}.numa is {spec.numa}; it must not be negative")
+
+
+def place(machine: Machine) -> tuple[PlacedGpu, ...]:
+    """The machine's GPUs in order, with UUID, PCI address and NUMA node decided."""
+    singles = [spec for spec in machine.gpus for _ in range(spec.count)]
+    return tuple(
+        PlacedGpu(
+            index=index,
+            card=card(spec.model),
+            spec=spec,
+            uuid=spec.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_URL, f'lamina:{machine.seed}:{index}')}",
+            bus_id=spec.bus_id.upper() or f"00000000:{0x0A + 0x0F * index:02X}:00.0",
+            numa=spec.numa if spec.numa is not None else index * 2 // max(2, len(singles)),
+        )
+        for index, spec in enumerate(singles)
+    )
+
+
+def bus_numbers(bus_id: str) -> tuple[int, int, int]:
+    """PCI domain, bus and device of an address that `check` accepted."""
+    found = _BUS_ID.fullmatch(bus_id)
+    if found is None:
+        raise BadInput(f"{bus_id!r} is not a PCI address")
+    domain, bus, device = (int(part, 16) for part in found.groups())
+    return domain, bus, device

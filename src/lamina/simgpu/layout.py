@@ -1,0 +1,112 @@
+"""The machine file's layout, as native/include/simgpu_layout.h has it; tests compare the two field by field."""
+
+import ctypes
+from ctypes import c_char, c_int32, c_uint32, c_uint64
+
+MAGIC = int.from_bytes(b"LSIMGPU1", "little")
+VERSION = 1
+MAX_GPUS = 16
+SLOTS = 1024
+LOG = 8192
+HISTORY = 16
+HEADER_BYTES = 4096
+RECORD_BYTES = 512
+IDENTITY_PID_MASK = (1 << 22) - 1
+
+
+class Header(ctypes.Structure):
+    """The first bytes of the file; offsets are from its start."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        *[(name, c_uint32) for name in ("version", "gpu_count", "cuda_version", "reserved")],
+        *[(name, c_uint64) for name in ("size", "kernel_ns", "host_mib", "processes", "gpus", "gpu_stride")],
+        *[(name, c_uint32) for name in ("slots_used", "padding")],
+        ("swept_at", c_uint64),
+        ("driver", c_char * 32),
+        ("nvml", c_char * 32),
+    )
+
+
+class Process(ctypes.Structure):
+    """A process slot; `identity` is 0 while it is free."""
+
+    _fields_ = (
+        ("identity", c_uint64),
+        ("image", c_uint64),
+        ("since_ns", c_uint64),
+        ("name", c_char * 104),
+    )
+
+
+class Pair(ctypes.Structure):
+    """A 128-bit word of two halves."""
+
+    _fields_ = (("low", c_uint64), ("high", c_uint64)]
+
+
+_NUMBERS = (
+    "index", "memory_mib", "context_mib", "sm_count", "compute_major", "compute_minor", "threads_per_sm", "cuda_cores",
+    "architecture", "brand", "power_limit_mw", "power_idle_mw", "temperature", "pci_device", "pci_subsystem",
+    "pci_domain", "pci_bus", "pci_slot", "pcie_generation", "sm_clock_mhz", "memory_clock_mhz", "bus_width", "l2_bytes",
+    "ecc", "persistence", "mig_capable", "bar1_mib", "shared_per_sm",
+)  # fmt: skip
+
+
+class Gpu(ctypes.Structure):
+    """A GPU's record: what it is, and the newest step of its memory and of its time."""
+
+    _fields_: _Fields = [
+        ("uuid", c_char * 48),
+        ("name", c_char * 96),
+        ("bus_id", c_char * 32),
+        ("serial", c_char * 32),
+        ("model", c_char * 32),
+        *[(name, c_uint32) for name in _NUMBERS],
+        ("numa", c_int32),
+        ("reserved", c_uint32 * 3),
+        ("xid", c_uint64),
+        ("lost", c_uint32),
+        ("padding", c_uint32),
+        ("ledger", Pair),
+        ("turn", Pair),
+    )
+
+
+class LogEntry(ctypes.Structure):
+    """One turn of the past."""
+
+    _fields_ = (("start", c_uint64), ("done_after", c_uint64), ("turn", c_uint64), ("reserved", c_uint64)]
+
+
+class Cell(ctypes.Structure):
+    """One process on one GPU: memory held, work asked for and done."""
+
+    _fields_: _Fields = [
+        *[(name, c_uint64) for name in ("memory", "work", "ready_at", "base")],
+        ("executed", Pair),
+        ("contexts", c_uint32),
+        ("spilled_mib", c_uint32),
+        ("launches", c_uint64),
+        ("history", c_uint64 * HISTORY),
+        ("reserved", c_uint64 * 8),
+    )
+
+
+STRUCTURES: tuple[type[ctypes.Structure], ...] = (Header, Process, Gpu, LogEntry, Cell)
+GPU_STRIDE = RECORD_BYTES + LOG * ctypes.sizeof(LogEntry) + SLOTS * ctypes.sizeof(Cell)
+
+
+def gpu_offset(number: int) -> int:
+    """Where the record of GPU `number` starts."""
+    return HEADER_BYTES + SLOTS * ctypes.sizeof(Process) + number * GPU_STRIDE
+
+
+def cell_offset(number: int, slot: int) -> int:
+    """Where the cell of process slot `slot` on GPU `number` starts."""
+    return gpu_offset(number) + RECORD_BYTES + LOG * ctypes.sizeof(LogEntry) + slot * ctypes.sizeof(Cell)
+
+
+def file_size(gpus: int) -> int:
+    """Bytes of a machine file with this many GPUs; most of them are never touched."""
+    return gpu_offset(gpus)

@@ -1,0 +1,100 @@
+"""Makes a machine file from a description, and says what a process needs to live on that machine."""
+
+import ctypes
+import os
+import zlib
+from pathlib import Path
+
+from lamina import native
+from lamina.simgpu import layout
+from lamina.simgpu.description import Machine, PlacedGpu, bus_numbers, check, place
+
+
+def write(machine: Machine, path: Path) -> None:
+    """Writes the machine file as a whole or not at all, readable by its owner alone.
+
+    Processes that still use an older file of that name stay on the older machine. Raises BadInput as `check` does.
+    """
+    check(machine)
+    gpus = place(machine)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.truncate(layout.file_size(len(gpus)))
+        file.write(bytes(_header(machine, len(gpus))))
+        for gpu in gpus:
+            file.seek(layout.gpu_offset(gpu.index))
+            file.write(bytes(_record(gpu)))
+    temporary.replace(path)
+
+
+def environment(path: Path) -> dict[str, str]:
+    """Environment variables that put a process on the machine of this file."""
+    libraries = native.path("simgpu/libcuda.so.1").parent
+    return {"SIMGPU_MACHINE": str(path), "LD_LIBRARY_PATH": str(libraries)}
+
+
+def _header(machine: Machine, gpus: int) -> layout.Header:
+    return layout.Header(
+        magic=layout.MAGIC,
+        version=layout.VERSION,
+        gpu_count=gpus,
+        cuda_version=machine.cuda_number,
+        size=layout.file_size(gpus),
+        kernel_ns=machine.kernel_ns,
+        host_mib=machine.host_memory_mib,
+        processes=layout.HEADER_BYTES,
+        gpus=layout.gpu_offset(0),
+        gpu_stride=layout.GPU_STRIDE,
+        driver=machine.driver.encode(),
+        nvml=f"{machine.cuda_number // 1000}.{machine.driver}".encode(),
+    )
+
+
+def _record(gpu: PlacedGpu) -> layout.Gpu:
+    card, spec = gpu.card, gpu.spec
+    domain, bus, device = bus_numbers(gpu.bus_id)
+    record = layout.Gpu(
+        uuid=gpu.uuid.encode(),
+        name=card.name.encode(),
+        bus_id=gpu.bus_id.encode(),
+        serial=f"{zlib.crc32(gpu.uuid.encode()) + (1 << 40):013d}".encode(),
+        model=card.key.encode(),
+        numa=gpu.numa,
+    )
+    numbers = {
+        "index": gpu.index,
+        "memory_mib": card.memory_mib,
+        "context_mib": card.context_bytes >> 20,
+        "sm_count": card.sms,
+        "compute_major": card.compute[0],
+        "compute_minor": card.compute[1],
+        "threads_per_sm": card.threads_per_sm,
+        "cuda_cores": card.sms * card.cores_per_sm,
+        "architecture": card.architecture,
+        "brand": card.brand,
+        "power_limit_mw": card.power_limit * 1000,
+        "power_idle_mw": (card.power_idle if spec.idle_watts is None else spec.idle_watts) * 1000,
+        "temperature": spec.temperature,
+        "pci_device": card.pci_device << 16 | 0x10DE,
+        "pci_subsystem": 0x124910DE,
+        "pci_domain": domain,
+        "pci_bus": bus,
+        "pci_slot": device,
+        "pcie_generation": card.pcie_generation,
+        "sm_clock_mhz": card.sm_clock,
+        "memory_clock_mhz": card.memory_clock,
+        "bus_width": card.bus_width,
+        "l2_bytes": card.l2_kib * 1024,
+        "ecc": 1,
+        "persistence": int(spec.persistence),
+        "mig_capable": int(card.mig_capable),
+        "bar1_mib": 1 << (card.memory_mib - 1).bit_length(),
+        "shared_per_sm": card.shared_per_sm_kib * 1024,
+    }
+    for name, value in numbers.items():
+        setattr(record, name, int(value))
+    return record
+
+
+assert ctypes.sizeof(layout.Gpu) <= layout.RECORD_BYTES

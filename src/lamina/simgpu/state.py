@@ -1,0 +1,134 @@
+"""What goes on in a simulated machine, read from its file, and the few things that one may do to it from outside."""
+
+import mmap
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from lamina.errors import BadInput
+from lamina.simgpu import layout
+
+
+class ProcessState(Struct, frozen=True, kw_only=True):
+    """One process on one GPU. A killed process stays until somebody asks NVML or runs out of memory."""
+
+    pid: int
+    name: str
+    memory_mib: int
+    spilled_mib: int
+    contexts: int
+    launches: int
+    busy_ns: int
+    """GPU time it was given since it took its slot, up to now."""
+    queued_ns: int
+    """GPU time it has asked for and not yet got."""
+
+
+class GpuState(Struct, frozen=True, kw_only=True):
+    """One GPU now."""
+
+    uuid: str
+    memory_mib: int
+    used_mib: int
+    busy_ns: int
+    """GPU time given to anybody since the machine began."""
+    turns: int
+    lost: bool
+    processes: tuple[ProcessState, ...]
+
+
+class MachineState(Struct, frozen=True, kw_only=True):
+    """The whole machine now. It is read without stopping it, so sums may be a moment apart."""
+
+    now_ns: int
+    gpus: tuple[GpuState, ...]
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        try:
+            with path.open("r+b") as file:
+                self.bytes = mmap.mmap(file.fileno(), 0)
+        except (OSError, ValueError) as wrong:
+            raise BadInput(f"{path} is not a machine file: {wrong}") from wrong
+        self.header = layout.Header.from_buffer_copy(self.bytes[: layout.HEADER_BYTES])
+        if (self.header.magic, self.header.version) != (layout.MAGIC, layout.VERSION):
+            raise BadInput(f"{path} is not a machine file of this version; write it anew")
+
+    def gpu_number(self, uuid: str) -> int:
+        for number in range(self.header.gpu_count):
+            if self.gpu(number).uuid.decode() == uuid:
+                return number
+        raise BadInput(f"the machine has no GPU {uuid}")
+
+    def gpu(self, number: int) -> layout.Gpu:
+        return layout.Gpu.from_buffer_copy(self.bytes, layout.gpu_offset(number))
+
+    def cell(self, number: int, slot: int) -> layout.Cell:
+        return layout.Cell.from_buffer_copy(self.bytes, layout.cell_offset(number, slot))
+
+    def process(self, slot: int) -> layout.Process:
+        return layout.Process.from_buffer_copy(self.bytes, layout.HEADER_BYTES + slot * 128)
+
+
+def read(path: Path) -> MachineState:
+    """The state of the machine in this file. Raises BadInput when it is not a machine file."""
+    file = _File(path)
+    now = time.monotonic_ns()
+    return MachineState(now_ns=now, gpus=tuple(_gpu(file, n, now) for n in range(file.header.gpu_count)))
+
+
+def inject_xid(path: Path, uuid: str, code: int) -> None:
+    """Makes an XID event on a GPU; those who wait for events through NVML receive it."""
+    file = _File(path)
+    number = file.gpu_number(uuid)
+    count = (file.gpu(number).xid >> 32) + 1
+    _poke(file, number, layout.Gpu.xid.offset, (count & 0xFFFFFFFF) << 32 | code & 0xFFFFFFFF, 8)
+
+
+def set_lost(path: Path, uuid: str, lost: bool) -> None:
+    """Lets a GPU fall off the bus (NVML says so, CUDA refuses it), or brings it back."""
+    file = _File(path)
+    _poke(file, file.gpu_number(uuid), layout.Gpu.lost.offset, int(lost), 4)
+
+
+def _poke(file: _File, number: int, offset: int, value: int, size: int) -> None:
+    start = layout.gpu_offset(number) + offset
+    file.bytes[start : start + size] = value.to_bytes(size, "little")
+
+
+def _gpu(file: _File, number: int, now: int) -> GpuState:
+    record = file.gpu(number)
+    running_slot = record.turn.high >> 24 & 0xFFF
+    unfinished = max(0, record.turn.low + (record.turn.high & 0xFFFFFF) - now)
+    processes = []
+    busy = 0
+    for slot in range(file.header.slots_used):
+        cell = file.cell(number, slot)
+        done = cell.executed.low - (unfinished if slot == running_slot else 0)
+        busy += done
+        process = file.process(slot)
+        memory = cell.memory & 0xFFFFFFFF
+        if process.identity and (memory or cell.contexts or cell.work != cell.base):
+            processes.append(
+                ProcessState(
+                    pid=process.identity & layout.IDENTITY_PID_MASK,
+                    name=process.name.decode(errors="replace"),
+                    memory_mib=memory,
+                    spilled_mib=cell.spilled_mib,
+                    contexts=cell.contexts,
+                    launches=cell.launches,
+                    busy_ns=max(0, done - cell.base),
+                    queued_ns=max(0, cell.work - done),
+                )
+            )
+    return GpuState(
+        uuid=record.uuid.decode(),
+        memory_mib=record.memory_mib,
+        used_mib=record.ledger.low & 0xFFFFFFFF,
+        busy_ns=busy,
+        turns=record.turn.high >> 36,
+        lost=bool(record.lost),
+        processes=tuple(processes),
+    )
