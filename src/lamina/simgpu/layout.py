@@ -42,7 +42,7 @@ class Process(ctypes.Structure):
 class Pair(ctypes.Structure):
     """A 128-bit word of two halves."""
 
-    _fields_ = (("low", c_uint64), ("high", c_uint64)]
+    _fields_ = (("low", c_uint64), ("high", c_uint64))
 
 
 _NUMBERS = (
@@ -76,7 +76,7 @@ class Gpu(ctypes.Structure):
 class LogEntry(ctypes.Structure):
     """One turn of the past."""
 
-    _fields_ = (("start", c_uint64), ("done_after", c_uint64), ("turn", c_uint64), ("reserved", c_uint64)]
+    _fields_ = (("start", c_uint64), ("done_after", c_uint64), ("turn", c_uint64), ("reserved", c_uint64))
 
 
 class Cell(ctypes.Structure):
