@@ -56,7 +56,7 @@ _NUMBERS = (
 class Gpu(ctypes.Structure):
     """A GPU's record: what it is, and the newest step of its memory and of its time."""
 
-    _fields_: _Fields = [
+    _fields_ = (
         ("uuid", c_char * 48),
         ("name", c_char * 96),
         ("bus_id", c_char * 32),
@@ -82,7 +82,7 @@ class LogEntry(ctypes.Structure):
 class Cell(ctypes.Structure):
     """One process on one GPU: memory held, work asked for and done."""
 
-    _fields_: _Fields = [
+    _fields_ = (
         *[(name, c_uint64) for name in ("memory", "work", "ready_at", "base")],
         ("executed", Pair),
         ("contexts", c_uint32),
