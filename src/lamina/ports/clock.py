@@ -1,0 +1,70 @@
+"""The door to time, so that whoever waits or compares moments can be tested without waiting."""
+
+import asyncio
+import heapq
+import itertools
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """All times are in seconds."""
+
+    def monotonic(self) -> float:
+        """For durations; never goes back."""
+        ...
+
+    def wall(self) -> float:
+        """Since the epoch, for people and records."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class FakeClock:
+    """A clock that stands still until `advance` moves it; whoever sleeps wakes in the order of their moments."""
+
+    def __init__(self, start: float = 1_000_000.0) -> None:
+        self._now = start
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def wall(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
+        await future
+
+    async def advance(self, seconds: float) -> None:
+        """Move on by `seconds`, letting each sleeper run at its own moment."""
+        end = self._now + seconds
+        await self._settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            moment, _, future = heapq.heappop(self._sleepers)
+            self._now = max(self._now, moment)
+            if not future.done():
+                future.set_result(None)
+            await self._settle()
+        self._now = end
+
+    async def _settle(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)

@@ -1,0 +1,10 @@
+"""The door to NVML: what GPUs the node has, who uses them, and what befalls them.
+
+`protocol` says what can be asked, `driver` asks the real library, `fake` is a small one for tests.
+"""
+
+from lamina.ports.nvml.driver import DriverNvml
+from lamina.ports.nvml.fake import FakeNvml
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, Nvml, XidEvent
+
+__all__ = ["DriverNvml", "FakeNvml", "GpuFacts", "GpuProcess", "Nvml", "XidEvent"]

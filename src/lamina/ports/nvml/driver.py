@@ -1,0 +1,184 @@
+"""NVML through nvidia-ml-py, in a thread of its own so that a slow driver delays nobody else.
+
+One thread makes all calls, one after another: a driver that has to be initialised anew is then never shut down under a
+call that still runs. An error that means a restarted or missing driver leads to one new initialisation before it is
+told.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pynvml as nvml
+
+from lamina.errors import Outside
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_MIB = 1024 * 1024
+_STALE = (
+    nvml.NVML_ERROR_UNINITIALIZED,
+    nvml.NVML_ERROR_DRIVER_NOT_LOADED,
+    nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+    nvml.NVML_ERROR_UNKNOWN,
+)
+
+
+class DriverNvml:
+    """The `Nvml` of the driver library that the loader finds as libnvidia-ml.so.1."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml")
+        self._ready = False
+        self._events: Any = None
+
+    async def driver_version(self) -> str:
+        return await self._ask("the driver's version", lambda: _text(nvml.nvmlSystemGetDriverVersion()))
+
+    async def gpus(self) -> tuple[GpuFacts, ...]:
+        return await self._ask("the GPUs", _gpus)
+
+    async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
+        return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
+
+    async def wait_event(self, timeout_s: float) -> XidEvent | None:
+        return await self._ask("events", lambda: self._wait(timeout_s))
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._shut_down)
+        self._thread.shutdown(wait=False)
+
+    async def _ask(self, what: str, question: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, what, question)
+
+    def _answer(self, what: str, question: Callable[[], T]) -> T:
+        try:
+            try:
+                self._start()
+                return question()
+            except nvml.NVMLError as error:
+                if error.value not in _STALE:
+                    raise
+                self._shut_down()
+                self._start()
+                return question()
+        except nvml.NVMLError as error:
+            self._shut_down()
+            raise Outside(f"NVML does not tell {what}: {error}") from error
+
+    def _start(self) -> None:
+        if not self._ready:
+            nvml.nvmlInit()
+            self._ready = True
+
+    def _shut_down(self) -> None:
+        self._events = None
+        if self._ready:
+            self._ready = False
+            try:
+                nvml.nvmlShutdown()
+            except nvml.NVMLError as error:
+                log.debug("NVML could not be shut down: %s", error)
+
+    def _wait(self, timeout_s: float) -> XidEvent | None:
+        if self._events is None:
+            self._events = _registered()
+        try:
+            event = nvml.nvmlEventSetWait_v2(self._events, max(0, round(timeout_s * 1000)))
+        except nvml.NVMLError as error:
+            if error.value == nvml.NVML_ERROR_TIMEOUT:
+                return None
+            if error.value == nvml.NVML_ERROR_NOT_SUPPORTED:
+                time.sleep(timeout_s)
+                return None
+            raise
+        return XidEvent(_uuid_of(event.device), int(event.eventData))
+
+
+def _registered() -> Any:
+    """A set of events with the critical errors of every GPU that can report them."""
+    events = nvml.nvmlEventSetCreate()
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
+        except nvml.NVMLError as error:
+            log.warning("GPU %d reports no errors through NVML: %s", index, error)
+    return events
+
+
+def _gpus() -> tuple[GpuFacts, ...]:
+    found = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            found.append(_facts(index))
+        except nvml.NVMLError as error:
+            if error.value in _STALE:
+                raise
+            log.warning("GPU %d does not answer: %s", index, error)
+    return tuple(found)
+
+
+def _facts(index: int) -> GpuFacts:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    memory = _if_supported(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB)
+    mig = _if_supported(lambda: nvml.nvmlDeviceGetMigMode(handle))
+    return GpuFacts(
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        index=index,
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        memory_mib=memory,
+        mig_capable=mig is not None,
+        mig_enabled=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        numa=_numa(handle),
+    )
+
+
+def _numa(handle: Any) -> int | None:
+    """The NUMA node from the kernel's list of PCI devices; None on machines with one node or none known."""
+    pci = _if_supported(lambda: nvml.nvmlDeviceGetPciInfo(handle))
+    if pci is None:
+        return None
+    domain, _, rest = _text(pci.busId).lower().partition(":")
+    try:
+        node = int(Path(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def _processes(uuid: str) -> tuple[GpuProcess, ...]:
+    handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+    by_pid: dict[int, GpuProcess] = {}
+    for listed in (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses):
+        for process in _if_supported(partial(listed, handle)) or ():
+            used = process.usedGpuMemory
+            by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
+    return tuple(by_pid[pid] for pid in sorted(by_pid))
+
+
+def _if_supported(question: Callable[[], T]) -> T | None:
+    try:
+        return question()
+    except nvml.NVMLError as error:
+        if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
+            return None
+        raise
+
+
+def _uuid_of(handle: Any) -> str:
+    try:
+        return _text(nvml.nvmlDeviceGetUUID(handle))
+    except nvml.NVMLError:
+        return ""
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

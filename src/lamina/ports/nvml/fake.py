@@ -1,0 +1,53 @@
+"""An NVML without a driver, for tests: GPUs that can be added, lost and struck by errors."""
+
+import asyncio
+from collections.abc import Iterable
+
+from lamina.errors import Outside
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
+
+
+def fake_gpus(count: int, *, name: str = "Tesla V100-SXM2-32GB", memory_mib: int = 32768) -> list[GpuFacts]:
+    """`count` equal GPUs with UUIDs that are easy to tell apart."""
+    return [GpuFacts(f"GPU-{i:08x}-0000-4000-8000-{i:012x}", i, name, memory_mib) for i in range(count)]
+
+
+class FakeNvml:
+    """`present` is what `gpus` answers. While `broken` is a sentence, every call fails with it."""
+
+    def __init__(self, gpus: Iterable[GpuFacts] = (), *, driver: str = "515.86.01") -> None:
+        self.present = list(gpus)
+        self.driver = driver
+        self.broken = ""
+        self.running: dict[str, tuple[GpuProcess, ...]] = {}
+        self._events: asyncio.Queue[XidEvent] = asyncio.Queue()
+
+    def strike(self, uuid: str, xid: int) -> None:
+        """Let the driver report an error of one GPU; an empty UUID is an error that names none."""
+        self._events.put_nowait(XidEvent(uuid, xid))
+
+    async def driver_version(self) -> str:
+        self._check()
+        return self.driver
+
+    async def gpus(self) -> tuple[GpuFacts, ...]:
+        self._check()
+        return tuple(self.present)
+
+    async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
+        self._check()
+        return self.running.get(uuid, ())
+
+    async def wait_event(self, timeout_s: float) -> XidEvent | None:
+        self._check()
+        try:
+            return await asyncio.wait_for(self._events.get(), timeout_s)
+        except TimeoutError:
+            return None
+
+    async def close(self) -> None:
+        return None
+
+    def _check(self) -> None:
+        if self.broken:
+            raise Outside(self.broken)

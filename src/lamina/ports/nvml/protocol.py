@@ -1,0 +1,49 @@
+"""What can be asked of NVML. Every call may raise `Outside` with a sentence that names NVML's error."""
+
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+
+class GpuFacts(Struct, frozen=True):
+    """One GPU that answers. `memory_mib` is None where the GPU has no memory of its own to report."""
+
+    uuid: str
+    index: int
+    name: str
+    memory_mib: int | None
+    mig_capable: bool = False
+    mig_enabled: bool = False
+    numa: int | None = None
+
+
+class GpuProcess(NamedTuple):
+    """A process with a context on a GPU; `memory_mib` is None where the driver does not tell."""
+
+    pid: int
+    memory_mib: int | None
+
+
+class XidEvent(NamedTuple):
+    """The driver reported an error. An empty `uuid` means that it could not say which GPU."""
+
+    uuid: str
+    xid: int
+
+
+class Nvml(Protocol):
+    """One node's NVML. A restarted driver is met again at the next call."""
+
+    async def driver_version(self) -> str: ...
+
+    async def gpus(self) -> tuple[GpuFacts, ...]:
+        """The GPUs that answer, by index. One that has fallen off the bus is missing."""
+        ...
+
+    async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...
+
+    async def wait_event(self, timeout_s: float) -> XidEvent | None:
+        """The next critical error, or None when none came in time. Nothing is lost between two calls."""
+        ...
+
+    async def close(self) -> None: ...
