@@ -47,9 +47,7 @@ def test_no_c_function_passes_70_lines(path: Path) -> None:
     too_long = []
     start = None
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        if line.startswith("{"):
-            start = number
-        elif re.match(r"^[A-Za-z_].*\)\s*\{\s*$", line):
+        if line.startswith("{") or re.match(r"^[A-Za-z_].*\)\s*\{\s*$", line):
             start = number
         elif line.startswith("}") and start is not None:
             if number - start > 70:

@@ -1,6 +1,7 @@
 """`lamina lab up`, `down`, `status`: the embedded cluster, for trying, learning and testing."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -8,19 +9,27 @@ app = typer.Typer(
     name="lab", help="An embedded cluster with simulated GPUs: no GPU, no Kubernetes.", no_args_is_help=True
 )
 
-NAME = typer.Option("default", "--name", help="Which lab; several can run side by side.")
+Name = Annotated[str, typer.Option("--name", help="Which lab; several can run side by side.")]
 
 
 @app.command()
 def up(
-    name: str = NAME,
-    nodes: int = typer.Option(1, "--nodes", help="How many nodes."),
-    gpus_per_node: int = typer.Option(2, "--gpus-per-node", help="How many GPUs on each node; 0 is a CPU node."),
-    gpu: str = typer.Option("V100-SXM2-32GB", "--gpu", help="Which card, such as A100-SXM4-40GB."),
-    machines: Path | None = typer.Option(None, "--machines", help="A YAML file that describes each node instead."),
-    config: Path | None = typer.Option(None, "--config", help="Lamina's configuration; the default where not given."),
-    kubeconfig: Path | None = typer.Option(None, "--kubeconfig", help="Write the kubeconfig here as well."),
-    port: int = typer.Option(0, "--port", min=0, max=65535, help="The API server's port; 0 takes a free one."),
+    name: Name = "default",
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.")] = 1,
+    gpus_per_node: Annotated[
+        int, typer.Option("--gpus-per-node", help="How many GPUs on each node; 0 is a CPU node.")
+    ] = 2,
+    gpu: Annotated[str, typer.Option("--gpu", help="Which card, such as A100-SXM4-40GB.")] = "V100-SXM2-32GB",
+    machines: Annotated[
+        Path | None, typer.Option("--machines", help="A YAML file that describes each node instead.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Lamina's configuration; the default where not given.")
+    ] = None,
+    kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="Write the kubeconfig here as well.")] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The API server's port; 0 takes a free one.")
+    ] = 0,
 ) -> None:
     """Start a lab and return when its API answers and its nodes are Ready."""
     from lamina.cli.terminal import console
@@ -37,7 +46,7 @@ def up(
 
 
 @app.command()
-def down(name: str = NAME) -> None:
+def down(name: Name = "default") -> None:
     """Stop a lab and remove all that it made."""
     from lamina.cli.terminal import console
     from lamina.lab import down

@@ -4,6 +4,7 @@ A verb's own module is imported when the verb runs, so that `lamina --help` and 
 """
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -30,7 +31,7 @@ app.command("control")(daemons.control)
 
 @app.callback(invoke_without_command=True)
 def version_option(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Share GPUs between Kubernetes pods, and between plain processes on one machine."""
     if version:

@@ -120,7 +120,8 @@ def lab_directory(name: str) -> LabDirectory:
     root = labs_root() / name
     if len(os.fsencode(root)) > _LONGEST_ROOT:
         raise BadInput(
-            f"{root} is too long for the sockets of a lab; allowed are {_LONGEST_ROOT} bytes, set LAMINA_LABS to a shorter path"
+            f"{root} is too long for the sockets of a lab, which allow {_LONGEST_ROOT} bytes; "
+            "set LAMINA_LABS to a shorter path"
         )
     return LabDirectory(root)
 

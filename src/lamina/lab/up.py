@@ -76,9 +76,8 @@ def _check_writable(kubeconfig: Path | None) -> None:
 
 def _copy_private(source: Path, target: Path) -> None:
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
-    handle = os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
-    with open(handle, "wb") as file:
-        file.write(source.read_bytes())
+    fresh.touch(mode=0o600, exist_ok=False)
+    fresh.write_bytes(source.read_bytes())
     fresh.replace(target)
 
 
