@@ -1,0 +1,92 @@
+"""Why one GPU does not take one container: the rules of sharing, in the order in which they are asked.
+
+Lasting causes come first: what no departure of another pod can change. Then an idle GPU for those that need one, a
+slot, memory, compute. The order decides which cause a person reads, so each later cause means "nearly".
+"""
+
+from enum import IntEnum
+
+from lamina.model.ledger import NOTHING, Taken
+from lamina.model.requests import ContainerRequest, Wishes
+from lamina.placement.nodes import GpuState
+
+
+class Cause(IntEnum):
+    """Why something does not fit, from the farthest miss to the nearest."""
+
+    NO_GPU = 0
+    UNHEALTHY = 1
+    TYPE = 2
+    UUID = 3
+    COUNT = 4
+    SIZE = 5
+    HELD = 6
+    NOT_IDLE = 7
+    SLOTS = 8
+    MEMORY = 9
+    CORES = 10
+    TIME = 11
+    TOGETHER = 12
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the cause stays when other pods leave, so that preemption cannot help."""
+        return self <= Cause.SIZE
+
+
+def refusal(
+    container: ContainerRequest,
+    wishes: Wishes | None,
+    state: GpuState,
+    beside: Taken = NOTHING,
+    total: Taken | None = None,
+) -> Cause | None:
+    """The first rule by which the GPU refuses the container, or None where it takes it.
+
+    `wishes` is None where the pod has none. `beside` is what containers of the same pod hold of this GPU while this
+    one runs; `total` is what the pod would then hold of it at its peak, by default only this container's share.
+    """
+    gpu = state.gpu
+    if not gpu.healthy:
+        return Cause.UNHEALTHY
+    if wishes is not None and (unwanted := _unwanted(wishes, state)) is not None:
+        return unwanted
+    memory = container.memory_on(gpu.capacity_mib)
+    cores = container.cores
+    if memory > gpu.capacity_mib or cores > gpu.cores_capacity:
+        return Cause.SIZE
+    alone = needs_alone(container, state)
+    if state.taken.whole or beside.whole:
+        return Cause.NOT_IDLE if alone else Cause.HELD
+    slots = 1
+    if total is not None:
+        slots, memory, cores = total.slots, total.memory_mib, total.cores
+    if (alone and beside.slots) or (state.busy and (alone or (total is not None and total.whole))):
+        return Cause.NOT_IDLE
+    if slots > state.free_slots:
+        return Cause.SLOTS
+    if memory > state.free_memory:
+        return Cause.MEMORY
+    if cores > state.free_cores:
+        return Cause.CORES
+    if container.cores == 0 and state.free_cores <= beside.cores:
+        return Cause.TIME
+    return None
+
+
+def needs_alone(container: ContainerRequest, state: GpuState) -> bool:
+    """Whether the container has the GPU to itself: a whole GPU, or all the time of one whose time is not scaled."""
+    return container.exclusive or container.cores == 100 == state.gpu.cores_capacity
+
+
+def _unwanted(wishes: Wishes, state: GpuState) -> Cause | None:
+    model = state.gpu.model.lower()
+    if wishes.types and not any(part.lower() in model for part in wishes.types):
+        return Cause.TYPE
+    if any(part.lower() in model for part in wishes.not_types):
+        return Cause.TYPE
+    if wishes.uuids and state.gpu.uuid not in wishes.uuids:
+        return Cause.UUID
+    if state.gpu.uuid in wishes.not_uuids:
+        return Cause.UUID
+    return None

@@ -1,0 +1,78 @@
+"""Whether a pod fits on a node, and which shares it gets there.
+
+A container that asks n GPUs gets the same share of n different ones. Several containers of a pod may share a GPU.
+Ordinary init containers run before the others, so on each GPU the pod holds its peak: they are placed last and prefer
+the GPUs that the pod has anyway. For a pod with one GPU container the choice is a sort; for several it is a search
+over choices in the policy's order, which makes the answer exact: more free capacity never makes a pod unfit.
+"""
+
+from msgspec import Struct
+
+from lamina.model.gpus import Mode
+from lamina.model.grants import ComputePolicy, ContainerGrant, Share
+from lamina.model.requests import ContainerRequest, PodRequest, Wishes
+from lamina.placement.causes import needs_alone, refusal
+from lamina.placement.misfit import Misfit
+from lamina.placement.nodes import GpuState, NodeState
+from lamina.placement.policies import gpu_order, node_score
+from lamina.placement.several import arrange
+
+
+class Placement(Struct, frozen=True):
+    """A pod on a node: what its containers get, in the pod's order, and the node's score from 0 to 10."""
+
+    containers: tuple[ContainerGrant, ...]
+    score: float
+
+
+_NO_WISHES = Wishes()
+
+
+def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
+    """The pod's shares on the node, or why it does not fit. The pod itself must not be counted in the node's state."""
+    wishes = None if request.wishes == _NO_WISHES else request.wishes
+    for container in request.containers:
+        refusals = tuple([refusal(container, wishes, state) for state in node.gpus])
+        if refusals.count(None) < container.count:
+            return Misfit(node, container, request.wishes, refusals, request.containers)
+    if len(request.containers) == 1:
+        container = request.containers[0]
+        able = [state for state, refused in zip(node.gpus, refusals, strict=True) if refused is None]
+        able.sort(key=gpu_order(request.gpu_policy, container))
+        chosen = [tuple(able[: container.count])]
+    else:
+        found = arrange(request, wishes, node)
+        if found is None:
+            return Misfit(node, container, request.wishes, refusals, request.containers, together=True)
+        chosen = found
+    grants = tuple(
+        _grant(request, container, states, node)
+        for container, states in zip(request.containers, chosen, strict=True)
+    )
+    return Placement(grants, node_score(request.node_policy, node))
+
+
+def _grant(
+    request: PodRequest, container: ContainerRequest, states: tuple[GpuState, ...], node: NodeState
+) -> ContainerGrant:
+    return ContainerGrant(
+        name=container.container,
+        shares=tuple([_share(request, container, state) for state in states]),
+        init=container.init,
+        sidecar=container.sidecar,
+        priority=container.priority,
+        oversubscribed=not container.whole and any(s.gpu.capacity_mib > s.gpu.memory_mib for s in states),
+        log_level=node.log_level,
+    )
+
+
+def _share(request: PodRequest, container: ContainerRequest, state: GpuState) -> Share:
+    alone = needs_alone(container, state)
+    return Share(
+        gpu=state.gpu.uuid,
+        memory_mib=container.memory_on(state.gpu.capacity_mib),
+        cores=container.cores,
+        mode=Mode.WHOLE if container.whole else Mode.QUOTA,
+        exclusive=alone,
+        compute_policy=ComputePolicy.NONE if alone or not container.cores else request.compute_policy,
+    )

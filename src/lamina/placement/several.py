@@ -1,0 +1,119 @@
+"""Placing a pod with several GPU containers: a search over choices in the policy's order, exact within a bound.
+
+Equal choices are tried once: two GPUs with the same free amounts and the same containers of this pod on them lead to
+the same end. That keeps the search small on real nodes; the bound is there for made-up ones.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from lamina.model.ledger import NOTHING, Taken
+from lamina.model.requests import ContainerRequest, PodRequest, Wishes
+from lamina.placement.causes import needs_alone, refusal
+from lamina.placement.nodes import GpuState, NodeState
+from lamina.placement.policies import gpu_order
+
+_MOST_STEPS = 5_000
+
+
+def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState) -> list[tuple[GpuState, ...]] | None:
+    """GPUs for each container, in the order of `request.containers`, or None where not all of them find room."""
+    search = _Search(request, wishes, node)
+    return [search.chosen[index] for index in range(len(request.containers))] if search.run(0) else None
+
+
+class _Search:
+    """Depth-first over containers. `held` maps a GPU's place on the node to the containers of this pod on it."""
+
+    def __init__(self, request: PodRequest, wishes: Wishes | None, node: NodeState) -> None:
+        self.request = request
+        self.wishes = wishes
+        self.states = node.gpus
+        self.held: dict[int, tuple[int, ...]] = {}
+        self.chosen: dict[int, tuple[GpuState, ...]] = {}
+        self.steps = 0
+        self.order = sorted(range(len(request.containers)), key=self._turn)
+
+    def run(self, depth: int) -> bool:
+        if depth == len(self.order):
+            return True
+        index = self.order[depth]
+        for places in self._choices(index):
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                return False
+            before = self.held
+            self.held = before | {place: (*before.get(place, ()), index) for place in places}
+            self.chosen[index] = tuple(self.states[place] for place in places)
+            if self.run(depth + 1):
+                return True
+            self.held = before
+        return False
+
+    def _turn(self, index: int) -> tuple[bool, bool, int]:
+        container = self.request.containers[index]
+        return _only_starts(container), not container.sidecar, index
+
+    def _choices(self, index: int) -> Iterator[tuple[int, ...]]:
+        """Sets of GPUs for the container, the policy's favourite first, equal ones once."""
+        container = self.request.containers[index]
+        able = [place for place in range(len(self.states)) if self._takes(index, place)]
+        key = gpu_order(self.request.gpu_policy, container)
+        prefers_held = _only_starts(container)
+        able.sort(key=lambda place: (prefers_held and place not in self.held, key(self._with_own(place))))
+        tried = set()
+        for places in combinations(able, container.count):
+            alike = tuple(sorted(self._likeness(place) for place in places))
+            if alike not in tried:
+                tried.add(alike)
+                yield places
+
+    def _takes(self, index: int, place: int) -> bool:
+        held = self.held.get(place, ())
+        state = self.states[place]
+        beside = self._sum((other for other in held if self._together(index, other)), state)
+        total = self._peak((*held, index), state)
+        return refusal(self.request.containers[index], self.wishes, state, beside, total) is None
+
+    def _together(self, one: int, other: int) -> bool:
+        """Whether two containers of the pod run at the same time."""
+        first, second = sorted((one, other))
+        containers = self.request.containers
+        if _only_starts(containers[second]):
+            return containers[first].sidecar
+        return not _only_starts(containers[first])
+
+    def _peak(self, indices: tuple[int, ...], state: GpuState) -> Taken:
+        """The most that these containers hold of the GPU at any time, as `model.ledger` counts it."""
+        containers = self.request.containers
+        peak = self._sum((index for index in indices if not _only_starts(containers[index])), state)
+        for index in indices:
+            if _only_starts(containers[index]):
+                beside = (other for other in indices if other != index and self._together(index, other))
+                peak = peak.at_least(self._sum((index, *beside), state))
+        return peak
+
+    def _sum(self, indices: Iterator[int] | tuple[int, ...], state: GpuState) -> Taken:
+        total = NOTHING
+        for index in indices:
+            container = self.request.containers[index]
+            memory = container.memory_on(state.gpu.capacity_mib)
+            total = total.plus(Taken(1, memory, container.cores, needs_alone(container, state)))
+        return total
+
+    def _with_own(self, place: int) -> GpuState:
+        """The GPU with this pod's containers counted in, for the policy."""
+        state = self.states[place]
+        held = self.held.get(place)
+        return GpuState.of(state.gpu, state.taken.plus(self._peak(held, state))) if held else state
+
+    def _likeness(self, place: int) -> tuple[object, ...]:
+        state = self.states[place]
+        gpu = state.gpu
+        room = (state.free_slots, state.free_memory, state.free_cores, state.busy, state.taken.whole)
+        return (*room, gpu.capacity_mib, gpu.cores_capacity, self.held.get(place, ()))
+
+
+def _only_starts(container: ContainerRequest) -> bool:
+    """Whether the container ends before the ordinary ones begin."""
+    return container.init and not container.sidecar
