@@ -1,0 +1,113 @@
+"""Carrying out what controllers decide, and seeing the result at once."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lamina.errors import Outside
+from lamina.lab.api.moments import rfc3339
+from lamina.lab.controllers.actions import Action, Create, Delete, Event, Patch
+from lamina.lab.informer import objects
+from lamina.lab.informer.cache import Cache
+from lamina.lab.informer.clock import Clock
+from lamina.lab.informer.objects import Object
+from lamina.ports.kube import PODS, Conflict, EventRecorder, Kube, NotFound, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How making several pods went: how many there are now, and the sentence that ended it, if one did."""
+
+    count: int
+    failure: str = ""
+
+
+class Hands:
+    """Writes for one controller; errors of the API are raised as they come (see lamina.ports.kube.errors)."""
+
+    def __init__(self, kube: Kube, cache: Cache, clock: Clock, component: str) -> None:
+        self._kube = kube
+        self.cache = cache
+        self.clock = clock
+        self._recorder = EventRecorder(kube, component, now=clock.now)
+
+    async def perform(self, actions: Iterable[Action]) -> None:
+        """One after the other; the first failure ends it."""
+        for action in actions:
+            match action:
+                case Create(resource, obj):
+                    await self.create(resource, obj)
+                case Delete(resource, obj):
+                    await self.delete(resource, obj)
+                case Patch(resource, obj, body, subresource):
+                    await self.patch(resource, obj, body, subresource)
+                case Event(resource, obj, reason, message, warning):
+                    await self.tell(resource, obj, reason, message, warning=warning)
+
+    async def exists(self, resource: Resource, name: str) -> bool:
+        """Ask the API itself: collections are watched apart from each other, so one may be ahead of another."""
+        try:
+            await self._kube.get(resource, name)
+        except NotFound:
+            return False
+        return True
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        made = await self._kube.create(resource, obj, namespace=objects.namespace(obj))
+        self.cache.note(resource, made)
+        return made
+
+    async def delete(self, resource: Resource, obj: Object) -> None:
+        """What is gone already, or has been replaced by another of the name, needs no deletion."""
+        try:
+            name, namespace = objects.name(obj), objects.namespace(obj)
+            await self._kube.delete(resource, name, namespace=namespace, uid=objects.uid(obj))
+        except (NotFound, Conflict):
+            return
+        self.cache.note_deletion(resource, obj, rfc3339(self.clock.now()))
+
+    async def patch(self, resource: Resource, obj: Object, body: Object, subresource: str = "") -> Object:
+        guarded = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": str(objects.version(obj))}}
+        name, namespace = objects.name(obj), objects.namespace(obj)
+        after = await self._kube.patch(resource, name, guarded, namespace=namespace, subresource=subresource)
+        self.cache.note(resource, after)
+        return after
+
+    async def publish(self, resource: Resource, obj: Object, status: Object) -> None:
+        """Write those fields of the status that differ; nothing when none does."""
+        before = objects.status(obj)
+        changed = {field: value for field, value in status.items() if before.get(field) != value}
+        if changed:
+            await self.patch(resource, obj, {"status": changed}, "status")
+
+    async def tell(self, resource: Resource, obj: Object, reason: str, message: str, *, warning: bool = False) -> None:
+        await self._recorder.record(resource, obj, reason, message, warning=warning)
+
+    async def make_pods(self, resource: Resource, owner: Object, pods: Sequence[Object]) -> Made:
+        """Make pods for `owner`, in batches that double, so that a refusal is met by one pod and not by all of them."""
+        done, batch = 0, 1
+        while done < len(pods):
+            answers = await asyncio.gather(
+                *(self._make_pod(resource, owner, pod) for pod in pods[done : done + batch]), return_exceptions=True
+            )
+            failures = [answer for answer in answers if isinstance(answer, BaseException)]
+            done += len(answers) - len(failures)
+            if failures:
+                if not isinstance(failures[0], Outside):
+                    raise failures[0]
+                message = str(failures[0])
+                await self.tell(resource, owner, "FailedCreate", f"Error creating: {message}", warning=True)
+                return Made(done, message)
+            batch *= 2
+        return Made(done)
+
+    async def _make_pod(self, resource: Resource, owner: Object, pod: Object) -> None:
+        made = await self.create(PODS, pod)
+        await self.tell(resource, owner, "SuccessfulCreate", f"Created pod: {objects.name(made)}")
+
+    async def end_pods(self, resource: Resource, owner: Object, pods: Sequence[Object]) -> None:
+        """Delete pods of `owner`; those that are ending already are left alone."""
+        for pod in pods:
+            if not objects.is_deleting(pod):
+                await self.delete(PODS, pod)
+                await self.tell(resource, owner, "SuccessfulDelete", f"Deleted pod: {objects.name(pod)}")

@@ -1,0 +1,105 @@
+"""A Deployment's ReplicaSets over time: which one is current, which revision each has, how a new one is made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lamina.lab.controllers.pod_template import HASH_LABEL, same_template, template_hash, with_labels
+from lamina.lab.controllers.rollout import Bounds, Set, bounds
+from lamina.lab.informer import objects
+from lamina.lab.informer.objects import Object
+
+REVISION = "deployment.kubernetes.io/revision"
+REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAX = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED = {REVISION, REVISION_HISTORY, DESIRED, MAX, "kubectl.kubernetes.io/last-applied-configuration"}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A Deployment's sets: `new` has its template now, `old` are the others, oldest first."""
+
+    new: Object | None
+    old: Sequence[Object]
+
+    @property
+    def all(self) -> list[Object]:
+        return [*self.old, *([self.new] if self.new else [])]
+
+
+def family(deployment: Mapping[str, Any], sets: Sequence[Object]) -> Family:
+    template = objects.spec(deployment).get("template") or {}
+    ordered = sorted(sets, key=lambda each: (str(objects.meta(each).get("creationTimestamp")), objects.name(each)))
+    new = next((each for each in ordered if same_template(objects.spec(each).get("template") or {}, template)), None)
+    return Family(new, [each for each in ordered if each is not new])
+
+
+def revision(obj: Mapping[str, Any]) -> int:
+    text = objects.annotations(obj).get(REVISION, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def next_revision(group: Family) -> int:
+    return max((revision(each) for each in group.old), default=0) + 1
+
+
+def limits_of(deployment: Mapping[str, Any]) -> Bounds:
+    """The bounds of the deployment's rollout; a Recreate has none of either kind."""
+    spec = objects.spec(deployment)
+    replicas = int(spec.get("replicas", 1))
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return Bounds(replicas, 0, 0)
+    rolling = strategy.get("rollingUpdate") or {}
+    return bounds(replicas, rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"))
+
+
+def as_set(replica_set: Mapping[str, Any]) -> Set:
+    replicas = int(objects.spec(replica_set).get("replicas", 1))
+    text = objects.annotations(replica_set).get(MAX, "")
+    available = int(objects.status(replica_set).get("availableReplicas") or 0)
+    return Set(objects.name(replica_set), replicas, min(available, replicas), int(text) if text.isdecimal() else None)
+
+
+def scale_annotations(limits: Bounds) -> dict[str, str]:
+    return {DESIRED: str(limits.replicas), MAX: str(limits.max_total)}
+
+
+def new_replica_set(deployment: Mapping[str, Any], group: Family, replicas: int) -> Object:
+    """The ReplicaSet for the deployment's template as it is now."""
+    spec = objects.spec(deployment)
+    collisions = int(objects.status(deployment).get("collisionCount") or 0)
+    digest = template_hash(spec.get("template") or {}, collisions)
+    template = with_labels(spec.get("template") or {}, {HASH_LABEL: digest})
+    selector = dict(spec.get("selector") or {})
+    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: digest}
+    copied = {key: value for key, value in objects.annotations(deployment).items() if key not in _NOT_COPIED}
+    made: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{objects.name(deployment)}-{digest}",
+            "namespace": objects.namespace(deployment),
+            "labels": dict(template["metadata"]["labels"]),
+            "annotations": copied | scale_annotations(limits_of(deployment)) | {REVISION: str(next_revision(group))},
+            "ownerReferences": [objects.owner_reference("apps/v1", "Deployment", deployment)],
+        },
+        "spec": {"replicas": replicas, "selector": selector, "template": template},
+    }
+    if spec.get("minReadySeconds"):
+        made["spec"]["minReadySeconds"] = spec["minReadySeconds"]
+    return made
+
+
+def annotations_to_set(deployment: Mapping[str, Any], group: Family) -> dict[str, str]:
+    """What the current set's annotations lack: the deployment's own ones and a revision above all older sets'."""
+    assert group.new is not None, "only a set that exists has annotations to mend"
+    have = objects.annotations(group.new)
+    wanted = {key: value for key, value in objects.annotations(deployment).items() if key not in _NOT_COPIED}
+    number, due = revision(group.new), next_revision(group)
+    if number < due:
+        wanted[REVISION] = str(due)
+        if number:
+            wanted[REVISION_HISTORY] = ",".join(filter(None, [have.get(REVISION_HISTORY, ""), str(number)]))
+    return {key: value for key, value in wanted.items() if have.get(key) != value}

@@ -1,0 +1,61 @@
+"""A node as the scheduler counts it: what it can give, and what the pods on it hold."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from lamina.lab.informer import objects
+from lamina.lab.informer.objects import Object
+from lamina.lab.scheduler.pod_requests import Amounts, amounts, host_ports, requests
+
+
+@dataclass(slots=True)
+class NodeView:
+    """One node and the pods that are, or are about to be, on it."""
+
+    node: Object
+    allocatable: Amounts
+    held: Amounts = field(default_factory=dict)
+    pods: list[Object] = field(default_factory=list)
+    ports: set[tuple[str, int]] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        return objects.name(self.node)
+
+    def place(self, pod: Object) -> None:
+        """Count one more pod."""
+        self.pods.append(pod)
+        self.ports |= host_ports(pod)
+        for name, value in requests(pod).items():
+            self.held[name] = self.held.get(name, Decimal(0)) + value
+
+    def free(self, resource: str) -> Decimal:
+        return self.allocatable.get(resource, Decimal(0)) - self.held.get(resource, Decimal(0))
+
+
+def views(nodes: Iterable[Object], pods: Iterable[Object], assumed: Mapping[str, tuple[Object, str]]) -> list[NodeView]:
+    """All nodes by name, with the pods bound to them and those `assumed` (uid -> pod, node) to be bound any moment.
+
+    A pod counts until it is finished or gone: one that is ending still holds what it has.
+    """
+    found: dict[str, NodeView] = {}
+    for node in sorted(nodes, key=objects.name):
+        found[objects.name(node)] = NodeView(node, amounts(_allocatable(node)))
+    seen: set[str] = set()
+    for pod in pods:
+        view = found.get(str(objects.spec(pod).get("nodeName") or ""))
+        if view is not None and not objects.is_finished(pod):
+            view.place(pod)
+            seen.add(objects.uid(pod))
+    for uid, (pod, chosen) in assumed.items():
+        if uid not in seen and chosen in found:
+            found[chosen].place(pod)
+    return list(found.values())
+
+
+def _allocatable(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = objects.status(node)
+    given: Mapping[str, Any] = status.get("allocatable") or status.get("capacity") or {}
+    return given
