@@ -101,7 +101,7 @@ class FakeKubelet(RegistrationServicer, PodResourcesListerServicer):
         endpoint = next(r.endpoint for r in reversed(self.registrations) if r.resource_name == resource)
         return grpc.aio.insecure_channel(f"unix:{self.plugins / endpoint}")
 
-    async def Register(  # noqa: N802
+    async def Register(
         self, request: plugin_messages.RegisterRequest, context: grpc.aio.ServicerContext
     ) -> plugin_messages.Empty:
         if self.refuse:
@@ -112,7 +112,7 @@ class FakeKubelet(RegistrationServicer, PodResourcesListerServicer):
         self._streams.append(asyncio.create_task(self._follow(request.resource_name)))
         return plugin_messages.Empty()
 
-    async def List(  # noqa: N802
+    async def List(
         self, request: messages.ListPodResourcesRequest, context: grpc.aio.ServicerContext
     ) -> messages.ListPodResourcesResponse:
         answer = messages.ListPodResourcesResponse()
