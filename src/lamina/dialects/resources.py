@@ -57,13 +57,17 @@ def resource_names(config: Config) -> ResourceNames:
 
 
 def asked_by(container: Mapping[str, object]) -> dict[str, object]:
-    """What the container asks, by resource name: limits first, then requests, as HAMi reads them."""
-    resources = container.get("resources")
+    """What the container asks, by resource name: a limit goes before a request, as HAMi reads them."""
+    resources = container.get("resources") or {}
     if not isinstance(resources, Mapping):
-        return {}
-    limits = resources.get("limits") or {}
-    requests = resources.get("requests") or {}
-    return {**requests, **limits}
+        raise BadInput(f"container {container.get('name')}: resources is {resources!r}; allowed is limits and requests")
+    asked: dict[str, object] = {}
+    for field in ("requests", "limits"):
+        named = resources.get(field) or {}
+        if not isinstance(named, Mapping):
+            raise BadInput(f"container {container.get('name')}: {field} is {named!r}; allowed is names with amounts")
+        asked.update(named)
+    return asked
 
 
 def check_vocabulary(asked: Iterable[str], config: Config) -> bool:

@@ -20,7 +20,7 @@ Mebibytes = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a whole number 
 Count = Annotated[int, Meta(ge=0, le=1000, description="a whole number from 0 to 1000")]
 Factor = Annotated[int, Meta(ge=1, le=2**20, description="a whole number from 1 to 1048576")]
 SplitCount = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
-Scaling = Annotated[float, Meta(gt=0, le=100, description="a number over 0, at most 100")]
+Scaling = Annotated[float, Meta(ge=0.01, le=100, description="a number from 0.01 to 100")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Name = Annotated[str, Meta(max_length=253, description="a name of at most 253 characters")]
 LogLevel = Annotated[
@@ -63,7 +63,8 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Memory of GPUs that cannot report it (unified memory); 0 means that such GPUs are not offered."""
     enable_numa_topology: Switch = False
     mig_strategy: MigStrategy = "none"
-    """`none` shares every GPU; `mixed` leaves GPUs with MIG enabled to the resources named nvidia.com/mig-*."""
+    """`none` takes no notice of MIG and shares every GPU. `mixed` does not share GPUs with MIG enabled: their instances
+    are asked for by names such as nvidia.com/mig-1g.5gb, which are left to the device plugin that offers them."""
     lib_cuda_log_level: LogLevel = 1
 
     gpu_core_policy: CorePolicy = "default"

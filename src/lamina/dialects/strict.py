@@ -19,6 +19,9 @@ from lamina.errors import BadInput
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+_SHAPES = {"array": "a list", "object": "keys with values"}
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """The safe loader, but a key that stands twice in one mapping is an error."""
 
@@ -56,15 +59,19 @@ def decode(loaded: Mapping[str, Any], kind: type[T], where: str) -> T:
         return msgspec.convert(loaded, kind)
     except msgspec.ValidationError as problem:
         path = _path(str(problem))
-        allowed = _allowed(kind, path)
         name = _spell(path) or "the document"
-        raise BadInput(f"{where}: {name} is {_value(loaded, path)!r}; allowed is {allowed or problem}") from problem
+        missing = re.match(r"Object missing required field `(.+?)`", str(problem))
+        if missing is not None:
+            raise BadInput(f"{where}: {name} has no {missing[1]}; every entry needs one") from problem
+        allowed = _allowed(kind, path) or _SHAPES["array" if "`array" in str(problem) else "object"]
+        raise BadInput(f"{where}: {name} is {_value(loaded, path)!r}; allowed is {allowed}") from problem
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as "; did you mean x?", or nothing where no known name is close."""
+    # Below this likeness a hint would mislead more often than help.
     lowered = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.55)
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
     return f"; did you mean {lowered[close[0]]}?" if close else ""
 
 
@@ -101,8 +108,9 @@ def _path(message: str) -> tuple[str | int, ...]:
     match = re.search(r" - at `\$(?P<path>.*)`$", message)
     if match is None:
         return ()
-    steps = re.findall(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]", match["path"])
-    return tuple(key or (int(index) if index.isdigit() else index) for key, index in steps)
+    # A value of a free mapping is written "[...]": the mapping itself is the last step that can be named.
+    steps = re.findall(r"\.([^.\[\]]+)|\[([0-9]+)\]", match["path"])
+    return tuple(key or int(index) for key, index in steps)
 
 
 def _spell(path: tuple[str | int, ...]) -> str:

@@ -61,16 +61,21 @@ class _Search:
         key = gpu_order(self.request.gpu_policy, container)
         prefers_held = _only_starts(container)
         able.sort(key=lambda place: (prefers_held and place not in self.held, key(self._with_own(place))))
-        tried = set()
+        tried: set[tuple[object, ...]] = set()
         for places in combinations(able, container.count):
-            alike = tuple(sorted(self._likeness(place) for place in places))
-            if alike not in tried:
-                tried.add(alike)
-                yield places
+            if tried and self._alike(places) in tried:
+                continue
+            yield places
+            tried.add(self._alike(places))
+
+    def _alike(self, places: tuple[int, ...]) -> tuple[object, ...]:
+        return tuple(sorted(self._likeness(place) for place in places))
 
     def _takes(self, index: int, place: int) -> bool:
-        held = self.held.get(place, ())
+        held = self.held.get(place)
         state = self.states[place]
+        if held is None:
+            return refusal(self.request.containers[index], self.wishes, state) is None
         beside = self._sum((other for other in held if self._together(index, other)), state)
         total = self._peak((*held, index), state)
         return refusal(self.request.containers[index], self.wishes, state, beside, total) is None
@@ -107,7 +112,7 @@ class _Search:
         held = self.held.get(place)
         return GpuState.of(state.gpu, state.taken.plus(self._peak(held, state))) if held else state
 
-    def _likeness(self, place: int) -> tuple[object, ...]:
+    def _likeness(self, place: int) -> tuple[int | tuple[int, ...], ...]:
         state = self.states[place]
         gpu = state.gpu
         room = (state.free_slots, state.free_memory, state.free_cores, state.busy, state.taken.whole)

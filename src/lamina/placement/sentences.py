@@ -1,0 +1,82 @@
+"""The sentences of a misfit: for each cause, what is missing on a group of GPUs, in numbers that hold for the group."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lamina.model.requests import ContainerRequest, Wishes
+from lamina.placement.causes import Cause
+from lamina.placement.nodes import GpuState
+
+
+class Numbers(NamedTuple):
+    """What was needed and the most that was there; `unit` is MiB, %, GPUs or slots."""
+
+    needed: int
+    available: int
+    unit: str
+
+
+def numbers(cause: Cause, container: ContainerRequest, group: Sequence[GpuState]) -> Numbers:
+    """The numbers of that GPU of `group`, all refused for `cause`, which misses by the least."""
+    if cause is Cause.SIZE:
+        pairs = [(container.memory_on(s.gpu.capacity_mib), s.gpu.capacity_mib) for s in group]
+        if all(needed <= there for needed, there in pairs):
+            return Numbers(container.cores, max(s.gpu.cores_capacity for s in group), "%")
+        return Numbers(*min(pairs, key=lambda pair: pair[0] - pair[1]), "MiB")
+    if cause is Cause.MEMORY:
+        pairs = [(container.memory_on(s.gpu.capacity_mib), s.free_memory) for s in group]
+        return Numbers(*min(pairs, key=lambda pair: pair[0] - pair[1]), "MiB")
+    if cause is Cause.CORES:
+        return Numbers(container.cores, max(s.free_cores for s in group), "%")
+    if cause is Cause.SLOTS:
+        return Numbers(1, 0, "slots")
+    return Numbers(container.count, 0, "GPUs")
+
+
+def sentence(
+    cause: Cause, container: ContainerRequest, wishes: Wishes, group: Sequence[GpuState], *, all_of_node: bool
+) -> str:
+    """What is missing on these GPUs. `all_of_node` tells that the node has no others."""
+    needed, there, unit = numbers(cause, container, group)
+    many = len(group) > 1
+    best = "the best GPU has" if all_of_node else "the best of them has"
+    match cause:
+        case Cause.UNHEALTHY:
+            reasons = ", ".join(sorted({state.gpu.reason for state in group if state.gpu.reason}))
+            return f"no healthy GPU ({reasons})" if reasons else "no healthy GPU"
+        case Cause.TYPE:
+            return _type(wishes, group, "this node has" if all_of_node else "these are")
+        case Cause.UUID if wishes.uuids:
+            return f"not among the GPUs that the pod names ({', '.join(wishes.uuids)})"
+        case Cause.UUID:
+            return "excluded by the pod's list of UUIDs"
+        case Cause.SIZE if unit == "%":
+            return f"needs {needed} % of a GPU's time; at most {there} % can be granted"
+        case Cause.SIZE:
+            return f"needs {needed} MiB; {best.replace('best', 'largest')} {there} MiB"
+        case Cause.HELD:
+            return f"all {len(group)} GPUs are held whole by others" if many else "the GPU is held whole by another pod"
+        case Cause.NOT_IDLE:
+            return f"whole GPU needed; none of {len(group)} is idle" if many else "whole GPU needed; it is not idle"
+        case Cause.SLOTS:
+            return _slots(group)
+        case Cause.MEMORY:
+            return f"needs {needed} MiB; {best} {there} MiB free"
+        case Cause.CORES:
+            return f"needs {needed} % of a GPU's time; the most free is {there} %"
+        case _:
+            return "all of the time is granted, and a share without cores would get none"
+
+
+def _type(wishes: Wishes, group: Sequence[GpuState], has: str) -> str:
+    wanted = f"of type {' or '.join(wishes.types)}" if wishes.types else ""
+    refused = f"not of type {' or '.join(wishes.not_types)}" if wishes.not_types else ""
+    models = ", ".join(sorted({state.gpu.model for state in group}))
+    return f"no GPU {' and '.join(filter(None, (wanted, refused)))}; {has} {models}"
+
+
+def _slots(group: Sequence[GpuState]) -> str:
+    slots = {state.gpu.slots for state in group}
+    if len(slots) > 1:
+        return f"all {sum(state.gpu.slots for state in group)} slots of {len(group)} GPUs are taken"
+    return f"all {slots.pop()} slots{' of each GPU' if len(group) > 1 else ''} are taken"
