@@ -1,0 +1,244 @@
+"""What Kubernetes fills in when an object is written, as far as kubectl, controllers and kubelets rely upon it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lamina.lab.api import crds
+from lamina.lab.api.quantities import parse
+from lamina.lab.api.resources import Resource
+from lamina.lab.api.status import Obj
+
+
+def fill(resource: Resource, obj: Obj) -> None:
+    """Fill in defaults, in place. Does nothing the second time."""
+    if resource.custom:
+        return
+    rule = _RULES.get(resource.storage)
+    if rule is not None:
+        rule(obj)
+
+
+def initial_status(resource: Resource, obj: Obj) -> None:
+    """What a new object's status begins with, in place. Nodes bring their own; everything else starts afresh."""
+    if resource.storage == "nodes":
+        obj.setdefault("status", {})
+    elif resource.storage == "pods":
+        obj["status"] = {"phase": "Pending", "qosClass": quality(obj["spec"])}
+    elif resource.storage == "namespaces":
+        obj["status"] = {"phase": "Active"}
+    elif resource.storage == "services":
+        obj["status"] = {"loadBalancer": {}}
+    elif resource.has_status and resource.custom:
+        obj.pop("status", None)
+    elif resource.has_status:
+        obj["status"] = {}
+
+
+def containers(spec: Obj) -> Iterator[Obj]:
+    """Init containers first, then the others. Tolerates a spec that validation will refuse."""
+    for field in ("initContainers", "containers"):
+        found = spec.get(field)
+        yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+
+def quality(spec: Obj) -> str:
+    """The quality-of-service class, from CPU and memory alone, as Kubernetes has it."""
+    guaranteed, any_set = True, False
+    for container in containers(spec):
+        resources = container.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            request, limit = parse(requests.get(name)), parse(limits.get(name))
+            any_set = any_set or bool(request) or bool(limit)
+            guaranteed = guaranteed and bool(limit) and request == limit
+    return "Guaranteed" if any_set and guaranteed else "Burstable" if any_set else "BestEffort"
+
+
+def pod_spec(spec: Any) -> None:
+    if not isinstance(spec, dict):
+        return
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    for each in containers(spec):
+        _container(each)
+    for volume in spec.get("volumes") or []:
+        for kind in ("configMap", "secret", "downwardAPI", "projected"):
+            if isinstance(volume, dict) and isinstance(volume.get(kind), dict):
+                volume[kind].setdefault("defaultMode", 420)
+
+
+def _container(container: Obj) -> None:
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    image = str(container.get("image") or "")
+    latest = image.endswith(":latest") or ":" not in image.rpartition("/")[2]
+    container.setdefault("imagePullPolicy", "Always" if latest and "@" not in image else "IfNotPresent")
+    resources = container.setdefault("resources", {})
+    if isinstance(resources, dict) and isinstance(resources.get("limits"), dict):
+        requests = resources.get("requests")
+        resources["requests"] = {**resources["limits"], **(requests if isinstance(requests, dict) else {})}
+    for port in container.get("ports") or []:
+        if isinstance(port, dict):
+            port.setdefault("protocol", "TCP")
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if isinstance(container.get(probe), dict):
+            defaults = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+            container[probe] = {**defaults, **container[probe]}
+    for variable in container.get("env") or []:
+        source = variable.get("valueFrom") if isinstance(variable, dict) else None
+        if isinstance(source, dict) and isinstance(source.get("fieldRef"), dict):
+            source["fieldRef"].setdefault("apiVersion", "v1")
+
+
+def _pod(obj: Obj) -> None:
+    spec = obj.get("spec")
+    pod_spec(spec)
+    if isinstance(spec, dict):
+        spec.setdefault("serviceAccountName", "default")
+        spec.setdefault("enableServiceLinks", True)
+        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        spec.setdefault("priority", 0)
+        _tolerations(spec)
+
+
+def _tolerations(spec: Obj) -> None:
+    """Five minutes on a node that is not ready or not reachable, where the pod does not say otherwise."""
+    found = spec.setdefault("tolerations", [])
+    if not isinstance(found, list):
+        return
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(isinstance(each, dict) and each.get("key") in (key, None) for each in found):
+            found.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+
+
+def _template(spec: Obj) -> Obj:
+    template = spec.setdefault("template", {})
+    if not isinstance(template, dict):
+        return {}
+    template.setdefault("metadata", {})
+    template["metadata"].setdefault("creationTimestamp", None)
+    pod_spec(template.get("spec"))
+    return template
+
+
+def _deployment(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    strategy = spec.setdefault("strategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    _template(spec)
+
+
+def _replicaset(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    labels = (_template(spec).get("metadata") or {}).get("labels")
+    if labels and "selector" not in spec:
+        spec["selector"] = {"matchLabels": dict(labels)}
+
+
+def _daemonset(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("revisionHistoryLimit", 10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {"maxUnavailable": 1, "maxSurge": 0})
+    _template(spec)
+
+
+def _job(obj: Obj) -> None:
+    """A job without a selector gets its uid as one, as Kubernetes does; the uid is there before defaults are."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("parallelism", 1)
+    if spec["parallelism"] == 1 or "completions" in spec:
+        spec.setdefault("completions", 1)
+    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
+    template = _template(spec)
+    uid = obj["metadata"].get("uid")
+    if uid and not spec["manualSelector"] and "selector" not in spec:
+        own = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": obj["metadata"].get("name")}
+        older = {"controller-uid": uid, "job-name": obj["metadata"].get("name")}
+        template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), **own, **older}
+        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+
+
+def _namespace(obj: Obj) -> None:
+    obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    labels = obj["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
+
+
+def _node(obj: Obj) -> None:
+    obj.setdefault("spec", {})
+    status = obj.setdefault("status", {})
+    if "allocatable" not in status and "capacity" in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _service(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("clusterIP", "None")
+    for port in spec.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+
+
+def _secret(obj: Obj) -> None:
+    """Plain `stringData` becomes `data`, and is not kept."""
+    obj.setdefault("type", "Opaque")
+    plain = obj.pop("stringData", None)
+    if isinstance(plain, dict):
+        encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def _webhooks(obj: Obj) -> None:
+    for hook in obj.get("webhooks") or []:
+        hook.setdefault("failurePolicy", "Fail")
+        hook.setdefault("matchPolicy", "Equivalent")
+        hook.setdefault("timeoutSeconds", 10)
+        hook.setdefault("namespaceSelector", {})
+        hook.setdefault("objectSelector", {})
+        if obj.get("kind") == "MutatingWebhookConfiguration":
+            hook.setdefault("reinvocationPolicy", "Never")
+        for rule in hook.get("rules") or []:
+            rule.setdefault("scope", "*")
+
+
+def _event(obj: Obj) -> None:
+    obj.setdefault("type", "Normal")
+
+
+_RULES: dict[str, Callable[[Obj], None]] = {
+    crds.STORAGE: crds.fill,
+    "pods": _pod,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _replicaset,
+    "daemonsets.apps": _daemonset,
+    "jobs.batch": _job,
+    "namespaces": _namespace,
+    "nodes": _node,
+    "services": _service,
+    "secrets": _secret,
+    "events": _event,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
+}

@@ -1,0 +1,34 @@
+"""The file that tells kubectl and every Kubernetes client where the lab is and with which token."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import yaml
+
+from lamina.lab.api.reviews import USER
+
+
+def render(name: str, url: str, certificate_authority: bytes, token: str) -> str:
+    """`certificate_authority` is PEM."""
+    encoded = base64.b64encode(certificate_authority).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": url, "certificate-authority-data": encoded}}],
+        "users": [{"name": USER, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": USER, "namespace": "default"}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def write(path: Path, text: str) -> None:
+    """Put the file in place in one step, readable by its owner alone from its first moment."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,55 @@
+"""Moments as Kubernetes writes them, and ages as kubectl prints them. Seconds since 1970 inside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of(text: str) -> float | None:
+    """None for anything that is no timestamp."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, TypeError):
+        return None
+
+
+def age(text: object, now: float) -> str:
+    """The age of a timestamp, `<unknown>` where there is none."""
+    then = seconds_of(text) if isinstance(text, str) else None
+    return "<unknown>" if then is None else duration(now - then)
+
+
+def duration(span: float) -> str:
+    """As `kubectl get` shows spans: two units at most, and only while the smaller one still says something."""
+    seconds = int(span)
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(0, seconds)}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    return _years(days)
+
+
+def _years(days: int) -> str:
+    if days < 730:
+        return f"{days}d"
+    years, rest = divmod(days, 365)
+    return f"{years}y{rest}d" if years < 8 and rest else f"{years}y"

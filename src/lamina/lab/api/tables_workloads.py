@@ -1,0 +1,90 @@
+"""Rows of deployments, replica sets, daemon sets and jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina.lab.api.moments import duration, seconds_of
+from lamina.lab.api.status import Obj
+from lamina.lab.api.tables_common import Column, Layout, column, conditions, name, own_age, selector_text, wide
+
+_WIDE = (wide("Containers"), wide("Images"), wide("Selector"))
+
+
+def _count(obj: Obj, field: str) -> int:
+    return int((obj.get("status") or {}).get(field) or 0)
+
+
+def _wide(obj: Obj) -> list[Any]:
+    containers = ((obj["spec"].get("template") or {}).get("spec") or {}).get("containers") or []
+    names = ",".join(each.get("name", "") for each in containers)
+    images = ",".join(each.get("image", "") for each in containers)
+    return [names, images, selector_text(obj["spec"].get("selector"))]
+
+
+def _deployment(obj: Obj, now: float) -> list[Any]:
+    ready = f"{_count(obj, 'readyReplicas')}/{obj['spec'].get('replicas', 1)}"
+    counts = [_count(obj, "updatedReplicas"), _count(obj, "availableReplicas")]
+    return [name(obj), ready, *counts, own_age(obj, now), *_wide(obj)]
+
+
+def _replicaset(obj: Obj, now: float) -> list[Any]:
+    counts = [obj["spec"].get("replicas", 1), _count(obj, "replicas"), _count(obj, "readyReplicas")]
+    return [name(obj), *counts, own_age(obj, now), *_wide(obj)]
+
+
+def _daemonset(obj: Obj, now: float) -> list[Any]:
+    fields = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+    counts = [_count(obj, field) for field in (*fields, "numberAvailable")]
+    selector = ((obj["spec"].get("template") or {}).get("spec") or {}).get("nodeSelector") or {}
+    nodes = ",".join(f"{key}={value}" for key, value in sorted(selector.items())) or "<none>"
+    return [name(obj), *counts, nodes, own_age(obj, now), *_wide(obj)]
+
+
+def _job_state(obj: Obj) -> str:
+    held = {kind for kind, each in conditions(obj).items() if each.get("status") == "True"}
+    for condition, shown in (("Complete", "Complete"), ("Failed", "Failed")):
+        if condition in held:
+            return shown
+    if "deletionTimestamp" in obj["metadata"]:
+        return "Terminating"
+    for condition in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if condition in held:
+            return condition
+    return "Running"
+
+
+def _job(obj: Obj, now: float) -> list[Any]:
+    spec, status = obj["spec"], obj.get("status") or {}
+    wanted, parallel = spec.get("completions"), int(spec.get("parallelism") or 0)
+    of = str(wanted) if wanted is not None else f"1 of {parallel}" if parallel > 1 else "1"
+    begin, end = seconds_of(status.get("startTime") or ""), seconds_of(status.get("completionTime") or "")
+    took = "" if begin is None else duration((end if end is not None else now) - begin)
+    return [name(obj), _job_state(obj), f"{_count(obj, 'succeeded')}/{of}", took, own_age(obj, now), *_wide(obj)]
+
+
+def _integers(*names: str) -> tuple[Column, ...]:
+    return tuple(column(each, "integer") for each in names)
+
+
+WORKLOADS = {
+    "deployments.apps": Layout(
+        (column("Name"), column("Ready"), *_integers("Up-to-date", "Available"), column("Age"), *_WIDE), _deployment
+    ),
+    "replicasets.apps": Layout(
+        (column("Name"), *_integers("Desired", "Current", "Ready"), column("Age"), *_WIDE), _replicaset
+    ),
+    "daemonsets.apps": Layout(
+        (
+            column("Name"),
+            *_integers("Desired", "Current", "Ready", "Up-to-date", "Available"),
+            column("Node Selector"),
+            column("Age"),
+            *_WIDE,
+        ),
+        _daemonset,
+    ),
+    "jobs.batch": Layout(
+        (column("Name"), column("Status"), column("Completions"), column("Duration"), column("Age"), *_WIDE), _job
+    ),
+}
