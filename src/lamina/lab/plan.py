@@ -13,31 +13,28 @@ import yaml
 from msgspec import Meta, Struct
 
 from lamina.errors import BadInput
-from lamina.model.cards import card
+from lamina.simgpu import GpuSpec, Machine
+from lamina.simgpu import description as simgpu
 
 DEFAULT_GPU = "V100-SXM2-32GB"
 MAX_NODES = 64
-MAX_GPUS = 16
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 Count = Annotated[int, Meta(ge=1)]
 
 
-class GpuGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`count` GPUs of one model, named as in the table of cards."""
-
-    model: str = DEFAULT_GPU
-    count: Count = 1
-
-
-class NodePlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NodePlan(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One node. CPU is in whole cores, memory in MiB; both only matter to the scheduler."""
 
     name: str
-    gpus: tuple[GpuGroup, ...] = ()
+    gpus: tuple[GpuSpec, ...] = ()
     labels: dict[str, str] = {}
     cpus: Count = 64
-    memory_mib: Annotated[int, Meta(ge=1024)] = 256 * 1024
+    memory_mib: Annotated[int, Meta(ge=1024)] = msgspec.field(default=256 * 1024, name="memoryMiB")
+
+    def machine(self, plan: "Plan") -> Machine:
+        """The simulated machine of this node; its name is the seed, so that no two nodes share a UUID."""
+        return Machine(gpus=self.gpus, driver=plan.driver, cuda=plan.cuda, seed=self.name)
 
 
 class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +49,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def from_options(*, nodes: int, gpus_per_node: int, gpu: str, port: int) -> Plan:
     """The plan of equal nodes named node-0, node-1 and so on. Raises BadInput."""
-    groups = (GpuGroup(model=gpu, count=gpus_per_node),) if gpus_per_node else ()
+    groups = (GpuSpec(model=gpu, count=gpus_per_node),) if gpus_per_node else ()
     plan = Plan(nodes=tuple(NodePlan(name=f"node-{i}", gpus=groups) for i in range(nodes)), port=port)
     return checked(plan, "the options")
 
@@ -80,9 +77,8 @@ def checked(plan: Plan, where: str) -> Plan:
             raise BadInput(f"{where}: {node.name!r} is not a node's name; allowed are lower-case letters, digits and -")
         if names.count(node.name) > 1:
             raise BadInput(f"{where}: two nodes are named {node.name}")
-        total = sum(group.count for group in node.gpus)
-        if not 0 <= total <= MAX_GPUS:
-            raise BadInput(f"{where}: node {node.name} has {total} GPUs; allowed are 0 to {MAX_GPUS}")
-        for group in node.gpus:
-            card(group.model)
+        try:
+            simgpu.check(node.machine(plan))
+        except BadInput as error:
+            raise BadInput(f"{where}: node {node.name}: {error}") from error
     return plan

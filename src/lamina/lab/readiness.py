@@ -1,0 +1,49 @@
+"""Whether a lab is ready, and if not, what it waits for, in words."""
+
+from lamina.dialects import config as configuration
+from lamina.lab import commands
+from lamina.lab.directory import LabDirectory
+from lamina.lab.plan import NodePlan, Plan
+from lamina.ports.kube import INVENTORIES, MUTATING_WEBHOOKS, NODES, Kube, NotFound, Object
+from lamina.simgpu.description import place
+
+
+async def readiness(kube: Kube, directory: LabDirectory, plan: Plan) -> str | None:
+    """None when the control part answers, every node is Ready and its GPUs are on offer; else what is missing."""
+    if commands.extender_url(directory) is None:
+        return "the control part"
+    nodes = {node["metadata"]["name"]: node for node in (await kube.list(NODES)).items}
+    for planned in plan.nodes:
+        if not _is_ready(nodes.get(planned.name)):
+            return f"node {planned.name} to be Ready"
+    if not (await kube.list(MUTATING_WEBHOOKS)).items:
+        return "the admission webhook"
+    return await _offers(kube, directory, plan, nodes)
+
+
+async def _offers(kube: Kube, directory: LabDirectory, plan: Plan, nodes: dict[str, Object]) -> str | None:
+    config = configuration.load(directory.config.read_text(), str(directory.config))
+    try:
+        inventories = {item["metadata"]["name"]: item for item in (await kube.list(INVENTORIES)).items}
+    except NotFound:
+        return "the definition of inventories"
+    resource = config.hami.resource_count_name
+    for planned in plan.nodes:
+        node = nodes[planned.name]
+        if not _offers_gpus(planned, plan, config) or not config.selects(node["metadata"].get("labels", {})):
+            continue
+        if not inventories.get(planned.name, {}).get("spec", {}).get("gpus"):
+            return f"the inventory of node {planned.name}"
+        if node["status"].get("allocatable", {}).get(resource, "0") == "0":
+            return f"{resource} of node {planned.name}"
+    return None
+
+
+def _offers_gpus(node: NodePlan, plan: Plan, config: configuration.Config) -> bool:
+    settings = config.for_node(node.name)
+    return any(settings.offers(gpu.uuid, gpu.index) for gpu in place(node.machine(plan)))
+
+
+def _is_ready(node: Object | None) -> bool:
+    conditions = node["status"].get("conditions", []) if node else []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
