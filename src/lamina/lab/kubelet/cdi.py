@@ -55,18 +55,6 @@ def parse(document: object) -> Spec:
     return Spec(document.get("containerEdits") or {}, devices)
 
 
-def read_folder(folder: Path) -> list[Spec]:
-    """All readable specifications of a folder; a file that is none is passed over, as runtimes do."""
-    specs = []
-    for path in sorted(folder.glob("*")):
-        if path.suffix in (".json", ".yaml"):
-            try:
-                specs.append(parse(yaml.load(path.read_text(), Loader=yaml.CSafeLoader)))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-                continue
-    return specs
-
-
 def resolve(names: Sequence[str], folders: Iterable[Sequence[Spec]]) -> Edits:
     """The edits of all `names`, each file's common ones once. Raises Unresolvable, and then nothing is edited."""
     known: dict[str, Spec] = {}
@@ -112,3 +100,37 @@ def _merged(parts: Iterable[Mapping[str, Any]]) -> Edits:
             env[name] = value
         mounts += [Mount(entry["hostPath"], entry["containerPath"]) for entry in part.get("mounts") or ()]
     return Edits(env, tuple(mounts))
+
+
+class CdiFolders:
+    """Specifications on disk, each file read again only after it changed."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._known: dict[Path, tuple[tuple[int, int, int], Spec | None]] = {}
+
+    def resolve(self, names: Sequence[str]) -> Edits:
+        """The edits of `names` as of now. Raises Unresolvable."""
+        found = [self._read(folder) for folder in self._folders]
+        present = {path for folder in self._folders for path in folder.glob("*")}
+        self._known = {path: known for path, known in self._known.items() if path in present}
+        return resolve(names, found)
+
+    def _read(self, folder: Path) -> list[Spec]:
+        paths = [path for path in sorted(folder.glob("*")) if path.suffix in (".json", ".yaml")]
+        return [spec for path in paths if (spec := self._spec(path)) is not None]
+
+    def _spec(self, path: Path) -> Spec | None:
+        """A file that is no specification is passed over, as runtimes do."""
+        try:
+            found = path.stat()
+            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if path in self._known and self._known[path][0] == stamp:
+                return self._known[path][1]
+            spec = parse(yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
+        except OSError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+            spec = None
+        self._known[path] = (stamp, spec)
+        return spec

@@ -18,7 +18,7 @@ import grpc
 
 from lamina.lab.kubelet import checkpoint
 from lamina.lab.kubelet.cdi import Mount, names_of
-from lamina.lab.kubelet.devices import Allocation, Device, DeviceError, Ledger, device_limits, settle
+from lamina.lab.kubelet.devices import Allocation, Device, DeviceError, device_limits, settle
 from lamina.lab.kubelet.plugins import Plugin, PluginError, refusal
 from lamina.lab.kubelet.records import Kind, containers_of
 from lamina.ports.kubelet import deviceplugin_pb2 as pb
@@ -68,7 +68,7 @@ class DeviceManager:
             if entry.name != checkpoint.FILE:
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         self._server = grpc.aio.server()
-        rpc.add_RegistrationServicer_to_server(_Registration(self), self._server)  # type: ignore[no-untyped-call]
+        rpc.add_RegistrationServicer_to_server(_Registration(self), self._server)
         self._server.add_insecure_port(f"unix:{self._folder / 'kubelet.sock'}")
         await self._server.start()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lamina.lab.api.quantities import parse
+
 FORGET_AFTER_S = 300.0
 """How long after its plugin went a resource still counts in the node's capacity."""
 
@@ -175,7 +177,7 @@ def device_limits(container: Mapping[str, object], known: Collection[str]) -> di
     """The device resources among a container's limits, with their counts; zero counts are left out."""
     resources = container.get("resources")
     limits = resources.get("limits") if isinstance(resources, Mapping) else None
-    counts = {name: int(str(value)) for name, value in (limits or {}).items() if name in known}
+    counts = {name: int(parse(value) or 0) for name, value in (limits or {}).items() if name in known}
     return {name: count for name, count in counts.items() if count > 0}
 
 

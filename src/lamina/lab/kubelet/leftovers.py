@@ -55,7 +55,7 @@ def kill_adopted(known: Callable[[], set[int]]) -> int:
 
 
 def _children(parent: int) -> set[int]:
-    found = set()
+    found: set[int] = set()
     for task in Path(f"/proc/{parent}/task").iterdir():
         with contextlib.suppress(OSError):
             found.update(int(pid) for pid in (task / "children").read_text().split())

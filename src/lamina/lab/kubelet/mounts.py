@@ -19,7 +19,11 @@ PRELOAD = "/etc/ld.so.preload"
 DIRECTORIES = {"/run/lamina": "LAMINA_DIR", "/run/lamina-driver": "LAMINA_DRIVER"}
 
 
-def environment(mounts: Sequence[Mount], read: Callable[[str], str] = lambda path: Path(path).read_text()) -> dict[str, str]:
+def _read(path: str) -> str:
+    return Path(path).read_text()
+
+
+def environment(mounts: Sequence[Mount], read: Callable[[str], str] = _read) -> dict[str, str]:
     """The variables that stand for `mounts`. Raises OSError where the preload file cannot be read."""
     result: dict[str, str] = {}
     for mount in mounts:

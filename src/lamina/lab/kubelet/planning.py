@@ -46,9 +46,7 @@ def initialized(containers: Sequence[Container]) -> bool:
 def failed_init(containers: Sequence[Container], policy: str) -> bool:
     """Whether an init container has failed for good."""
     return any(
-        isinstance(init.state, Terminated)
-        and init.state.exit_code != 0
-        and not restarts(init, policy, init.state)
+        isinstance(init.state, Terminated) and init.state.exit_code != 0 and not restarts(init, policy, init.state)
         for init in of_kind(containers, Kind.INIT)
     )
 

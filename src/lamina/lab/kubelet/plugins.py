@@ -98,7 +98,8 @@ class Plugin:
 
     async def pre_start(self, ids: Iterable[str]) -> None:
         """PreStartContainer, 30 s at most. Raises PluginError."""
-        await self._ask(self._stub.PreStartContainer(pb.PreStartContainerRequest(devices_ids=list(ids)), timeout=PRE_START_S))
+        request = pb.PreStartContainerRequest(devices_ids=list(ids))
+        await self._ask(self._stub.PreStartContainer(request, timeout=PRE_START_S))
 
     async def close(self) -> None:
         self.connected = False
@@ -117,9 +118,7 @@ class Plugin:
 def refusal(version: str, resource: str) -> str:
     """Why a registration cannot be taken, or nothing."""
     if version != VERSION:
-        return (
-            f'requested API version "{version}" is not supported by kubelet. Supported version is "{VERSION}"'
-        )
+        return f'requested API version "{version}" is not supported by kubelet. Supported version is "{VERSION}"'
     if not _EXTENDED.fullmatch(resource) or resource.startswith(("kubernetes.io/", "requests.")):
         return f'the ResourceName "{resource}" is invalid'
     return ""

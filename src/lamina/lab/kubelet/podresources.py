@@ -82,7 +82,7 @@ async def serve(service: PodResources, folder: Path) -> Any:
     socket = folder / "kubelet.sock"
     socket.unlink(missing_ok=True)
     server = grpc.aio.server()
-    rpc.add_PodResourcesListerServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+    rpc.add_PodResourcesListerServicer_to_server(service, server)
     server.add_insecure_port(f"unix:{socket}")
     await server.start()
     return server

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.lab.informer.clock import timestamp
+from lamina.lab.api.moments import rfc3339
 from lamina.lab.kubelet.planning import failed_init, initialized
 from lamina.lab.kubelet.records import Container, Kind, Running, State, Terminated, Waiting, of_kind
 
@@ -52,7 +52,7 @@ def pod_status(
     host_ip, pod_ip = addresses
     status: Object = {
         "phase": "Failed" if verdict and ended else phase(containers, policy, ended=ended),
-        "startTime": timestamp(started_at),
+        "startTime": rfc3339(started_at),
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
         "podIP": pod_ip,
@@ -74,7 +74,7 @@ def rejected_status(pod: Mapping[str, Any], verdict: Verdict, now: float) -> Obj
         "phase": "Failed",
         "reason": verdict.reason,
         "message": f"Pod was rejected: {verdict.message}",
-        "startTime": timestamp(now),
+        "startTime": rfc3339(now),
         "qosClass": qos_class(pod["spec"]),
         "conditions": foreign_conditions(pod),
     }
@@ -100,13 +100,13 @@ def _state(state: State) -> Object:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
         case Running(started_at):
-            return {"running": {"startedAt": timestamp(started_at)}}
+            return {"running": {"startedAt": rfc3339(started_at)}}
         case Terminated():
             detail: Object = {
                 "exitCode": state.exit_code,
                 "reason": state.reason,
-                "startedAt": timestamp(state.started_at),
-                "finishedAt": timestamp(state.finished_at),
+                "startedAt": rfc3339(state.started_at),
+                "finishedAt": rfc3339(state.finished_at),
             }
             if state.message:
                 detail["message"] = state.message
@@ -140,13 +140,13 @@ def conditions(pod: Mapping[str, Any], containers: Sequence[Container], phase: s
         word = "True" if holds else "False"
         old = before.get(kind) or {}
         since = old.get("lastTransitionTime") if old.get("status") == word else None
-        fixed = {"type": kind, "status": word, "lastProbeTime": None, "lastTransitionTime": since or timestamp(now)}
+        fixed = {"type": kind, "status": word, "lastProbeTime": None, "lastTransitionTime": since or rfc3339(now)}
         result.append(fixed | detail)
     scheduled = before.get("PodScheduled") or {
         "type": "PodScheduled",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": timestamp(now),
+        "lastTransitionTime": rfc3339(now),
     }
     others = [c for c in foreign_conditions(pod) if c["type"] != "PodScheduled"]
     return [*result, dict(scheduled), *others]

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class Program:
     tty: bool = False
     stdin: bool = False
 
+    def marked(self, marker: Mapping[str, str]) -> Program:
+        """The same program with `marker` in its environment, so that it is found again."""
+        return replace(self, env={**self.env, **marker})
+
     def config(self) -> dict[str, Any]:
         common = {"argv": list(self.argv), "env": dict(self.env), "cwd": str(self.cwd), "tty": self.tty}
         if self.fds is not None:
@@ -52,7 +56,7 @@ class Program:
 
 
 class Shim:
-    """One running shim. Made inside the event loop's thread: the kernel ties a shim's life to the thread that made it."""
+    """One running shim. Made in the event loop's thread: the kernel ties its life to the thread that made it."""
 
     def __init__(self, program: Program, marker: Mapping[str, str]) -> None:
         self._loop = asyncio.get_running_loop()

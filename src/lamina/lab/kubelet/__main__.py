@@ -1,0 +1,87 @@
+"""`python -m lamina.lab.kubelet`: one node's kubelet, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lamina.errors import BadInput, LaminaError
+from lamina.lab.kubelet.environment import assignments
+from lamina.lab.kubelet.kubelet import Kubelet
+from lamina.lab.kubelet.settings import Settings
+
+LONGEST_SOCKET = 107  # bytes of a Unix socket's path
+
+
+def settings(words: Sequence[str]) -> Settings:
+    """What the command line says. Raises BadInput; ends the process where a word is unknown."""
+    parser = argparse.ArgumentParser(prog="python -m lamina.lab.kubelet", description=__doc__)
+    parser.add_argument("--node", required=True, help="the node's name")
+    parser.add_argument("--lab-id", required=True, help="marks every process of the lab")
+    for name, text in (
+        ("--kubeconfig", "how to reach the API server"),
+        ("--kubelet-dir", "folder of device-plugins/ and pod-resources/"),
+        ("--programs", "folder that PATH of every container begins with"),
+        ("--root-dir", "folder of pods' working directories and logs"),
+        ("--socket", "where logs and exec are served"),
+    ):
+        parser.add_argument(name, required=True, type=Path, help=text)
+    parser.add_argument("--cdi-dir", required=True, type=Path, action="append", help="folder of CDI specifications")
+    for name, text in (
+        ("--label", "a label of the node"),
+        ("--container-env", "a variable of every container"),
+        ("--gpu-env", "a variable of every container with a CDI device"),
+    ):
+        parser.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=text)
+    parser.add_argument("--node-ip", default="127.0.0.1")
+    parser.add_argument("--cpus", type=int, default=64)
+    parser.add_argument("--memory-mib", type=int, default=256 * 1024)
+    given = parser.parse_args(words)
+    for socket in (given.socket, given.kubelet_dir / "device-plugins" / "kubelet.sock"):
+        if len(bytes(socket)) > LONGEST_SOCKET:
+            raise BadInput(f"{socket} is too long for a socket; allowed are {LONGEST_SOCKET} bytes")
+    try:
+        return Settings(
+            node=given.node,
+            lab_id=given.lab_id,
+            kubeconfig=given.kubeconfig,
+            kubelet_dir=given.kubelet_dir.absolute(),
+            cdi_dirs=tuple(folder.absolute() for folder in given.cdi_dir),
+            programs=given.programs.absolute(),
+            root_dir=given.root_dir.absolute(),
+            socket=given.socket.absolute(),
+            labels=assignments(given.label, "--label"),
+            container_env=assignments(given.container_env, "--container-env"),
+            gpu_env=assignments(given.gpu_env, "--gpu-env"),
+            cpus=given.cpus,
+            memory_mib=given.memory_mib,
+            node_ip=given.node_ip,
+        )
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+async def serve(what: Settings) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    async with Kubelet(what):
+        await asked.wait()
+
+
+def main() -> int:
+    try:
+        asyncio.run(serve(settings(sys.argv[1:])))
+    except LaminaError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The kubelet of one node: pods in, pod workers out, and the services that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lamina.lab.kubelet import podresources, recovery
+from lamina.lab.kubelet.api import Api, ApiError, Cluster, Object
+from lamina.lab.kubelet.devicemanager import DeviceManager
+from lamina.lab.kubelet.events import Recorder
+from lamina.lab.kubelet.instances import Runtime
+from lamina.lab.kubelet.leftovers import become_subreaper, kill_marked
+from lamina.lab.kubelet.node import NodeReporter
+from lamina.lab.kubelet.podwatch import follow
+from lamina.lab.kubelet.podworker import PodWorker, Services
+from lamina.lab.kubelet.server import Server
+from lamina.lab.kubelet.settings import Settings
+from lamina.lab.kubelet.starting import Starter
+
+STOP_GRACE_S = 1.0
+"""How long containers have when the kubelet is asked to end: a lab that goes down does not wait for 30 s."""
+WITHDRAW_S = 0.5
+
+
+class Kubelet:
+    """Use as an asynchronous context: it runs inside and has ended every container afterwards."""
+
+    def __init__(self, settings: Settings, now: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.workers: dict[str, PodWorker] = {}
+        self._now = now
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._loops: list[asyncio.Task[None]] = []
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Kubelet:
+        settings = self.settings
+        become_subreaper()
+        settings.root_dir.mkdir(parents=True, exist_ok=True)
+        if killed := kill_marked(settings.marker):
+            print(f"ended {killed} processes that a kubelet of {settings.node} left behind", flush=True)
+        async with contextlib.AsyncExitStack() as stack:
+            api = await stack.enter_async_context(Api(Cluster.from_kubeconfig(settings.kubeconfig)))
+            self._devices = DeviceManager(settings.kubelet_dir / "device-plugins", self._now, self._poke)
+            self._reporter = NodeReporter(api, settings, self._devices.ledger.amounts, self._now)
+            runtime = Runtime(settings.marker)
+            events = Recorder(api, settings.node, self._now)
+            self._services = Services(
+                settings=settings,
+                api=api,
+                devices=self._devices,
+                starter=Starter(settings, api, self._devices),
+                runtime=runtime,
+                events=events,
+                now=self._now,
+            )
+            stack.push_async_callback(self._devices.stop)
+            await self._devices.start()
+            lister = podresources.PodResources(self._devices.ledger, self._listed_pods, settings.cpus)
+            grpc_server = await podresources.serve(lister, settings.kubelet_dir / "pod-resources")
+            stack.push_async_callback(grpc_server.stop, None)
+            await stack.enter_async_context(Server(settings.socket, self.find, runtime, self._now))
+            stack.push_async_callback(runtime.stop, STOP_GRACE_S)
+            stack.push_async_callback(self._end_loops)
+            self._loops = [
+                asyncio.create_task(self._reporter.run(), name="node"),
+                asyncio.create_task(events.run(), name="events"),
+                asyncio.create_task(follow(api, settings.node, self), name="pods"),
+            ]
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def find(self, namespace: str, name: str) -> PodWorker | None:
+        """The pod of that name; of two, the one that came last."""
+        wanted = (namespace, name)
+        found = [
+            worker
+            for worker in self.workers.values()
+            if (worker.pod["metadata"]["namespace"], worker.pod["metadata"]["name"]) == wanted
+        ]
+        return found[-1] if found else None
+
+    # What podwatch tells.
+
+    def listed(self, pods: list[Object]) -> None:
+        there = {pod["metadata"]["uid"] for pod in pods}
+        for uid in self.workers.keys() - there:
+            self.workers[uid].remove()
+        if not self.workers:
+            live = {pod["metadata"]["uid"] for pod in pods if not recovery.is_finished(pod)}
+            self._devices.retain(live)
+            self._sweep(there)
+        for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+            self.seen(pod)
+
+    def seen(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        if worker := self.workers.get(uid):
+            worker.update(pod)
+            return
+        worker = PodWorker(pod, self._services)
+        self.workers[uid] = worker
+        self._tasks[uid] = asyncio.create_task(self._work(worker), name=f"pod {uid}")
+
+    def gone(self, pod: Object) -> None:
+        if worker := self.workers.get(pod["metadata"]["uid"]):
+            worker.remove()
+
+    async def _work(self, worker: PodWorker) -> None:
+        await worker.run()
+        del self.workers[worker.uid]
+        del self._tasks[worker.uid]
+        shutil.rmtree(self.settings.pod_dir(worker.uid), ignore_errors=True)
+
+    def _listed_pods(self) -> Iterable[Any]:
+        return [worker.pod for worker in self.workers.values() if worker.admitted]
+
+    def _sweep(self, there: set[str]) -> None:
+        """Remove directories of pods that are gone."""
+        root = self.settings.root_dir / "pods"
+        for entry in root.iterdir() if root.is_dir() else ():
+            if entry.name not in there:
+                shutil.rmtree(entry, ignore_errors=True)
+
+    def _poke(self) -> None:
+        self._reporter.poke()
+
+    async def _end_loops(self) -> None:
+        with contextlib.suppress(ApiError, TimeoutError):
+            async with asyncio.timeout(WITHDRAW_S):
+                await self._reporter.withdraw()
+        tasks = [*self._loops, *self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,172 @@
+"""This node in the API: registered at the start, its amounts kept true, its lease renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Callable, Mapping
+
+from lamina import __version__
+from lamina.lab.api.moments import rfc3339, rfc3339_micro
+from lamina.lab.kubelet.api import Api, ApiError, Object
+from lamina.lab.kubelet.settings import Settings
+
+KUBELET_VERSION = f"v1.36.2-lamina.{__version__}"
+LEASE_S = 40
+RENEW_S = 10.0
+RETRY_S = 0.5
+MAX_PODS = 110
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_PRESSURES = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+def labels(settings: Settings) -> dict[str, str]:
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    standard = {"hostname": settings.node, "arch": architecture, "os": "linux"}
+    return {f"kubernetes.io/{name}": value for name, value in standard.items()} | dict(settings.labels)
+
+
+def amounts(settings: Settings, devices: Mapping[str, tuple[int, int]]) -> tuple[Object, Object]:
+    """Capacity and allocatable."""
+    own = {"cpu": str(settings.cpus), "memory": f"{settings.memory_mib * 1024}Ki", "pods": str(MAX_PODS)}
+    capacity = {name: str(total) for name, (total, _) in devices.items()}
+    allocatable = {name: str(healthy) for name, (_, healthy) in devices.items()}
+    return own | capacity, own | allocatable
+
+
+def node_status(settings: Settings, devices: Mapping[str, tuple[int, int]], since: float, now: float) -> Object:
+    """`since` is when this kubelet became ready."""
+    capacity, allocatable = amounts(settings, devices)
+    times = {"lastHeartbeatTime": rfc3339(now), "lastTransitionTime": rfc3339(since)}
+    conditions = [
+        {"type": kind, "status": "False", "reason": reason, "message": message, **times}
+        for kind, reason, message in _PRESSURES
+    ]
+    ready = {"reason": "KubeletReady", "message": "kubelet is posting ready status", **times}
+    return {
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "conditions": [*conditions, {"type": "Ready", "status": "True", **ready}],
+        "addresses": [
+            {"type": "InternalIP", "address": settings.node_ip},
+            {"type": "Hostname", "address": settings.node},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": _node_info(settings),
+    }
+
+
+def _node_info(settings: Settings) -> Object:
+    return {
+        "machineID": settings.node,
+        "systemUUID": settings.node,
+        "bootID": settings.lab_id,
+        "kernelVersion": platform.release(),
+        "osImage": "Lamina lab",
+        "containerRuntimeVersion": f"lamina://{__version__}",
+        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+    }
+
+
+class NodeReporter:
+    """Keeps the Node object and its lease; `poke` says that amounts of devices changed."""
+
+    def __init__(
+        self,
+        api: Api,
+        settings: Settings,
+        devices: Callable[[float], Mapping[str, tuple[int, int]]],
+        now: Callable[[], float],
+    ) -> None:
+        self._api = api
+        self._settings = settings
+        self._devices = devices
+        self._now = now
+        self._since = now()
+        self._changed = asyncio.Event()
+        self._path = f"/api/v1/nodes/{settings.node}"
+
+    def poke(self) -> None:
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Never returns."""
+        await _insist(self._register)
+        await asyncio.gather(self._report(), self._renew())
+
+    async def withdraw(self) -> None:
+        """The kubelet stops: the node is not ready any more. Raises ApiError."""
+        when = rfc3339(self._now())
+        status = node_status(self._settings, self._devices(self._now()), self._since, self._now())
+        status["conditions"][-1] |= {
+            "status": "False",
+            "reason": "KubeletNotReady",
+            "message": "the lab's kubelet was stopped",
+            "lastTransitionTime": when,
+        }
+        await self._api.merge(f"{self._path}/status", {"status": status})
+
+    async def _register(self) -> None:
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self._settings.node, "labels": labels(self._settings)},
+            "spec": {},
+        }
+        try:
+            await self._api.post("/api/v1/nodes", node)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            await self._api.merge(self._path, {"metadata": {"labels": labels(self._settings)}})
+        await self._send()
+
+    async def _send(self) -> None:
+        self._changed.clear()
+        now = self._now()
+        status = node_status(self._settings, self._devices(now), self._since, now)
+        await self._api.merge(f"{self._path}/status", {"status": status})
+
+    async def _report(self) -> None:
+        while True:
+            await self._changed.wait()
+            await _insist(self._send)
+
+    async def _renew(self) -> None:
+        while True:
+            await _insist(self._lease)
+            await asyncio.sleep(RENEW_S)
+
+    async def _lease(self) -> None:
+        spec = {
+            "holderIdentity": self._settings.node,
+            "leaseDurationSeconds": LEASE_S,
+            "renewTime": rfc3339_micro(self._now()),
+        }
+        try:
+            await self._api.merge(f"{_LEASES}/{self._settings.node}", {"spec": spec})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            metadata = {"name": self._settings.node, "namespace": "kube-node-lease"}
+            lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+            await self._api.post(_LEASES, lease)
+
+
+async def _insist(step: Callable[[], object]) -> None:
+    """Repeat `step` until the API server takes it."""
+    while True:
+        try:
+            await step()  # type: ignore[misc]
+            return
+        except ApiError:
+            await asyncio.sleep(RETRY_S)

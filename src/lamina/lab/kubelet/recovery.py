@@ -1,0 +1,59 @@
+"""What a kubelet that starts again knows of a pod: what the API server was told before.
+
+Its containers ended with the kubelet before this one, so those that were running count as ended now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lamina.lab.api.moments import seconds_of
+from lamina.lab.kubelet.records import Container, State, Terminated, Waiting, containers_of
+
+LOST = "ContainerStatusUnknown"
+LOST_MESSAGE = "The container ended with the kubelet that ran it"
+
+
+def was_admitted(pod: Mapping[str, Any]) -> bool:
+    """Whether a kubelet before this one took the pod."""
+    return bool((pod.get("status") or {}).get("startTime"))
+
+
+def is_finished(pod: Mapping[str, Any]) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def restored(pod: Mapping[str, Any], now: float) -> list[Container]:
+    """The records of `pod` as its status has them."""
+    status = pod.get("status") or {}
+    told = {
+        entry["name"]: entry
+        for entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    }
+    containers = containers_of(pod["spec"])
+    for container in containers:
+        if entry := told.get(container.name):
+            container.restarts = entry.get("restartCount") or 0
+            container.container_id = str(entry.get("containerID") or "").rpartition("//")[2]
+            container.state = _state(entry.get("state") or {}, container, now)
+            last = _state(entry.get("lastState") or {}, container, now)
+            container.last = last if isinstance(last, Terminated) else None
+    return containers
+
+
+def _state(told: Mapping[str, Any], container: Container, now: float) -> State:
+    if detail := told.get("terminated"):
+        return Terminated(
+            exit_code=detail.get("exitCode") or 0,
+            reason=detail.get("reason") or "",
+            message=detail.get("message") or "",
+            started_at=seconds_of(detail.get("startedAt") or "") or 0.0,
+            finished_at=seconds_of(detail.get("finishedAt") or "") or now,
+            container_id=str(detail.get("containerID") or "").rpartition("//")[2],
+        )
+    if detail := told.get("running"):
+        began = seconds_of(detail.get("startedAt") or "") or now
+        return Terminated(137, LOST, now, began, LOST_MESSAGE, container_id=container.container_id)
+    detail = told.get("waiting") or {}
+    return Waiting(detail.get("reason") or "ContainerCreating", detail.get("message") or "")

@@ -1,0 +1,131 @@
+"""From a container's spec to the program that a shim runs: devices, CDI, environment, directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lamina.lab.kubelet import environment, mounts
+from lamina.lab.kubelet.api import Api, ApiError
+from lamina.lab.kubelet.cdi import CdiFolders, Unresolvable
+from lamina.lab.kubelet.devicemanager import DeviceManager, Given
+from lamina.lab.kubelet.plugins import PluginError
+from lamina.lab.kubelet.programs import program
+from lamina.lab.kubelet.settings import Settings
+from lamina.lab.kubelet.shims import Program
+
+KEPT_INSTANCES = 2  # the one that runs and the one before, for `kubectl logs --previous`
+
+
+class NotCreated(Exception):
+    """There is no container yet; `reason` and the message are what it shows while it waits for the next try."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Starter:
+    """Makes programs of containers for one node."""
+
+    def __init__(self, settings: Settings, api: Api, devices: DeviceManager) -> None:
+        self._settings = settings
+        self._api = api
+        self._devices = devices
+        self._cdi = CdiFolders(settings.cdi_dirs)
+
+    async def program(
+        self, pod: Mapping[str, Any], container: Mapping[str, Any], instance: int, pod_ip: str
+    ) -> tuple[Program, bool]:
+        """The program of instance number `instance`, and whether it stands for an unknown entrypoint.
+
+        Raises NotCreated.
+        """
+        try:
+            given = await self._devices.prepare(pod, container)
+        except PluginError as error:
+            raise NotCreated("CreateContainerConfigError", str(error)) from error
+        own = await self._own_variables(pod, container, pod_ip)
+        brought = self._brought(given)
+        uid, name = pod["metadata"]["uid"], container["name"]
+        folder = self._fresh_folder(uid, name, instance)
+        base = self._base(pod, str(folder))
+        env = environment.combined(base, given.envs, own, self._settings.container_env, brought)
+        command, args = environment.command_of(container, own)
+        words, unknown = program(command, args, env["PATH"], self._settings.programs)
+        made = Program(
+            argv=words,
+            env=env,
+            cwd=folder,
+            log=self._settings.log(uid, name, instance),
+            tty=bool(container.get("tty")),
+            stdin=bool(container.get("stdin")),
+        )
+        return made, unknown
+
+    async def _own_variables(self, pod: Mapping[str, Any], container: Mapping[str, Any], pod_ip: str) -> dict[str, str]:
+        contents = {}
+        for source in environment.sources(container):
+            texts = await self._read(pod["metadata"]["namespace"], source)
+            if texts is not None:
+                contents[source.kind, source.name] = texts
+        allocatable = {"cpu": str(self._settings.cpus), "memory": f"{self._settings.memory_mib}Mi"}
+        facts = environment.Facts(self._settings.node_ip, pod_ip, allocatable)
+        try:
+            return environment.own_variables(pod, container, contents, facts)
+        except environment.ConfigError as error:
+            raise NotCreated("CreateContainerConfigError", str(error)) from error
+
+    async def _read(self, namespace: str, source: environment.Source) -> dict[str, str] | None:
+        kind = source.kind.lower()
+        try:
+            found = await self._api.get(f"/api/v1/namespaces/{namespace}/{kind}s/{source.name}")
+        except ApiError as error:
+            if error.status == 404 and source.optional:
+                return None
+            missing = f'{kind} "{source.name}" not found'
+            raise NotCreated("CreateContainerConfigError", missing if error.status == 404 else str(error)) from error
+        return environment.texts(found)
+
+    def _brought(self, given: Given) -> dict[str, str] | None:
+        """What CDI and mounts bring as variables; None for a container without a CDI device."""
+        if not given.cdi:
+            return None
+        try:
+            edits = self._cdi.resolve(given.cdi)
+            return {**self._settings.gpu_env, **edits.env, **mounts.environment([*given.mounts, *edits.mounts])}
+        except Unresolvable as error:
+            raise NotCreated("CreateContainerError", f"failed to create containerd container: {error}") from error
+        except OSError as error:
+            message = f"failed to create containerd container: {error.filename}: {error.strerror}"
+            raise NotCreated("CreateContainerError", message) from error
+
+    def _base(self, pod: Mapping[str, Any], home: str) -> dict[str, str]:
+        """The minimal environment of every container."""
+        server = urlsplit(self._api.cluster.server)
+        port = str(server.port or {"https": 443}.get(server.scheme, 80))
+        return {
+            "PATH": f"{self._settings.programs}:{os.environ.get('PATH', os.defpath)}",
+            "HOME": home,
+            "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+            "KUBERNETES_SERVICE_HOST": server.hostname or "",
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            "KUBERNETES_PORT": f"tcp://{server.hostname}:{port}",
+        }
+
+    def _fresh_folder(self, uid: str, container: str, instance: int) -> Path:
+        folder = self._settings.instance(uid, container, instance)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        outdated = instance - KEPT_INSTANCES
+        if outdated >= 0:
+            shutil.rmtree(self._settings.instance(uid, container, outdated), ignore_errors=True)
+            log = self._settings.log(uid, container, outdated)
+            log.unlink(missing_ok=True)
+            log.with_name(f"{log.name}.1").unlink(missing_ok=True)
+        return folder
