@@ -22,7 +22,7 @@ class Fill(NamedTuple):
 
 def schedulers(config: Config) -> tuple[str, ...]:
     """Names in `spec.schedulerName` under which we place pods."""
-    return tuple(dict.fromkeys((*SCHEDULERS, config.hami.scheduler_name)))
+    return tuple(dict.fromkeys((*SCHEDULERS, config.hami.scheduler_name or SCHEDULERS[0])))
 
 
 def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
@@ -49,7 +49,7 @@ def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
 
 
 def _pod_fills(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterator[Fill]:
-    if scheduler == SCHEDULERS[0] and config.hami.scheduler_name != spec.get("schedulerName"):
+    if scheduler == SCHEDULERS[0] and config.hami.scheduler_name not in ("", spec.get("schedulerName")):
         yield Fill("/spec/schedulerName", config.hami.scheduler_name)
     if config.hami.runtime_class_name and spec.get("runtimeClassName") is None:
         yield Fill("/spec/runtimeClassName", config.hami.runtime_class_name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from lamina.dialects.config import Config
-from lamina.dialects.strict import nearest
+from lamina.dialects.strict import closest
 from lamina.errors import BadInput
 
 SERVED = "served here is hami (nvidia.com/gpu, gpumem, gpumem-percentage, gpucores, priority)"
@@ -82,9 +82,15 @@ def check_vocabulary(asked: Iterable[str], config: Config) -> bool:
         if vocabulary and vocabulary != "nvidia":
             raise BadInput(f"{name} belongs to the {vocabulary} vocabulary, which is not served; {SERVED}")
         if not vocabulary and name not in names.all and _looks_like_ours(name, names, config):
-            hint = nearest(name, names.all) or f"; known are {', '.join(names.all)}"
-            raise BadInput(f"unknown resource {name}{hint}")
+            raise BadInput(f"unknown resource {name}{_hint(name, names)}")
     return bool(ours)
+
+
+def _hint(name: str, names: ResourceNames) -> str:
+    """The likeness is that of the parts after the slash: the prefix is the same for all."""
+    parts = {known.partition("/")[2]: known for known in names.all}
+    near = closest(name.partition("/")[2], parts)
+    return f"; did you mean {parts[near]}?" if near else f"; known are {', '.join(names.all)}"
 
 
 def _foreign_vocabulary(name: str, names: ResourceNames) -> str:

@@ -74,6 +74,7 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     runtime_class_name: Name = ""
     """Runtime class given to pods that ask a GPU and name none; empty leaves them alone."""
     scheduler_name: Name = "hami-scheduler"
+    """Scheduler given to pods that ask a GPU and name none but the default one; empty leaves the default one."""
     node_scheduler_policy: Policy = "binpack"
     gpu_scheduler_policy: Policy = "spread"
 

@@ -69,10 +69,15 @@ def decode(loaded: Mapping[str, Any], kind: type[T], where: str) -> T:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as "; did you mean x?", or nothing where no known name is close."""
-    # Below this likeness a hint would mislead more often than help.
+    near = closest(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, whatever its capitals, or None where a guess would rather mislead."""
     lowered = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
-    return f"; did you mean {lowered[close[0]]}?" if close else ""
+    return lowered[close[0]] if close else None
 
 
 def _refuse_unknown(loaded: Any, kind: Any, where: str, path: tuple[str | int, ...]) -> None:

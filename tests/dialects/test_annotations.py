@@ -1,0 +1,78 @@
+import pytest
+from tests.dialects.pods import container, pod
+
+from lamina.dialects import parse
+from lamina.dialects.config import DEFAULT, load
+from lamina.errors import BadInput
+from lamina.model.requests import PodRequest, Wishes
+
+
+def annotated(config: str = "", **annotations: str) -> PodRequest:
+    """The request of a pod whose annotations are written in Python's spelling; the prefix follows from the key."""
+    named = {}
+    for key, value in annotations.items():
+        prefix = "hami.io" if "policy" in key or "scoring" in key else "nvidia.com"
+        named[f"{prefix}/{key.replace('_', '-')}"] = value
+    request = parse(pod(container(gpu=1, gpumem=1), annotations=named), load(config, "c"))
+    assert request is not None
+    return request
+
+
+def test_wishes_are_comma_lists_without_blanks_and_empty_ones_are_no_wish() -> None:
+    request = annotated(
+        use_gputype="A100, V100", nouse_gputype="1080", use_gpuuuid=" GPU-a ,GPU-b,", nouse_gpuuuid=" , "
+    )
+    assert request.wishes == Wishes(types=("A100", "V100"), not_types=("1080",), uuids=("GPU-a", "GPU-b"), not_uuids=())
+    assert annotated().wishes == Wishes()
+
+
+@pytest.mark.parametrize("policy", ["binpack", "spread"])
+def test_policies_come_from_the_annotation_before_the_configuration(policy: str) -> None:
+    other = {"binpack": "spread", "spread": "binpack"}[policy]
+    config = f"hami: {{nodeSchedulerPolicy: {other}, gpuSchedulerPolicy: {other}}}"
+    assert annotated(config, node_scheduler_policy=policy).node_policy == policy
+    assert annotated(config, gpu_scheduler_policy=policy).gpu_policy == policy
+    assert annotated(config).node_policy == annotated(config).gpu_policy == other
+
+
+@pytest.mark.parametrize("policy", ["topology-aware", "mutex", "numa", "binpack,spread", "BINPACK", "best"])
+@pytest.mark.parametrize("key", ["node_scheduler_policy", "gpu_scheduler_policy"])
+def test_other_policies_are_refused_by_name(key: str, policy: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        annotated(**{key: policy})
+    name = key.replace("_", "-")
+    assert str(refused.value) == f"annotation hami.io/{name} is {policy!r}; allowed is binpack or spread"
+
+
+@pytest.mark.parametrize("mode", ["hami-core", "hami-core,mig", " hami-core ", ""])
+def test_the_mode_hami_core_is_what_is_offered(mode: str) -> None:
+    assert annotated(vgpu_mode=mode).wishes == Wishes()
+
+
+@pytest.mark.parametrize("mode", ["mig", "mps", "mig,mps", "hami", "time-slicing"])
+def test_other_modes_are_refused_by_name(mode: str) -> None:
+    with pytest.raises(BadInput, match=rf"vgpu-mode.*{mode.split(',')[0]}.*allowed is hami-core"):
+        annotated(vgpu_mode=mode)
+
+
+@pytest.mark.parametrize("key", ["use_gpu_type", "use_gpu_uuid", "nouse_gpu_uuid", "use_gpuuid"])
+def test_a_misspelt_wish_is_refused_with_the_nearest(key: str) -> None:
+    with pytest.raises(BadInput, match=r"unknown annotation nvidia\.com/.*; did you mean nvidia\.com/.*use-gpu.*\?"):
+        annotated(**{key: "x"})
+
+
+def test_choices_that_cannot_be_honoured_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"numa-bind.* is not offered"):
+        annotated(numa_bind="true")
+    with pytest.raises(BadInput, match=r"device-scoring-weights.* not offered"):
+        annotated(device_scoring_weights="slot=1,core=1,memory=3")
+    assert annotated(numa_bind="false").wishes == Wishes()
+
+
+def test_annotations_of_others_and_of_hamis_own_records_are_left_alone() -> None:
+    noted = {"hami.io/vgpu-node": "n", "nvidia.com/other": "x", "example.com/use-gputype": "x"}
+    assert parse(pod(container(gpu=1), annotations=noted), DEFAULT) is not None
+
+
+def test_a_pod_without_a_gpu_may_carry_any_annotation() -> None:
+    assert parse(pod(container(), annotations={"nvidia.com/vgpu-mode": "nonsense"}), DEFAULT) is None

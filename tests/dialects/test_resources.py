@@ -1,0 +1,102 @@
+"""Whose a resource name is: ours, a mistake, another vocabulary's, or another system's."""
+
+import pytest
+from tests.dialects.pods import asking, container, pod
+
+from lamina.dialects import parse, resource_names
+from lamina.dialects.config import DEFAULT, load
+from lamina.errors import BadInput
+
+NAMES = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
+         "nvidia.com/priority")
+
+
+def test_kube_scheduler_sees_the_count_alone() -> None:
+    names = resource_names(DEFAULT)
+    assert names.all == NAMES
+    assert names.ignored_by_scheduler == NAMES[1:]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("nvidia.com/gpu-mem", "nvidia.com/gpumem"),
+        ("nvidia.com/gpumemory", "nvidia.com/gpumem"),
+        ("nvidia.com/cores", "nvidia.com/gpucores"),
+        ("nvidia.com/gpu-cores", "nvidia.com/gpucores"),
+        ("nvidia.com/gpumem-percent", "nvidia.com/gpumem-percentage"),
+        ("nvidia.com/gpus", "nvidia.com/gpu"),
+        ("nvidia.com/prioritiy", "nvidia.com/priority"),
+    ],
+)
+@pytest.mark.parametrize("beside", [{}, {"gpu": "1"}])
+def test_a_name_like_ours_is_refused_with_the_nearest(wrong: str, meant: str, beside: dict[str, str]) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse(asking(**{wrong: 1}, **beside), DEFAULT)
+    assert str(refused.value) == f"unknown resource {wrong}; did you mean {meant}?"
+
+
+def test_a_name_near_to_nothing_is_refused_with_all_known_ones() -> None:
+    with pytest.raises(BadInput, match=r"unknown resource nvidia\.com/zzz; known are nvidia\.com/gpu, "):
+        parse(asking(**{"nvidia.com/zzz": 1}), DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb.shared",
+     "nvidia.com/hostdev", "nvidia.com/rdma_shared_device_a", "nvidia.com/GRID_T4-2Q", "nvidia.com/TU104GL_Tesla_T4",
+     "amd.com/gpu", "rdma/hca", "hugepages-2Mi", "ephemeral-storage", "example.com/gpumem"],
+)
+def test_resources_of_other_systems_are_left_alone(other: str) -> None:
+    assert parse(asking(**{other if "/" in other else f"x/{other}": 1}), DEFAULT) is None
+    assert parse(asking(gpu=1, **{other if "/" in other else f"x/{other}": 1}), DEFAULT) is not None
+
+
+def test_the_list_of_other_systems_is_configurable() -> None:
+    wider = load("otherResources: ['nvidia.com/mig-*', 'nvidia.com/zzz*']", "c")
+    assert parse(asking(**{"nvidia.com/zzz-1": 1}), wider) is None
+    with pytest.raises(BadInput, match=r"unknown resource nvidia.com/hostdev"):
+        parse(asking(**{"nvidia.com/hostdev": 1}), wider)
+
+
+FOREIGN = [
+    ("volcano", "volcano.sh/vgpu-number"),
+    ("volcano", "volcano.sh/vgpu-memory"),
+    ("volcano", "volcano.sh/vgpu-memory-percentage"),
+    ("volcano", "volcano.sh/vgpu-cores"),
+    ("volcano", "volcano.sh/gpu-memory"),
+    ("volcano", "volcano.sh/gpu-number"),
+    ("cce", "volcano.sh/gpu-mem.128Mi"),
+    ("cce", "volcano.sh/gpu-core.percentage"),
+    ("gpushare", "aliyun.com/gpu-mem"),
+    ("gpushare", "aliyun.com/gpu-count"),
+    ("gpu-manager", "tencent.com/vcuda-core"),
+    ("gpu-manager", "tencent.com/vcuda-memory"),
+]
+
+
+@pytest.mark.parametrize(("vocabulary", "name"), FOREIGN)
+def test_a_pod_that_mixes_vocabularies_is_refused(vocabulary: str, name: str) -> None:
+    manifest = pod(container("a", gpu=1), container("b", **{name: 1}))
+    with pytest.raises(BadInput, match=f"mixes nvidia.com/gpu with {name} of the {vocabulary} vocabulary"):
+        parse(manifest, DEFAULT)
+
+
+@pytest.mark.parametrize(("vocabulary", "name"), FOREIGN)
+def test_a_vocabulary_that_is_not_served_is_refused_with_those_that_are(vocabulary: str, name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} belongs to the {vocabulary} vocabulary, .* served here is hami"):
+        parse(asking(**{name: 1}), DEFAULT)
+
+
+RENAMED = load("resourceName: example.com/vgpu\nresourceMem: example.com/vmem", "c")
+
+
+def test_under_other_names_a_plain_gpu_is_left_to_its_own_plugin_but_not_mixed() -> None:
+    assert parse(asking(gpu=1), RENAMED) is None
+    with pytest.raises(BadInput, match=r"mixes example.com/vgpu with nvidia.com/gpu of the nvidia vocabulary"):
+        parse(asking(gpu=1, **{"example.com/vgpu": 1}), RENAMED)
+
+
+def test_a_limit_under_a_name_that_was_configured_away_is_never_ignored() -> None:
+    with pytest.raises(BadInput, match=r"unknown resource nvidia.com/gpumem"):
+        parse(asking(gpumem=100, **{"example.com/vgpu": 1}), RENAMED)
