@@ -5,8 +5,8 @@ available pods under `replicas - max_unavailable`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,11 @@ def proportional(limits: Bounds, new: Set | None, old: Sequence[Set], fallback_m
         share = max(0, min(share, left)) if to_add > 0 else min(0, max(share, left))
         counts[each.name] += share
         added += share
-    first = ordered[0].name
-    counts[first] = max(0, counts[first] + to_add - added)
+    rest = to_add - added
+    for each in ordered:  # what rounding left over
+        change = max(rest, -counts[each.name])
+        counts[each.name] += change
+        rest -= change
     return {each.name: counts[each.name] for each in ordered if counts[each.name] != each.replicas}
 
 
@@ -125,12 +128,3 @@ def _fraction(each: Set, limits: Bounds, fallback_max: int) -> int:
         return -each.replicas
     was = each.annotated_max or fallback_max or each.replicas
     return round(each.replicas * limits.max_total / was) - each.replicas
-
-
-def apply(sets: Sequence[Set], counts: Mapping[str, int]) -> list[Set]:
-    """`sets` with new replica counts; what no longer exists is no longer available."""
-    return [
-        replace(each, replicas=counts.get(each.name, each.replicas),
-                available=min(each.available, counts.get(each.name, each.replicas)))
-        for each in sets
-    ]

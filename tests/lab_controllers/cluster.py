@@ -1,0 +1,174 @@
+"""The lab's own store and API in this process, with a kubelet that only pretends, and time in the test's hands."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from lamina.lab.api.lifecycle import Deletion
+from lamina.lab.api.resources import Catalogue
+from lamina.lab.api.status import ApiError, Obj
+from lamina.lab.api.store import Store
+from lamina.lab.api.verbs import Api, Call, Review
+from lamina.lab.informer import objects
+from lamina.lab.informer.in_process import InProcess
+from lamina.ports.kube import EVENTS, NODES, PODS, Conflict, NotFound, Resource
+from tests.lab_controllers.clocks import FakeClock, settle
+
+Pod = dict[str, Any]
+
+
+class Door:
+    """Admission that lets everything in, but pods while `refusal` holds a sentence."""
+
+    def __init__(self) -> None:
+        self.refusal = ""
+        self.asked = 0
+
+    async def mutate(self, review: Review, call: Call) -> Obj:
+        assert review.new is not None
+        if review.resource.plural == "pods" and review.operation == "CREATE":
+            self.asked += 1
+            if self.refusal:
+                message = f'admission webhook "pods.lamina.dev" denied the request: {self.refusal}'
+                raise ApiError(403, "Forbidden", message)
+        return review.new
+
+    async def validate(self, review: Review, call: Call) -> None:
+        return None
+
+
+class Cluster:
+    """`kube` is the client; `run` starts a loop that `stop` ends."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.door = Door()
+        self.api = Api(Store(self.clock.now), Catalogue(), self.door)
+        self.kube = InProcess(self.api, "system:test")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def create(self, resource: Resource, obj: Obj) -> Obj:
+        space = obj["metadata"].get("namespace", "default") if resource.namespaced else ""
+        return await self.kube.create(resource, obj, namespace=space)
+
+    async def change(self, resource: Resource, name: str, body: Obj, subresource: str = "") -> Obj:
+        space = "default" if resource.namespaced else ""
+        return await self.kube.patch(resource, name, body, namespace=space, subresource=subresource)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "default") -> Obj:
+        return await self.kube.get(resource, name, namespace=namespace if resource.namespaced else "")
+
+    async def delete(self, resource: Resource, name: str) -> None:
+        await self.kube.delete(resource, name, namespace="default" if resource.namespaced else "")
+
+    def all(self, resource: Resource) -> list[Obj]:
+        served = self.api.catalogue.find(resource.group, resource.version, resource.plural)
+        return [version.obj for version in self.api.list(served)]
+
+    def pods(self) -> list[Pod]:
+        return [pod for pod in self.all(PODS) if objects.is_active(pod)]
+
+    def events(self, reason: str) -> list[Obj]:
+        return [event for event in self.all(EVENTS) if event["reason"] == reason]
+
+    async def add_node(self, name: str, **spec: Any) -> Obj:
+        amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "20"}
+        return await self.create(
+            NODES,
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "spec": spec,
+                "status": {
+                    "capacity": amounts,
+                    "allocatable": amounts,
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                },
+            },
+        )
+
+
+class Kubelet:
+    """Binds what has no node, unless told not to, and says that pods run, or end, as `answer` has it.
+
+    `answer` gives the phase of a pod: Running pods are ready, None leaves a pod as it is.
+    """
+
+    def __init__(self, cluster: Cluster, answer: Callable[[Pod], str | None] = lambda pod: "Running") -> None:
+        self._cluster = cluster
+        self.answer = answer
+        self.bind_to: str | None = "n1"
+
+    async def run(self) -> None:
+        kube = self._cluster.kube
+        version = (await kube.list(PODS)).version
+        for pod in self._cluster.all(PODS):
+            await self._look(pod)
+        async for watched in kube.watch(PODS, version):
+            if watched.kind != "DELETED":
+                with suppress(NotFound, Conflict, ApiError):
+                    await self._look(await kube.get(PODS, objects.name(watched.object), namespace="default"))
+
+    async def again(self) -> None:
+        """Look at every pod, after `answer` changed."""
+        for pod in self._cluster.all(PODS):
+            await self._look(pod)
+
+    async def _look(self, pod: Pod) -> None:
+        name, kube = objects.name(pod), self._cluster.kube
+        if objects.is_deleting(pod):
+            pods = self._cluster.api.catalogue.named("pods")
+            await self._cluster.api.delete(pods, "default", name, Deletion(grace=0), Call())
+            return
+        if not objects.spec(pod).get("nodeName") and self.bind_to:
+            await kube.bind(name, namespace="default", uid=objects.uid(pod), node=self.bind_to)
+            return
+        phase = self.answer(pod)
+        if objects.spec(pod).get("nodeName") and phase and phase != objects.phase(pod):
+            await self._say(pod, phase)
+
+    async def _say(self, pod: Pod, phase: str) -> None:
+        now = self._cluster.api.store.now()
+        ready = {"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": now}
+        state = {"running": {"startedAt": now}} if phase == "Running" else {"terminated": {"finishedAt": now}}
+        status = {
+            "phase": phase,
+            "conditions": [ready],
+            "containerStatuses": [{"name": "main", "restartCount": 0, "state": state}],
+        }
+        await self._cluster.kube.patch(
+            PODS, objects.name(pod), {"status": status}, namespace="default", subresource="status"
+        )
+
+
+def template(labels: dict[str, str], **container: Any) -> Obj:
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "busybox:1", **container}]},
+    }
+
+
+def deployment(name: str = "web", replicas: int = 3, **spec: Any) -> Obj:
+    labels = {"app": name}
+    body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template(labels), **spec}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": body}
+
+
+async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait for something that happens at a real socket or process."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not holds():
+        assert loop.time() < end, "it did not happen in time"
+        await asyncio.sleep(0.005)
+    await settle(20)
