@@ -1,0 +1,84 @@
+"""The cluster as one node's agent sees it: pods and their grants are read, the node's inventory is written."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.grants import Grant, grant_name
+from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube, NotFound
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+class Pod(NamedTuple):
+    """What matters of a pod. `finished` means that none of its containers will run again."""
+
+    uid: str
+    node: str
+    finished: bool
+
+
+class Cluster:
+    """Every call may raise Outside when Kubernetes does not answer or refuses."""
+
+    def __init__(self, kube: Kube, node: str) -> None:
+        self._kube = kube
+        self._node = node
+
+    async def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod that has this name now, if there is one."""
+        try:
+            return _pod(await self._kube.get(PODS, name, namespace=namespace))
+        except NotFound:
+            return None
+
+    async def pods_here(self) -> frozenset[str]:
+        """The UIDs of the pods that are bound to this node and not finished."""
+        listing = await self._kube.list(PODS, fields=f"spec.nodeName={self._node}")
+        pods = [_pod(item) for item in listing.items]
+        return frozenset(pod.uid for pod in pods if pod.node == self._node and not pod.finished)
+
+    async def grant(self, namespace: str, pod: str, pod_uid: str) -> Grant | None:
+        """The grant of a pod, if it has one. Raises BadInput where it cannot be understood."""
+        name = grant_name(pod, pod_uid)
+        try:
+            found = await self._kube.get(GRANTS, name, namespace=namespace)
+        except NotFound:
+            return None
+        try:
+            return msgspec.convert(found.get("spec"), Grant)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"the grant {namespace}/{name} cannot be understood: {error}") from error
+
+    async def publish(self, inventory: Inventory) -> bool:
+        """Make the node's Inventory say this. Whether anything had to be written."""
+        spec = msgspec.to_builtins(inventory)
+        try:
+            found = await self._kube.get(INVENTORIES, self._node)
+        except NotFound:
+            meta = {"name": self._node, "ownerReferences": await self._owner()}
+            await self._kube.create(INVENTORIES, {"metadata": meta, "spec": spec})
+            return True
+        if found.get("spec") == spec:
+            return False
+        await self._kube.replace(INVENTORIES, {**found, "spec": spec})
+        return True
+
+    async def _owner(self) -> list[dict[str, str]]:
+        """The node owns its inventory, so that they go together."""
+        try:
+            node = await self._kube.get(NODES, self._node)
+        except NotFound:
+            return []
+        uid = node["metadata"]["uid"]
+        return [{"apiVersion": NODES.api_version, "kind": NODES.kind, "name": self._node, "uid": uid}]
+
+
+def _pod(found: dict[str, Any]) -> Pod:
+    return Pod(
+        uid=found["metadata"]["uid"],
+        node=found.get("spec", {}).get("nodeName", ""),
+        finished=found.get("status", {}).get("phase") in _FINISHED,
+    )

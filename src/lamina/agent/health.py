@@ -1,0 +1,70 @@
+"""Which GPUs are there and healthy, from what NVML told and when.
+
+A GPU becomes unhealthy when the driver reports a critical error (XID) for it that is not an application's own fault, or
+when it stops answering. It becomes healthy again when it answers and has been free of such errors for `QUIET_S`; a GPU
+that needs a reset keeps reporting or stops answering. A GPU that is lost stays known, so that people see what is
+missing and why.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lamina.ports.nvml import GpuFacts, XidEvent
+
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
+"""Errors that a program causes: exceptions in kernels, faulty addresses, stopped channels, its own timeouts."""
+
+QUIET_S = 60.0
+
+
+class GpuState(NamedTuple):
+    """One GPU; `reason` is empty while it is healthy."""
+
+    facts: GpuFacts
+    reason: str = ""
+
+    @property
+    def healthy(self) -> bool:
+        return not self.reason
+
+
+class HealthBook:
+    """What is known of the node's GPUs. Moments are seconds of any one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, GpuFacts] = {}
+        self._lost: dict[str, str] = {}
+        self._struck: dict[str, tuple[int, float]] = {}
+
+    def answered(self, present: Iterable[GpuFacts], now: float) -> None:
+        """NVML listed the GPUs `present`."""
+        listed = {facts.uuid: facts for facts in present}
+        if len(listed) >= len(self._facts):
+            self._facts = {}  # a missing GPU was replaced by another one, not lost
+        self._facts.update(listed)
+        self._lost = {uuid: "the GPU does not answer NVML" for uuid in self._facts if uuid not in listed}
+        self._struck = {u: (xid, when) for u, (xid, when) in self._struck.items() if now - when < QUIET_S}
+
+    def silent(self, reason: str) -> None:
+        """NVML itself does not answer."""
+        self._lost = dict.fromkeys(self._facts, reason)
+
+    def struck(self, event: XidEvent, now: float) -> bool:
+        """The driver reported an error. Whether it makes a GPU unhealthy."""
+        if event.xid in APPLICATION_XIDS:
+            return False
+        for uuid in self._facts if event.uuid not in self._facts else (event.uuid,):
+            self._struck[uuid] = (event.xid, now)
+        return True
+
+    def states(self) -> tuple[GpuState, ...]:
+        """Every GPU known, by index."""
+        ordered = sorted(self._facts.values(), key=lambda facts: (facts.index, facts.uuid))
+        return tuple(GpuState(facts, self._reason(facts.uuid)) for facts in ordered)
+
+    def _reason(self, uuid: str) -> str:
+        if uuid in self._lost:
+            return self._lost[uuid]
+        if uuid in self._struck:
+            return f"the driver reported XID {self._struck[uuid][0]}"
+        return ""

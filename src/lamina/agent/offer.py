@@ -1,0 +1,55 @@
+"""What the node offers at the moment: its inventory for the cluster, its tickets for kubelet.
+
+Both follow from the same four things: what NVML knows, the configuration, whether the node's labels select it, and
+which tickets are in containers' hands. Until all are known the node offers nothing.
+"""
+
+from collections.abc import Callable, Mapping, Set
+
+from lamina.agent.current import Current
+from lamina.agent.health import GpuState
+from lamina.agent.inventory import inventory, nothing
+from lamina.agent.tickets import Ticket, tickets
+from lamina.dialects.config import NodeSettings
+from lamina.model.gpus import Inventory
+
+
+class Offer:
+    """`inventory` is None until it is known; each change of either wakes who waits for it."""
+
+    def __init__(
+        self, node: str, settings: NodeSettings, *, selected: bool, held: Callable[[], Set[str]] = frozenset
+    ) -> None:
+        """`held` tells the tickets that are in containers' hands."""
+        self._node = node
+        self._settings = settings
+        self._selected = selected
+        self._held = held
+        self._driver: str | None = None
+        self._states: tuple[GpuState, ...] = ()
+        self.inventory: Current[Inventory | None] = Current(None)
+        self.tickets: Current[tuple[Ticket, ...]] = Current(())
+
+    @property
+    def gpus(self) -> Mapping[str, GpuState]:
+        """The node's GPUs by UUID, offered or not."""
+        return {state.facts.uuid: state for state in self._states}
+
+    def observed(self, driver: str, states: tuple[GpuState, ...]) -> None:
+        """NVML was asked."""
+        self._driver, self._states = driver, states
+        self._refresh()
+
+    def select(self, selected: bool) -> None:
+        """The node's labels say that it is to offer its GPUs, or not."""
+        self._selected = selected
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self._driver is None:
+            return
+        offered = nothing(self._node, self._driver)
+        if self._selected:
+            offered = inventory(self._node, self._driver, self._states, self._settings)
+        self.inventory.set(offered)
+        self.tickets.set(tickets(offered.gpus, held=self._held(), before=self.tickets.value))

@@ -1,0 +1,94 @@
+"""What has to be made for a set of tickets before its container starts, as plain data.
+
+A container with quotas gets a folder with its limits, the facade, the driver's libraries where only the facade looks,
+and the variable by which NVIDIA's container runtime brings in the GPUs. A container with whole GPUs gets the variable
+and nothing else.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from lamina.agent import cdi
+from lamina.agent.cdi import Mount
+from lamina.agent.health import GpuState
+from lamina.agent.libraries import Libraries
+from lamina.agent.record import Bound
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Share
+
+LIMITS, USAGE = "limits", "usage"
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+
+
+class Places(NamedTuple):
+    """Where things are made on the node."""
+
+    containers: Path
+    cdi: Path
+    driver: Path
+    libraries: Libraries
+
+
+class Plan(NamedTuple):
+    """`names` are bound first, then `folders` are made with the limits of a container, then `specs` are written."""
+
+    names: dict[str, Bound]
+    folders: dict[Path, ContainerGrant]
+    specs: dict[Path, bytes]
+
+
+def folder_name(pod_uid: str, container: str) -> str:
+    """The name of a container's folder. Raises NotYet for what Kubernetes does not accept as names either."""
+    for part in (pod_uid, container):
+        if _SAFE.fullmatch(part) is None:
+            raise NotYet(f"{part!r} is neither a pod's UID nor a container's name")
+    return f"{pod_uid}_{container}"
+
+
+def plan(
+    containers: Mapping[str, ContainerGrant],
+    *,
+    namespace: str,
+    pod: str,
+    pod_uid: str,
+    gpus: Mapping[str, GpuState],
+    places: Places,
+) -> Plan:
+    """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used."""
+    planned = Plan({}, {}, {})
+    for name, container in containers.items():
+        shares = in_order(container, gpus)
+        env = {"NVIDIA_VISIBLE_DEVICES": ",".join(share.gpu for share in shares)}
+        mounts: list[Mount] = []
+        folder = places.containers / folder_name(pod_uid, container.name)
+        if any(share.mode is not Mode.WHOLE for share in shares):
+            planned.folders[folder] = container
+            mounts = _mounts(folder, places)
+        planned.names[name] = Bound(namespace=namespace, pod=pod, pod_uid=pod_uid, container=container.name)
+        planned.specs[places.cdi / cdi.file_name(name)] = cdi.spec(name, env, mounts)
+    return planned
+
+
+def in_order(container: ContainerGrant, gpus: Mapping[str, GpuState]) -> tuple[Share, ...]:
+    """The container's shares by the index of their GPUs. Raises NotYet for a GPU that is missing or not healthy."""
+    if not container.shares:
+        raise NotYet(f"the grant gives container {container.name} no GPU")
+    for share in container.shares:
+        state = gpus.get(share.gpu)
+        if state is None:
+            raise NotYet(f"the grant of container {container.name} names {share.gpu}, which this node does not have")
+        if not state.healthy:
+            raise NotYet(f"{share.gpu}, granted to container {container.name}, is not healthy: {state.reason}")
+    return tuple(sorted(container.shares, key=lambda share: gpus[share.gpu].facts.index))
+
+
+def _mounts(folder: Path, places: Places) -> list[Mount]:
+    return [
+        Mount(folder / LIMITS, f"/run/lamina/{LIMITS}"),
+        Mount(folder / USAGE, f"/run/lamina/{USAGE}", writable=True),
+        Mount(places.driver, "/run/lamina-driver"),
+        *places.libraries.mounts(),
+    ]

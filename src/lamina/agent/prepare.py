@@ -1,0 +1,101 @@
+"""Before a container starts: find out whose it is, read its grant, and make what its start needs.
+
+The questions come first (kubelet, the pod, its grant), each answer checked against the others. Then, without waiting
+in between, three kinds of steps: bind the names to their containers in the record, make the containers' folders, write
+the CDI specs. The record knows of everything before it is made, so a start cut off anywhere leaves nothing unknown,
+and kubelet's next call repeats all of it. A folder is always made anew: none of the containers that share a set of
+tickets runs while one of them is being started.
+
+Every doubt is an error whose sentence kubelet shows in the pod's status before it asks again.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from lamina.agent.cluster import Cluster
+from lamina.agent.health import GpuState
+from lamina.agent.holders import Holding, assigned, holding
+from lamina.agent.plan import Places, Plan, in_order, plan
+from lamina.agent.record import Record
+from lamina.errors import NotYet
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.ports.files import Files
+from lamina.ports.kubelet.podresources import PodResources
+
+log = logging.getLogger(__name__)
+
+WriteLimits = Callable[[Path, ContainerGrant, tuple[Share, ...]], None]
+"""Writes the limits and usage files of a container into its folder; the shares are in the order of their GPUs."""
+
+
+class Preparer:
+    """Prepares the containers of one node."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        resource: str,
+        record: Record,
+        pod_resources: PodResources,
+        cluster: Cluster,
+        gpus: Callable[[], Mapping[str, GpuState]],
+        places: Places,
+        files: Files,
+        write_limits: WriteLimits,
+    ) -> None:
+        self._node = node
+        self._resource = resource
+        self._record = record
+        self._pod_resources = pod_resources
+        self._cluster = cluster
+        self._gpus = gpus
+        self._places = places
+        self._files = files
+        self._write_limits = write_limits
+
+    async def prepare(self, ids: Iterable[str]) -> Plan:
+        """Make everything that the holder of these tickets needs. Raises LaminaError with the reason if that fails."""
+        tickets = frozenset(ids)
+        found = holding(tickets, await self._pod_resources.holders(self._resource))
+        grant = await self._grant(found)
+        allocations = self._record.of(tickets)
+        gpus = self._gpus()
+        planned = plan(
+            assigned(allocations, grant, found.container, len(tickets)),
+            namespace=found.namespace,
+            pod=found.pod,
+            pod_uid=grant.pod_uid,
+            gpus=gpus,
+            places=self._places,
+        )
+        self._execute(planned, gpus)
+        started = ", ".join(sorted({bound.container for bound in planned.names.values()}))
+        log.info("Prepared %s/%s: %s", found.namespace, found.pod, started)
+        return planned
+
+    async def _grant(self, found: Holding) -> Grant:
+        name = f"{found.namespace}/{found.pod}"
+        pod = await self._cluster.pod(found.namespace, found.pod)
+        if pod is None:
+            raise NotYet(f"Kubernetes has no pod {name} any more")
+        if pod.node != self._node:
+            raise NotYet(f"kubelet lists {name} on {self._node}, but Kubernetes has it on {pod.node or 'no node'}")
+        grant = await self._cluster.grant(found.namespace, found.pod, pod.uid)
+        if grant is None:
+            raise NotYet(f"{name} has no grant; only pods placed by Lamina's scheduler get GPUs on this node")
+        if grant.pod_uid != pod.uid:
+            raise NotYet(f"the grant of {name} is for the pod with UID {grant.pod_uid}, but this one has {pod.uid}")
+        if grant.node != self._node:
+            raise NotYet(f"the grant of {name} is for node {grant.node}, but the pod is on {self._node}")
+        return grant
+
+    def _execute(self, planned: Plan, gpus: Mapping[str, GpuState]) -> None:
+        self._record.bind(planned.names)
+        for folder, container in planned.folders.items():
+            self._files.remove_tree(folder)
+            self._files.make_folder(folder)
+            self._write_limits(folder, container, in_order(container, gpus))
+        for path, content in planned.specs.items():
+            self._files.write(path, content)

@@ -1,0 +1,86 @@
+"""Keep kubelet knowing about the plugin, whatever happens to either.
+
+A kubelet that restarts empties its folder of sockets and forgets all plugins. So the plugin serves a socket, registers,
+and looks whether kubelet's socket is still the same, its own is still there, and kubelet still follows its tickets;
+when not, it begins anew. Until then the node has no allocatable GPUs, so it looks often.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from lamina.agent.plugin import OPTIONS, Plugin
+from lamina.errors import Outside
+from lamina.ports.clock import Clock
+from lamina.ports.files import Files
+from lamina.ports.kubelet.registration import KUBELET_SOCKET, register
+from lamina.ports.kubelet.serving import serving
+
+log = logging.getLogger(__name__)
+
+ENDPOINT = "lamina.sock"
+LOOK_S = 0.5
+UNFOLLOWED_S = 10.0
+"""How long kubelet may leave the tickets unfollowed; it opens its stream right after the registration."""
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Registration:
+    """Serves a plugin in kubelet's folder of plugins, under one resource name."""
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        folder: Path,
+        resource: str,
+        *,
+        files: Files,
+        clock: Clock,
+        pauses: Sequence[float] = PAUSES,
+    ) -> None:
+        self._plugin = plugin
+        self._folder = folder
+        self._resource = resource
+        self._files = files
+        self._clock = clock
+        self._pauses = pauses
+        self._failures = 0
+
+    async def keep(self) -> None:
+        """Be registered, for ever."""
+        while True:
+            try:
+                await self._once()
+            except Outside as error:
+                if self._failures in (0, 10) or self._failures % 100 == 0:
+                    log.warning("The plugin is not registered: %s", error)
+                pause = self._pauses[min(self._failures, len(self._pauses) - 1)]
+                self._failures += 1
+                await self._clock.sleep(pause)
+
+    async def _once(self) -> None:
+        socket = self._folder / ENDPOINT
+        async with serving(self._plugin, socket):
+            kubelet, own = self._files.identity(self._folder / KUBELET_SOCKET), self._files.identity(socket)
+            await register(self._folder, endpoint=ENDPOINT, resource=self._resource, options=OPTIONS)
+            log.info("Registered %s with kubelet", self._resource)
+            self._failures = 0
+            reason = await self._lost(socket, kubelet, own)
+        log.warning("Registering %s again: %s", self._resource, reason)
+
+    async def _lost(
+        self, socket: Path, kubelet: tuple[int, int, int] | None, own: tuple[int, int, int] | None
+    ) -> str:
+        """Wait until the registration does not hold any more; why."""
+        followed = self._clock.monotonic()
+        while True:
+            await self._clock.sleep(LOOK_S)
+            if self._plugin.streams:
+                followed = self._clock.monotonic()
+            now = self._files.identity(self._folder / KUBELET_SOCKET)
+            if now is not None and now != kubelet:
+                return "kubelet has a new socket"
+            if self._files.identity(socket) != own:
+                return "the plugin's socket is gone"
+            if now is not None and self._clock.monotonic() - followed > UNFOLLOWED_S:
+                return "kubelet does not follow its tickets"

@@ -1,0 +1,124 @@
+"""When a pod is gone, so is everything that was made for it.
+
+A name is released when kubelet lists its pod no more with any of its tickets, and Kubernetes has no such pod, or only a
+finished or a newer one. Both have to say so: kubelet's list is empty for a moment after its restart, and Kubernetes
+may forget a pod whose containers still run. Tickets that were given to another pod since are free without question.
+
+The spec goes first (no container can start from it any more), then the folder, the record last, so that a release that
+was cut off is taken up again. A name that no container ever came for is forgotten when kubelet has listed nobody with
+its tickets for `UNCLAIMED_S`.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from lamina.agent import cdi
+from lamina.agent.cluster import Cluster
+from lamina.agent.plan import Places, folder_name
+from lamina.agent.record import Allocation, Record
+from lamina.errors import Outside
+from lamina.ports.clock import Clock
+from lamina.ports.files import Files
+from lamina.ports.kubelet.podresources import Holder, PodResources
+
+log = logging.getLogger(__name__)
+
+UNCLAIMED_S = 600.0
+
+
+class Releaser:
+    """Sweeps the record of one node."""
+
+    def __init__(
+        self,
+        *,
+        resource: str,
+        record: Record,
+        pod_resources: PodResources,
+        cluster: Cluster,
+        places: Places,
+        files: Files,
+        clock: Clock,
+    ) -> None:
+        self._resource = resource
+        self._record = record
+        self._pod_resources = pod_resources
+        self._cluster = cluster
+        self._places = places
+        self._files = files
+        self._clock = clock
+        self._unlisted_since: dict[str, float] = {}
+
+    async def sweep(self) -> None:
+        """Release what is to be released now. Raises Outside when kubelet or Kubernetes does not answer."""
+        known = self._record.allocations
+        if not known:
+            return
+        listed = await self._pod_resources.holders(self._resource)
+        ended = {a for a in known if self._superseded(a) or self._unclaimed(a, listed)}
+        waiting = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
+        for bound in {a.bound.pod_uid: a.bound for a in waiting if a.bound}.values():
+            pod = await self._cluster.pod(bound.namespace, bound.pod)
+            if pod is None or pod.uid != bound.pod_uid or pod.finished:
+                ended |= {a for a in waiting if a.bound and a.bound.pod_uid == bound.pod_uid}
+        unchanged = ended.intersection(self._record.allocations)
+        self.release({allocation.name for allocation in unchanged})
+
+    def release(self, names: set[str]) -> None:
+        """Remove everything that was made for `names`. Raises Outside."""
+        allocations = self._record.allocations
+        kept = {self._folder(a) for a in allocations if a.name not in names}
+        for allocation in allocations:
+            if allocation.name in names:
+                self._files.remove(self._places.cdi / cdi.file_name(allocation.name))
+                folder = self._folder(allocation)
+                if folder and folder not in kept:
+                    self._files.remove_tree(self._places.containers / folder)
+                if allocation.bound:
+                    bound = allocation.bound
+                    log.info("Released container %s of %s/%s", bound.container, bound.namespace, bound.pod)
+        self._record.drop(names)
+
+    def _folder(self, allocation: Allocation) -> str:
+        return folder_name(allocation.bound.pod_uid, allocation.bound.container) if allocation.bound else ""
+
+    def _superseded(self, allocation: Allocation) -> bool:
+        """Whether a ticket of a bound name was given to another pod later."""
+        everything = self._record.allocations
+        return allocation.bound is not None and any(
+            later.bound is not None
+            and later.bound.pod_uid != allocation.bound.pod_uid
+            and later.tickets & allocation.tickets
+            for later in everything[everything.index(allocation) + 1 :]
+        )
+
+    def _unclaimed(self, allocation: Allocation, listed: Sequence[Holder]) -> bool:
+        """Whether nobody came for a name in all this time."""
+        if allocation.bound is not None or any(holder.devices & allocation.tickets for holder in listed):
+            self._unlisted_since.pop(allocation.name, None)
+            return False
+        now = self._clock.monotonic()
+        return now - self._unlisted_since.setdefault(allocation.name, now) >= UNCLAIMED_S
+
+
+def _lists(listed: Sequence[Holder], allocation: Allocation) -> bool:
+    """Whether kubelet lists the pod of a bound name with any of its tickets."""
+    bound = allocation.bound
+    return bound is not None and any(
+        (holder.namespace, holder.pod) == (bound.namespace, bound.pod) and holder.devices & allocation.tickets
+        for holder in listed
+    )
+
+
+async def sweeping(releaser: Releaser, clock: Clock, *, poll_s: float) -> None:
+    """Sweep for ever."""
+    failures = 0
+    while True:
+        await clock.sleep(poll_s)
+        try:
+            await releaser.sweep()
+            failures = 0
+        except Outside as error:
+            if failures in (0, 10) or failures % 100 == 0:
+                log.warning("Nothing can be released: %s", error)
+            failures += 1

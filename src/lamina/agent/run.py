@@ -1,0 +1,147 @@
+"""One node's agent, from its start to SIGTERM.
+
+Everything is made once, the disk is reconciled with the record, and then each part keeps its own loop. A part that
+fails with something that it does not know takes the agent down, which is then started again and reconciles.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from lamina.agent.cluster import Cluster
+from lamina.agent.containers import write_limits
+from lamina.agent.libraries import install
+from lamina.agent.monitor import Monitor
+from lamina.agent.node_selector import follow_labels
+from lamina.agent.offer import Offer
+from lamina.agent.plan import Places
+from lamina.agent.plugin import Plugin
+from lamina.agent.prepare import Preparer
+from lamina.agent.publish import notice_removal, publishing
+from lamina.agent.reconcile import reconcile
+from lamina.agent.record import Record
+from lamina.agent.registration import Registration
+from lamina.agent.release import Releaser, sweeping
+from lamina.agent.settings import AgentSettings
+from lamina.dialects import config as configuration
+from lamina.dialects.config import Config
+from lamina.errors import BadInput, LaminaError
+from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.files import Files
+from lamina.ports.kube import Kube
+from lamina.ports.kube.client import connect
+from lamina.ports.kubelet.podresources import KubeletPodResources
+from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
+from lamina.ports.nvml import DriverNvml, Nvml
+
+log = logging.getLogger(__name__)
+
+
+async def run(settings: AgentSettings) -> None:
+    """Be the agent of a node until SIGTERM or SIGINT. Raises BadInput, Outside for what prevents the start."""
+    settings = settings.checked()
+    config = load_config(settings.config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    kube = await connect(settings.kubeconfig)
+    nvml = DriverNvml()
+    try:
+        await agent(settings, config, kube=kube, nvml=nvml, clock=SystemClock(), files=Files(), stop=stop)
+    finally:
+        await nvml.close()
+        await kube.close()
+
+
+def load_config(path: Path | None) -> Config:
+    """The configuration in the file `path`; without one, the default. Raises BadInput."""
+    if path is None:
+        return configuration.DEFAULT
+    try:
+        return configuration.load(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the configuration {path} cannot be read: {error}") from error
+
+
+async def agent(
+    settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files, stop: asyncio.Event
+) -> None:
+    """The agent behind its doors, until `stop` is set. `settings` are checked."""
+    with files.only_user(settings.state_dir):
+        parts = await _parts(settings, config, kube=kube, nvml=nvml, clock=clock, files=files)
+        log.info("The agent of %s has started", settings.node)
+        await _until(stop, parts)
+        log.info("The agent of %s has stopped", settings.node)
+
+
+async def _parts(
+    settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files
+) -> list[Coroutine[Any, Any, None]]:
+    """The loops that make up the agent, after the disk was reconciled."""
+    node, resource = settings.node, config.hami.resource_count_name
+    assert settings.facade_dir is not None
+    libraries = install(settings.facade_dir, settings.libraries, files)
+    places = Places(settings.containers, settings.cdi_dir, settings.driver_dir, libraries)
+    files.make_folder(settings.cdi_dir)
+    record = Record(settings.record, files)
+    cluster = Cluster(kube, node)
+    await reconcile(record, cluster, places, files)
+    pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
+    offer = Offer(node, config.for_node(node), selected=not config.node_selector, held=lambda: record.held)
+    preparer = Preparer(
+        node=node,
+        resource=resource,
+        record=record,
+        pod_resources=pod_resources,
+        cluster=cluster,
+        gpus=lambda: offer.gpus,
+        places=places,
+        files=files,
+        write_limits=write_limits,
+    )
+    plugin = Plugin(offer.tickets, record, preparer)
+    releaser = Releaser(
+        resource=resource,
+        record=record,
+        pod_resources=pod_resources,
+        cluster=cluster,
+        places=places,
+        files=files,
+        clock=clock,
+    )
+    monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
+    await monitor.look()
+    return [
+        Registration(plugin, settings.kubelet_dir / PLUGIN_FOLDER, resource, files=files, clock=clock).keep(),
+        monitor.run(),
+        follow_labels(kube, node, config, offer),
+        publishing(cluster, offer.inventory, clock),
+        notice_removal(kube, node, offer.inventory),
+        sweeping(releaser, clock, poll_s=settings.poll_s),
+    ]
+
+
+async def _until(stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]]) -> None:
+    """Run all parts side by side until `stop` is set or one fails. Raises what it failed with."""
+    tasks = [asyncio.create_task(part) for part in parts]
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        running = {*tasks, stopped}
+        while stopped in running:
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                failure = task.exception()
+                if isinstance(failure, LaminaError):
+                    raise failure
+                if failure is not None:
+                    raise RuntimeError("a part of the agent failed") from failure
+            if stopped in done:
+                return
+    finally:
+        for task in (*tasks, stopped):
+            task.cancel()
+        await asyncio.gather(*tasks, stopped, return_exceptions=True)

@@ -1,0 +1,71 @@
+"""Where an agent works: its node's name and the folders of the node."""
+
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamina import native
+from lamina.errors import BadInput
+
+LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """Folders are host paths, because CDI specs name them to the container runtime; in a pod they are mounted alike.
+
+    `driver_dir` holds the driver's libcuda.so.1 and libnvidia-ml.so.1, `facade_dir` ours of the same names.
+    """
+
+    node: str
+    kubeconfig: Path | None = None
+    """None: $KUBECONFIG, else the pod's own account."""
+    config: Path | None = None
+    """Lamina's configuration file; None is the default configuration."""
+    kubelet_dir: Path = Path("/var/lib/kubelet")
+    cdi_dir: Path = Path("/var/run/cdi")
+    state_dir: Path = Path("/var/lib/lamina")
+    driver_dir: Path = Path("/usr/lib/x86_64-linux-gnu")
+    facade_dir: Path | None = None
+    """None: the facade that this installation brought."""
+    poll_s: float = 2.0
+    """Seconds between two looks at the GPUs, kubelet's socket and the containers that have ended."""
+
+    def checked(self) -> "AgentSettings":
+        """The same with absolute folders. Raises BadInput for what cannot work."""
+        if not self.node:
+            raise BadInput("the agent has no node name; set --node or NODE_NAME to the name that Kubernetes knows")
+        facade = self.facade_dir or native.path("facade/libcuda.so.1").parent
+        for folder, what in ((self.driver_dir, "driver"), (facade, "facade")):
+            for library in LIBRARIES:
+                if not (folder / library).is_file():
+                    raise BadInput(f"{folder / library} is not there; name the folder of the {what}'s {library}")
+        return AgentSettings(
+            node=self.node,
+            kubeconfig=self.kubeconfig,
+            config=self.config,
+            kubelet_dir=_absolute(self.kubelet_dir),
+            cdi_dir=_absolute(self.cdi_dir),
+            state_dir=_absolute(self.state_dir),
+            driver_dir=_absolute(self.driver_dir),
+            facade_dir=_absolute(facade),
+            poll_s=self.poll_s,
+        )
+
+    @property
+    def containers(self) -> Path:
+        """One folder per container that is held to limits."""
+        return self.state_dir / "containers"
+
+    @property
+    def record(self) -> Path:
+        return self.state_dir / "record.json"
+
+    @property
+    def libraries(self) -> Path:
+        """The facade as containers see it, one folder per version."""
+        return self.state_dir / "lib"
+
+
+def _absolute(path: Path) -> Path:
+    return Path.cwd() / path
