@@ -66,7 +66,7 @@ Contents = Mapping[tuple[str, str], Mapping[str, str]]
 
 def texts(found: Mapping[str, Any]) -> dict[str, str]:
     """The texts in a ConfigMap or Secret."""
-    if found["kind"] == "Secret":
+    if found.get("kind") == "Secret":
         data = found.get("data") or {}
         return {name: base64.b64decode(value).decode(errors="replace") for name, value in data.items()}
     return dict(found.get("data") or {})

@@ -62,7 +62,7 @@ class Health:
 
     def _report(self, kind: str, problem: str) -> None:
         if problem:
-            self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._container.name)
+            self._worker.warn("Unhealthy", f"{kind} probe failed: {problem}")
 
     def _kill(self, kind: str) -> None:
         message = f"Container {self._container.name} failed {kind} probe, will be restarted"

@@ -9,18 +9,20 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lamina.errors import Outside
 from lamina.lab.kubelet import podresources, recovery
-from lamina.lab.kubelet.api import Api, ApiError, Cluster, Object
 from lamina.lab.kubelet.devicemanager import DeviceManager
-from lamina.lab.kubelet.events import Recorder
+from lamina.lab.kubelet.events import Events
 from lamina.lab.kubelet.instances import Runtime
 from lamina.lab.kubelet.leftovers import become_subreaper, kill_marked
 from lamina.lab.kubelet.node import NodeReporter
-from lamina.lab.kubelet.podwatch import follow
 from lamina.lab.kubelet.podworker import PodWorker, Services
 from lamina.lab.kubelet.server import Server
 from lamina.lab.kubelet.settings import Settings
 from lamina.lab.kubelet.starting import Starter
+from lamina.ports.kube import PODS, Kube, Object, follow
+from lamina.ports.kube.client import connect
+from lamina.ports.kube.follow import DELETED, SYNCED
 
 STOP_GRACE_S = 1.0
 """How long containers have when the kubelet is asked to end: a lab that goes down does not wait for 30 s."""
@@ -45,16 +47,17 @@ class Kubelet:
         if killed := kill_marked(settings.marker):
             print(f"ended {killed} processes that a kubelet of {settings.node} left behind", flush=True)
         async with contextlib.AsyncExitStack() as stack:
-            api = await stack.enter_async_context(Api(Cluster.from_kubeconfig(settings.kubeconfig)))
+            kube = await connect(settings.kubeconfig)
+            stack.push_async_callback(kube.close)
             self._devices = DeviceManager(settings.kubelet_dir / "device-plugins", self._now, self._poke)
-            self._reporter = NodeReporter(api, settings, self._devices.ledger.amounts, self._now)
+            self._reporter = NodeReporter(kube, settings, self._devices.ledger.amounts, self._now)
             runtime = Runtime(settings.marker)
-            events = Recorder(api, settings.node, self._now)
+            events = Events(kube, self._now)
             self._services = Services(
                 settings=settings,
-                api=api,
+                kube=kube,
                 devices=self._devices,
-                starter=Starter(settings, api, self._devices),
+                starter=Starter(settings, kube, kube.server, self._devices),
                 runtime=runtime,
                 events=events,
                 now=self._now,
@@ -70,7 +73,7 @@ class Kubelet:
             self._loops = [
                 asyncio.create_task(self._reporter.run(), name="node"),
                 asyncio.create_task(events.run(), name="events"),
-                asyncio.create_task(follow(api, settings.node, self), name="pods"),
+                asyncio.create_task(self._follow(kube), name="pods"),
             ]
             self._stack = stack.pop_all()
         return self
@@ -88,20 +91,28 @@ class Kubelet:
         ]
         return found[-1] if found else None
 
-    # What podwatch tells.
+    async def _follow(self, kube: Kube) -> None:
+        """The pods bound to this node, for as long as the kubelet runs. The first list is taken in as a whole."""
+        first: list[Object] | None = []
+        async for kind, pod in follow(kube, PODS, fields=f"spec.nodeName={self.settings.node}"):
+            if first is not None and kind == SYNCED:
+                self._take_over(first)
+                first = None
+            elif first is not None:
+                first.append(pod)
+            elif kind == DELETED:
+                self._gone(pod)
+            elif kind != SYNCED:
+                self._seen(pod)
 
-    def listed(self, pods: list[Object]) -> None:
-        there = {pod["metadata"]["uid"] for pod in pods}
-        for uid in self.workers.keys() - there:
-            self.workers[uid].remove()
-        if not self.workers:
-            live = {pod["metadata"]["uid"] for pod in pods if not recovery.is_finished(pod)}
-            self._devices.retain(live)
-            self._sweep(there)
+    def _take_over(self, pods: list[Object]) -> None:
+        """Go on with what a kubelet before this one had, oldest pods first."""
+        self._devices.retain({pod["metadata"]["uid"] for pod in pods if not recovery.is_finished(pod)})
+        self._sweep({pod["metadata"]["uid"] for pod in pods})
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
-            self.seen(pod)
+            self._seen(pod)
 
-    def seen(self, pod: Object) -> None:
+    def _seen(self, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if worker := self.workers.get(uid):
             worker.update(pod)
@@ -110,7 +121,7 @@ class Kubelet:
         self.workers[uid] = worker
         self._tasks[uid] = asyncio.create_task(self._work(worker), name=f"pod {uid}")
 
-    def gone(self, pod: Object) -> None:
+    def _gone(self, pod: Object) -> None:
         if worker := self.workers.get(pod["metadata"]["uid"]):
             worker.remove()
 
@@ -134,7 +145,7 @@ class Kubelet:
         self._reporter.poke()
 
     async def _end_loops(self) -> None:
-        with contextlib.suppress(ApiError, TimeoutError):
+        with contextlib.suppress(Outside, TimeoutError):
             async with asyncio.timeout(WITHDRAW_S):
                 await self._reporter.withdraw()
         tasks = [*self._loops, *self._tasks.values()]

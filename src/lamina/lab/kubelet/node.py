@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from lamina import __version__
+from lamina.errors import Outside
 from lamina.lab.api.moments import rfc3339, rfc3339_micro
-from lamina.lab.kubelet.api import Api, ApiError, Object
 from lamina.lab.kubelet.settings import Settings
+from lamina.ports.kube import LEASES, NODES, AlreadyExists, Kube, NotFound, Object
 
 KUBELET_VERSION = f"v1.36.2-lamina.{__version__}"
 LEASE_S = 40
@@ -17,7 +18,7 @@ RENEW_S = 10.0
 RETRY_S = 0.5
 MAX_PODS = 110
 
-_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_LEASE_NAMESPACE = "kube-node-lease"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _PRESSURES = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -82,18 +83,17 @@ class NodeReporter:
 
     def __init__(
         self,
-        api: Api,
+        kube: Kube,
         settings: Settings,
         devices: Callable[[float], Mapping[str, tuple[int, int]]],
         now: Callable[[], float],
     ) -> None:
-        self._api = api
+        self._kube = kube
         self._settings = settings
         self._devices = devices
         self._now = now
         self._since = now()
         self._changed = asyncio.Event()
-        self._path = f"/api/v1/nodes/{settings.node}"
 
     def poke(self) -> None:
         self._changed.set()
@@ -104,37 +104,32 @@ class NodeReporter:
         await asyncio.gather(self._report(), self._renew())
 
     async def withdraw(self) -> None:
-        """The kubelet stops: the node is not ready any more. Raises ApiError."""
-        when = rfc3339(self._now())
-        status = node_status(self._settings, self._devices(self._now()), self._since, self._now())
+        """The kubelet stops: the node is not ready any more. Raises Outside."""
+        now = self._now()
+        status = node_status(self._settings, self._devices(now), self._since, now)
         status["conditions"][-1] |= {
             "status": "False",
             "reason": "KubeletNotReady",
             "message": "the lab's kubelet was stopped",
-            "lastTransitionTime": when,
+            "lastTransitionTime": rfc3339(now),
         }
-        await self._api.merge(f"{self._path}/status", {"status": status})
+        await self._patch({"status": status}, "status")
 
     async def _register(self) -> None:
-        node = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": self._settings.node, "labels": labels(self._settings)},
-            "spec": {},
-        }
+        metadata = {"name": self._settings.node, "labels": labels(self._settings)}
         try:
-            await self._api.post("/api/v1/nodes", node)
-        except ApiError as error:
-            if error.status != 409:
-                raise
-            await self._api.merge(self._path, {"metadata": {"labels": labels(self._settings)}})
+            await self._kube.create(NODES, {"metadata": metadata, "spec": {}})
+        except AlreadyExists:
+            await self._patch({"metadata": {"labels": labels(self._settings)}})
         await self._send()
 
     async def _send(self) -> None:
         self._changed.clear()
         now = self._now()
-        status = node_status(self._settings, self._devices(now), self._since, now)
-        await self._api.merge(f"{self._path}/status", {"status": status})
+        await self._patch({"status": node_status(self._settings, self._devices(now), self._since, now)}, "status")
+
+    async def _patch(self, body: Object, subresource: str = "") -> None:
+        await self._kube.patch(NODES, self._settings.node, body, subresource=subresource)
 
     async def _report(self) -> None:
         while True:
@@ -147,26 +142,20 @@ class NodeReporter:
             await asyncio.sleep(RENEW_S)
 
     async def _lease(self) -> None:
-        spec = {
-            "holderIdentity": self._settings.node,
-            "leaseDurationSeconds": LEASE_S,
-            "renewTime": rfc3339_micro(self._now()),
-        }
+        name = self._settings.node
+        spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, "renewTime": rfc3339_micro(self._now())}
         try:
-            await self._api.merge(f"{_LEASES}/{self._settings.node}", {"spec": spec})
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            metadata = {"name": self._settings.node, "namespace": "kube-node-lease"}
-            lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-            await self._api.post(_LEASES, lease)
+            await self._kube.patch(LEASES, name, {"spec": spec}, namespace=_LEASE_NAMESPACE)
+        except NotFound:
+            lease = {"metadata": {"name": name, "namespace": _LEASE_NAMESPACE}, "spec": spec}
+            await self._kube.create(LEASES, lease)
 
 
-async def _insist(step: Callable[[], object]) -> None:
+async def _insist(step: Callable[[], Awaitable[None]]) -> None:
     """Repeat `step` until the API server takes it."""
     while True:
         try:
-            await step()  # type: ignore[misc]
+            await step()
             return
-        except ApiError:
+        except Outside:
             await asyncio.sleep(RETRY_S)

@@ -13,10 +13,9 @@ from typing import Any
 
 from lamina.lab.api.moments import seconds_of
 from lamina.lab.kubelet import planning, recovery
-from lamina.lab.kubelet.api import Api
 from lamina.lab.kubelet.devicemanager import DeviceManager
 from lamina.lab.kubelet.devices import DeviceError
-from lamina.lab.kubelet.events import Recorder
+from lamina.lab.kubelet.events import Events
 from lamina.lab.kubelet.health import Health
 from lamina.lab.kubelet.instances import Instance, Runtime
 from lamina.lab.kubelet.podstatus import Verdict, pod_status, rejected_status
@@ -25,6 +24,7 @@ from lamina.lab.kubelet.settings import Settings
 from lamina.lab.kubelet.shims import Exit, StartFailed
 from lamina.lab.kubelet.starting import NotCreated, Starter
 from lamina.lab.kubelet.statuses import StatusWriter
+from lamina.ports.kube import Kube
 
 DEFAULT_GRACE_S = 30.0
 REMOVED_GRACE_S = 2.0
@@ -38,11 +38,11 @@ class Services:
     """What pod workers share."""
 
     settings: Settings
-    api: Api
+    kube: Kube
     devices: DeviceManager
     starter: Starter
     runtime: Runtime
-    events: Recorder
+    events: Events
     now: Callable[[], float]
 
 
@@ -59,7 +59,7 @@ class PodWorker:
         self._now = services.now
         self._recovered = recovery.was_admitted(pod)
         self.containers = recovery.restored(pod, self._now()) if self._recovered else containers_of(pod["spec"])
-        self._statuses = StatusWriter(services.api, pod)
+        self._statuses = StatusWriter(services.kube, pod)
         self._wake = asyncio.Event()
         self._removed = False
         self._verdict: Verdict | None = None
@@ -88,8 +88,13 @@ class PodWorker:
         """Where the log of instance `number` of a container lies, written or not."""
         return self._services.settings.log(self.uid, container, number)
 
-    def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
-        self._services.events.emit(self.pod, kind, reason, message, container)
+    def note(self, reason: str, message: str) -> None:
+        """Something worth knowing happened, as an event on the pod."""
+        self._services.events.normal(self.pod, reason, message)
+
+    def warn(self, reason: str, message: str) -> None:
+        """Something went wrong, as an event on the pod."""
+        self._services.events.warning(self.pod, reason, message)
 
     async def run(self) -> None:
         """Returns when the pod has ended here and the API server has it no longer."""
@@ -125,14 +130,14 @@ class PodWorker:
         except DeviceError as error:
             verdict = Verdict("UnexpectedAdmissionError", str(error))
             self._statuses.put(rejected_status(self.pod, verdict, self._now()))
-            self.event("Warning", verdict.reason, verdict.message)
+            self.warn(verdict.reason, verdict.message)
             return False
         self.admitted = True
         if self._recovered:
             for container in self.containers:
                 if isinstance(container.state, Terminated) and container.state.reason == recovery.LOST:
                     message = f"Container {container.name} ended with the kubelet; its restart policy decides"
-                    self.event("Warning", "KubeletRestarted", message, container.name)
+                    self.warn("KubeletRestarted", message)
         return True
 
     async def _live(self) -> None:
@@ -166,14 +171,14 @@ class PodWorker:
         full = Waiting(waiting.reason, f"{waiting.message} container={name} pod={where}")
         if container.state != full:
             container.wait(full)
-            self.event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {where}", name)
+            self.warn("BackOff", f"Back-off restarting failed container {name} in pod {where}")
 
     def _check_deadline(self) -> None:
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
         if seconds is not None and self._verdict is None and self._now() >= self._began_at + seconds:
             message = "Pod was active on the node longer than the specified deadline"
             self._verdict = Verdict("DeadlineExceeded", message)
-            self.event("Normal", "DeadlineExceeded", message)
+            self.note("DeadlineExceeded", message)
 
     async def _sleep(self, wake_at: float | None) -> None:
         """Until something happens, `wake_at` or the pod's deadline."""
@@ -210,7 +215,7 @@ class PodWorker:
             container.restarts = number
             container.retry.succeeded()
             container.container_id = secrets.token_hex(32)
-            self.event("Normal", "Created", f"Container created: {container.name}", container.name)
+            self.note("Created", f"Container created: {container.name}")
             shim = self._services.runtime.run(program, container.container_id)
             instance = Instance(container.container_id, program, shim, self._now())
             self.instances[container.name] = instance
@@ -219,7 +224,7 @@ class PodWorker:
         except NotCreated as error:
             container.retry.failed(self._now())
             container.wait(Waiting(error.reason, str(error)))
-            self.event("Warning", "Failed", f"Error: {error}", container.name)
+            self.warn("Failed", f"Error: {error}")
         except StartFailed as error:
             self.instances.pop(container.name, None)
             self._not_started(container, str(error))
@@ -232,13 +237,13 @@ class PodWorker:
             container.last = container.state
         container.state = Running(self._now())
         self._stopped.discard(container.name)
-        self.event("Normal", "Started", f"Container started: {container.name}", container.name)
+        self.note("Started", f"Container started: {container.name}")
         if unknown_entrypoint:
             image = container.spec.get("image", "")
             message = (
                 f"The lab pulls no images: without a command, container {container.name} sleeps in place of {image}"
             )
-            self.event("Normal", "NoCommand", message, container.name)
+            self.note("NoCommand", message)
         Health(self, container, instance, self._services.runtime).begin()
         end = asyncio.create_task(self._await_end(container, instance), name=f"end of {container.name} of {self.uid}")
         self._ends.add(end)
@@ -249,7 +254,7 @@ class PodWorker:
             "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
             f"failed: unable to start container process: error during container init: {why}: unknown"
         )
-        self.event("Warning", "Failed", f"Error: {message}", container.name)
+        self.warn("Failed", f"Error: {message}")
         end = Terminated(START_ERROR, "StartError", self._now(), message=message, container_id=container.container_id)
         container.terminated(end)
         if planning.restarts(container, self._policy, end):
@@ -270,11 +275,11 @@ class PodWorker:
         instance.shim.stop(self._grace())
         if name not in self._stopped:
             self._stopped.add(name)
-            self.event("Normal", "Killing", f"Stopping container {name}", name)
+            self.note("Killing", f"Stopping container {name}")
 
     def kill(self, container: Container, message: str) -> None:
         """End one container whose restart policy then decides; `message` is the event's."""
-        self.event("Normal", "Killing", message, container.name)
+        self.note("Killing", message)
         if instance := self.instances.get(container.name):
             instance.shim.stop(self.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S))
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lamina.errors import Outside
 from lamina.lab.kubelet import environment, mounts
-from lamina.lab.kubelet.api import Api, ApiError
 from lamina.lab.kubelet.cdi import CdiFolders, Unresolvable
 from lamina.lab.kubelet.devicemanager import DeviceManager, Given
 from lamina.lab.kubelet.plugins import PluginError
 from lamina.lab.kubelet.programs import program
 from lamina.lab.kubelet.settings import Settings
 from lamina.lab.kubelet.shims import Program
+from lamina.ports.kube import CONFIG_MAPS, SECRETS, Kube, NotFound
 
 KEPT_INSTANCES = 2  # the one that runs and the one before, for `kubectl logs --previous`
 
@@ -30,11 +31,12 @@ class NotCreated(Exception):
 
 
 class Starter:
-    """Makes programs of containers for one node."""
+    """Makes programs of containers for one node; `server` is the URL at which they find the API server."""
 
-    def __init__(self, settings: Settings, api: Api, devices: DeviceManager) -> None:
+    def __init__(self, settings: Settings, kube: Kube, server: str, devices: DeviceManager) -> None:
         self._settings = settings
-        self._api = api
+        self._kube = kube
+        self._server = server
         self._devices = devices
         self._cdi = CdiFolders(settings.cdi_dirs)
 
@@ -81,15 +83,16 @@ class Starter:
             raise NotCreated("CreateContainerConfigError", str(error)) from error
 
     async def _read(self, namespace: str, source: environment.Source) -> dict[str, str] | None:
-        kind = source.kind.lower()
+        resource = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}[source.kind]
         try:
-            found = await self._api.get(f"/api/v1/namespaces/{namespace}/{kind}s/{source.name}")
-        except ApiError as error:
-            if error.status == 404 and source.optional:
+            return environment.texts(await self._kube.get(resource, source.name, namespace=namespace))
+        except NotFound as error:
+            if source.optional:
                 return None
-            missing = f'{kind} "{source.name}" not found'
-            raise NotCreated("CreateContainerConfigError", missing if error.status == 404 else str(error)) from error
-        return environment.texts(found)
+            missing = f'{source.kind.lower()} "{source.name}" not found'
+            raise NotCreated("CreateContainerConfigError", missing) from error
+        except Outside as error:
+            raise NotCreated("CreateContainerConfigError", str(error)) from error
 
     def _brought(self, given: Given) -> dict[str, str] | None:
         """What CDI and mounts bring as variables; None for a container without a CDI device."""
@@ -106,7 +109,7 @@ class Starter:
 
     def _base(self, pod: Mapping[str, Any], home: str) -> dict[str, str]:
         """The minimal environment of every container."""
-        server = urlsplit(self._api.cluster.server)
+        server = urlsplit(self._server)
         port = str(server.port or {"https": 443}.get(server.scheme, 80))
         return {
             "PATH": f"{self._settings.programs}:{os.environ.get('PATH', os.defpath)}",

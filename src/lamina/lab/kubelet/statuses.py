@@ -1,4 +1,4 @@
-"""Pod statuses on their way to the API server: the newest of each pod, sent until it has arrived."""
+"""A pod's status on its way to the API server: the newest one, sent until it has arrived."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.lab.kubelet.api import Api, ApiError, Object
+from lamina.errors import Outside
+from lamina.ports.kube import PODS, Conflict, Kube, NotFound, Object, Refused
 
 RETRY_S = 0.5
 
 
-def path_of(pod: Mapping[str, Any]) -> str:
-    metadata = pod["metadata"]
-    return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-
-
 class StatusWriter:
-    """One pod's status writer. Statuses that are overtaken by newer ones are never sent."""
+    """One pod's status writer. A status that is overtaken by a newer one is never sent."""
 
-    def __init__(self, api: Api, pod: Mapping[str, Any]) -> None:
-        self._api = api
-        self._pod = pod
+    def __init__(self, kube: Kube, pod: Mapping[str, Any]) -> None:
+        self._kube = kube
+        self._name: str = pod["metadata"]["name"]
+        self._namespace: str = pod["metadata"]["namespace"]
+        self._uid: str = pod["metadata"]["uid"]
         self._wanted: Object | None = None
         self._sent: Object | None = None
         self._task: asyncio.Task[None] | None = None
@@ -29,30 +27,20 @@ class StatusWriter:
     def put(self, status: Object) -> None:
         self._wanted = status
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._send(), name=f"status {path_of(self._pod)}")
-
-    async def flush(self) -> None:
-        """Wait until the API server has the newest status, or the pod is gone there."""
-        if self._task is not None:
-            await self._task
+            self._task = asyncio.create_task(self._send(), name=f"status of {self._uid}")
 
     async def delete(self) -> None:
         """Tell the API server that the pod has ended here; it then disappears. Retries until answered."""
-        await self.flush()
-        body = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "gracePeriodSeconds": 0,
-            "preconditions": {"uid": self._pod["metadata"]["uid"]},
-        }
+        if self._task is not None:
+            await self._task
         while True:
             try:
-                await self._api.delete(path_of(self._pod), body)
+                await self._kube.delete(PODS, self._name, namespace=self._namespace, uid=self._uid, grace_s=0)
                 return
-            except ApiError as error:
-                if error.status in (404, 409):
-                    return
-            await asyncio.sleep(RETRY_S)
+            except (NotFound, Conflict):
+                return
+            except Outside:
+                await asyncio.sleep(RETRY_S)
 
     def close(self) -> None:
         if self._task is not None:
@@ -62,11 +50,14 @@ class StatusWriter:
         while self._wanted != self._sent:
             status = self._wanted
             # The uid makes the call fail where the name has passed to another pod.
-            body = {"metadata": {"uid": self._pod["metadata"]["uid"]}, "status": status}
+            body = {"metadata": {"uid": self._uid}, "status": status}
             try:
-                await self._api.merge(f"{path_of(self._pod)}/status", body)
+                await self._kube.patch(PODS, self._name, body, namespace=self._namespace, subresource="status")
                 self._sent = status
-            except ApiError as error:
-                if error.status in (404, 409, 422):
-                    return
+            except (NotFound, Conflict):
+                return
+            except Refused as error:
+                print(f"the status of pod {self._namespace}/{self._name} was refused: {error}", flush=True)
+                return
+            except Outside:
                 await asyncio.sleep(RETRY_S)

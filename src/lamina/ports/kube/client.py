@@ -157,10 +157,14 @@ class KubeClient:
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
         return await self._ask("PATCH", path, body=body, content_type=kind.value)
 
-    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
+    ) -> None:
         body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid:
             body["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
         await self._ask("DELETE", resource.path(namespace=namespace, name=name), body=body)
 
     async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:

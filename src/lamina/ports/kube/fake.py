@@ -118,7 +118,9 @@ class FakeKube:
             raise Conflict(f"{resource.plural} {name!r} has changed meanwhile")
         return self._change(resource, before, copy.deepcopy(after), subresource)
 
-    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
+    ) -> None:
         await self._called("delete", resource, name)
         obj = self._found(resource, namespace, name)
         if uid and obj["metadata"]["uid"] != uid:

@@ -70,8 +70,13 @@ class Kube(Protocol):
         subresource: str = "",
     ) -> Object: ...
 
-    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete the object of that name, if `uid` is empty or its own. Raises NotFound, Conflict."""
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
+    ) -> None:
+        """Delete the object of that name, if `uid` is empty or its own. Raises NotFound, Conflict.
+
+        `grace_s` is how long a pod's containers may take to end; None leaves it to the pod.
+        """
         ...
 
     async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
