@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from lamina.lab.api import changing, discovery, openapi, patches, reading, scale, streams
+from lamina.lab.api import changing, discovery, openapi, reading, scale, streams
 from lamina.lab.api.kubelets import Kubelets
 from lamina.lab.api.requests import Address, address, view
 from lamina.lab.api.resources import Resource
@@ -113,7 +113,7 @@ async def _route(api: Api, nodes: Kubelets, request: web.Request) -> web.StreamR
     if review is not None and review.group == place.group:
         if request.method != "POST":
             raise method_not_allowed(request.method.lower(), place.plural)
-        return _json(answer(review, patches.decode(request.content_type, await request.read())), 201)
+        return _json(answer(review, await changing.read_body(request)), 201)
     resource = api.catalogue.find(place.group, place.version, place.plural)
     if resource.namespaced != bool(place.namespace) and (place.name or place.namespace):
         raise no_such_path()

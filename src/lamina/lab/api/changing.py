@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from lamina.lab.api import patches, scale, views
+from lamina.lab.api import patches, scale, views, wire
 from lamina.lab.api.applying import applied, applied_new
 from lamina.lab.api.events import from_core
 from lamina.lab.api.lifecycle import Deletion
@@ -17,9 +17,10 @@ from lamina.lab.api.requests import Address, View, dry_run, flag, number
 from lamina.lab.api.resources import Resource
 from lamina.lab.api.reviews import USER
 from lamina.lab.api.selectors import selection
-from lamina.lab.api.status import ApiError, Obj, bad_request, method_not_allowed, success
+from lamina.lab.api.status import ApiError, Obj, bad_request, method_not_allowed, success, unsupported_media
 from lamina.lab.api.verbs import Api, Call
 
+_MEDIA = ("application/json", "application/yaml", "text/plain", "application/octet-stream")
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -28,15 +29,18 @@ def _call(request: web.Request) -> Call:
     return Call(dry_run=dry_run(request.query), user=USER, manager=manager)
 
 
-async def _body(request: web.Request) -> Any:
-    media = request.content_type
-    if "protobuf" in media or "cbor" in media:
-        raise ApiError(415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {media}")
-    return patches.decode(media, await request.read())
+async def read_body(request: web.Request) -> Any:
+    """The object in a request, from JSON, YAML or protobuf. Raises 400 or 415."""
+    media, body = request.content_type, await request.read()
+    if media == wire.MEDIA:
+        return wire.decode(body)
+    if media not in _MEDIA:
+        raise unsupported_media((*_MEDIA[:2], wire.MEDIA))
+    return patches.decode(media, body)
 
 
 async def create(api: Api, resource: Resource, address: Address, request: web.Request) -> web.Response:
-    body, call = views.inward(resource, await _body(request)), _call(request)
+    body, call = views.inward(resource, await read_body(request)), _call(request)
     stored = api.catalogue.named(resource.storage)
     if resource.namespaced and not address.namespace:
         raise bad_request("an empty namespace may not be set during creation")
@@ -67,7 +71,7 @@ async def _evict(api: Api, resource: Resource, address: Address, body: Any, call
 
 
 async def update(api: Api, resource: Resource, address: Address, request: web.Request) -> web.Response:
-    body, call = views.inward(resource, await _body(request)), _call(request)
+    body, call = views.inward(resource, await read_body(request)), _call(request)
     stored = api.catalogue.named(resource.storage)
     if address.subresource == "scale":
         return await _rescale(api, stored, address, lambda _: body, call)
@@ -138,7 +142,7 @@ async def _rescale(
 async def delete(api: Api, resource: Resource, address: Address, request: web.Request) -> web.Response:
     if address.subresource:
         raise method_not_allowed("delete", f"{resource.plural}/{address.subresource}")
-    body = await _body(request) if request.can_read_body else {}
+    body = await read_body(request) if request.can_read_body else {}
     options = {**_query_options(request), **(body if isinstance(body, dict) else {})}
     call, wish, stored = _call(request), _deletion(options), api.catalogue.named(resource.storage)
     call.dry_run = call.dry_run or bool(options.get("dryRun"))
