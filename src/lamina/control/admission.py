@@ -1,0 +1,95 @@
+"""The decision over a new pod: refuse it in one sentence, or let it in with the defaults filled in. Pure.
+
+Only creations are reviewed. Resources of a running pod cannot be changed, and ephemeral containers cannot have any.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.control.quotas import Quota, asked, excess
+from lamina.dialects import defaults, parse, schedulers
+from lamina.dialects.config import Config
+from lamina.errors import BadInput
+from lamina.model.ledger import NOTHING, Taken
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """`message` says why a pod is refused; `patch` is the JSON patch for one that is let in."""
+
+    allowed: bool
+    message: str = ""
+    patch: tuple[dict[str, Any], ...] = ()
+
+
+ALLOWED = Verdict(allowed=True)
+
+
+def review(
+    pod: Mapping[str, Any],
+    config: Config,
+    quotas: list[Quota] | None = None,
+    used: Callable[[], Taken] = lambda: NOTHING,
+) -> Verdict:
+    """What becomes of a new pod. `quotas` are its namespace's, `used` what the namespace holds already.
+
+    A pod that another scheduler is to place is none of our business: without a grant it gets no GPU of ours.
+    """
+    scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
+    if scheduler not in schedulers(config):
+        return ALLOWED
+    try:
+        request = parse(pod, config)
+        fills = defaults(pod, config)
+    except BadInput as problem:
+        return Verdict(allowed=False, message=str(problem))
+    if request is None:
+        return ALLOWED
+    beyond = excess(quotas or (), used, asked(request), config)
+    if beyond:
+        return Verdict(allowed=False, message=beyond)
+    patch = tuple({"op": "add", "path": fill.pointer, "value": fill.value} for fill in fills)
+    return Verdict(allowed=True, patch=patch)
+
+
+class Asked(Struct, frozen=True, rename="camel"):
+    """The request part of an AdmissionReview, as far as it is read."""
+
+    uid: str
+    object: dict[str, Any] | None = None
+    namespace: str = ""
+    operation: str = "CREATE"
+    sub_resource: str = ""
+    resource: dict[str, str] = {}
+
+
+class AdmissionReview(Struct, frozen=True, rename="camel"):
+    """`AdmissionReview` of admission.k8s.io/v1."""
+
+    api_version: str
+    kind: str
+    request: Asked
+
+
+def is_new_pod(asked: Asked) -> bool:
+    """Whether the review is about the creation of a pod; anything else was registered by somebody else."""
+    return (
+        asked.operation == "CREATE"
+        and not asked.sub_resource
+        and asked.resource.get("resource", "pods") == "pods"
+        and asked.object is not None
+    )
+
+
+def answer(review_of: AdmissionReview, verdict: Verdict) -> dict[str, Any]:
+    """The AdmissionReview to send back."""
+    response: dict[str, Any] = {"uid": review_of.request.uid, "allowed": verdict.allowed}
+    if not verdict.allowed:
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": verdict.message}
+    if verdict.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
+    return {"apiVersion": review_of.api_version, "kind": review_of.kind, "response": response}

@@ -1,0 +1,138 @@
+"""The scheduler's extender over HTTP: filter, prioritize and bind as kube-scheduler asks them.
+
+Errors are answered inside the protocol, as `error` with status 200: kube-scheduler shows that text on the pod, while
+any other status is shown as a number.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from lamina.control.background import Background
+from lamina.control.binding import BindArgs, Binder
+from lamina.control.decisions import Decisions, Filtered
+from lamina.control.metrics import Metrics
+from lamina.control.watching import Watching
+from lamina.ports.kube import PODS, EventRecorder, Object
+
+_LARGEST_BODY = 512 * 1024 * 1024
+"""Bytes; a scheduler without node cache sends every node in full."""
+
+
+class ExtenderArgs(Struct, frozen=True):
+    """`ExtenderArgs` of kube-scheduler: either whole nodes or their names."""
+
+    pod: Object
+    nodes: Object | None = None
+    nodenames: list[str] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        if self.nodes is not None:
+            return [node["metadata"]["name"] for node in self.nodes.get("items") or ()]
+        return self.nodenames or []
+
+
+class ExtenderService:
+    """The routes, over decisions and binder. Nothing is decided before the ledger has been rebuilt."""
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        binder: Binder,
+        watching: Watching,
+        metrics: Metrics,
+        events: EventRecorder,
+        background: Background,
+    ) -> None:
+        self._decisions = decisions
+        self._binder = binder
+        self._watching = watching
+        self._metrics = metrics
+        self._events = events
+        self._background = background
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_post("/filter", self._measured("filter", self._filter))
+        app.router.add_post("/prioritize", self._measured("prioritize", self._prioritize))
+        app.router.add_post("/bind", self._measured("bind", self._bind))
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._show_metrics)
+        return app
+
+    def _measured(
+        self, verb: str, answer: Callable[[bytes], Awaitable[tuple[Any, str]]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """The handler that decodes, answers and counts; `answer` returns what to send and the outcome's name."""
+
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.read()
+            began = asyncio.get_running_loop().time()
+            try:
+                sent, outcome = await answer(body)
+            except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+                self._metrics.decisions.labels(verb, "malformed").inc()
+                return web.Response(status=400, text=f"the body is not what kube-scheduler sends to {verb}: {error}")
+            self._metrics.decisions.labels(verb, outcome).inc()
+            self._metrics.seconds.labels(verb).observe(asyncio.get_running_loop().time() - began)
+            return web.Response(body=msgspec.json.encode(sent), content_type="application/json")
+
+        return handle
+
+    async def _filter(self, body: bytes) -> tuple[Any, str]:
+        args = msgspec.json.decode(body, type=ExtenderArgs)
+        if not self._watching.rebuilt.is_set():
+            return {"error": self._not_ready()}, "not_ready"
+        filtered = self._decisions.filter(args.pod, args.names)
+        if filtered.summary and args.pod["metadata"].get("name"):
+            record = self._events.record(PODS, args.pod, "NoGpuFits", filtered.summary, warning=True)
+            self._background.start(record)
+        return _filter_result(args, filtered), "fits" if filtered.fitting else "fits_nowhere"
+
+    async def _prioritize(self, body: bytes) -> tuple[Any, str]:
+        args = msgspec.json.decode(body, type=ExtenderArgs)
+        ready = self._watching.rebuilt.is_set()
+        scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
+        return [{"host": host, "score": score} for host, score in scores.items()], "scored" if ready else "not_ready"
+
+    async def _bind(self, body: bytes) -> tuple[Any, str]:
+        args = msgspec.json.decode(body, type=BindArgs)
+        ready = self._watching.rebuilt.is_set()
+        error = await self._binder.bind(args) if ready else self._not_ready()
+        return {"error": error}, ("refused" if error else "bound") if ready else "not_ready"
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        if self._watching.rebuilt.is_set():
+            return web.Response(text="ok")
+        return web.Response(status=503, text=self._not_ready())
+
+    async def _show_metrics(self, request: web.Request) -> web.Response:
+        headers = {"Content-Type": CONTENT_TYPE_LATEST}
+        return web.Response(body=generate_latest(self._metrics.registry), headers=headers)
+
+    def _not_ready(self) -> str:
+        return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
+
+
+def _filter_result(args: ExtenderArgs, filtered: Filtered) -> Object:
+    """`ExtenderFilterResult`, with whole nodes for who sent whole nodes."""
+    result: Object = {
+        "failedNodes": filtered.failed,
+        "failedAndUnresolvableNodes": filtered.unresolvable,
+        "error": filtered.error,
+    }
+    if args.nodes is None:
+        return result | {"nodenames": filtered.fitting}
+    fitting = set(filtered.fitting)
+    items = [node for node in args.nodes.get("items") or () if node["metadata"]["name"] in fitting]
+    return result | {"nodes": {**args.nodes, "items": items}}

@@ -1,0 +1,251 @@
+"""What is taken of every GPU, and by whom: the one place that says whether something still fits.
+
+Three sources feed it: inventories (what there is), grants (what pods were given) and pods (whether they still live).
+A reservation stands for a grant that is being made. A pod holds what its grant says from the moment of its
+reservation until the pod has finished or is gone, whether or not the grant is still there: a running container keeps
+its memory when somebody deletes the record. Without its pod a grant counts until the pod's absence is certain.
+
+All times are seconds of a monotonic clock and are passed in. Nothing here waits, so that to look and to reserve is
+one step for every other task.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from lamina.control.claims import Claim, GrantRecord, Reservation
+from lamina.control.stages import PodState, Stage
+from lamina.errors import LaminaError
+from lamina.model.gpus import Gpu, Inventory
+from lamina.model.grants import ContainerGrant
+from lamina.model.ledger import NOTHING, Taken, taken_by
+
+RESERVATION_S = 60.0
+"""How long a reservation may wait for its grant; an attempt to bind is given up well before."""
+DOUBT_S = 30.0
+"""How long a grant may contradict what is known of its pod before the server is asked."""
+REMEMBERED_S = 600.0
+"""How long a deleted pod or grant is remembered against late news of it."""
+
+
+class DoesNotFit(LaminaError):
+    """The shares do not fit the node as it is now; the message says which GPU lacks what."""
+
+
+class Doubt(NamedTuple):
+    """A pod that holds something although what is known of it does not agree; the API server knows better."""
+
+    pod_uid: str
+    namespace: str
+    pod: str
+
+
+class Ledger:
+    """See the module. `changed` is told each node whose free capacity may have changed."""
+
+    def __init__(self, changed: Callable[[str], None] = lambda node: None) -> None:
+        self._changed = changed
+        self._inventories: dict[str, Inventory] = {}
+        self._pods: dict[str, PodState] = {}
+        self._claims: dict[str, Claim] = {}
+        self._holders: dict[str, set[str]] = {}
+        self._dead_grants: dict[str, float] = {}
+        self._gone: dict[str, float] = {}
+        self._totals: dict[str, dict[str, Taken]] = {}
+
+    # What the cluster tells.
+
+    def inventory_seen(self, inventory: Inventory) -> None:
+        self._inventories[inventory.node] = inventory
+        self._changed(inventory.node)
+
+    def inventory_gone(self, node: str) -> None:
+        self._inventories.pop(node, None)
+        self._changed(node)
+
+    def grant_seen(self, record: GrantRecord, now: float) -> None:
+        """A grant exists. Repetitions, and news of a grant that is known to be deleted, change nothing."""
+        uid = record.grant.pod_uid
+        if record.uid in self._dead_grants or self.pod(uid).over:
+            return
+        claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
+        claim.grants[record.uid] = record
+        claim.doubted_since = now if claim.doubted_since is None else claim.doubted_since
+        self._recount(uid, claim)
+
+    def grant_gone(self, record_uid: str, pod_uid: str, now: float) -> None:
+        """The grant is deleted. A pod that is bound goes on holding it until the pod ends."""
+        self._dead_grants[record_uid] = now
+        claim = self._claims.get(pod_uid)
+        record = claim.grants.get(record_uid) if claim else None
+        if claim is None or record is None:
+            return
+        pod = self.pod(pod_uid)
+        if pod.stage is Stage.BOUND and pod.node == record.grant.node:
+            return
+        del claim.grants[record_uid]
+        self._recount(pod_uid, claim)
+
+    def pod_seen(self, uid: str, state: PodState, now: float) -> None:
+        """The pod exists, in this state or a later one that is already known."""
+        before = self.pod(uid)
+        state = before.risen(state)
+        if state == before:
+            return
+        self._pods[uid] = state
+        if state.stage is Stage.GONE:
+            self._gone[uid] = now
+        claim = self._claims.get(uid)
+        if claim is not None:
+            self._drop_dead(claim, state)
+            self._recount(uid, claim)
+
+    def pod_gone(self, uid: str, now: float) -> None:
+        self.pod_seen(uid, PodState(Stage.GONE), now)
+
+    # Reserving.
+
+    def reserve(self, pod_uid: str, namespace: str, pod: str, at: Reservation) -> None:
+        """Take what `at` says for the pod, until its time is up or a grant on that node takes its place.
+
+        Raises DoesNotFit, and then nothing has changed. A later reservation of the same pod replaces an earlier one.
+        """
+        if self.pod(pod_uid).over:
+            raise DoesNotFit(f"pod {namespace}/{pod} has ended")
+        self._check(at.node, at.taken, without=pod_uid)
+        claim = self._claims.setdefault(pod_uid, Claim(namespace, pod))
+        claim.reservation = at
+        self._recount(pod_uid, claim)
+
+    def release(self, pod_uid: str) -> None:
+        """Drop the pod's reservation, if there is one."""
+        claim = self._claims.get(pod_uid)
+        if claim is not None and claim.reservation is not None:
+            claim.reservation = None
+            self._recount(pod_uid, claim)
+
+    def tick(self, now: float) -> None:
+        """Let reservations lapse and forget what has been remembered long enough."""
+        for uid in [uid for uid, claim in self._claims.items() if claim.lapsed(now)]:
+            self.release(uid)
+        for uid in [uid for uid, since in self._gone.items() if since + REMEMBERED_S <= now]:
+            del self._gone[uid], self._pods[uid]
+        for uid in [uid for uid, since in self._dead_grants.items() if since + REMEMBERED_S <= now]:
+            del self._dead_grants[uid]
+
+    def doubts(self, now: float) -> list[Doubt]:
+        """Who holds a grant that does not agree with what is known of the pod, and has done so for DOUBT_S."""
+        doubted = []
+        for uid, claim in self._claims.items():
+            pod = self.pod(uid)
+            if not claim.grants or claim.reservation is not None or claim.agrees_with(pod):
+                claim.doubted_since = None
+            elif claim.doubted_since is None:
+                claim.doubted_since = now
+            elif claim.doubted_since + DOUBT_S <= now:
+                doubted.append(Doubt(uid, claim.namespace, claim.pod))
+        return doubted
+
+    # What is asked.
+
+    def pod(self, uid: str) -> PodState:
+        return self._pods.get(uid, PodState())
+
+    def grants_of(self, pod_uid: str) -> list[GrantRecord]:
+        claim = self._claims.get(pod_uid)
+        return list(claim.grants.values()) if claim else []
+
+    def holds(self, pod_uid: str, node: str) -> bool:
+        """Whether the pod holds anything on the node."""
+        return pod_uid in self._holders.get(node, ())
+
+    def inventory(self, node: str) -> Inventory | None:
+        return self._inventories.get(node)
+
+    def nodes(self) -> Iterable[str]:
+        """Nodes with an inventory."""
+        return self._inventories.keys()
+
+    def taken(self, node: str, *, without: str = "") -> Mapping[str, Taken]:
+        """What is taken of the node's GPUs, by UUID; what the pod with the UID `without` holds is left out."""
+        if self.holds(without, node):
+            return self._sum(node, without)
+        totals = self._totals.get(node)
+        if totals is None:
+            totals = self._totals[node] = self._sum(node, "")
+        return totals
+
+    def taken_in(self, namespace: str, *, without: str = "") -> Taken:
+        """What the pods of one namespace hold, summed over all GPUs."""
+        total = NOTHING
+        for uid, claim in self._claims.items():
+            if claim.namespace == namespace and uid != without:
+                for held in claim.held.values():
+                    for taken in held.values():
+                        total = total.plus(taken)
+        return total
+
+    def _sum(self, node: str, without: str) -> dict[str, Taken]:
+        totals: dict[str, Taken] = {}
+        for uid in self._holders.get(node, ()):
+            if uid != without:
+                for gpu, taken in self._claims[uid].held[node].items():
+                    totals[gpu] = totals.get(gpu, NOTHING).plus(taken)
+        return totals
+
+    def _check(self, node: str, wanted: Mapping[str, Taken], *, without: str) -> None:
+        inventory = self._inventories.get(node)
+        if inventory is None:
+            raise DoesNotFit(f"node {node} has no inventory of GPUs")
+        present = self.taken(node, without=without)
+        gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
+        for uuid, more in wanted.items():
+            if uuid not in gpus:
+                raise DoesNotFit(f"node {node} has no GPU {uuid}")
+            lack = _lack(gpus[uuid], present.get(uuid, NOTHING), more)
+            if lack:
+                raise DoesNotFit(f"GPU {uuid} of node {node} {lack}")
+
+    def _drop_dead(self, claim: Claim, pod: PodState) -> None:
+        """Forget deleted grants that were kept for a pod bound to their node, if that is not so any more."""
+        for uid, record in list(claim.grants.items()):
+            if uid in self._dead_grants and not (pod.stage is Stage.BOUND and pod.node == record.grant.node):
+                del claim.grants[uid]
+
+    def _recount(self, uid: str, claim: Claim) -> None:
+        """Bring the sums up to what the claim holds now, and drop a claim that holds nothing."""
+        before = claim.held
+        claim.held = {} if self.pod(uid).over else claim.holdings()
+        if not claim.held:
+            self._claims.pop(uid, None)
+        for node in before.keys() | claim.held.keys():
+            holders = self._holders.setdefault(node, set())
+            if node in claim.held:
+                holders.add(uid)
+            else:
+                holders.discard(uid)
+                if not holders:
+                    del self._holders[node]
+            if before.get(node) != claim.held.get(node):
+                self._totals.pop(node, None)
+                self._changed(node)
+
+
+def reservation(node: str, containers: Iterable[ContainerGrant], now: float) -> Reservation:
+    """The reservation of these containers' shares on `node`, made at `now`."""
+    return Reservation(node, taken_by(containers), now + RESERVATION_S)
+
+
+def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:
+    """Why `more` does not fit beside what is taken of the GPU, or nothing."""
+    if not gpu.healthy:
+        return f"is not healthy: {gpu.reason or 'without a reason'}"
+    if present.whole or (more.whole and present != NOTHING):
+        return "is not free to be used whole" if more.whole else "is used whole"
+    for wanted, free, unit in (
+        (more.slots, gpu.slots - present.slots, "slots"),
+        (more.memory_mib, gpu.capacity_mib - present.memory_mib, "MiB"),
+        (more.cores, gpu.cores_capacity - present.cores, "% of compute"),
+    ):
+        if wanted > free:
+            return f"has {max(free, 0)} {unit} free; needed are {wanted}"
+    return ""

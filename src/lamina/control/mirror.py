@@ -1,0 +1,34 @@
+"""HAMi's marks on a bound pod, mirrored from its grant for the tools that read them. Nobody of ours reads them back."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lamina.model.grants import ContainerGrant, Grant
+from lamina.ports.kube import Object
+
+_FAMILY = "NVIDIA"
+
+
+def hami_marks(pod: Mapping[str, Any], grant: Grant, now: float) -> Object:
+    """The merge patch that marks the pod; it is refused where another pod has its name by now. `now` is Unix time."""
+    devices = _encoded(pod["spec"], grant.containers)
+    annotations = {
+        "hami.io/vgpu-node": grant.node,
+        "hami.io/vgpu-devices-to-allocate": devices,
+        "hami.io/vgpu-devices-allocated": devices,
+        "hami.io/vgpu-time": str(int(now)),
+    }
+    labels = {"hami.io/vgpu-node": grant.node} if len(grant.node) <= 63 else {}
+    return {"metadata": {"uid": grant.pod_uid, "annotations": annotations, "labels": labels}}
+
+
+def _encoded(spec: Mapping[str, Any], granted: Iterable[ContainerGrant]) -> str:
+    """`uuid,NVIDIA,MiB,cores:` for each share and `;` after each container, those without shares included."""
+    by_name = {container.name: container for container in granted}
+    text = ""
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+        if container["name"] in by_name:
+            for share in by_name[container["name"]].shares:
+                text += f"{share.gpu},{_FAMILY},{share.memory_mib},{share.cores}:"
+        text += ";"
+    return text

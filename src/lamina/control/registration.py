@@ -1,0 +1,71 @@
+"""Keep the webhook registered: with the certificate in force, for the resource names in force.
+
+Both are looked at every few minutes, so that a registration that somebody removed or changed comes back, and a
+certificate is renewed in time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from lamina.control.certificate_store import CertificateStore
+from lamina.control.configuration import Configuration
+from lamina.control.settings import ControlSettings
+from lamina.control.webhook_configuration import NAMESPACE, SERVICE, register, service_address, url_address
+from lamina.errors import Outside
+from lamina.ports.kube import Kube
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 300.0
+_AFTER_FAILURE_S = 5.0
+
+
+def own_host(settings: ControlSettings) -> str:
+    """The host by which the API server reaches admission directly, or nothing where it goes through the Service."""
+    return settings.admission_host or (settings.admission.host if settings.admission.is_loopback else "")
+
+
+def served_names(settings: ControlSettings) -> list[str]:
+    """The names that the serving certificate has to carry."""
+    service = f"{SERVICE}.{NAMESPACE}.svc"
+    return [service, f"{service}.cluster.local", *filter(None, [own_host(settings)])]
+
+
+def client_config(settings: ControlSettings, port: int) -> Mapping[str, Any]:
+    """How the API server is told to reach admission, which listens on `port`."""
+    host = own_host(settings)
+    return url_address(host, port) if host else service_address()
+
+
+class Registration:
+    """Writes the registration whenever it is time, or the configuration has changed."""
+
+    def __init__(
+        self, kube: Kube, configuration: Configuration, store: CertificateStore, address: Mapping[str, Any]
+    ) -> None:
+        self._kube = kube
+        self._configuration = configuration
+        self._store = store
+        self._address = address
+        self._due = asyncio.Event()
+        configuration.listeners.append(self._due.set)
+
+    async def run(self, rebuilt: asyncio.Event) -> None:
+        """Register once `rebuilt` is set, and keep it so until cancelled."""
+        await rebuilt.wait()
+        while True:
+            self._due.clear()
+            pause = _EVERY_S
+            try:
+                certificate = await self._store.refresh()
+                await register(self._kube, self._configuration.value, self._address, certificate.authorities)
+            except Outside as error:
+                log.warning("The webhook could not be registered: %s", error)
+                pause = _AFTER_FAILURE_S
+            try:
+                async with asyncio.timeout(pause):
+                    await self._due.wait()
+            except TimeoutError:
+                pass

@@ -1,0 +1,136 @@
+"""The control part as a running program: connect, define, read the cluster, serve, register, and stop cleanly.
+
+One instance is to run at a time: the ledger is in memory, and a second instance learns of the first one's grants only
+from the watch. Leaders are not elected yet; the Deployment has one replica and replaces it by deleting first.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiohttp import web
+
+from lamina.control import configuration, crds, doubts
+from lamina.control.admission_service import AdmissionService
+from lamina.control.background import Background
+from lamina.control.binding import Binder
+from lamina.control.capacity import Capacity
+from lamina.control.certificate_store import CertificateStore
+from lamina.control.decisions import Decisions
+from lamina.control.extender_service import ExtenderService
+from lamina.control.ledger import Ledger
+from lamina.control.metrics import Metrics
+from lamina.control.pod_locks import PodLocks
+from lamina.control.quotas import Quotas
+from lamina.control.registration import Registration, client_config, served_names
+from lamina.control.settings import Address, ControlSettings
+from lamina.control.watching import Watching
+from lamina.control.webhook_configuration import PATH
+from lamina.errors import BadInput
+from lamina.ports.kube import EventRecorder, Kube
+from lamina.ports.kube.client import connect
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 5.0
+
+
+async def run(settings: ControlSettings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
+    kube = await connect(settings.kubeconfig, context=settings.context)
+    try:
+        await serve(kube, settings, _stop_signal())
+    finally:
+        await kube.close()
+
+
+async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set."""
+    now = asyncio.get_running_loop().time
+    events, background = EventRecorder(kube, "lamina", now=time.time), Background()
+    if settings.config is not None:
+        config = await configuration.read_file(settings.config)
+        following = configuration.follow_file(settings.config, config)
+    else:
+        config = await configuration.read_config_map(kube)
+        following = configuration.follow_config_map(kube, config, events)
+    await crds.apply(kube)
+    capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
+    ledger, metrics = capacity.ledger, Metrics(capacity.ledger)
+    decisions = Decisions(capacity, quotas, config)
+    watching = Watching(kube, ledger, quotas, now=now)
+    binder = Binder(kube, ledger, decisions, config, now=now, wall=time.time, background=background, locks=locks)
+    extender = ExtenderService(decisions, binder, watching, metrics, events, background)
+    admission = AdmissionService(config, quotas, ledger, watching, metrics)
+    store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))
+    await store.refresh()
+    async with (
+        _listening("the extender", extender.application(), settings.extender) as extender_at,
+        _listening("admission", admission.application(), settings.admission, store.context) as admission_at,
+        asyncio.TaskGroup() as group,
+    ):
+        registration = Registration(kube, config, store, client_config(settings, admission_at.port))
+        ticking = _tick(kube, ledger, locks, now)
+        work = (following, watching.run(), ticking, registration.run(watching.rebuilt))
+        tasks = [group.create_task(each) for each in work]
+        if settings.addresses_file is not None:
+            _write_addresses(settings.addresses_file, extender_at, admission_at)
+        log.info("The extender listens on %s, admission on %s", extender_at, admission_at)
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+    await background.drain()
+
+
+async def _tick(kube: Kube, ledger: Ledger, locks: PodLocks, now: Callable[[], float]) -> None:
+    """Let reservations lapse and doubts be settled, until cancelled."""
+    while True:
+        await asyncio.sleep(_TICK_S)
+        ledger.tick(now())
+        await doubts.settle(kube, ledger, locks, now)
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    what: str, app: web.Application, address: Address, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Address]:
+    """Serve `app`; yields the address with the port that it got. Raises BadInput where nobody can listen there."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
+        try:
+            await site.start()
+        except OSError as error:
+            reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+            raise BadInput(f"{what} cannot listen on {address}: {reason}; choose another address") from error
+        yield Address(address.host, runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+def _write_addresses(path: Path, extender: Address, admission: Address) -> None:
+    """Written under another name first, so that a reader finds all of it or nothing."""
+    urls = {"extender": f"http://{extender}", "admission": f"https://{admission}{PATH}"}
+    draft = path.with_name(path.name + ".new")
+    try:
+        draft.write_text(json.dumps(urls))
+        draft.replace(path)
+    except OSError as error:
+        raise BadInput(f"the addresses cannot be written to {path}: {error.strerror}") from error
+
+
+def _stop_signal() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
