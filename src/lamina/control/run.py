@@ -110,7 +110,8 @@ async def _listening(
         try:
             await site.start()
         except OSError as error:
-            reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror
             raise BadInput(f"{what} cannot listen on {address}: {reason}; choose another address") from error
         yield Address(address.host, runner.addresses[0][1])
     finally:
