@@ -87,9 +87,7 @@ class Kubelets(Protocol):
         self, node: str, namespace: str, pod: str, container: str, options: LogOptions
     ) -> AsyncIterator[bytes]: ...
 
-    async def exec(
-        self, node: str, namespace: str, pod: str, container: str, options: ExecOptions
-    ) -> ExecSession: ...
+    async def exec(self, node: str, namespace: str, pod: str, container: str, options: ExecOptions) -> ExecSession: ...
 
 
 class _SocketSession:
@@ -130,9 +128,7 @@ class UnixKubelets:
             raise KubeletError(502, f"the kubelet of node {node} does not answer: {error}") from error
         return _chunks(answer)
 
-    async def exec(
-        self, node: str, namespace: str, pod: str, container: str, options: ExecOptions
-    ) -> ExecSession:
+    async def exec(self, node: str, namespace: str, pod: str, container: str, options: ExecOptions) -> ExecSession:
         url = f"http://kubelet/exec/{namespace}/{pod}/{container}"
         session = self._session(node)
         try:

@@ -17,7 +17,6 @@ from lamina.errors import BadInput
 from lamina.lab.api import certificates, kubeconfig
 from lamina.lab.api.admission import Webhooks
 from lamina.lab.api.app import application
-from lamina.lab.api.client import Client
 from lamina.lab.api.kubelets import Kubelets
 from lamina.lab.api.resources import Catalogue
 from lamina.lab.api.store import Store
@@ -28,10 +27,9 @@ HOST = "127.0.0.1"
 
 @dataclass(slots=True)
 class Server:
-    """A running API server. `client` is for controllers in the same process; everybody else uses the kubeconfig."""
+    """A running API server. What runs in the same process may use `api` itself; everybody else the kubeconfig."""
 
     api: Api
-    client: Client
     url: str
     port: int
     token: str
@@ -75,7 +73,7 @@ async def serve(
         raise BadInput(f"the API server cannot listen on {HOST}:{port}: {_why(error)}; choose another port") from error
     bound = int(runner.addresses[0][1])
     url = f"https://{HOST}:{bound}"
-    return Server(api, Client(api), url, bound, token, authority, runner, webhooks)
+    return Server(api, url, bound, token, authority, runner, webhooks)
 
 
 def _why(error: OSError | OverflowError) -> str:

@@ -31,9 +31,7 @@ def choose_container(pod: Obj, asked: str) -> str:
     if len(regular) == 1:
         return str(regular[0])
     more = f" or one of the init containers: [{' '.join(first)}]" if first else ""
-    raise bad_request(
-        f"a container name must be specified for pod {name}, choose one of: [{' '.join(regular)}]{more}"
-    )
+    raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(regular)}]{more}")
 
 
 def _node(pod: Obj) -> str:

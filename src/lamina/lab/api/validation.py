@@ -212,7 +212,7 @@ def _crd(obj: Obj) -> list[Cause]:
         return causes
     if obj["metadata"].get("name") != f"{names['plural']}.{spec['group']}":
         name = obj["metadata"].get("name")
-        causes.append(invalid_value("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"))
+        causes.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     if spec["scope"] not in ("Namespaced", "Cluster"):
         causes.append(unsupported_value("spec.scope", spec["scope"], ["Cluster", "Namespaced"]))
     if sum(1 for each in spec["versions"] if each.get("storage")) != 1:

@@ -127,9 +127,7 @@ def _pair(name: str, request: Any, limit: Any, at: str) -> list[Cause]:
     """Extended resources are never overcommitted: the limit must be there and equal the request."""
     asked, allowed = parse(request), parse(limit)
     if allowed is None:
-        return [] if _plain(name) else [
-            required(f"{at}.limits", "Limit must be set for non overcommitable resources")
-        ]
+        return [] if _plain(name) else [required(f"{at}.limits", "Limit must be set for non overcommitable resources")]
     if not _plain(name) and asked != allowed:
         return [invalid_value(f"{at}.requests", str(request), f"must be equal to {name} limit of {limit}")]
     if asked is not None and asked > allowed:

@@ -159,8 +159,10 @@ class Api:
         before = self.store.get(pods, namespace, name)
         taken = before.obj["spec"].get("nodeName")
         if taken or "deletionTimestamp" in before.meta:
-            why = f'pod {name} is already assigned to node "{taken}"' if taken else (
-                f"pod {name} is being deleted, cannot be assigned to a host"
+            why = (
+                f'pod {name} is already assigned to node "{taken}"'
+                if taken
+                else (f"pod {name} is being deleted, cannot be assigned to a host")
             )
             message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
             raise ApiError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})
@@ -177,9 +179,7 @@ class Api:
         spec = {**before.obj["spec"], "nodeName": node}
         self.store.replace(pods, before, {**before.obj, "metadata": meta, "spec": spec, "status": status})
 
-    async def _write(
-        self, resource: Resource, before: Version, body: Any, call: Call, subresource: str
-    ) -> Version:
+    async def _write(self, resource: Resource, before: Version, body: Any, call: Call, subresource: str) -> Version:
         namespace, name = before.key
         obj = copy.deepcopy(writing.identity(resource, namespace, name, body))
         validation.check_shape(resource, obj)

@@ -99,9 +99,7 @@ def _check_identity(resource: Resource, old: Obj, new: Obj) -> None:
         cause = invalid_value("metadata.resourceVersion", "", "must be specified for an update")
         raise invalid(resource.kind, resource.group, name, [cause])
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        why = (
-            f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
-        )
+        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
         raise conflict(resource.plural, resource.group, name, why)
 
 
