@@ -3,11 +3,101 @@
 Every option has an environment variable beside it, because a manifest sets those more easily.
 """
 
+import asyncio
+import logging
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-KUBECONFIG = typer.Option(
-    None, "--kubeconfig", envvar="KUBECONFIG", help="Where the cluster is; inside a pod, the pod's own account."
-)
-CONFIG = typer.Option(None, "--config", envvar="LAMINA_CONFIG", help="Lamina's configuration file.")
+from lamina.errors import BadInput
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", envvar="KUBECONFIG", help="Where the cluster is; in a pod, the pod's own account."),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", envvar="LAMINA_CONFIG", help="Lamina's configuration file."),
+]
+LogLevel = Annotated[
+    str,
+    typer.Option("--log-level", envvar="LAMINA_LOG_LEVEL", help="DEBUG, INFO, WARNING or ERROR."),
+]
+
+
+def agent(
+    node: Annotated[str, typer.Option("--node", envvar="NODE_NAME", help="The node's name in Kubernetes.")],
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    kubelet_dir: Annotated[
+        Path, typer.Option("--kubelet-dir", envvar="LAMINA_KUBELET_DIR", help="Kubelet's folder.")
+    ] = Path("/var/lib/kubelet"),
+    cdi_dir: Annotated[
+        Path, typer.Option("--cdi-dir", envvar="LAMINA_CDI_DIR", help="Where the container runtime reads CDI specs.")
+    ] = Path("/var/run/cdi"),
+    state_dir: Annotated[
+        Path, typer.Option("--state-dir", envvar="LAMINA_STATE_DIR", help="The agent's own folder on the host.")
+    ] = Path("/var/lib/lamina"),
+    driver_dir: Annotated[
+        Path, typer.Option("--driver-dir", envvar="LAMINA_DRIVER_DIR", help="Where the driver's libraries are.")
+    ] = Path("/usr/lib/x86_64-linux-gnu"),
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Be the agent of a node: offer its GPUs, and hold each container to its grant."""
+    from lamina.agent.run import run
+    from lamina.agent.settings import AgentSettings
+
+    _log(log_level)
+    settings = AgentSettings(
+        node=node,
+        kubeconfig=kubeconfig,
+        config=config,
+        kubelet_dir=kubelet_dir,
+        cdi_dir=cdi_dir,
+        state_dir=state_dir,
+        driver_dir=driver_dir,
+    )
+    asyncio.run(run(settings))
+
+
+def control(
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    extender_bind: Annotated[
+        str, typer.Option("--extender-bind", envvar="LAMINA_EXTENDER_BIND", help="Where the extender listens.")
+    ] = "127.0.0.1:8080",
+    admission_bind: Annotated[
+        str, typer.Option("--admission-bind", envvar="LAMINA_ADMISSION_BIND", help="Where admission listens.")
+    ] = ":8443",
+    admission_host: Annotated[
+        str,
+        typer.Option("--admission-host", envvar="LAMINA_ADMISSION_HOST", help="How the API server reaches admission."),
+    ] = "",
+    addresses_file: Annotated[
+        Path | None, typer.Option("--addresses-file", help="Write the addresses here once both services listen.")
+    ] = None,
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Be the control part of a cluster: check pods at admission, and place them as the scheduler's extender."""
+    from lamina.control.run import run
+    from lamina.control.settings import ControlSettings, parse_address
+
+    _log(log_level)
+    settings = ControlSettings(
+        kubeconfig=kubeconfig,
+        config=config,
+        extender=parse_address(extender_bind, where="--extender-bind"),
+        admission=parse_address(admission_bind, where="--admission-bind"),
+        admission_host=admission_host,
+        addresses_file=addresses_file,
+    )
+    asyncio.run(run(settings))
+
+
+def _log(level: str) -> None:
+    levels = {"DEBUG", "INFO", "WARNING", "ERROR"}
+    if level.upper() not in levels:
+        raise BadInput(f"--log-level is {level!r}; allowed are {', '.join(sorted(levels))}")
+    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -11,6 +11,7 @@ from lamina.ports.kube.protocol import Kube, Listing, Object, Patch, PatchKind, 
 from lamina.ports.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
     EVENTS,
     GRANTS,
     INVENTORIES,
@@ -27,6 +28,7 @@ from lamina.ports.kube.resources import (
 __all__ = [
     "CONFIG_MAPS",
     "CUSTOM_RESOURCE_DEFINITIONS",
+    "DEPLOYMENTS",
     "EVENTS",
     "GRANTS",
     "INVENTORIES",

@@ -1,0 +1,89 @@
+"""A cluster as one reading of its API tells it: pods, grants, and what is free on each node.
+
+`lamina pods` and `lamina why` work out the same sums with the same code as the control part, so that what they say and
+what decides about the pod agree. They need no more than the right to read.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from lamina.control.claims import GrantRecord
+from lamina.control.ledger import Ledger
+from lamina.control.stages import pod_state
+from lamina.dialects import config as configuration
+from lamina.dialects import parse
+from lamina.dialects.config import Config
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.grants import Grant
+from lamina.placement import Explanation, NodeState, explain
+from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
+
+
+class Cluster(NamedTuple):
+    """`grants` are keyed by the UID of their pod, `inventories` by node."""
+
+    config: Config
+    pods: list[Object]
+    grants: Mapping[str, Grant]
+    inventories: Mapping[str, Inventory]
+    ledger: Ledger
+
+    def explain(self, pod: Object) -> Explanation | None:
+        """Where the pod fits and why not elsewhere; None where it asks no GPU. Raises BadInput as admission does."""
+        request = parse(pod, self.config)
+        if request is None:
+            return None
+        uid = pod["metadata"]["uid"]
+        return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)])
+
+    def _node(self, name: str, *, without: str) -> NodeState:
+        return NodeState.of(name, self.inventories[name], self.ledger.taken(name, without=without))
+
+
+async def read(kube: Kube) -> Cluster:
+    """Read all of it. Raises BadInput where Lamina is not installed."""
+    config = await _configuration(kube)
+    try:
+        inventories = [_inventory(item) for item in (await kube.list(INVENTORIES)).items]
+        records = [_record(item) for item in (await kube.list(GRANTS)).items]
+    except NotFound as error:
+        raise BadInput("Lamina is not installed in this cluster: it does not know inventories.lamina.dev") from error
+    pods = (await kube.list(PODS)).items
+    ledger = Ledger()
+    now = time.monotonic()
+    for inventory in inventories:
+        ledger.inventory_seen(inventory)
+    for pod in pods:
+        ledger.pod_seen(pod["metadata"]["uid"], pod_state(pod), now)
+    alive = {pod["metadata"]["uid"] for pod in pods}
+    for record in records:
+        if record.grant.pod_uid in alive:
+            ledger.grant_seen(record, now)
+    return Cluster(
+        config=config,
+        pods=pods,
+        grants={record.grant.pod_uid: record.grant for record in records},
+        inventories={inventory.node: inventory for inventory in inventories},
+        ledger=ledger,
+    )
+
+
+async def _configuration(kube: Kube) -> Config:
+    try:
+        found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
+    except NotFound:
+        return configuration.DEFAULT
+    return configuration.load((found.get("data") or {}).get("lamina.yaml", ""), "ConfigMap lamina-system/lamina")
+
+
+def _inventory(item: Object) -> Inventory:
+    return msgspec.convert(item["spec"], Inventory)
+
+
+def _record(item: Object) -> GrantRecord:
+    meta = item["metadata"]
+    return GrantRecord(meta["uid"], meta["namespace"], meta["name"], msgspec.convert(item["spec"], Grant))

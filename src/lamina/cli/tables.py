@@ -1,0 +1,84 @@
+"""What people see of a cluster, as tables.
+
+A reason is a sentence and many pods wait for the same one, so the table carries its number and the sentences follow.
+"""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from lamina.cli.cluster import Cluster
+from lamina.cli.reasons import waiting_because
+from lamina.dialects import parse
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory, Mode
+from lamina.model.grants import Grant, Share
+from lamina.ports.kube import Object
+
+
+def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> bool:
+    """Print every pod that asks for GPUs, in one namespace or in all (None): what it holds, or why it waits.
+
+    False where there is none, and then nothing is printed.
+    """
+    reasons: dict[str, int] = {}
+    columns = ("NAMESPACE",) if namespace is None else ()
+    table = Table(*columns, "POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY", box=None, pad_edge=False)
+    for column in table.columns:
+        column.no_wrap = True
+    for pod in sorted(cluster.pods, key=_order):
+        meta = pod["metadata"]
+        if namespace in (None, meta["namespace"]) and _asks(pod, cluster):
+            first = (meta["namespace"],) if namespace is None else ()
+            reason = waiting_because(cluster, pod)
+            mark = f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""
+            table.add_row(*first, meta["name"], *_held(pod, cluster), mark)
+    if table.row_count == 0:
+        return False
+    console.print(table, crop=False)
+    for reason, number in reasons.items():
+        console.print(f"({number}) {reason}", markup=False)
+    return True
+
+
+def _order(pod: Object) -> tuple[bool, str, str]:
+    """Running pods first, those that wait last."""
+    return (not pod["spec"].get("nodeName"), pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+
+def _asks(pod: Object, cluster: Cluster) -> bool:
+    if pod["metadata"]["uid"] in cluster.grants:
+        return True
+    try:
+        return parse(pod, cluster.config) is not None
+    except BadInput:
+        return True
+
+
+def _held(pod: Object, cluster: Cluster) -> Iterator[str]:
+    """Status, node, GPUs, memory, compute."""
+    node = pod["spec"].get("nodeName", "")
+    grant = cluster.grants.get(pod["metadata"]["uid"])
+    shares = _shares(grant) if grant and node else []
+    yield pod.get("status", {}).get("phase", "Unknown")
+    yield node
+    yield "\n".join(_gpu(share, cluster.inventories.get(node)) for share in shares)
+    yield "\n".join(f"{share.memory_mib} MiB" for share in shares)
+    yield "\n".join(_compute(share) for share in shares)
+
+
+def _shares(grant: Grant) -> list[Share]:
+    return [share for container in grant.containers for share in container.shares]
+
+
+def _gpu(share: Share, inventory: Inventory | None) -> str:
+    gpus = {gpu.uuid: gpu for gpu in inventory.gpus} if inventory else {}
+    gpu = gpus.get(share.gpu)
+    return str(gpu.index) if gpu else share.gpu
+
+
+def _compute(share: Share) -> str:
+    if share.mode is Mode.WHOLE:
+        return "whole"
+    return f"{share.cores} %" if share.cores else "shared"

@@ -1,0 +1,179 @@
+"""A lab's life as a user sees it: up, down, two side by side, killed in the middle, mended, refused."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina.lab import processes
+from tests.scenarios.labs import lamina, wait_for
+
+SMALL = ("--gpus-per-node", "1")
+
+
+@pytest.fixture
+def labs() -> Iterator[Path]:
+    """A folder for labs of this test alone; nothing of them survives it."""
+    root = Path(tempfile.mkdtemp(prefix="lam"))
+    yield root
+    for lab in root.iterdir():
+        processes.end_all(lab, grace_s=0.0)
+    shutil.rmtree(root)
+
+
+def run(labs: Path, *arguments: str) -> tuple[int, str, str]:
+    result = lamina(*arguments, environment=os.environ | {"LAMINA_LABS": str(labs), "KUBECONFIG": ""})
+    return result.returncode, result.stdout, result.stderr
+
+
+def supervisor(lab: Path) -> int:
+    return int(json.loads((lab / "lab.json").read_text())["pid"])
+
+
+def sockets(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
+
+
+def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
+    kubeconfig = labs / "first.kubeconfig"
+    assert run(labs, "lab", "up", "--name", "a", *SMALL, "--kubeconfig", str(kubeconfig))[0] == 0
+    assert run(labs, "lab", "up", "--name", "b", "--gpus-per-node", "0")[0] == 0
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert kubeconfig.read_text() == (labs / "a" / "kubeconfig").read_text()
+    assert kubeconfig.read_text() != (labs / "b" / "kubeconfig").read_text()
+    _, listed, _ = run(labs, "lab", "status")
+    assert [line.split()[:2] for line in listed.splitlines()[1:]] == [["a", "ready"], ["b", "ready"]]
+    code, _, sentence = run(labs, "lab", "up", "--name", "a")
+    assert code == 2
+    assert "is running already" in sentence
+    assert run(labs, "lab", "down", "--name", "a")[0] == 0
+    assert not (labs / "a").exists()
+    assert list(processes.marked(labs / "a")) == []
+    assert any(processes.marked(labs / "b")), "stopping one lab stopped the other"
+    assert run(labs, "lab", "down", "--name", "b")[0] == 0
+    assert list(processes.marked(labs / "b")) == []
+    assert "There is no lab b" in run(labs, "lab", "down", "--name", "b")[1]
+
+
+def test_a_killed_supervisor_leaves_no_process_socket_or_shared_memory(labs: Path) -> None:
+    assert run(labs, "lab", "up", *SMALL)[0] == 0
+    lab = labs / "default"
+    assert sockets(lab)
+    os.kill(supervisor(lab), signal.SIGKILL)
+    wait_for(lambda: not list(processes.marked(lab)), lambda: f"still there: {list(processes.marked(lab))}")
+    assert sockets(lab) == []
+    assert list(lab.rglob("machine")) == []
+    assert "crashed" in run(labs, "lab", "status")[1]
+    code, said, _ = run(labs, "lab", "up", *SMALL)
+    assert code == 0
+    assert "had crashed" in said
+    assert run(labs, "lab", "down")[0] == 0
+    assert not lab.exists()
+
+
+def test_a_lab_of_which_even_the_guard_was_killed_is_mended_by_up(labs: Path) -> None:
+    assert run(labs, "lab", "up", *SMALL)[0] == 0
+    lab = labs / "default"
+    for pid in [*processes.marked(lab)]:
+        if "lamina.lab.guard" in Path(f"/proc/{pid}/cmdline").read_text():
+            os.kill(pid, signal.SIGKILL)
+    os.kill(supervisor(lab), signal.SIGKILL)
+    wait_for(lambda: processes.start_time(supervisor(lab)) is None, lambda: "the supervisor lives on")
+    code, said, sentence = run(labs, "lab", "up", *SMALL)
+    assert code == 0, sentence
+    assert "had crashed" in said
+    assert run(labs, "lab", "down")[0] == 0
+    assert list(processes.marked(lab)) == []
+
+
+def test_an_agent_that_is_killed_is_started_again(labs: Path) -> None:
+    assert run(labs, "lab", "up", *SMALL)[0] == 0
+    lab = labs / "default"
+
+    def agents() -> list[int]:
+        return [
+            pid
+            for pid in processes.marked(lab)
+            if "\0agent\0" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        ]
+
+    (first,) = agents()
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: bool(agents()) and agents() != [first], lambda: "no agent came back")
+    assert run(labs, "lab", "down")[0] == 0
+
+
+def test_a_port_in_use_is_one_sentence_and_nothing_stays(labs: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, sentence = run(labs, "lab", "up", "--port", str(port))
+    assert code == 2
+    assert f"127.0.0.1:{port}" in sentence
+    assert "in use" in sentence
+    assert len(sentence.strip().splitlines()) == 1
+    assert not (labs / "default").exists()
+    assert list(processes.marked(labs / "default")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--name", "No Lab"), "is not a name for a lab"),
+        (("--nodes", "0"), "allowed are 1 to 64"),
+        (("--gpu", "RTX-9999"), "known models are"),
+        (("--machines", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--config", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--kubeconfig", "nowhere/at/all"), "cannot be written"),
+    ],
+)
+def test_what_makes_no_lab_is_one_sentence_and_nothing_stays(labs: Path, options: tuple[str, ...], words: str) -> None:
+    code, _, sentence = run(labs, "lab", "up", *options)
+    assert code == 2
+    assert words in sentence
+    assert len(sentence.strip().splitlines()) == 1
+    assert list(labs.iterdir()) == []
+
+
+def test_an_unknown_configuration_key_is_named(labs: Path) -> None:
+    config = labs / "lamina.yaml"
+    config.write_text("hami:\n  deviceMemoryScalin: 3\n")
+    code, _, sentence = run(labs, "lab", "up", "--config", str(config))
+    assert code == 2
+    assert "deviceMemoryScalin" in sentence
+    assert "deviceMemoryScaling" in sentence
+    assert not (labs / "default").exists()
+
+
+def test_a_start_that_is_interrupted_leaves_nothing(labs: Path) -> None:
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "lamina", "lab", "up", *SMALL],
+        env=os.environ | {"LAMINA_LABS": str(labs)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for((labs / "default" / "lab.json").exists, lambda: "the lab did not begin")
+    starting.send_signal(signal.SIGINT)
+    assert starting.wait(20) == 130
+    deadline = time.monotonic() + 10
+    while (labs / "default").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not (labs / "default").exists()
+    assert list(processes.marked(labs / "default")) == []
+
+
+def test_a_kubeconfig_that_leads_nowhere_is_one_sentence(labs: Path) -> None:
+    for verb in (("pods",), ("why", "x")):
+        code, _, sentence = run(labs, *verb, "--kubeconfig", str(labs / "none"))
+        assert code == 2
+        assert str(labs / "none") in sentence
+        assert len(sentence.strip().splitlines()) == 1

@@ -1,0 +1,49 @@
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kubectl import find_kubectl
+from tests.scenarios.labs import Lab, lamina
+
+StartLab = Callable[..., Lab]
+
+
+@pytest.fixture(scope="module")
+def start_lab() -> Iterator[StartLab]:
+    """Start labs by name, configuration and options; all are stopped after the module."""
+    kubectl = find_kubectl()
+    root = Path(tempfile.mkdtemp(prefix="lam"))
+    environment = os.environ | {"LAMINA_LABS": str(root)}
+    names: list[str] = []
+
+    def start(name: str, *options: str, config: str | None = None) -> Lab:
+        names.append(name)
+        if config is not None:
+            (root / f"{name}.yaml").write_text(config)
+            options = (*options, "--config", str(root / f"{name}.yaml"))
+        result = lamina("lab", "up", "--name", name, *options, environment=environment)
+        assert result.returncode == 0, result.stderr
+        return Lab(name, root, root / name / "kubeconfig", kubectl)
+
+    yield start
+    for name in names:
+        lamina("lab", "down", "--name", name, environment=environment)
+    left = [path.name for path in root.iterdir() if path.is_dir()]
+    shutil.rmtree(root)
+    assert left == [], "a lab that was taken down left its directory"
+
+
+@pytest.fixture(scope="module")
+def v100_lab(start_lab: StartLab) -> Lab:
+    """One node with two V100 of 32 GB, as in the functional test of the 4paradigm scheduler."""
+    return start_lab("v100", "--gpu", "V100-PCIE-32GB")
+
+
+@pytest.fixture
+def lab(v100_lab: Lab) -> Iterator[Lab]:
+    yield v100_lab
+    v100_lab.delete_workloads()

@@ -1,0 +1,113 @@
+"""Labs for the scenarios: started as a user starts them, by the command line, and asked through a real kubectl."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running lab. `kubectl` and `lamina` are the commands with this lab's kubeconfig."""
+
+    name: str
+    root: Path
+    kubeconfig: Path
+    kubectl_path: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"KUBECONFIG": str(self.kubeconfig), "LAMINA_LABS": str(self.root)}
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        """Standard output, or with `check` off both outputs together."""
+        result = subprocess.run(
+            [self.kubectl_path, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=60,
+            check=False,
+        )
+        if check:
+            assert result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}"
+            return result.stdout
+        return result.stdout + result.stderr
+
+    def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return lamina(*arguments, environment=self.environment)
+
+    def apply(self, manifest: str) -> None:
+        self.kubectl("apply", "-f", "-", stdin=manifest)
+
+    def pods(self, selector: str = "") -> list[Object]:
+        options = ["-l", selector] if selector else []
+        items: list[Object] = json.loads(self.kubectl("get", "pods", "-o", "json", *options))["items"]
+        return items
+
+    def phases(self, selector: str = "") -> dict[str, int]:
+        """How many pods are in each phase."""
+        found = [pod["status"].get("phase", "") for pod in self.pods(selector)]
+        return {phase: found.count(phase) for phase in sorted(set(found))}
+
+    def settled(self, selector: str, expected: dict[str, int]) -> None:
+        """Wait for exactly these phases, every Pending pod with a reason."""
+
+        def as_expected() -> bool:
+            return self.phases(selector) == expected and all(_has_reason(pod) for pod in self.pods(selector))
+
+        wait_for(as_expected, lambda: f"pods are {self.phases(selector)}, expected were {expected}")
+
+    def running_pod(self, selector: str) -> str:
+        """The name of a running pod, as soon as there is one."""
+        found: list[str] = []
+
+        def there_is_one() -> bool:
+            found[:] = [pod["metadata"]["name"] for pod in self.pods(selector) if pod["status"]["phase"] == "Running"]
+            return bool(found)
+
+        wait_for(there_is_one, lambda: f"no pod of {selector} runs: {self.kubectl('describe', 'pods')}")
+        return found[0]
+
+    def delete_workloads(self) -> None:
+        """Leave the lab as it was found."""
+        self.kubectl("delete", "deployments,jobs,daemonsets,replicasets", "--all", "--wait=false")
+        self.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
+        wait_for(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
+        wait_for(lambda: self.kubectl("get", "grants", "-o", "name") == "", lambda: "grants stay behind their pods")
+
+
+def _has_reason(pod: Object) -> bool:
+    if pod["status"].get("phase") != "Pending":
+        return True
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "PodScheduled" and each["status"] == "False" and each["message"] for each in conditions)
+
+
+def wait_for(happened: Callable[[], bool], otherwise: Callable[[], str], patience_s: float = PATIENCE_S) -> None:
+    """Ask again until it happened; fail with what `otherwise` tells when it takes too long."""
+    deadline = time.monotonic() + patience_s
+    while not happened():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.1)
+
+
+def lamina(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "lamina", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+    )

@@ -1,0 +1,169 @@
+"""S4: the functional test of 4paradigm's k8s-vgpu-scheduler, with the manifests of that document as they stand."""
+
+import json
+import re
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.labs import Lab, wait_for
+from tests.seeds import manifests, seed, with_amount, with_replicas
+
+APP = "app=vgpu-test"
+
+
+def gpu_smi_line(text: str) -> str:
+    """The memory column of the first GPU in nvidia-smi's table."""
+    found = re.search(r"\|\s+(\d+MiB / +\d+MiB) \|", text)
+    assert found, text
+    return re.sub(r" +", " ", found.group(1))
+
+
+@pytest.fixture(scope="module")
+def ten_replicas() -> str:
+    """10 replicas of gpu 1, gpumem 10000, gpucores 10."""
+    return manifests(seed("004"))[0]
+
+
+@pytest.fixture(scope="module")
+def one_allocating() -> str:
+    """1 replica of 3000 MiB that runs nvidia-smi, then a program that needs 2000 MiB."""
+    return manifests(seed("004"))[1]
+
+
+@pytest.fixture(scope="module")
+def five_large() -> str:
+    """5 replicas of 16000 MiB."""
+    return manifests(seed("004"))[2]
+
+
+def test_s4_1_memory_is_the_limit(lab: Lab, ten_replicas: str) -> None:
+    lab.apply(ten_replicas)
+    lab.settled(APP, {"Pending": 4, "Running": 6})
+    waiting = next(pod for pod in lab.pods(APP) if pod["status"]["phase"] == "Pending")
+    name = waiting["metadata"]["name"]
+    reason = "10000 MiB"
+    assert reason in lab.lamina("why", name).stdout
+    assert "2768 MiB" in lab.lamina("why", name).stdout
+    events = lab.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json")
+    messages = [event["message"] for event in json.loads(events)["items"] if event["reason"] == "FailedScheduling"]
+    assert any("2768 MiB" in message for message in messages), messages
+
+
+def test_s4_1_a_waiting_pod_runs_when_one_that_runs_is_deleted(lab: Lab, ten_replicas: str) -> None:
+    lab.apply(with_replicas(ten_replicas, 7))
+    lab.settled(APP, {"Pending": 1, "Running": 6})
+    lab.kubectl("scale", "deployment/vgpu-test", "--replicas=6")
+    lab.settled(APP, {"Running": 6})
+    lab.kubectl("delete", "pod", lab.running_pod(APP), "--grace-period=1", "--wait=false")
+    lab.settled(APP, {"Running": 6})
+
+
+def test_s4_2_compute_is_the_limit(lab: Lab, ten_replicas: str) -> None:
+    manifest = with_amount(with_amount(ten_replicas, "nvidia.com/gpumem", 5000), "nvidia.com/gpucores", 30)
+    lab.apply(manifest)
+    lab.settled(APP, {"Pending": 4, "Running": 6})
+
+
+def test_s4_3_at_most_ten_tasks_on_a_gpu(lab: Lab, ten_replicas: str) -> None:
+    manifest = with_amount(with_amount(ten_replicas, "nvidia.com/gpumem", 100), "nvidia.com/gpucores", 1)
+    lab.apply(with_replicas(manifest, 21))
+    lab.settled(APP, {"Pending": 1, "Running": 20})
+    grants = json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"]
+    gpus = [share["gpu"] for grant in grants for each in grant["spec"]["containers"] for share in each["shares"]]
+    assert sorted(gpus.count(gpu) for gpu in set(gpus)) == [10, 10]
+
+
+def test_s4_4_out_of_memory_is_cuda_error_2_and_one_line(lab: Lab, one_allocating: str) -> None:
+    lab.apply(with_amount(one_allocating, "nvidia.com/gpumem", 1000))
+    pod = lab.running_pod(APP)
+    wait_for(lambda: "RuntimeError" in lab.kubectl("logs", pod), lambda: lab.kubectl("logs", pod))
+    log = lab.kubectl("logs", pod)
+    assert gpu_smi_line(log) == "0MiB / 1000MiB"
+    assert "No running processes found" in log
+    assert "Device 0 OOM 1559232512 / 1048576000" in log
+    assert "out of memory" in log
+    assert "unrecognized error code" not in log
+
+
+def test_s4_5_the_same_program_runs_within_its_limit(lab: Lab, one_allocating: str) -> None:
+    lab.apply(one_allocating)
+    pod = lab.running_pod(APP)
+    wait_for(lambda: "GPU is available" in lab.kubectl("logs", pod), lambda: lab.kubectl("logs", pod))
+    log = lab.kubectl("logs", pod)
+    assert gpu_smi_line(log) == "0MiB / 3000MiB"
+    assert "OOM" not in log
+    assert "Error" not in log
+    assert gpu_smi_line(lab.kubectl("exec", pod, "--", "nvidia-smi")) == "0MiB / 3000MiB"
+
+
+def test_s4_10_five_replicas_of_16000_mib_need_scaling(lab: Lab, five_large: str) -> None:
+    lab.apply(five_large)
+    lab.settled(APP, {"Pending": 1, "Running": 4})
+
+
+@pytest.fixture(scope="module")
+def scaled_lab(start_lab: StartLab) -> Lab:
+    """As helm's `--set devicePlugin.deviceMemoryScaling=3.0` of the document."""
+    return start_lab("scaled", "--gpu", "V100-PCIE-32GB", config="devicePlugin:\n  deviceMemoryScaling: 3.0\n")
+
+
+def test_s4_10_with_scaling_all_five_run(scaled_lab: Lab, five_large: str) -> None:
+    scaled_lab.apply(five_large)
+    scaled_lab.settled(APP, {"Running": 5})
+    scaled_lab.delete_workloads()
+
+
+def test_s4_9_every_resource_name_and_default_of_the_document(start_lab: StartLab) -> None:
+    lab = start_lab("names", "--gpu", "V100-PCIE-32GB", config=CHART)
+    lab.apply(POD.format(name="defaults", limits="example.com/vgpu: 1"))
+    lab.apply(POD.format(name="percentage", limits="example.com/vgpu: 1, example.com/percent: 25"))
+    lab.apply(POD.format(name="all", limits="example.com/mem: 700, example.com/cores: 20, example.com/priority: 1"))
+    wait_for(lambda: lab.phases() == {"Running": 3}, lambda: lab.kubectl("get", "events"))
+    shares = {}
+    for grant in json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"]:
+        container = grant["spec"]["containers"][0]
+        share = container["shares"][0]
+        shares[grant["spec"]["pod"]] = (share["memoryMiB"], share["cores"], container.get("priority"))
+    assert shares == {"defaults": (5000, 5, None), "percentage": (8192, 5, None), "all": (700, 20, 1)}
+    assert json.loads(lab.kubectl("get", "node", "-o", "json"))["items"][0]["status"]["allocatable"][
+        "example.com/vgpu"
+    ] == str(2 * 3)
+
+
+CHART = """
+devicePlugin:
+  deviceSplitCount: 3
+  deviceMemoryScaling: 1
+  migStrategy: none
+  disablecorelimit: "false"
+scheduler:
+  defaultMem: 5000
+  defaultCores: 5
+resourceName: example.com/vgpu
+resourceMem: example.com/mem
+resourceMemPercentage: example.com/percent
+resourceCores: example.com/cores
+resourcePriority: example.com/priority
+"""
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  containers:
+  - name: main
+    image: ubuntu:18.04
+    command: [sleep, "86400"]
+    resources: {{limits: {{{limits}}}}}
+"""
+
+
+def test_s4_11_only_nodes_labelled_gpu_on_are_used(start_lab: StartLab, ten_replicas: str) -> None:
+    lab = start_lab("labelled", "--nodes", "2", config='nodeSelector: {gpu: "on"}\n')
+    lab.apply(with_replicas(ten_replicas, 2))
+    lab.settled(APP, {"Pending": 2})
+    lab.kubectl("label", "node", "node-1", "gpu=on")
+    lab.settled(APP, {"Running": 2})
+    assert {pod["spec"]["nodeName"] for pod in lab.pods(APP)} == {"node-1"}
