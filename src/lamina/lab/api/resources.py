@@ -54,6 +54,7 @@ def _rows() -> Iterator[Resource]:
         ("namespaces", "Namespace", False, ("ns",), ("status", "finalize"), ()),
         ("nodes", "Node", False, ("no",), status, ()),
         ("pods", "Pod", True, ("po",), pod, every),
+        ("resourcequotas", "ResourceQuota", True, ("quota",), status, ()),
         ("secrets", "Secret", True, (), (), ()),
         ("serviceaccounts", "ServiceAccount", True, ("sa",), (), ()),
         ("services", "Service", True, ("svc",), status, every),
