@@ -36,7 +36,7 @@ LONGEST_S = 25.0
 """An attempt ends by then: before its reservation lapses, and before kube-scheduler stops waiting."""
 
 
-class BindArgs(Struct, frozen=True, kw_only=True):
+class BindArgs(Struct, frozen=True, kw_only=True, rename="lower"):
     """`ExtenderBindingArgs` of kube-scheduler."""
 
     podName: str

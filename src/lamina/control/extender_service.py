@@ -6,7 +6,7 @@ any other status is shown as a number.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -20,6 +20,7 @@ from lamina.control.metrics import Metrics
 from lamina.control.watching import Watching
 from lamina.ports.kube import PODS, EventRecorder, Object
 
+_Args = TypeVar("_Args", bound=Struct)
 _LARGEST_BODY = 512 * 1024 * 1024
 """Bytes; a scheduler without node cache sends every node in full."""
 
@@ -87,7 +88,7 @@ class ExtenderService:
         return handle
 
     async def _filter(self, body: bytes) -> tuple[Any, str]:
-        args = msgspec.json.decode(body, type=ExtenderArgs)
+        args = _decoded(body, ExtenderArgs)
         if not self._watching.rebuilt.is_set():
             return {"error": self._not_ready()}, "not_ready"
         filtered = self._decisions.filter(args.pod, args.names)
@@ -97,13 +98,13 @@ class ExtenderService:
         return _filter_result(args, filtered), "fits" if filtered.fitting else "fits_nowhere"
 
     async def _prioritize(self, body: bytes) -> tuple[Any, str]:
-        args = msgspec.json.decode(body, type=ExtenderArgs)
+        args = _decoded(body, ExtenderArgs)
         ready = self._watching.rebuilt.is_set()
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
         return [{"host": host, "score": score} for host, score in scores.items()], "scored" if ready else "not_ready"
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
-        args = msgspec.json.decode(body, type=BindArgs)
+        args = _decoded(body, BindArgs)
         ready = self._watching.rebuilt.is_set()
         error = await self._binder.bind(args) if ready else self._not_ready()
         return {"error": error}, ("refused" if error else "bound") if ready else "not_ready"
@@ -122,6 +123,16 @@ class ExtenderService:
 
     def _not_ready(self) -> str:
         return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
+
+
+def _decoded(body: bytes, kind: type[_Args]) -> _Args:
+    """Arguments, whatever the case of their fields' names.
+
+    kube-scheduler writes "Pod", "NodeNames", "PodUID", as its types carry no JSON names; older ones and Go programs in
+    between write others, and Go reads them all.
+    """
+    fields = msgspec.json.decode(body, type=dict[str, Any])
+    return msgspec.convert({name.lower(): value for name, value in fields.items()}, type=kind)
 
 
 def _filter_result(args: ExtenderArgs, filtered: Filtered) -> Object:
