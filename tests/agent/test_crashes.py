@@ -1,0 +1,140 @@
+"""The agent may die at any step: the next one comes to the same end.
+
+`DyingFiles` lets the process die before or after its nth change of the disk. Whatever a call left behind, a new agent
+reconciles, kubelet calls again, and the disk is as if nothing had happened.
+"""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from lamina.agent.reconcile import reconcile
+from lamina.ports.files import Files
+from lamina.ports.kube import PODS
+from tests.agent.node import Node, container, share
+
+
+class Died(BaseException):
+    """The process is gone; nothing below may catch it."""
+
+
+class DyingFiles(Files):
+    """Dies at its change number `at`, before it or, where `torn` is set, in the middle of it."""
+
+    def __init__(self, at: int, *, torn: bool) -> None:
+        self.left = at
+        self.torn = torn
+
+    def write(self, path: Path, content: bytes, *, mode: int = 0o644) -> None:
+        if self.left == 0 and self.torn:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_name(f".{path.name}.tmp").write_bytes(content[: len(content) // 2])
+        self._step()
+        super().write(path, content, mode=mode)
+
+    def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
+        self._step()
+        super().make_folder(path, mode=mode)
+
+    def remove(self, path: Path) -> None:
+        self._step()
+        super().remove(path)
+
+    def remove_tree(self, path: Path) -> None:
+        if self.left == 0 and self.torn and path.is_dir():
+            for inside in path.iterdir():
+                inside.unlink()
+                break
+        self._step()
+        super().remove_tree(path)
+
+    def _step(self) -> None:
+        if self.left == 0:
+            raise Died
+        self.left -= 1
+
+
+async def admitted(node: Node) -> None:
+    await node.pod("p", container("init", share(0, 1), init=True), container("main", share(0, 2), share(1, 3)))
+    await node.admit("p", {"init": ["ticket-0"], "main": ["ticket-0", "ticket-1"], "side": ["ticket-2"]})
+
+
+async def settled(node: Node) -> None:
+    """What kubelet and the agent do after a start of the agent."""
+    await reconcile(node.record, node.cluster, node.places, node.files)
+
+
+def comparable(disk: dict[str, str], names: list[str]) -> dict[str, str]:
+    """The disk with the random names replaced by their number."""
+    for number, name in enumerate(names):
+        disk = {path.replace(name, f"<{number}>"): text.replace(name, f"<{number}>") for path, text in disk.items()}
+    return disk
+
+
+@pytest.mark.parametrize("torn", [False, True])
+async def test_prepare(tmp_path: Path, torn: bool) -> None:
+    async def prepared(root: Path, at: int | None) -> tuple[dict[str, str], bool]:
+        node = Node(root)
+        uid = await node.pod("p", container("init", share(0, 1), init=True), container("main", share(0, 2)))
+        await node.admit("p", {"init": ["ticket-0"], "main": ["ticket-0"]})
+        names = [a.name for a in node.record.allocations]
+        died = False
+        if at is not None:
+            node.start(DyingFiles(at, torn=torn))
+            try:
+                await node.preparer.prepare(["ticket-0"])
+            except Died:
+                died = True
+            node.start()
+            await settled(node)
+        await node.preparer.prepare(["ticket-0"])
+        return comparable(node.disk(), [*names, uid]), died
+
+    expected, _ = await prepared(tmp_path / "whole", None)
+    for at in itertools.count():
+        found, died = await prepared(tmp_path / str(at), at)
+        assert {path.replace(str(tmp_path), ""): "" for path in found} == dict.fromkeys(expected, ""), at
+        whole = {path: text.replace(str(tmp_path / "whole"), "") for path, text in expected.items()}
+        assert {path: text.replace(str(tmp_path / str(at)), "") for path, text in found.items()} == whole, at
+        if not died:
+            assert at > 6
+            return
+
+
+@pytest.mark.parametrize("torn", [False, True])
+async def test_allocate(tmp_path: Path, torn: bool) -> None:
+    node = Node(tmp_path, DyingFiles(0, torn=torn))
+    with pytest.raises(Died):
+        node.allocate("ticket-0")
+    node.start()
+    assert node.record.allocations == ()
+    assert node.record.of(frozenset({"ticket-0"})) == ()
+    name = node.allocate("ticket-0")
+    node.start()
+    assert [a.name for a in node.record.allocations] == [name]
+
+
+@pytest.mark.parametrize("torn", [False, True])
+async def test_release(tmp_path: Path, torn: bool) -> None:
+    for at in itertools.count():
+        node = Node(tmp_path / str(at))
+        await admitted(node)
+        await node.preparer.prepare(["ticket-0", "ticket-1"])
+        node.kubelet.listed.clear()
+        await node.kube.delete(PODS, "p", namespace="default")
+        node.start(DyingFiles(at, torn=torn))
+        died = False
+        try:
+            await node.releaser.sweep()
+        except Died:
+            died = True
+        node.start()
+        await settled(node)
+        await node.releaser.sweep()
+        left = [path for path in node.disk() if path.startswith(("cdi", "containers"))]
+        assert left == [], at
+        assert not any(allocation.bound for allocation in node.record.allocations)
+        if not died:
+            assert at > 2
+            return

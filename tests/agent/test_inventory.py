@@ -1,0 +1,71 @@
+"""What a node publishes, from facts and configuration."""
+
+import msgspec
+
+from lamina.agent.health import GpuState
+from lamina.agent.inventory import inventory
+from lamina.dialects import config
+from lamina.model.gpus import Gpu, Inventory
+from lamina.ports.nvml.fake import fake_gpus
+
+FACTS = fake_gpus(3, name="Tesla V100-SXM2-32GB", memory_mib=32510)
+
+
+def of(text: str, states: list[GpuState], node: str = "node-1") -> Inventory:
+    return inventory(node, "515.86.01", states, config.load(text, "test").for_node(node))
+
+
+def test_the_defaults() -> None:
+    published = of("", [GpuState(facts) for facts in FACTS[:1]])
+    assert published == Inventory(
+        node="node-1",
+        driver="515.86.01",
+        gpus=(
+            Gpu(
+                uuid=FACTS[0].uuid,
+                index=0,
+                model="Tesla V100-SXM2-32GB",
+                memory_mib=32510,
+                capacity_mib=32510,
+                cores_capacity=100,
+                slots=10,
+                healthy=True,
+            ),
+        ),
+    )
+
+
+def test_scaling_and_splitting() -> None:
+    text = "hami: {deviceSplitCount: 4, deviceMemoryScaling: 1.5, deviceCoreScaling: 2}"
+    (gpu,) = of(text, [GpuState(FACTS[0])]).gpus
+    assert (gpu.memory_mib, gpu.capacity_mib, gpu.cores_capacity, gpu.slots) == (32510, 48765, 200, 4)
+
+
+def test_the_nodes_own_settings_win() -> None:
+    text = "{hami: {deviceSplitCount: 4}, nodeconfig: [{name: node-1, devicesplitcount: 2, devicememoryscaling: 3}]}"
+    own, other = (of(text, [GpuState(FACTS[0])], node).gpus[0] for node in ("node-1", "node-2"))
+    assert (own.slots, own.capacity_mib) == (2, 97530)
+    assert (other.slots, other.capacity_mib) == (4, 32510)
+
+
+def test_filtered_gpus_are_left_out() -> None:
+    text = f"nodeconfig: [{{name: node-1, filterdevices: {{uuid: [{FACTS[0].uuid}], index: [2]}}}}]"
+    assert [gpu.index for gpu in of(text, [GpuState(facts) for facts in FACTS]).gpus] == [1]
+
+
+def test_memory_that_cannot_be_reported() -> None:
+    unified = msgspec.structs.replace(FACTS[0], memory_mib=None)
+    assert of("", [GpuState(unified)]).gpus == ()
+    assert of("hami: {preConfiguredDeviceMemory: 65536}", [GpuState(unified)]).gpus[0].memory_mib == 65536
+
+
+def test_mig_gpus_are_left_to_mig_where_the_strategy_says_so() -> None:
+    mig = GpuState(msgspec.structs.replace(FACTS[0], mig_capable=True, mig_enabled=True))
+    assert of("", [mig]).gpus[0].mig_capable
+    assert of("hami: {migStrategy: mixed}", [mig]).gpus == ()
+
+
+def test_a_sick_gpu_stays_and_says_why() -> None:
+    sick, well = of("", [GpuState(FACTS[0], "the driver reported XID 79"), GpuState(FACTS[1])]).gpus
+    assert (sick.healthy, sick.reason) == (False, "the driver reported XID 79")
+    assert (well.healthy, well.reason) == (True, "")

@@ -1,0 +1,129 @@
+"""Nothing outlives its pod, and nothing goes while kubelet still lists it."""
+
+import asyncio
+import contextlib
+
+from lamina.agent.release import UNCLAIMED_S, sweeping
+from lamina.ports.kube import GRANTS, PODS, PatchKind
+from tests.agent.node import Node, container
+
+
+async def started(node: Node, pod: str = "p", ticket: str = "ticket-0") -> str:
+    """A pod whose container runs; its name."""
+    await node.pod(pod, container("main"))
+    names = await node.admit(pod, {"main": [ticket]})
+    await node.preparer.prepare([ticket])
+    return names["main"]
+
+
+def made(node: Node) -> list[str]:
+    return [path for path in node.disk() if path.startswith(("cdi", "containers"))]
+
+
+async def test_a_running_pod_keeps_everything(node: Node) -> None:
+    await started(node)
+    before = node.disk()
+    await node.releaser.sweep()
+    assert node.disk() == before
+
+
+async def test_a_pod_that_is_gone_leaves_nothing(node: Node) -> None:
+    await started(node)
+    node.kubelet.listed.clear()
+    await node.kube.delete(PODS, "p", namespace="default")
+    await node.releaser.sweep()
+    assert made(node) == []
+    assert node.record.allocations == ()
+    await node.releaser.sweep()
+
+
+async def test_kubelet_lists_a_pod_that_kubernetes_forgot(node: Node) -> None:
+    await started(node)
+    await node.kube.delete(PODS, "p", namespace="default")
+    await node.releaser.sweep()
+    assert len(made(node)) == 3
+
+
+async def test_kubelets_list_is_empty_for_a_moment(node: Node) -> None:
+    name = await started(node)
+    node.kubelet.listed.clear()
+    await node.releaser.sweep()
+    assert node.spec(name) is not None
+
+
+async def test_a_missing_grant_alone_releases_nothing(node: Node) -> None:
+    name = await started(node)
+    (grant,) = (await node.kube.list(GRANTS)).items
+    await node.kube.delete(GRANTS, grant["metadata"]["name"], namespace="default")
+    await node.releaser.sweep()
+    assert node.spec(name) is not None
+
+
+async def test_a_finished_pod_is_released(node: Node) -> None:
+    await started(node)
+    node.kubelet.listed.clear()
+    await node.kube.patch(
+        PODS, "p", {"status": {"phase": "Succeeded"}}, namespace="default", kind=PatchKind.MERGE, subresource="status"
+    )
+    await node.releaser.sweep()
+    assert made(node) == []
+
+
+async def test_a_newer_pod_of_the_same_name_does_not_keep_the_older_one(node: Node) -> None:
+    old = await started(node)
+    await node.kube.delete(PODS, "p", namespace="default")
+    node.kubelet.listed.clear()
+    new = await started(node, ticket="ticket-5")
+    await node.releaser.sweep()
+    assert node.spec(old) is None
+    assert node.spec(new) is not None
+
+
+async def test_tickets_given_to_another_pod_are_free_of_the_first(node: Node) -> None:
+    old = await started(node)
+    await node.kube.delete(PODS, "p", namespace="default")
+    node.kubelet.listed.clear()
+    new = await started(node)
+    assert node.spec(old) is not None
+    await node.releaser.sweep()
+    assert node.spec(old) is None
+    assert node.spec(new) is not None
+
+
+async def test_one_pods_end_leaves_the_others_alone(node: Node) -> None:
+    await started(node, "p", "ticket-0")
+    other = await started(node, "q", "ticket-1")
+    node.kubelet.listed = [holder for holder in node.kubelet.listed if holder.pod == "q"]
+    await node.kube.delete(PODS, "p", namespace="default")
+    await node.releaser.sweep()
+    assert node.spec(other) is not None
+    assert len(made(node)) == 3
+
+
+async def test_a_name_nobody_came_for_is_forgotten_when_nobody_holds_its_tickets_for_long(node: Node) -> None:
+    node.allocate("ticket-0")
+    node.allocate("ticket-1")
+    node.kubelet.hold("p", "main", "ticket-1")
+    await node.releaser.sweep()
+    await node.clock.advance(UNCLAIMED_S - 1)
+    await node.releaser.sweep()
+    assert len(node.record.allocations) == 2
+    await node.clock.advance(1)
+    await node.releaser.sweep()
+    assert [allocation.tickets for allocation in node.record.allocations] == [{"ticket-1"}]
+
+
+async def test_sweeping_goes_on_after_kubelet_was_away(node: Node) -> None:
+    await started(node)
+    node.kubelet.broken = "kubelet is away"
+    task = asyncio.create_task(sweeping(node.releaser, node.clock, poll_s=2))
+    await node.clock.advance(5)
+    assert len(made(node)) == 3
+    node.kubelet.broken = ""
+    node.kubelet.listed.clear()
+    await node.kube.delete(PODS, "p", namespace="default")
+    await node.clock.advance(2)
+    assert made(node) == []
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

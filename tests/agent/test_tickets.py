@@ -1,0 +1,53 @@
+"""The number of healthy tickets follows the healthy GPUs; which they are spares running pods."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.agent.tickets import Ticket, tickets
+from lamina.model.gpus import Gpu
+
+
+def gpu(number: int, *, slots: int = 10, healthy: bool = True) -> Gpu:
+    return Gpu(
+        uuid=f"GPU-{number}", index=number, model="V100", memory_mib=1, capacity_mib=1, slots=slots, healthy=healthy
+    )
+
+
+GPUS = st.lists(st.tuples(st.integers(1, 20), st.booleans()), max_size=8).map(
+    lambda made: [gpu(number, slots=slots, healthy=healthy) for number, (slots, healthy) in enumerate(made)]
+)
+
+
+def unhealthy(told: tuple[Ticket, ...]) -> set[str]:
+    return {ticket.id for ticket in told if not ticket.healthy}
+
+
+def test_ids_name_no_gpu() -> None:
+    assert [ticket.id for ticket in tickets([gpu(0, slots=2), gpu(1, slots=1)])] == ["ticket-0", "ticket-1", "ticket-2"]
+
+
+@given(GPUS, st.sets(st.integers(0, 200)), st.sets(st.integers(0, 200)))
+def test_an_unhealthy_gpu_takes_as_many_tickets_away_as_it_has_slots(
+    gpus: list[Gpu], held: set[int], before: set[int]
+) -> None:
+    told = tickets(gpus, held={f"ticket-{n}" for n in held}, before=[Ticket(f"ticket-{n}", False) for n in before])
+    assert len(told) == sum(gpu.slots for gpu in gpus)
+    assert len(told) - len(unhealthy(told)) == sum(gpu.slots for gpu in gpus if gpu.healthy)
+    assert len({ticket.id for ticket in told}) == len(told)
+
+
+@given(GPUS, st.sets(st.integers(0, 160)))
+def test_a_held_ticket_goes_only_when_no_other_is_left(gpus: list[Gpu], held: set[int]) -> None:
+    ids = {f"ticket-{n}" for n in held}
+    told = tickets(gpus, held=ids)
+    free = {ticket.id for ticket in told} - ids
+    assert unhealthy(told) <= free or unhealthy(told) >= free
+
+
+def test_what_was_taken_away_stays_away_until_it_comes_back() -> None:
+    sick = [gpu(0, slots=2), gpu(1, slots=2, healthy=False)]
+    first = tickets(sick, held={"ticket-3"})
+    assert unhealthy(first) == {"ticket-2", "ticket-1"}
+    second = tickets(sick, held=set(), before=first)
+    assert second == first
+    assert unhealthy(tickets([gpu(0, slots=2), gpu(1, slots=2)], before=second)) == set()
