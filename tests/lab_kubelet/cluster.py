@@ -1,0 +1,190 @@
+"""A cluster of one real API server and one real kubelet process, driven from tests that are plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lamina.lab.api import server
+from lamina.lab.api.kubelets import UnixKubelets
+from lamina.ports.kube import EVENTS, NODES, PODS, NotFound, Resource
+from lamina.ports.kube.client import KubeClient, connect
+
+T = TypeVar("T")
+Object = dict[str, Any]
+NODE = "node-0"
+PATIENCE_S = 15.0
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+
+class Cluster:
+    """`root` holds everything; the kubelet can be started, killed and started again."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="lam"))
+        for name in ("bin", "cdi"):
+            (self.root / name).mkdir()
+        self.loop = Loop()
+        self.kubelets = UnixKubelets(lambda node: self.root / "api" if node == NODE else None)
+        self.server = self.loop.run(server.serve(self.kubelets))
+        self.kubeconfig = self.root / "kubeconfig"
+        self.server.write_kubeconfig(self.kubeconfig)
+        self.kube: KubeClient = self.loop.run(connect(self.kubeconfig))
+        self.process: subprocess.Popen[bytes] | None = None
+        self.made = 0
+
+    def start_kubelet(self, *options: str) -> None:
+        words = [
+            *(sys.executable, "-m", "lamina.lab.kubelet", "--node", NODE, "--lab-id", str(self.root)),
+            *("--kubeconfig", str(self.kubeconfig), "--kubelet-dir", str(self.root / "k")),
+            *("--cdi-dir", str(self.root / "cdi"), "--programs", str(self.root / "bin")),
+            *("--root-dir", str(self.root / "r"), "--socket", str(self.root / "api")),
+            *("--cpus", "8", "--memory-mib", "4096", *options),
+        ]
+        with (self.root / "kubelet.log").open("ab") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log)
+        eventually(lambda: (self.root / "api").exists() and self.node_is("True"), "the node is ready")
+
+    def node_is(self, ready: str) -> bool:
+        try:
+            return condition(self.run(self.kube.get(NODES, NODE)), "Ready") == ready
+        except (NotFound, KeyError):
+            return False
+
+    def end_kubelet(self, number: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(15)
+        (self.root / "api").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.end_kubelet()
+        for part in (self.kube, self.kubelets, self.server):
+            self.run(part.close())
+        self.loop.close()
+        shutil.rmtree(self.root)
+
+    # Asking and telling the API server.
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run(work)
+
+    def create(self, *containers: Object, **spec: Any) -> str:
+        """Make a pod on the node; returns its name."""
+        self.made += 1
+        name = f"pod-{self.made}"
+        annotations = spec.pop("annotations", {})
+        body = {
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations, "labels": {"app": "x"}},
+            "spec": {"nodeName": NODE, "containers": list(containers), **spec},
+        }
+        self.run(self.kube.create(PODS, body, namespace="default"))
+        return name
+
+    def get(self, resource: Resource, name: str) -> Object:
+        return self.run(self.kube.get(resource, name, namespace="default" if resource.namespaced else ""))
+
+    def pod(self, name: str) -> Object:
+        return self.get(PODS, name)
+
+    def delete(self, name: str, grace_s: int | None = None) -> None:
+        self.run(self.kube.delete(PODS, name, namespace="default", grace_s=grace_s))
+
+    def until(self, name: str, holds: Callable[[Object], Any], what: str) -> Object:
+        """The pod once `holds` of it is true."""
+        return eventually(lambda: (pod := self.pod(name)) and holds(pod) and pod, what, lambda: self.pod(name)["status"])
+
+    def gone(self, name: str) -> bool:
+        try:
+            self.pod(name)
+            return False
+        except NotFound:
+            return True
+
+    def until_gone(self, name: str) -> None:
+        eventually(lambda: self.gone(name), f"{name} is gone")
+
+    def events(self, name: str) -> list[Object]:
+        listing = self.run(self.kube.list(EVENTS, namespace="default"))
+        return [event for event in listing.items if event["involvedObject"]["name"] == name]
+
+    def log(self, name: str, container: str = "main", **options: Any) -> str:
+        from lamina.lab.api.kubelets import LogOptions
+
+        async def read() -> bytes:
+            chunks = await self.kubelets.logs(NODE, "default", name, container, LogOptions(**options))
+            return b"".join([chunk async for chunk in chunks])
+
+        return self.run(read()).decode()
+
+
+def eventually(
+    ask: Callable[[], T | None | bool], what: str, context: Callable[[], object] = lambda: "", patience_s: float = PATIENCE_S
+) -> T:
+    """The first true answer. These are real processes, so there is nothing to wait for but the deadline."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if answer := ask():
+            return answer  # type: ignore[return-value]
+        time.sleep(0.03)
+    raise AssertionError(f"not within {patience_s:g} s: {what}; {context()}")
+
+
+def condition(obj: Object, kind: str) -> str:
+    return next(entry["status"] for entry in obj["status"]["conditions"] if entry["type"] == kind)
+
+
+def container(script: str, name: str = "main", **more: Any) -> Object:
+    return {"name": name, "image": "example", "command": ["sh", "-c", script], **more}
+
+
+def state(pod: Object, index: int = 0, group: str = "containerStatuses") -> Object:
+    found: Object = pod["status"].get(group, [{}])[index].get("state", {})
+    return found
+
+
+def is_running(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") == "Running" and condition(pod, "Ready") == "True"
+
+
+def phase(pod: Object) -> str:
+    return str(pod.get("status", {}).get("phase"))
+
+
+def marked(text: str) -> list[int]:
+    """Processes whose environment holds `text`, this one left out."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if text.encode() in Path(entry.path, "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab_kubelet.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[Cluster]:
+    """One API server and kubelet for tests that leave both alive."""
+    cluster = Cluster()
+    cluster.start_kubelet("--label", "gpu=on", "--container-env", "FROM_NODE=yes", "--gpu-env", "LD_LIBRARY_PATH=/sim")
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster of one's own, its kubelet not started yet."""
+    own = Cluster()
+    yield own
+    own.close()

@@ -1,0 +1,288 @@
+"""Device plugins over real gRPC, from registration to what a container gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from lamina.ports.kube import NODES
+from lamina.ports.kubelet import deviceplugin_pb2 as pb
+from lamina.ports.kubelet import podresources_pb2 as resources
+from lamina.ports.kubelet import podresources_pb2_grpc as resources_rpc
+from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, phase, state
+from tests.lab_kubelet.fake_plugin import RESOURCE, FakePlugin, device
+
+ONE = {"resources": {"limits": {RESOURCE: "1"}}}
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[Cluster]:
+    cluster = Cluster()
+    cluster.start_kubelet("--gpu-env", "LD_LIBRARY_PATH=/sim")
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def lab(own_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster; every test's pods and plugins are gone when the next one begins."""
+    before = own_cluster.made
+    yield own_cluster
+    for number in range(before, own_cluster.made):
+        name = f"pod-{number + 1}"
+        if not own_cluster.gone(name):
+            own_cluster.delete(name, grace_s=1)
+        own_cluster.until_gone(name)
+    for path in (own_cluster.root / "cdi").iterdir():
+        path.unlink()
+
+
+def plugin(lab: Cluster, devices: list[pb.Device], **options: bool) -> FakePlugin:
+    made = FakePlugin(lab.root / "k" / "device-plugins", devices, **options)
+    lab.run(made.begin())
+    healthy = sum(entry.health == "Healthy" for entry in devices)
+    until_amounts(lab, len(devices), healthy)
+    return made
+
+
+def amounts(lab: Cluster) -> tuple[int, int]:
+    status = lab.get(NODES, NODE)["status"]
+    return int(status["capacity"].get(RESOURCE, -1)), int(status["allocatable"].get(RESOURCE, -1))
+
+
+def until_amounts(lab: Cluster, capacity: int, allocatable: int) -> None:
+    eventually(lambda: amounts(lab) == (capacity, allocatable), f"{(capacity, allocatable)}", lambda: amounts(lab))
+
+
+def holders(lab: Cluster) -> dict[tuple[str, str], list[tuple[str, list[str], list[int]]]]:
+    """PodResources.List: entries of each container that holds something."""
+
+    async def ask() -> resources.ListPodResourcesResponse:
+        socket = lab.root / "k" / "pod-resources" / "kubelet.sock"
+        async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+            return await resources_rpc.PodResourcesListerStub(channel).List(resources.ListPodResourcesRequest())
+
+    return listed(lab.run(ask()))
+
+
+def listed(answer: resources.ListPodResourcesResponse) -> dict[tuple[str, str], list[tuple[str, list[str], list[int]]]]:
+    return {
+        (pod.name, entry.name): [
+            (found.resource_name, list(found.device_ids), [node.ID for node in found.topology.nodes])
+            for found in entry.devices
+        ]
+        for pod in answer.pod_resources
+        for entry in pod.containers
+    }
+
+
+def test_node_shows_devices_their_health_and_their_loss(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a"), device("b", healthy=False)])
+    lab.run(fake.report([device("a", healthy=False), device("b", healthy=False), device("c")]))
+    until_amounts(lab, 3, 1)
+    lab.run(fake.stop())
+    until_amounts(lab, 3, 0)
+    lab.run(fake.begin())
+    until_amounts(lab, 3, 1)
+    lab.run(fake.stop())
+
+
+@pytest.mark.parametrize(
+    ("version", "resource", "sentence"),
+    [
+        ("v1", RESOURCE, 'requested API version "v1" is not supported'),
+        ("v1beta1", "gpu", 'the ResourceName "gpu" is invalid'),
+        ("v1beta1", "kubernetes.io/gpu", "is invalid"),
+    ],
+)
+def test_registration_is_refused(lab: Cluster, version: str, resource: str, sentence: str) -> None:
+    fake = FakePlugin(lab.root / "k" / "device-plugins", [])
+    lab.run(fake.start())
+    with pytest.raises(grpc.aio.AioRpcError, match=sentence):
+        lab.run(fake.register(version, resource))
+    lab.run(fake.stop())
+
+
+def test_container_gets_what_cdi_brings_and_others_see_no_gpu(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a"), device("b")], pre_start=True, preferred=True)
+    fake.prefer = ["b"]
+    fake.answer = lambda ids: pb.ContainerAllocateResponse(
+        envs={"FROM_PLUGIN": "1", "TWICE": "plugin"}, cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=f00")]
+    )
+    write_cdi(lab, "f00", ["NVIDIA_VISIBLE_DEVICES=GPU-1"])
+    tricks = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "TWICE", "value": "own"}]
+    with_gpu = container("env; sleep 60", env=tricks, **ONE)
+    name = lab.create(with_gpu, container("env; sleep 60", name="plain", env=tricks))
+    lab.until(name, is_running, "running")
+    shown = eventually(lambda: (text := lab.log(name)) and "PWD" in text and text.splitlines(), "its environment")
+    assert {"NVIDIA_VISIBLE_DEVICES=GPU-1", "FROM_PLUGIN=1", "TWICE=own", "LD_LIBRARY_PATH=/sim"} <= set(shown)
+    plain = eventually(lambda: (text := lab.log(name, "plain")) and "PWD" in text and text.splitlines(), "environment")
+    assert "NVIDIA_VISIBLE_DEVICES=void" in plain
+    assert not any(line.startswith(("FROM_PLUGIN", "LD_LIBRARY_PATH")) for line in plain)
+    assert fake.allocated == [["b"]]
+    assert fake.prepared == [["b"]]
+    assert (list(fake.asked[0].available_deviceIDs), fake.asked[0].allocation_size) == (["a", "b"], 1)
+    lab.run(fake.stop())
+
+
+def write_cdi(lab: Cluster, name: str, env: list[str]) -> None:
+    edits = "".join(f'          - "{entry}"\n' for entry in env)
+    text = (
+        f"cdiVersion: 0.6.0\nkind: lamina.dev/ticket\ndevices:\n  - name: '{name}'\n    containerEdits:\n"
+        f"        env:\n{edits}"
+    )
+    draft = lab.root / "cdi" / f".{name}"
+    draft.write_text(text)
+    draft.rename(lab.root / "cdi" / f"{name}.yaml")
+
+
+def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a")], pre_start=True)
+    fake.refuse_start = "no grant for pod x"
+    fake.answer = lambda ids: pb.ContainerAllocateResponse(cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=1ate")])
+    name = lab.create(container("sleep 60", **ONE))
+    pod = lab.until(name, lambda pod: waiting(pod) == "CreateContainerConfigError", "refused")
+    sentence = "device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = no grant"
+    assert state(pod)["waiting"]["message"].startswith(sentence)
+    assert phase(pod) == "Pending"
+    fake.refuse_start = ""
+    pod = lab.until(name, lambda pod: waiting(pod) == "CreateContainerError", "no specification yet")
+    assert "unresolvable CDI devices lamina.dev/ticket=1ate" in state(pod)["waiting"]["message"]
+    write_cdi(lab, "1ate", ["X=1"])
+    pod = lab.until(name, is_running, "running")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert fake.allocated == [["a"]]
+    lab.run(fake.stop())
+
+
+def waiting(pod: dict[str, Any]) -> str:
+    return str(state(pod).get("waiting", {}).get("reason"))
+
+
+def test_restart_prepares_again_with_the_same_devices(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a"), device("b")], pre_start=True)
+    name = lab.create(container("exit 1", **ONE))
+    eventually(lambda: len(fake.prepared) >= 2, "prepared twice", lambda: lab.pod(name)["status"])
+    assert len(fake.allocated) == 1
+    assert all(ids == fake.allocated[0] for ids in fake.prepared)
+    lab.run(fake.stop())
+
+
+def test_pod_fails_where_devices_are_missing(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a")])
+    first = lab.create(container("sleep 60", **ONE))
+    lab.until(first, is_running, "running")
+    second = lab.create(container("sleep 60", **ONE))
+    pod = lab.until(second, lambda pod: phase(pod) == "Failed", "refused")
+    expected = (
+        "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+        "Requested: 1, Available: 0, which is unexpected"
+    )
+    assert pod["status"]["reason"] == "UnexpectedAdmissionError"
+    assert pod["status"]["message"] == f"Pod was rejected: {expected}"
+    eventually(lambda: [e for e in lab.events(second) if e["message"] == expected], "its event")
+    lab.delete(second)
+    lab.until_gone(second)
+    lab.delete(first, grace_s=1)
+    lab.until_gone(first)
+    third = lab.create(container("sleep 60", **ONE))
+    lab.until(third, is_running, "the device is free again")
+    lab.run(fake.stop())
+
+
+def test_an_error_of_allocate_is_final_and_gives_devices_back(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a")])
+    fake.refuse_allocate = "broken"
+    name = lab.create(container("sleep 60", **ONE))
+    pod = lab.until(name, lambda pod: phase(pod) == "Failed", "refused")
+    expected = "Allocate failed due to rpc error: code = Internal desc = broken, which is unexpected"
+    assert pod["status"]["message"] == f"Pod was rejected: {expected}"
+    fake.refuse_allocate = ""
+    lab.until(lab.create(container("sleep 60", **ONE)), is_running, "the device is free")
+    lab.run(fake.stop())
+
+
+def test_unhealthy_devices_are_not_given_but_stay_with_who_has_them(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a")])
+    first = lab.create(container("sleep 60", **ONE))
+    lab.until(first, is_running, "running")
+    lab.run(fake.report([device("a", healthy=False)]))
+    until_amounts(lab, 1, 0)
+    pod = lab.until(lab.create(container("true", **ONE)), lambda pod: phase(pod) == "Failed", "refused")
+    assert "no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu" in pod["status"]["message"]
+    assert is_running(lab.pod(first))
+    lab.run(fake.stop())
+
+
+def test_init_containers_hand_their_devices_on(lab: Cluster) -> None:
+    fake = plugin(lab, [device(name) for name in "abc"])
+    seen = []
+    fake.in_allocate = lambda: note(lab, seen)
+    two = {"resources": {"limits": {RESOURCE: "2"}}}
+    name = lab.create(
+        container("sleep 60", **two),
+        initContainers=[container("true", name="init", **ONE), container("sleep 60", name="side", restartPolicy="Always")],
+    )
+    lab.until(name, is_running, "running")
+    assert fake.allocated[0][0] in fake.allocated[1]
+    assert len(fake.allocated[1]) == 2
+    assert all(not held for held in seen), "a pod is not listed inside Allocate"
+    assert set(holders(lab)) == {(name, "main"), (name, "side")}
+    lab.run(fake.stop())
+
+
+async def note(lab: Cluster, seen: list[Any]) -> None:
+    socket = lab.root / "k" / "pod-resources" / "kubelet.sock"
+    async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+        answer = await resources_rpc.PodResourcesListerStub(channel).List(resources.ListPodResourcesRequest())
+    seen.append(listed(answer))
+
+
+def test_pod_resources_names_the_holder_inside_pre_start(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a", numa=(0,)), device("b", numa=(0, 1)), device("c")], pre_start=True)
+    seen: list[Any] = []
+    fake.in_start = lambda: note(lab, seen)
+    three = {"resources": {"limits": {RESOURCE: "3"}}}
+    name = lab.create(container("sleep 60", **three))
+    lab.until(name, is_running, "running")
+    entries = sorted(seen[0][name, "main"])
+    assert entries == [(RESOURCE, ["a"], [0]), (RESOURCE, ["b"], [0]), (RESOURCE, ["b"], [1]), (RESOURCE, ["c"], [])]
+    lab.run(fake.stop())
+
+
+def test_plugin_may_come_back_while_pods_run(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a"), device("b")], pre_start=True)
+    name = lab.create(container("sleep 60", **ONE))
+    lab.until(name, is_running, "running")
+    lab.run(fake.stop())
+    until_amounts(lab, 2, 0)
+    again = plugin(lab, [device("a"), device("b")], pre_start=True)
+    assert is_running(lab.pod(name))
+    second = lab.create(container("sleep 60", **ONE))
+    lab.until(second, is_running, "running")
+    assert set(again.allocated[0]) | set(fake.allocated[0]) == {"a", "b"}
+    lab.run(again.stop())
+
+
+def test_kubelet_that_comes_back_keeps_devices_and_waits_for_the_plugin(cluster: Cluster) -> None:
+    cluster.start_kubelet()
+    fake = plugin(cluster, [device("a"), device("b")], pre_start=True)
+    name = cluster.create(container("sleep 60", **ONE))
+    cluster.until(name, is_running, "running")
+    held = holders(cluster)[name, "main"]
+    cluster.end_kubelet()
+    cluster.run(fake.stop())
+    cluster.start_kubelet()
+    assert not (cluster.root / "k" / "device-plugins" / "fake.sock").exists()
+    assert amounts(cluster) == (0, 0)
+    pod = cluster.until(name, lambda pod: waiting(pod) == "CreateContainerConfigError", "waits for its plugin")
+    assert "endpoint not found in cache for a registered resource" in state(pod)["waiting"]["message"]
+    again = plugin(cluster, [device("a"), device("b")], pre_start=True)
+    pod = cluster.until(name, is_running, "running again")
+    assert holders(cluster)[name, "main"] == held
+    assert again.allocated == []
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+    cluster.run(again.stop())
