@@ -3,6 +3,7 @@
 from typing import Any
 
 from lamina.lab.controllers.kinds import DEPLOYMENTS, REPLICA_SETS
+from lamina.lab.controllers.revisions import REVISION
 from lamina.lab.informer import objects
 from lamina.ports.kube import PODS
 from tests.lab_controllers.clocks import settle
@@ -31,7 +32,7 @@ async def test_a_deployment_becomes_available(cluster: Cluster, kubelet: Kubelet
     assert all(pod["metadata"]["name"].startswith(f"web-{digest}-") for pod in pods)
 
     web = await cluster.get(DEPLOYMENTS, "web")
-    assert web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
+    assert web["metadata"]["annotations"][REVISION] == "1"
     counts = {field: web["status"].get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")}
     assert counts == {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
     assert web["status"]["observedGeneration"] == web["metadata"]["generation"]
@@ -52,7 +53,7 @@ async def test_a_new_template_replaces_all_pods_and_keeps_the_old_set(cluster: C
     sizes = sorted(each["spec"]["replicas"] for each in cluster.all(REPLICA_SETS))
     assert sizes == [0, 4]
     web = await cluster.get(DEPLOYMENTS, "web")
-    assert web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert web["metadata"]["annotations"][REVISION] == "2"
     assert condition(web, "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
@@ -69,10 +70,10 @@ async def test_going_back_to_an_older_template_uses_its_set_again(cluster: Clust
     assert len(sets) == 2
     assert sets[first]["spec"]["replicas"] == 2
     annotations = sets[first]["metadata"]["annotations"]
-    assert annotations["deployment.kubernetes.io/revision"] == "3"
+    assert annotations[REVISION] == "3"
     assert annotations["deployment.kubernetes.io/revision-history"] == "1"
     web = await cluster.get(DEPLOYMENTS, "web")
-    assert web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
+    assert web["metadata"]["annotations"][REVISION] == "3"
 
 
 async def test_scaling_up_and_down(cluster: Cluster, kubelet: Kubelet) -> None:
@@ -183,7 +184,7 @@ async def test_old_sets_beyond_the_history_limit_are_removed(cluster: Cluster, k
         await cluster.clock.advance(1)
         await cluster.change(DEPLOYMENTS, "web", image(f"busybox:{number}"))
         await settle(3000)
-    kept = sorted(each["metadata"]["annotations"]["deployment.kubernetes.io/revision"] for each in cluster.all(REPLICA_SETS))
+    kept = sorted(each["metadata"]["annotations"][REVISION] for each in cluster.all(REPLICA_SETS))
     assert kept == ["4", "5", "6"]
 
 
