@@ -8,7 +8,6 @@ a half of it, whatever happens to the machine. The hidden name ends in `.tmp`, w
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,12 +88,6 @@ class Files:
         except OSError:
             return None
         return found.st_dev, found.st_ino, found.st_ctime_ns
-
-    def is_socket(self, path: Path) -> bool:
-        try:
-            return stat.S_ISSOCK(path.stat().st_mode)
-        except OSError:
-            return False
 
     @contextmanager
     def only_user(self, folder: Path) -> Iterator[None]:

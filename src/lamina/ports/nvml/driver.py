@@ -70,7 +70,8 @@ class DriverNvml:
                 self._start()
                 return question()
         except nvml.NVMLError as error:
-            self._shut_down()
+            if error.value in _STALE:
+                self._shut_down()
             raise Outside(f"NVML does not tell {what}: {error}") from error
 
     def _start(self) -> None:

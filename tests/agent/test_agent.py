@@ -1,0 +1,245 @@
+"""The whole agent behind fake doors: what it publishes, hands out, prepares, mends and leaves behind."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import msgspec
+import pytest
+
+from lamina.agent.registration import ENDPOINT
+from lamina.agent.run import agent, load_config, run
+from lamina.agent.settings import LIBRARIES, AgentSettings
+from lamina.dialects import config
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.ports.clock import SystemClock
+from lamina.ports.files import Files
+from lamina.ports.kube import INVENTORIES, NODES, PODS, NotFound
+from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
+from lamina.ports.kubelet.fake import FakeKubelet
+from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.nvml.fake import FakeNvml, fake_gpus
+from tests.agent.node import RESOURCE, Node, container, share
+
+
+class Running:
+    """An agent with its doors: two GPUs of ten slots each, a node without labels."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.node = Node(root / "unused")
+        self.kube = self.node.kube
+        self.nvml = FakeNvml(fake_gpus(2))
+        self.kubelet = FakeKubelet(root / "k")
+        for folder in ("driver", "facade"):
+            (root / folder).mkdir()
+            for library in LIBRARIES:
+                (root / folder / library).write_text(f"{folder} {library}")
+        self.settings = AgentSettings(
+            node=self.node.name,
+            kubelet_dir=root / "k",
+            cdi_dir=root / "cdi",
+            state_dir=root / "state",
+            driver_dir=root / "driver",
+            facade_dir=root / "facade",
+            poll_s=0.05,
+        ).checked()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, text: str = "") -> None:
+        self._stop = asyncio.Event()
+        self._task = asyncio.create_task(
+            agent(
+                self.settings,
+                config.load(text, "test"),
+                kube=self.kube,
+                nvml=self.nvml,
+                clock=SystemClock(),
+                files=Files(),
+                stop=self._stop,
+            )
+        )
+
+    async def stop(self) -> None:
+        self._stop.set()
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    async def inventory(self, wanted: Callable[[Inventory], bool]) -> Inventory:
+        """The published inventory once it is as wanted."""
+        async with asyncio.timeout(10):
+            while True:
+                with contextlib.suppress(NotFound):
+                    found = await self.kube.get(INVENTORIES, self.node.name)
+                    published = msgspec.convert(found["spec"], Inventory)
+                    if wanted(published):
+                        return published
+                await asyncio.sleep(0.01)
+
+    async def started(self, pod: str, *tickets: str) -> str:
+        """Allocate and start the container `main` of a pod that kubelet lists; the name it got."""
+        self.kubelet.held.append((RESOURCE, Holder("default", pod, "main", frozenset(tickets))))
+        async with self.kubelet.channel(RESOURCE) as channel:
+            plugin = DevicePluginStub(channel)
+            wish = messages.ContainerAllocateRequest(devices_ids=tickets)
+            answer = await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+            await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=tickets))
+        name: str = answer.container_responses[0].cdi_devices[0].name.partition("=")[2]
+        return name
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    with tempfile.TemporaryDirectory(prefix="lam") as folder:
+        made = Running(Path(folder))
+        await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
+        await made.kubelet.start()
+        yield made
+        await made.stop()
+        await made.kubelet.stop()
+
+
+async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) -> None:
+    await running.start("hami: {deviceSplitCount: 4}")
+    await running.kubelet.until(RESOURCE, 8)
+    published = await running.inventory(lambda found: len(found.gpus) == 2)
+    assert published.driver == "515.86.01"
+    assert [gpu.slots for gpu in published.gpus] == [4, 4]
+    node = await running.kube.get(NODES, running.node.name)
+    (owner,) = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["ownerReferences"]
+    assert owner["uid"] == node["metadata"]["uid"]
+
+
+async def test_it_writes_only_what_has_changed(running: Running) -> None:
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    before = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"]
+    await asyncio.sleep(0.3)
+    await running.stop()
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    await asyncio.sleep(0.2)
+    assert (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"] == before
+
+
+async def test_a_removed_inventory_is_written_again(running: Running) -> None:
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    await asyncio.sleep(0.1)
+    await running.kube.delete(INVENTORIES, running.node.name)
+    await running.inventory(lambda found: len(found.gpus) == 2)
+
+
+async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: Running) -> None:
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    running.nvml.strike(running.nvml.present[1].uuid, 79)
+    assert len(await running.kubelet.until(RESOURCE, 10)) == 20
+    sick = await running.inventory(lambda found: not all(gpu.healthy for gpu in found.gpus))
+    assert [gpu.reason for gpu in sick.gpus] == ["", "the driver reported XID 79"]
+    lost = running.nvml.present.pop(0)
+    await running.kubelet.until(RESOURCE, 0)
+    running.nvml.present.insert(0, lost)
+    await running.kubelet.until(RESOURCE, 10)
+
+
+async def test_a_driver_that_is_away_is_told_and_met_again(running: Running) -> None:
+    running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
+    await running.start()
+    await running.inventory(lambda found: found.gpus == ())
+    running.nvml.broken = ""
+    await running.kubelet.until(RESOURCE, 20)
+    running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
+    await running.kubelet.until(RESOURCE, 0)
+    sick = await running.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
+    assert "Driver Not Loaded" in sick.gpus[0].reason
+
+
+async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running) -> None:
+    name = running.node.name
+    await running.start('nodeSelector: {gpu: "on"}')
+    assert await running.kubelet.until(RESOURCE, 0) == {}
+    await running.inventory(lambda found: found.gpus == ())
+    await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": "on"}}})
+    await running.kubelet.until(RESOURCE, 20)
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": None}}})
+    assert await running.kubelet.until(RESOURCE, 0) == {}
+    await running.inventory(lambda found: found.gpus == ())
+
+
+async def test_a_container_is_prepared_kept_over_a_restart_and_released(running: Running) -> None:
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    uid = await running.node.pod("p", container("main", share(0, 4096)))
+    name = await running.started("p", "ticket-4")
+    spec = running.root / "cdi" / f"lamina.dev-ticket_{name}.json"
+    folder = running.root / "state" / "containers" / f"{uid}_main"
+    assert spec.is_file()
+    assert (folder / "limits").stat().st_mode & 0o777 == 0o444
+    assert (folder / "usage").stat().st_mode & 0o777 == 0o666
+    await running.stop()
+    assert not (running.kubelet.plugins / ENDPOINT).exists()
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    assert spec.is_file()
+    running.kubelet.held.clear()
+    await running.kube.delete(PODS, "p", namespace="default")
+    async with asyncio.timeout(10):
+        while spec.exists() or folder.exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: Running) -> None:
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    await running.node.pod("p")
+    with pytest.raises(grpc.RpcError) as caught:
+        await running.started("p", "ticket-0")
+    assert "default/p has no grant" in caught.value.details()
+
+
+async def test_two_agents_do_not_share_a_folder(running: Running) -> None:
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    with pytest.raises(BadInput, match="in use by another process"), Files().only_user(running.settings.state_dir):
+        pass
+
+
+async def test_a_broken_record_stops_the_agent_with_a_sentence(running: Running) -> None:
+    running.settings.state_dir.mkdir()
+    running.settings.record.write_text("{")
+    await running.start()
+    with pytest.raises(Exception, match="is not a record of this agent"):
+        await running.stop()
+    running._task = None
+
+
+def test_settings_that_cannot_work(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no node name"):
+        AgentSettings(node="").checked()
+    with pytest.raises(BadInput, match=r"libcuda\.so\.1 is not there; name the folder of the driver"):
+        AgentSettings(node="n", driver_dir=tmp_path, facade_dir=tmp_path).checked()
+
+
+def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
+    assert load_config(None) == config.DEFAULT
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_config(tmp_path / "absent")
+    (tmp_path / "odd").write_text("nonsense: 1")
+    with pytest.raises(BadInput, match="nonsense"):
+        load_config(tmp_path / "odd")
+
+
+async def test_run_refuses_a_kubeconfig_that_leads_nowhere(running: Running, tmp_path: Path) -> None:
+    settings = replace(running.settings, kubeconfig=tmp_path / "absent")
+    with pytest.raises(BadInput, match="kubeconfig"):
+        await run(settings)

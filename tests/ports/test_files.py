@@ -1,0 +1,97 @@
+"""Files are whole or absent, trees go quietly, and refusals are sentences."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamina.errors import BadInput, Outside
+from lamina.ports.files import TEMPORARY, Files
+
+FILES = Files()
+
+
+def test_a_written_file_has_its_content_and_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    FILES.write(path, b"one", mode=0o444)
+    assert path.read_bytes() == b"one"
+    assert path.stat().st_mode & 0o777 == 0o444
+    FILES.write(path, b"two", mode=0o666)
+    assert path.read_bytes() == b"two"
+    assert path.stat().st_mode & 0o777 == 0o666
+    assert FILES.names(path.parent) == ["file"]
+
+
+def test_readers_of_the_old_file_keep_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    FILES.write(path, b"old")
+    with path.open("rb") as reader:
+        FILES.write(path, b"new")
+        assert reader.read() == b"old"
+
+
+def test_a_torn_write_of_an_earlier_process_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / f".file{TEMPORARY}").write_bytes(b"ha")
+    FILES.write(tmp_path / "file", b"whole")
+    assert FILES.names(tmp_path) == ["file"]
+
+
+def test_what_stands_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for refused in (
+        lambda: FILES.write(tmp_path / "file" / "below", b""),
+        lambda: FILES.read(tmp_path),
+        lambda: FILES.make_folder(tmp_path / "file" / "below"),
+        lambda: FILES.names(tmp_path / "file"),
+        lambda: FILES.remove(tmp_path),
+    ):
+        with pytest.raises(Outside, match=str(tmp_path)):
+            refused()
+
+
+def test_absence_is_an_answer(tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    assert FILES.read(absent) is None
+    assert FILES.names(absent) == []
+    assert FILES.identity(absent) is None
+    FILES.remove(absent)
+    FILES.remove_tree(absent)
+
+
+def test_a_tree_goes_and_what_its_links_name_stays(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("")
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "kept")
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    FILES.remove_tree(tmp_path / "tree")
+    FILES.remove_tree(tmp_path / "link")
+    assert FILES.names(tmp_path) == ["kept"]
+    assert FILES.names(tmp_path / "kept") == ["file"]
+
+
+def test_identity_tells_a_file_from_its_successor(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    before = FILES.identity(path)
+    assert before == FILES.identity(path)
+    (tmp_path / "other").write_text("")
+    (tmp_path / "other").replace(path)
+    assert FILES.identity(path) not in (None, before)
+
+
+def test_a_folder_has_one_user_until_that_ends(tmp_path: Path) -> None:
+    claim = FILES.only_user(tmp_path)
+    refusal = pytest.raises(BadInput, match="in use by another process")
+    with claim, refusal, FILES.only_user(tmp_path):
+        pass
+    code = f"""
+import os, pathlib
+from lamina.ports.files import Files
+with Files().only_user(pathlib.Path({str(tmp_path)!r})):
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    with FILES.only_user(tmp_path):
+        pass

@@ -1,0 +1,172 @@
+"""What the agent hears of NVML: over a scripted library, restarts and odd answers included."""
+
+import inspect
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from lamina.errors import Outside
+from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver
+from lamina.ports.nvml.fake import fake_gpus
+
+MIB = 1024 * 1024
+
+
+class ScriptedLibrary:
+    """As much of nvidia-ml-py as the port uses, for two GPUs; the second one has no MIG and no memory to report.
+
+    `fail` makes the next call of a function raise an error once, `always` each time.
+    """
+
+    def __init__(self) -> None:
+        self.initialised = 0
+        self.fail: dict[str, int] = {}
+        self.always: dict[tuple[str, int], int] = {}
+        self.events: list[tuple[int, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(pynvml, name)
+        if inspect.isfunction(found):
+            raise AttributeError(f"the script has no {name}")
+        return found
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        if name in self.fail:
+            raise pynvml.NVMLError(self.fail.pop(name))
+        if arguments and (name, arguments[0]) in self.always:
+            raise pynvml.NVMLError(self.always[name, arguments[0]])
+        return getattr(self, f"do_{name}")(*arguments)
+
+    def do_nvmlInit(self) -> None:
+        self.initialised += 1
+
+    def do_nvmlShutdown(self) -> None:
+        self.initialised -= 1
+
+    def do_nvmlSystemGetDriverVersion(self) -> bytes:
+        return b"515.86.01"
+
+    def do_nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def do_nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def do_nvmlDeviceGetHandleByUUID(self, uuid: str) -> int:
+        return int(uuid[-1])
+
+    def do_nvmlDeviceGetUUID(self, handle: int) -> str:
+        return f"GPU-{handle}"
+
+    def do_nvmlDeviceGetName(self, handle: int) -> str:
+        return "A100"
+
+    def do_nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+        if handle == 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(total=81920 * MIB)
+
+    def do_nvmlDeviceGetMigMode(self, handle: int) -> list[int]:
+        if handle == 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return [1, 1]
+
+    def do_nvmlDeviceGetPciInfo(self, handle: int) -> Any:
+        return SimpleNamespace(busId=f"0000FFFF:FF:1{handle}.0")
+
+    def do_nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:
+        return [SimpleNamespace(pid=7, usedGpuMemory=3 * MIB), SimpleNamespace(pid=5, usedGpuMemory=None)]
+
+    def do_nvmlDeviceGetGraphicsRunningProcesses(self, handle: int) -> list[Any]:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    def do_nvmlEventSetCreate(self) -> str:
+        return "events"
+
+    def do_nvmlDeviceRegisterEvents(self, handle: int, types: int, events: str) -> None:
+        return None
+
+    def do_nvmlEventSetWait_v2(self, events: str, timeout_ms: int) -> Any:
+        if not self.events:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
+        handle, xid = self.events.pop(0)
+        return SimpleNamespace(device=handle, eventData=xid)
+
+
+for _name in [name.removeprefix("do_") for name in vars(ScriptedLibrary) if name.startswith("do_")]:
+    setattr(ScriptedLibrary, _name, lambda self, *arguments, name=_name: self._call(name, *arguments))
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> ScriptedLibrary:
+    made = ScriptedLibrary()
+    monkeypatch.setattr(driver, "nvml", made)
+    return made
+
+
+@pytest.fixture
+async def nvml(library: ScriptedLibrary) -> AsyncIterator[DriverNvml]:
+    made = DriverNvml()
+    yield made
+    await made.close()
+    assert library.initialised == 0
+
+
+async def test_facts(nvml: DriverNvml) -> None:
+    assert await nvml.driver_version() == "515.86.01"
+    assert await nvml.gpus() == (
+        GpuFacts("GPU-0", 0, "A100", 81920, mig_capable=True, mig_enabled=True),
+        GpuFacts("GPU-1", 1, "A100", None),
+    )
+    assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
+
+
+async def test_events(nvml: DriverNvml, library: ScriptedLibrary) -> None:
+    assert await nvml.wait_event(0.01) is None
+    library.events = [(1, 79), (0, 48)]
+    assert await nvml.wait_event(0.01) == XidEvent("GPU-1", 79)
+    library.always["nvmlDeviceGetUUID", 0] = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert await nvml.wait_event(0.01) == XidEvent("", 48)
+
+
+async def test_gpus_that_report_no_events_do_not_hinder_others(nvml: DriverNvml, library: ScriptedLibrary) -> None:
+    library.always["nvmlDeviceRegisterEvents", 0] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    library.events = [(1, 79)]
+    assert await nvml.wait_event(0.01) == XidEvent("GPU-1", 79)
+    library.fail["nvmlEventSetWait_v2"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert await nvml.wait_event(0.01) is None
+
+
+async def test_a_lost_gpu_is_left_out(nvml: DriverNvml, library: ScriptedLibrary) -> None:
+    library.always["nvmlDeviceGetHandleByIndex", 0] = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert [facts.uuid for facts in await nvml.gpus()] == ["GPU-1"]
+
+
+@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_DRIVER_NOT_LOADED])
+async def test_a_restarted_driver_is_met_again(nvml: DriverNvml, library: ScriptedLibrary, error: int) -> None:
+    await nvml.gpus()
+    library.fail["nvmlDeviceGetCount"] = error
+    assert len(await nvml.gpus()) == 2
+    assert library.initialised == 1
+
+
+async def test_a_missing_driver_is_a_sentence_and_later_an_answer(nvml: DriverNvml, library: ScriptedLibrary) -> None:
+    for _ in range(3):
+        library.fail["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+        with pytest.raises(Outside, match=r"NVML does not tell the GPUs: .*[Ll]ibrary"):
+            await nvml.gpus()
+    assert len(await nvml.gpus()) == 2
+
+
+async def test_the_fake_answers_and_fails_as_told() -> None:
+    fake = FakeNvml(fake_gpus(2))
+    assert [facts.index for facts in await fake.gpus()] == [0, 1]
+    assert await fake.wait_event(0.001) is None
+    fake.strike("GPU-x", 79)
+    assert await fake.wait_event(1) == XidEvent("GPU-x", 79)
+    fake.broken = "the driver is away"
+    with pytest.raises(Outside, match="the driver is away"):
+        await fake.gpus()
