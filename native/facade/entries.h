@@ -1,0 +1,17 @@
+/* The facade's own entry points, for cuGetProcAddress. */
+#ifndef LAMINA_ENTRIES_H
+#define LAMINA_ENTRIES_H
+
+#include <stdbool.h>
+
+struct entry {
+    const char *name;
+    const void *address; /* of ours */
+    int since;           /* CUDA version; 0 where a function has only one form */
+    bool replaced;       /* ours does more than pass the call on */
+};
+
+extern const struct entry entries[];
+extern const unsigned entries_count;
+
+#endif

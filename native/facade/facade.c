@@ -1,0 +1,122 @@
+#include "facade.h"
+
+#include "limits.h"
+#include "log.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIXED_DIRECTORY "/run/lamina"
+#define FIXED_DRIVER "/run/lamina-driver"
+
+static struct facade facade;
+static bool opened;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool exists(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 || errno != ENOENT;
+}
+
+/* The environment counts only where nobody mounted anything, so never in a container. */
+static const char *place(const char *fixed, const char *variable)
+{
+    return exists(FIXED_DIRECTORY) ? fixed : getenv(variable);
+}
+
+static bool read_limits(const char *directory)
+{
+    char path[4096], data[sizeof facade.limits + 1];
+    snprintf(path, sizeof path, "%s/limits", directory);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, data, sizeof data);
+    const char *why = length < 0 ? strerror(errno) : limits_check(data, (size_t)length);
+    if (file >= 0)
+        close(file);
+    if (why != NULL) {
+        log_line(LOG_ERROR, "no device: %s: %s", path, why);
+        return false;
+    }
+    memcpy(&facade.limits, data, sizeof facade.limits);
+    log_level = facade.limits.log_level;
+    return true;
+}
+
+static bool map_usage(const char *directory)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/usage", directory);
+    size_t size = LAMINA_USAGE_BYTES(facade.limits.device_count);
+    struct stat status;
+    void *memory = MAP_FAILED;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file >= 0 && fstat(file, &status) == 0 && (size_t)status.st_size >= size)
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const char *why = file < 0                 ? strerror(errno)
+                      : memory == MAP_FAILED   ? "the file is truncated or cannot be mapped"
+                                               : usage_check(memory, (size_t)status.st_size, &facade.limits);
+    if (file >= 0)
+        close(file);
+    if (why != NULL) {
+        log_line(LOG_ERROR, "no device: %s: %s", path, why);
+        return false;
+    }
+    facade.account = (struct account){memory, &facade.limits};
+    return true;
+}
+
+static bool open_driver(const char *directory)
+{
+    char path[sizeof facade.directory + 64];
+    snprintf(facade.directory, sizeof facade.directory, "%s", directory);
+    snprintf(path, sizeof path, "%s/%s", facade.directory, facade_library);
+    facade.driver = directory[0] == '/' ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (facade.driver == NULL)
+        log_line(LOG_ERROR, "no device: %s",
+                 directory[0] == '/' ? dlerror() : "LAMINA_DRIVER must be an absolute path");
+    return facade.driver != NULL;
+}
+
+static void open_once(void)
+{
+    const char *directory = place(FIXED_DIRECTORY, "LAMINA_DIR");
+    const char *driver = place(FIXED_DRIVER, "LAMINA_DRIVER");
+    if (directory == NULL || driver == NULL) {
+        log_line(LOG_ERROR, "no device: there is no " FIXED_DIRECTORY ", and %s is not set",
+                 directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");
+        return;
+    }
+    opened = read_limits(directory) && map_usage(directory) && open_driver(driver);
+}
+
+const struct facade *facade_open(void)
+{
+    pthread_once(&once, open_once);
+    return opened ? &facade : NULL;
+}
+
+void *facade_real(unsigned entry)
+{
+    return facade_open() == NULL ? NULL : dlsym(facade.driver, facade_names[entry]);
+}
+
+/* Called by trampoline.S for an entry's first use. */
+__attribute__((visibility("hidden"))) void *lamina_resolve(unsigned entry);
+void *lamina_resolve(unsigned entry)
+{
+    void *target = facade_real(entry);
+    if (target == NULL)
+        target = facade_open() == NULL ? (void *)facade_denied : (void *)facade_missing;
+    __atomic_store_n(&lamina_table[entry], target, __ATOMIC_RELEASE);
+    return target;
+}

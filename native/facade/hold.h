@@ -1,0 +1,30 @@
+/* Holding and giving back device memory for this process: what the hooks of all allocating calls use. Devices are
+ * entries of the limits; sizes are bytes. */
+#ifndef LAMINA_HOLD_H
+#define LAMINA_HOLD_H
+
+#include "cuda_min.h"
+#include "lamina_layout.h"
+
+/* Announces memory before the driver is asked for it. CUDA_ERROR_OUT_OF_MEMORY when the container would pass its
+ * limit (and one log line says so), another error when this process cannot take part in the account. */
+CUresult hold(int device, enum lamina_kind kind, uint64_t bytes);
+
+/* The same without a log line and without looking for dead processes. */
+CUresult hold_quietly(int device, enum lamina_kind kind, uint64_t bytes);
+
+/* Adds what the driver holds already, limit or not. */
+void hold_anyway(int device, enum lamina_kind kind, uint64_t bytes);
+
+void give_back(int device, enum lamina_kind kind, uint64_t bytes);
+
+/* Turns what was held for `announced` bytes into `real` ones: more is asked for, less is given back. On an error
+ * nothing is changed. */
+CUresult hold_adjust(int device, enum lamina_kind kind, uint64_t announced, uint64_t real);
+
+/* What the container's limit leaves over; what it and this process hold. */
+uint64_t hold_rest(int device);
+uint64_t hold_all(int device);
+uint64_t hold_own(int device);
+
+#endif

@@ -1,0 +1,133 @@
+/* Plain, managed and pitched memory, and freeing of whatever has a device pointer. */
+#include "blocks.h"
+#include "contexts.h"
+#include "hold.h"
+#include "hooks.h"
+#include "pools.h"
+
+#include <stdint.h>
+
+/* Pitches are multiples of this at least; the real one is known only afterwards. */
+enum { PITCH_ALIGNMENT = 512 };
+
+/* Books a block that the driver gave. When there is no memory for the entry, the block goes back to the driver. */
+static CUresult book(CUdeviceptr pointer, int device, CUcontext context, enum lamina_kind kind, uint64_t bytes)
+{
+    struct block replaced, block = {.key = pointer, .bytes = bytes, .context = (uint64_t)(uintptr_t)context,
+                                    .class = BLOCK_POINTER, .kind = (uint8_t)kind, .device = (uint8_t)device};
+    if (!blocks_put(&block, &replaced)) {
+        REAL(cuMemFree_v2)(pointer);
+        give_back(device, kind, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (replaced.class != 0)
+        give_back(replaced.device, replaced.kind, replaced.bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || bytes == 0)
+        return REAL(cuMemAlloc_v2)(pointer, bytes); /* for the driver's own answer */
+    CUresult result = hold(device, LAMINA_DATA, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL(cuMemAlloc_v2)(pointer, bytes);
+    if (result == CUDA_SUCCESS)
+        return book(*pointer, device, context, LAMINA_DATA, bytes);
+    give_back(device, LAMINA_DATA, bytes);
+    return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || bytes == 0)
+        return REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    CUresult result = hold(device, LAMINA_MANAGED, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    if (result == CUDA_SUCCESS)
+        return book(*pointer, device, context, LAMINA_MANAGED, bytes);
+    give_back(device, LAMINA_MANAGED, bytes);
+    return result;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t pitched(uint64_t width, uint64_t height)
+{
+    return times(times((width - 1) / PITCH_ALIGNMENT + 1, PITCH_ALIGNMENT), height);
+}
+
+/* The driver has chosen the pitch: what it really takes is now known. */
+static CUresult book_pitched(CUdeviceptr pointer, int device, CUcontext context, uint64_t announced, uint64_t real)
+{
+    CUresult result = hold_adjust(device, LAMINA_DATA, announced, real);
+    if (result == CUDA_SUCCESS)
+        return book(pointer, device, context, LAMINA_DATA, real);
+    REAL(cuMemFree_v2)(pointer);
+    give_back(device, LAMINA_DATA, announced);
+    return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || pitch == NULL || width == 0 || height == 0)
+        return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    uint64_t announced = pitched(width, height);
+    CUresult result = hold(device, LAMINA_DATA, announced);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    if (result == CUDA_SUCCESS)
+        return book_pitched(*pointer, device, context, announced, times(*pitch, height));
+    give_back(device, LAMINA_DATA, announced);
+    return result;
+}
+
+/* The entry goes before the driver's call, since the address may come again at once, and comes back if it fails. */
+static CUresult freed(bool booked, const struct block *block, CUresult result)
+{
+    struct block replaced;
+    if (!booked)
+        return result;
+    if (result != CUDA_SUCCESS)
+        blocks_put(block, &replaced);
+    else if (block->kind == LAMINA_POOL)
+        pools_freed(block);
+    else
+        give_back(block->device, block->kind, block->bytes);
+    return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    struct block block;
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    return freed(booked, &block, REAL(cuMemFree_v2)(pointer));
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    struct block block;
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    return freed(booked, &block, REAL(cuMemFreeAsync)(pointer, stream));
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+    struct block block;
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    return freed(booked, &block, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
+}

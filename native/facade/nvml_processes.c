@@ -1,0 +1,202 @@
+/* Which processes use a device: the container's own, under the pids they have in it. */
+#include "nvml_hooks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct process {
+    unsigned pid;
+    unsigned long long bytes;
+};
+
+/* The processes that hold memory on the device, at most LAMINA_SLOTS; returns how many. */
+static unsigned processes_of(int entry, struct process *processes)
+{
+    const struct account *account = &facade_open()->account;
+    unsigned count = 0;
+    account_sweep();
+    for (uint32_t i = 0; i < account_slots(account); i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+        uint64_t bytes = account_slot_held(account, slot, (uint32_t)entry);
+        if (owner != 0 && (owner & LAMINA_OWNER_CLEARING) == 0 && bytes != 0)
+            processes[count++] = (struct process){(unsigned)owner_pid(owner), bytes};
+    }
+    return count;
+}
+
+/* Writes one process in the form of a call's own list. */
+typedef void (*writer)(void *infos, unsigned index, const struct process *process);
+
+static void write_v1(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessInfo_v1_t *)infos)[index] = (nvmlProcessInfo_v1_t){process->pid, process->bytes};
+}
+
+static void write_v2(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessInfo_t *)infos)[index] =
+        (nvmlProcessInfo_t){process->pid, process->bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
+}
+
+static void write_detail(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessDetail_t *)infos)[index] =
+        (nvmlProcessDetail_t){process->pid, process->bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+}
+
+/* Fills a list as NVML does: too little room is an error that says how much is needed. */
+static nvmlReturn_t fill(nvmlDevice_t device, unsigned *count, void *infos, writer write)
+{
+    int entry = granted_entry(device);
+    if (count == NULL || (*count != 0 && infos == NULL))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (entry < 0)
+        return NVML_ERROR_NO_PERMISSION;
+    struct process *processes = calloc(LAMINA_SLOTS, sizeof *processes);
+    if (processes == NULL)
+        return NVML_ERROR_MEMORY;
+    unsigned found = processes_of(entry, processes), room = *count;
+    for (unsigned i = 0; found <= room && i < found; i++)
+        write(infos, i, &processes[i]);
+    free(processes);
+    *count = found;
+    return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+/* Asks the driver first, which knows whether the device is there and NVML initialised. */
+static nvmlReturn_t ready(nvmlDevice_t device)
+{
+    char uuid[96];
+    return REAL(nvmlDeviceGetUUID)(device, uuid, sizeof uuid);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+{
+    nvmlReturn_t result = ready(device);
+    return result != NVML_SUCCESS ? result : fill(device, count, infos, write_v1);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    nvmlReturn_t result = ready(device);
+    return result != NVML_SUCCESS ? result : fill(device, count, infos, write_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    nvmlReturn_t result = ready(device);
+    return result != NVML_SUCCESS ? result : fill(device, count, infos, write_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *list)
+{
+    enum { COMPUTE = 0 };
+    nvmlReturn_t result = ready(device);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (list == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (list->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (list->mode == COMPUTE)
+        return fill(device, &list->numProcArrayEntries, list->procArray, write_detail);
+    list->numProcArrayEntries = 0;
+    return NVML_SUCCESS;
+}
+
+/* Only compute processes have a place in the account. */
+static nvmlReturn_t none(nvmlDevice_t device, unsigned *count)
+{
+    nvmlReturn_t result = ready(device);
+    if (result == NVML_SUCCESS && count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (result == NVML_SUCCESS)
+        *count = 0;
+    return result;
+}
+
+#define NO_PROCESSES(name)                                                                                            \
+    nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, void *infos)                                          \
+    {                                                                                                                 \
+        (void)infos;                                                                                                  \
+        return none(device, count);                                                                                   \
+    }
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+
+/* The slot of a pid, or NULL when the container has no such process. */
+static struct lamina_slot *slot_of(unsigned pid)
+{
+    const struct account *account = &facade_open()->account;
+    for (uint32_t i = 0; i < account_slots(account); i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+        if (owner != 0 && (unsigned)owner_pid(owner) == pid)
+            return slot;
+    }
+    return NULL;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                             unsigned int *count, unsigned long long since)
+{
+    nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization)(device, samples, count, since);
+    unsigned kept = 0;
+    if (result != NVML_SUCCESS || samples == NULL)
+        return result;
+    for (unsigned i = 0; i < *count; i++)
+        if (slot_of(samples[i].pid) != NULL)
+            samples[kept++] = samples[i];
+    *count = kept;
+    return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info)
+{
+    nvmlReturn_t result = REAL(nvmlDeviceGetProcessesUtilizationInfo)(device, info);
+    unsigned kept = 0;
+    if (result != NVML_SUCCESS || info->procUtilArray == NULL)
+        return result;
+    for (unsigned i = 0; i < info->processSamplesCount; i++)
+        if (slot_of(info->procUtilArray[i].pid) != NULL)
+            info->procUtilArray[kept++] = info->procUtilArray[i];
+    info->processSamplesCount = kept;
+    return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
+}
+
+/* The driver's own accounting is of the whole machine. */
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+{
+    (void)device, (void)count, (void)pids;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid, void *stats)
+{
+    (void)device, (void)pid, (void)stats;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, unsigned int pid, void *stats)
+{
+    (void)device, (void)pid, (void)stats;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
+{
+    struct lamina_slot *slot = facade_open() == NULL ? NULL : slot_of(pid);
+    if (slot == NULL)
+        return facade_open() == NULL ? (nvmlReturn_t)facade_denied() : NVML_ERROR_NOT_FOUND;
+    nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);
+    if (result == NVML_ERROR_NOT_FOUND && name != NULL && length > sizeof slot->name) {
+        snprintf(name, length, "%.*s", (int)sizeof slot->name, slot->name);
+        result = NVML_SUCCESS;
+    }
+    return result;
+}

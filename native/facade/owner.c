@@ -1,0 +1,97 @@
+#include "owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t length = read(file, text, size - 1);
+    close(file);
+    if (length <= 0)
+        return false;
+    text[length] = 0;
+    return true;
+}
+
+bool process_stat_parse(const char *text, struct process_stat *stat)
+{
+    /* The name stands in brackets and may itself contain any character. */
+    const char *rest = strrchr(text, ')');
+    if (rest == NULL)
+        return false;
+    return sscanf(rest + 1,
+                  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %llu %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &stat->state, &stat->threads, &stat->start, &stat->stack) == 4;
+}
+
+/* /proc may show another pid namespace than ours; then it tells nothing about our pids. */
+static bool proc_is_ours(void)
+{
+    char target[32];
+    ssize_t length = readlink("/proc/self", target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    return atoi(target) == getpid();
+}
+
+struct identity identity_of_self(void)
+{
+    struct identity self = {0};
+    struct process_stat status = {0};
+    char text[1024];
+    if (read_text("/proc/self/stat", text, sizeof text))
+        process_stat_parse(text, &status);
+    struct stat namespace;
+    uint64_t ns = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
+    const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
+    self.owner = LAMINA_OWNER(getpid(), status.start, ns);
+    self.stack = status.stack;
+    if (random != NULL)
+        memcpy(&self.image, random, sizeof self.image);
+    self.image |= 1; /* 0 means that the owner has not yet written it */
+    if (read_text("/proc/self/comm", text, sizeof text)) {
+        text[strcspn(text, "\n")] = 0;
+        memcpy(self.name, text, strnlen(text, sizeof self.name - 1));
+    }
+    return self;
+}
+
+static bool pid_is_gone(int pid)
+{
+    return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self)
+{
+    const uint64_t start_mask = (UINT64_C(1) << LAMINA_START_BITS) - 1;
+    uint64_t start = (owner >> LAMINA_PID_BITS) & start_mask;
+    int pid = owner_pid(owner);
+    owner &= ~LAMINA_OWNER_CLEARING;
+    if (owner >> 48 != self->owner >> 48 || pid == 0)
+        return false;
+    if (pid_is_gone(pid))
+        return true;
+    char path[32], text[1024];
+    struct process_stat status;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!proc_is_ours() || !read_text(path, text, sizeof text) || !process_stat_parse(text, &status))
+        return false;
+    if (start != 0 && (status.start & start_mask) != start)
+        return true;
+    /* The first thread of a program may have ended while others go on. */
+    if (status.state == 'X' || (status.state == 'Z' && status.threads <= 1))
+        return true;
+    return stack != 0 && status.stack != 0 && status.stack != stack;
+}

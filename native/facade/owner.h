@@ -1,0 +1,35 @@
+/* Who owns a slot, and whether that process still lives. */
+#ifndef LAMINA_OWNER_H
+#define LAMINA_OWNER_H
+
+#include "lamina_layout.h"
+
+#include <stdbool.h>
+
+struct identity {
+    uint64_t owner; /* as in struct lamina_slot */
+    uint64_t image;
+    uint64_t stack;
+    char name[16];
+};
+
+/* The calling process. A few reads below /proc; never on a hot path. */
+struct identity identity_of_self(void);
+
+/* What /proc says about a process. */
+struct process_stat {
+    char state;
+    unsigned long long threads, start, stack;
+};
+
+/* Parses the text of /proc/<pid>/stat. Pure. */
+bool process_stat_parse(const char *text, struct process_stat *stat);
+
+/* True only when the owner certainly holds no device memory any more: the process is gone, its pid belongs to
+ * another one, or it went on with another program image. `self` is the judging process; an owner from another pid
+ * namespace is never judged. */
+bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self);
+
+static inline int owner_pid(uint64_t owner) { return (int)(owner & ((1u << LAMINA_PID_BITS) - 1)); }
+
+#endif

@@ -1,0 +1,292 @@
+#include "pools.h"
+
+#include "contexts.h"
+#include "devices.h"
+#include "hold.h"
+#include "hooks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct pool {
+    struct pool *next;
+    CUmemoryPool handle; /* NULL: destroyed while blocks of it were in use; it goes with the last of them */
+    int device;          /* -1: not on a granted GPU */
+    uint64_t charged;
+    uint64_t used; /* asked for and not freed */
+};
+
+/* Drivers reserve memory for a pool in steps of about this size. */
+static const uint64_t STEP = UINT64_C(32) << 20;
+
+static struct pool *pools;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static atomic_bool freed;
+
+void pools_forget(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    pools = NULL;
+    freed = false;
+}
+
+static struct pool *find(CUmemoryPool handle)
+{
+    struct pool *pool = pools;
+    while (pool != NULL && pool->handle != handle)
+        pool = pool->next;
+    return pool;
+}
+
+static struct pool *add(CUmemoryPool handle, int device)
+{
+    struct pool *pool = find(handle);
+    if (pool == NULL && (pool = calloc(1, sizeof *pool)) != NULL) {
+        *pool = (struct pool){.next = pools, .handle = handle, .device = device};
+        pools = pool;
+    }
+    return pool;
+}
+
+/* A pool that nobody created through us: a device's own one, or one imported from a process that counts it. */
+static struct pool *find_or_add(CUmemoryPool handle)
+{
+    struct pool *pool = find(handle);
+    CUmemoryPool own;
+    for (int ordinal = 0; pool == NULL && device_entry(ordinal) >= 0; ordinal++)
+        if (REAL(cuDeviceGetDefaultMemPool)(&own, ordinal) == CUDA_SUCCESS && own == handle)
+            pool = add(handle, device_entry(ordinal));
+    return pool != NULL ? pool : add(handle, -1);
+}
+
+static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which)
+{
+    cuuint64_t value = 0;
+    return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : pool->charged;
+}
+
+static void refresh(struct pool *pool)
+{
+    if (pool->handle == NULL || pool->device < 0)
+        return;
+    uint64_t reserved = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    if (reserved > pool->charged)
+        hold_anyway(pool->device, LAMINA_POOL, reserved - pool->charged);
+    else if (reserved < pool->charged)
+        give_back(pool->device, LAMINA_POOL, pool->charged - reserved);
+    pool->charged = reserved;
+}
+
+void pools_refresh(void)
+{
+    pthread_mutex_lock(&lock);
+    freed = false;
+    for (struct pool *pool = pools; pool != NULL; pool = pool->next)
+        refresh(pool);
+    pthread_mutex_unlock(&lock);
+}
+
+void pools_refresh_if_freed(void)
+{
+    if (atomic_load_explicit(&freed, memory_order_relaxed))
+        pools_refresh();
+}
+
+static void remove_pool(struct pool *pool)
+{
+    struct pool **link = &pools;
+    while (*link != pool)
+        link = &(*link)->next;
+    *link = pool->next;
+    give_back(pool->device, LAMINA_POOL, pool->charged);
+    free(pool);
+}
+
+void pools_freed(const struct block *block)
+{
+    pthread_mutex_lock(&lock);
+    struct pool *pool = pools;
+    while (pool != NULL && pool != block->object)
+        pool = pool->next;
+    if (pool != NULL) {
+        pool->used -= block->bytes < pool->used ? block->bytes : pool->used;
+        refresh(pool);
+        freed = true;
+        if (pool->handle == NULL && pool->used == 0)
+            remove_pool(pool);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* One of the four calls that allocate from a pool. */
+struct request {
+    CUresult (*make)(const struct request *request, CUdeviceptr *pointer);
+    CUresult (*is_capturing)(CUstream stream, CUstreamCaptureStatus *status);
+    CUresult (*synchronize)(CUstream stream);
+    CUmemoryPool pool;
+    CUstream stream;
+    uint64_t bytes;
+};
+
+/* Makes sure of the memory by which the pool may grow: nothing if what it has free seems enough, else the request in
+ * whole steps. Before a refusal the pool gives back what it does not use, as the driver itself would have it. */
+static CUresult announce(struct pool *pool, uint64_t bytes, uint64_t *announced)
+{
+    refresh(pool);
+    uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t spare = pool->charged > used ? pool->charged - used : 0;
+    *announced = bytes <= spare ? 0 : bytes > UINT64_MAX - STEP ? bytes : (bytes + STEP - 1) / STEP * STEP;
+    if (hold_quietly(pool->device, LAMINA_POOL, *announced) == CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    refresh(pool);
+    if (hold_quietly(pool->device, LAMINA_POOL, *announced) == CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    *announced = bytes; /* the last step may be a smaller one */
+    return hold(pool->device, LAMINA_POOL, bytes);
+}
+
+/* The pool has grown by something: that much is now certain, and it is either within the limit or undone. */
+static CUresult settle(struct pool *pool, const struct request *request, uint64_t announced, CUdeviceptr pointer)
+{
+    uint64_t reserved = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
+    CUresult result = hold_adjust(pool->device, LAMINA_POOL, announced, grown);
+    struct block replaced, block = {.key = pointer, .bytes = request->bytes, .object = pool, .class = BLOCK_POINTER,
+                                    .kind = LAMINA_POOL, .device = (uint8_t)pool->device};
+    if (result == CUDA_SUCCESS) {
+        pool->charged += grown;
+        pool->used += request->bytes;
+        if (blocks_put(&block, &replaced))
+            return CUDA_SUCCESS;
+        pool->used -= request->bytes;
+    } else
+        give_back(pool->device, LAMINA_POOL, announced);
+    REAL(cuMemFreeAsync)(pointer, request->stream);
+    request->synchronize(request->stream);
+    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    refresh(pool);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
+{
+    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+    request->is_capturing(request->stream, &capturing);
+    if (pointer == NULL || request->bytes == 0 || capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+        return request->make(request, pointer);
+    pthread_mutex_lock(&lock);
+    struct pool *pool = find_or_add(request->pool);
+    uint64_t announced = 0;
+    CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (pool != NULL && pool->device < 0)
+        result = request->make(request, pointer);
+    else if (pool != NULL && (result = announce(pool, request->bytes, &announced)) == CUDA_SUCCESS) {
+        result = request->make(request, pointer);
+        if (result == CUDA_SUCCESS)
+            result = settle(pool, request, announced, *pointer);
+        else
+            give_back(pool->device, LAMINA_POOL, announced);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* The pool that the current device allocates from; NULL when there is no context, for the driver's own answer. */
+static CUmemoryPool current_pool(void)
+{
+    CUcontext context;
+    CUmemoryPool pool = NULL;
+    int device = context_device(&context);
+    if (device < 0 || REAL(cuDeviceGetMemPool)(&pool, device_ordinal(device)) != CUDA_SUCCESS)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    add(pool, device);
+    pthread_mutex_unlock(&lock);
+    return pool;
+}
+
+static CUresult make(const struct request *r, CUdeviceptr *pointer)
+{
+    return REAL(cuMemAllocAsync)(pointer, r->bytes, r->stream);
+}
+
+static CUresult make_ptsz(const struct request *r, CUdeviceptr *pointer)
+{
+    return REAL(cuMemAllocAsync_ptsz)(pointer, r->bytes, r->stream);
+}
+
+static CUresult make_from(const struct request *r, CUdeviceptr *pointer)
+{
+    return REAL(cuMemAllocFromPoolAsync)(pointer, r->bytes, r->pool, r->stream);
+}
+
+static CUresult make_from_ptsz(const struct request *r, CUdeviceptr *pointer)
+{
+    return REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, r->bytes, r->pool, r->stream);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+    const struct request request = {make, REAL(cuStreamIsCapturing), REAL(cuStreamSynchronize), current_pool(), stream,
+                                    bytes};
+    return request.pool == NULL ? make(&request, pointer) : allocate(&request, pointer);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+    const struct request request = {make_ptsz, REAL(cuStreamIsCapturing_ptsz), REAL(cuStreamSynchronize_ptsz),
+                                    current_pool(), stream, bytes};
+    return request.pool == NULL ? make_ptsz(&request, pointer) : allocate(&request, pointer);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    const struct request request = {make_from, REAL(cuStreamIsCapturing), REAL(cuStreamSynchronize), pool, stream,
+                                    bytes};
+    return pool == NULL ? make_from(&request, pointer) : allocate(&request, pointer);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    const struct request request = {make_from_ptsz, REAL(cuStreamIsCapturing_ptsz), REAL(cuStreamSynchronize_ptsz),
+                                    pool, stream, bytes};
+    return pool == NULL ? make_from_ptsz(&request, pointer) : allocate(&request, pointer);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+    CUresult result = REAL(cuMemPoolCreate)(pool, props);
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    pthread_mutex_lock(&lock);
+    struct pool *added = add(*pool, on_device ? device_entry(props->location.id) : -1);
+    pthread_mutex_unlock(&lock);
+    if (added != NULL)
+        return CUDA_SUCCESS;
+    REAL(cuMemPoolDestroy)(*pool);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool handle)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemPoolDestroy)(handle);
+    struct pool *pool = result == CUDA_SUCCESS && handle != NULL ? find(handle) : NULL;
+    if (pool != NULL) {
+        pool->handle = NULL;
+        if (pool->used == 0 || pool->device < 0)
+            remove_pool(pool);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
+    pools_refresh();
+    return result;
+}

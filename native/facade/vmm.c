@@ -1,0 +1,153 @@
+/* Physical memory and the addresses it is mapped at. The memory of a handle is free again when the last reference to
+ * it is released and its last mapping is gone, in whatever order. */
+#include "blocks.h"
+#include "devices.h"
+#include "hold.h"
+#include "hooks.h"
+#include "vmm.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct object {
+    int device;
+    uint64_t bytes;
+    unsigned references, mappings;
+};
+
+/* No mapping is smaller or lies otherwise. */
+enum { SMALLEST_MAPPING = 1 << 16 };
+
+/* Held over the driver's calls: what one thread unmaps may be mapped again by another at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void vmm_forget(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static bool put(enum block_class class, uint64_t key, uint64_t bytes, struct object *object)
+{
+    struct block replaced, block = {.key = key, .bytes = bytes, .object = object, .class = class};
+    return blocks_put(&block, &replaced);
+}
+
+static struct object *get(enum block_class class, uint64_t key)
+{
+    struct block block;
+    return blocks_get(class, key, &block) ? block.object : NULL;
+}
+
+static void free_if_unused(struct object *object)
+{
+    if (object->references != 0 || object->mappings != 0)
+        return;
+    give_back(object->device, LAMINA_DATA, object->bytes);
+    free(object);
+}
+
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                       unsigned long long flags, int device)
+{
+    struct object *object = calloc(1, sizeof *object);
+    CUresult result = object == NULL ? CUDA_ERROR_OUT_OF_MEMORY : hold(device, LAMINA_DATA, bytes);
+    if (result != CUDA_SUCCESS) {
+        free(object);
+        return result;
+    }
+    *object = (struct object){.device = device, .bytes = bytes, .references = 1};
+    result = REAL(cuMemCreate)(handle, bytes, prop, flags);
+    if (result == CUDA_SUCCESS && !put(BLOCK_HANDLE, *handle, bytes, object)) {
+        REAL(cuMemRelease)(*handle);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS) {
+        give_back(device, LAMINA_DATA, bytes);
+        free(object);
+    }
+    return result;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                     unsigned long long flags)
+{
+    int device = -1;
+    if (prop != NULL && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        device = device_entry(prop->location.id);
+    if (device < 0 || handle == NULL || bytes == 0)
+        return REAL(cuMemCreate)(handle, bytes, prop, flags); /* host memory, or the driver's own answer */
+    pthread_mutex_lock(&lock);
+    CUresult result = create(handle, bytes, prop, flags, device);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    struct block block;
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemRelease)(handle);
+    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
+    if (object != NULL && --object->references == 0) {
+        blocks_take(BLOCK_HANDLE, handle, &block);
+        free_if_unused(object);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemMap)(pointer, bytes, offset, handle, flags);
+    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
+    if (object != NULL && put(BLOCK_MAPPING, pointer, bytes, object))
+        object->mappings++;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static void unmapped(CUdeviceptr from, CUdeviceptr to)
+{
+    struct block block;
+    while (from < to) {
+        bool known = blocks_take(BLOCK_MAPPING, from, &block);
+        if (known) {
+            struct object *object = block.object;
+            object->mappings--;
+            free_if_unused(object);
+        }
+        from += known ? block.bytes : SMALLEST_MAPPING;
+    }
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemUnmap)(pointer, bytes);
+    if (result == CUDA_SUCCESS)
+        unmapped(pointer, pointer + bytes);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
+    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, *handle) : NULL;
+    CUdeviceptr base = (CUdeviceptr)(uintptr_t)address;
+    size_t bytes;
+    if (result == CUDA_SUCCESS && object == NULL) {
+        /* All references were released; the mapping still knows what it maps. */
+        REAL(cuMemGetAddressRange_v2)(&base, &bytes, base);
+        object = get(BLOCK_MAPPING, base);
+        if (object != NULL && !put(BLOCK_HANDLE, *handle, object->bytes, object))
+            object = NULL;
+    }
+    if (object != NULL)
+        object->references++;
+    pthread_mutex_unlock(&lock);
+    return result;
+}

@@ -1,0 +1,139 @@
+/* The two files by which a container is held to its limits, byte for byte.
+ *
+ * `limits` says what the container may use. The agent writes it once, before the container starts; programs read it
+ * once, when they first touch the driver. A missing, truncated or altered file means no device, never no limit.
+ *
+ * `usage` is memory shared by all processes of the container. Each process owns one slot and is the only one that
+ * adds to it; the container's total is the sum over slots. Nothing here is a lock: whatever instruction a process is
+ * killed at, the others go on, and whoever meets the dead process's slot frees it.
+ *
+ * Entries of both files have the same order: that of the GPUs' indices on the node. src/lamina/enforcement/layout.py
+ * is the Python twin; a test compares both. Little-endian, 64-bit. */
+#ifndef LAMINA_LAYOUT_H
+#define LAMINA_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LAMINA_LIMITS_MAGIC UINT64_C(0x54494d494c4d414c) /* "LAMLIMIT" */
+#define LAMINA_USAGE_MAGIC UINT64_C(0x45474153554d414c)  /* "LAMUSAGE" */
+#define LAMINA_LAYOUT_VERSION 1u
+
+enum {
+    LAMINA_MAX_DEVICES = 16,
+    LAMINA_SLOTS = 1024,
+    LAMINA_UUID_BYTES = 48, /* "GPU-" or "MIG-" and the 36 characters of a UUID, then zeros */
+};
+
+enum lamina_compute_policy {
+    LAMINA_COMPUTE_NONE = 0,   /* GPU time is not limited */
+    LAMINA_COMPUTE_CAP = 1,    /* never more than `cores_percent` */
+    LAMINA_COMPUTE_WEIGHT = 2, /* `cores_percent` under contention, idle time is lent */
+};
+
+struct lamina_limit {
+    char uuid[LAMINA_UUID_BYTES];
+    uint64_t memory_bytes;  /* over 0 */
+    uint64_t context_bytes; /* what a context is known to cost on this GPU; 0: not known yet */
+    uint32_t cores_percent; /* 0..100; 1..100 unless the policy is `none` */
+    uint32_t compute_policy;
+    uint8_t reserved[56];
+};
+
+struct lamina_limits {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t size;     /* of the whole file */
+    uint64_t checksum; /* FNV-1a of the whole file with this field taken as zeros */
+    uint32_t device_count;
+    uint32_t log_level; /* 0 errors, 1 and warnings, 3 and information, 4 everything */
+    uint32_t priority;  /* 0 is the highest */
+    uint32_t flags;     /* none is defined; must be 0 */
+    uint8_t reserved[24];
+    struct lamina_limit devices[LAMINA_MAX_DEVICES];
+};
+
+/* What memory is held for. */
+enum lamina_kind {
+    LAMINA_DATA = 0,    /* plain, pitched and VMM allocations */
+    LAMINA_MANAGED = 1, /* cuMemAllocManaged */
+    LAMINA_POOL = 2,    /* what memory pools and graphs hold, used or not */
+    LAMINA_ARRAY = 3,   /* arrays and mipmaps */
+    LAMINA_CONTEXT = 4, /* contexts and what the driver keeps in them */
+    LAMINA_MODULE = 5,  /* loaded code and its globals */
+    LAMINA_KINDS = 6,
+};
+
+/* One device of one slot: exactly one cache line for memory and one for compute. */
+struct lamina_slot_device {
+    uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
+    uint64_t charged;             /* the part that `total` of the device surely contains */
+    uint64_t peak;                /* the most this process held */
+    uint64_t compute[8];          /* of the compute limiter */
+};
+
+/* `owner` names a process beyond reuse of its pid: bits 0..21 pid, 22..47 start time in clock ticks since boot,
+ * 48..62 the low bits of its pid namespace's inode. 0 is a free slot. One word, so that a slot is taken and given up
+ * in one step. Only processes of the same pid namespace may judge an owner. Bit 63: this process is clearing what a
+ * dead owner left. */
+struct lamina_slot {
+    uint64_t owner;
+    uint64_t image;      /* random number of the program image that took the slot: exec makes a new one */
+    uint64_t stack;      /* where that image's stack begins, by which others see an exec; 0: not known */
+    uint32_t generation; /* grows with every owner */
+    uint32_t reserved;
+    char name[16]; /* of the program, cut */
+    uint8_t reserved2[16];
+    /* then device_count x struct lamina_slot_device */
+};
+
+struct lamina_usage_device {
+    char uuid[LAMINA_UUID_BYTES];
+    uint64_t context_bytes; /* what a context was measured to cost; 0: not measured */
+    uint64_t refusals;      /* requests over the limit */
+    uint64_t total;         /* at least what is held; exact but for processes killed within an update */
+    uint64_t peak;          /* the most that `total` was within the limit */
+    uint64_t reserved[6];
+    uint64_t compute[16]; /* of the compute limiter */
+};
+
+struct lamina_usage {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t device_count;
+    uint64_t size; /* of the whole file */
+    uint32_t slot_count;
+    uint32_t slot_stride;
+    uint64_t generation; /* of the file: differs whenever it was made anew */
+    uint32_t slots_used; /* no slot from here on was ever owned */
+    uint32_t sweep;      /* where the next newcomer looks for a dead owner */
+    uint8_t reserved[16];
+    struct lamina_usage_device devices[LAMINA_MAX_DEVICES];
+    /* then slot_count x slot_stride bytes of slots */
+};
+
+#define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
+#define LAMINA_SLOT_STRIDE(devices) (sizeof(struct lamina_slot) + (devices) * sizeof(struct lamina_slot_device))
+#define LAMINA_USAGE_BYTES(devices) (sizeof(struct lamina_usage) + LAMINA_SLOTS * LAMINA_SLOT_STRIDE(devices))
+
+#define LAMINA_PID_BITS 22
+#define LAMINA_START_BITS 26
+#define LAMINA_NS_BITS 15
+#define LAMINA_OWNER_CLEARING (UINT64_C(1) << 63)
+#define LAMINA_OWNER(pid, start, ns)                                                                                  \
+    (((uint64_t)(pid) & ((1u << LAMINA_PID_BITS) - 1)) |                                                              \
+     (((uint64_t)(start) & ((1u << LAMINA_START_BITS) - 1)) << LAMINA_PID_BITS) |                                     \
+     (((uint64_t)(ns) & ((1u << LAMINA_NS_BITS) - 1)) << 48))
+
+_Static_assert(sizeof(struct lamina_limit) == 128, "layout");
+_Static_assert(sizeof(struct lamina_limits) == 64 + 16 * 128, "layout");
+_Static_assert(offsetof(struct lamina_limits, devices) == 64, "layout");
+_Static_assert(sizeof(struct lamina_slot_device) == 128, "layout: two cache lines");
+_Static_assert(offsetof(struct lamina_slot_device, compute) == 64, "layout: a line of its own");
+_Static_assert(sizeof(struct lamina_slot) == 64, "layout: one cache line");
+_Static_assert(sizeof(struct lamina_usage_device) == 256, "layout: four cache lines");
+_Static_assert(offsetof(struct lamina_usage_device, total) == 64, "layout: a line of its own");
+_Static_assert(offsetof(struct lamina_usage_device, compute) == 128, "layout: a line of its own");
+_Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 256, "layout");
+
+#endif

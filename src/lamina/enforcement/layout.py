@@ -1,0 +1,124 @@
+"""The bytes of `limits` and `usage`, as native/include/lamina_layout.h has them; a test compares the two."""
+
+import ctypes
+from ctypes import c_char, c_uint8, c_uint32, c_uint64
+
+LIMITS_MAGIC = int.from_bytes(b"LAMLIMIT", "little")
+USAGE_MAGIC = int.from_bytes(b"LAMUSAGE", "little")
+VERSION = 1
+MAX_DEVICES = 16
+SLOTS = 1024
+UUID_BYTES = 48
+KINDS = ("data", "managed", "pool", "array", "context", "module")
+COMPUTE_POLICIES = ("none", "cap", "weight")
+PID_BITS = 22
+CLEARING = 1 << 63
+
+
+class Limit(ctypes.Structure):
+    """One device of `limits`."""
+
+    _fields_ = (
+        ("uuid", c_char * UUID_BYTES),
+        ("memory_bytes", c_uint64),
+        ("context_bytes", c_uint64),
+        ("cores_percent", c_uint32),
+        ("compute_policy", c_uint32),
+        ("reserved", c_uint8 * 56),
+    )
+
+
+class Limits(ctypes.Structure):
+    """The whole of `limits`."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("size", c_uint32),
+        ("checksum", c_uint64),
+        ("device_count", c_uint32),
+        ("log_level", c_uint32),
+        ("priority", c_uint32),
+        ("flags", c_uint32),
+        ("reserved", c_uint8 * 24),
+        ("devices", Limit * MAX_DEVICES),
+    )
+
+
+class SlotDevice(ctypes.Structure):
+    """One device of one process."""
+
+    _fields_ = (
+        ("bytes", c_uint64 * len(KINDS)),
+        ("charged", c_uint64),
+        ("peak", c_uint64),
+        ("compute", c_uint64 * 8),
+    )
+
+
+class Slot(ctypes.Structure):
+    """One process; its devices follow."""
+
+    _fields_ = (
+        ("owner", c_uint64),
+        ("image", c_uint64),
+        ("stack", c_uint64),
+        ("generation", c_uint32),
+        ("reserved", c_uint32),
+        ("name", c_char * 16),
+        ("reserved2", c_uint8 * 16),
+    )
+
+
+class UsageDevice(ctypes.Structure):
+    """One device of `usage`."""
+
+    _fields_ = (
+        ("uuid", c_char * UUID_BYTES),
+        ("context_bytes", c_uint64),
+        ("refusals", c_uint64),
+        ("total", c_uint64),
+        ("peak", c_uint64),
+        ("reserved", c_uint64 * 6),
+        ("compute", c_uint64 * 16),
+    )
+
+
+class Usage(ctypes.Structure):
+    """The head of `usage`; the slots follow."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("device_count", c_uint32),
+        ("size", c_uint64),
+        ("slot_count", c_uint32),
+        ("slot_stride", c_uint32),
+        ("generation", c_uint64),
+        ("slots_used", c_uint32),
+        ("sweep", c_uint32),
+        ("reserved", c_uint8 * 16),
+        ("devices", UsageDevice * MAX_DEVICES),
+    )
+
+
+STRUCTURES: tuple[type[ctypes.Structure], ...] = (Limit, Limits, SlotDevice, Slot, UsageDevice, Usage)
+
+
+def slot_stride(devices: int) -> int:
+    """Bytes from one slot to the next."""
+    return ctypes.sizeof(Slot) + devices * ctypes.sizeof(SlotDevice)
+
+
+def usage_bytes(devices: int) -> int:
+    """Size of a usage file for so many devices."""
+    return ctypes.sizeof(Usage) + SLOTS * slot_stride(devices)
+
+
+def checksum(limits: bytes) -> int:
+    """FNV-1a of a limits file, its own checksum taken as zeros."""
+    start = Limits.checksum.offset
+    value = 0xCBF29CE484222325
+    for byte in limits[:start] + bytes(8) + limits[start + 8 :]:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value

@@ -1,0 +1,90 @@
+"""One process tree under a limit on this machine, without Kubernetes."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from lamina import native, simgpu
+from lamina.enforcement.driver import Gpu, choose, find_driver, gpus
+from lamina.enforcement.environment import environment
+from lamina.enforcement.files import write_container
+from lamina.enforcement.limits import DeviceLimit, Limits
+from lamina.errors import BadInput
+from lamina.model.grants import ComputePolicy
+from lamina.model.quantities import MIB, parse_memory_mib
+from lamina.simgpu.description import place
+
+_FORWARDED = frozenset(
+    {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
+)
+_FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
+
+
+def run(command: Sequence[str], *, memory: str, cores: int = 0, gpu: str = "0", simulate: str | None = None) -> int:
+    """Runs the command and waits for it; its processes together get no more of one GPU than `memory` and `cores`.
+
+    `cores` is the percentage of the GPU's time, 0 for no limit. `simulate` names a GPU model to use instead of the
+    machine's driver. Returns the command's exit code, 128 and the signal's number if one ended it. Raises BadInput for
+    wrong arguments and Outside when there is no driver; then nothing was started.
+    """
+    if not command:
+        raise BadInput("there is no command to run; write it after --")
+    mib = parse_memory_mib(memory, where="--memory")
+    if not 0 <= cores <= 100:
+        raise BadInput(f"--cores {cores} is not a percentage; allowed are 1 to 100, or 0 for no limit")
+    if shutil.which(command[0]) is None:
+        raise BadInput(f"there is no program {command[0]!r}")
+    with _folder() as folder:
+        variables, driver, chosen = _machine(folder, gpu, simulate)
+        if mib > chosen.memory_mib:
+            raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
+        policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
+        device = DeviceLimit(uuid=chosen.uuid, memory_bytes=mib * MIB, cores_percent=cores, compute_policy=policy)
+        write_container(folder, Limits(devices=(device,)))
+        return _held(command, environment(folder, driver, variables))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A private directory, gone afterwards. Signals wait until there is somebody to get them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
+    folder = Path(tempfile.mkdtemp(prefix="lamina-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, str], Path, Gpu]:
+    """Environment, driver directory and chosen GPU of the machine that the command shall see."""
+    variables = dict(os.environ)
+    if simulate is None:
+        driver = find_driver()
+        return variables, driver, choose(gpus(driver), gpu)
+    machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model=simulate),), seed=str(folder))
+    simgpu.write(machine, folder / "machine")
+    variables["SIMGPU_MACHINE"] = str(folder / "machine")
+    variables.pop("NVIDIA_VISIBLE_DEVICES", None)
+    found = tuple(Gpu(one.index, one.uuid, one.card.name, one.card.memory_mib) for one in place(machine))
+    return variables, native.path("simgpu/libcuda.so.1").parent, choose(found, gpu)
+
+
+def _held(command: Sequence[str], variables: dict[str, str]) -> int:
+    """Starts the command and passes signals on to it until it ends. The signals are blocked here and not in it."""
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _FORWARDED - {signal.SIGCHLD}
+    child = os.posix_spawnp(command[0], list(command), variables, setsigmask=unblocked)
+    while True:
+        got = signal.sigwaitinfo(_FORWARDED | {signal.SIGCHLD})
+        if got.si_signo != signal.SIGCHLD:
+            if got.si_code != _FROM_KERNEL:
+                os.kill(child, got.si_signo)
+            continue
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code

@@ -1,0 +1,124 @@
+"""What a container's processes hold. The file is written by the tenant's own processes: believe nothing in it without
+looking at it first, and never act upon it without asking the driver too."""
+
+import ctypes
+import mmap
+from pathlib import Path
+
+from msgspec import Struct
+
+from lamina.enforcement import layout
+from lamina.errors import BadInput, Outside
+
+
+class DeviceUsage(Struct, frozen=True, kw_only=True):
+    """One GPU of the container, all its processes together. Sizes in bytes; `refusals` counts what was over the limit."""
+
+    uuid: str
+    held: int
+    peak: int
+    refusals: int
+    context_bytes: int
+    """What a context was measured to cost, 0 if none was made yet."""
+
+
+class ProcessUsage(Struct, frozen=True, kw_only=True):
+    """One process, under the pid that it has in the container. `held` is keyed by UUID, then kind, in bytes."""
+
+    pid: int
+    name: str
+    generation: int
+    held: dict[str, dict[str, int]]
+
+    def total(self, uuid: str) -> int:
+        """Bytes that it holds on a GPU."""
+        return sum(self.held.get(uuid, {}).values())
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """A usage file at one moment."""
+
+    generation: int
+    devices: tuple[DeviceUsage, ...]
+    processes: tuple[ProcessUsage, ...]
+
+
+def new_usage(uuids: tuple[str, ...], generation: int) -> bytes:
+    """The head of a usage file in which nobody holds anything; the rest of the file is zeros."""
+    record = layout.Usage(
+        magic=layout.USAGE_MAGIC,
+        version=layout.VERSION,
+        device_count=len(uuids),
+        size=layout.usage_bytes(len(uuids)),
+        slot_count=layout.SLOTS,
+        slot_stride=layout.slot_stride(len(uuids)),
+        generation=generation,
+    )
+    for device, uuid in zip(record.devices, uuids, strict=False):
+        device.uuid = uuid.encode()
+    return bytes(record)
+
+
+def uuids_of(head: bytes, size: int) -> tuple[str, ...]:
+    """The devices that a usage file is about, from its first bytes and its size. Raises BadInput."""
+    if len(head) < ctypes.sizeof(layout.Usage):
+        raise BadInput("the usage file is truncated")
+    record = layout.Usage.from_buffer_copy(head)
+    if record.magic != layout.USAGE_MAGIC or record.version != layout.VERSION:
+        raise BadInput("the file is not a usage file of this version")
+    count = record.device_count
+    if not 1 <= count <= layout.MAX_DEVICES or record.size != layout.usage_bytes(count) or size != record.size:
+        raise BadInput("the usage file has a wrong size")
+    return tuple(record.devices[i].uuid.decode("ascii", "replace") for i in range(count))
+
+
+def decode(data: bytes) -> Usage:
+    """What a usage file says. Raises BadInput."""
+    uuids = uuids_of(data, len(data))
+    record = layout.Usage.from_buffer_copy(data)
+    processes = tuple(
+        _process(data, ctypes.sizeof(layout.Usage) + i * layout.slot_stride(len(uuids)), uuids)
+        for i in range(min(record.slots_used, layout.SLOTS))
+    )
+    living = tuple(process for process in processes if process is not None)
+    return Usage(
+        generation=record.generation,
+        devices=tuple(_device(record.devices[i], uuid, living) for i, uuid in enumerate(uuids)),
+        processes=living,
+    )
+
+
+def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage | None:
+    slot = layout.Slot.from_buffer_copy(data, offset)
+    if slot.owner == 0 or slot.owner & layout.CLEARING:
+        return None
+    held = {}
+    for i, uuid in enumerate(uuids):
+        place = offset + ctypes.sizeof(layout.Slot) + i * ctypes.sizeof(layout.SlotDevice)
+        line = layout.SlotDevice.from_buffer_copy(data, place)
+        held[uuid] = dict(zip(layout.KINDS, line.bytes, strict=True))
+    return ProcessUsage(
+        pid=slot.owner & ((1 << layout.PID_BITS) - 1),
+        name=slot.name.decode("utf-8", "replace"),
+        generation=slot.generation,
+        held=held,
+    )
+
+
+def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...]) -> DeviceUsage:
+    return DeviceUsage(
+        uuid=uuid,
+        held=sum(process.total(uuid) for process in processes),
+        peak=record.peak,
+        refusals=record.refusals,
+        context_bytes=record.context_bytes,
+    )
+
+
+def read_usage(path: Path) -> Usage:
+    """The usage file at this moment. Raises Outside when it cannot be read, BadInput when it is not sound."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            return decode(bytes(memory))
+    except (OSError, ValueError) as error:
+        raise Outside(f"cannot read {path}: {error}") from error
