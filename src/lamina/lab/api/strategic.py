@@ -94,7 +94,7 @@ def _is_mark(element: Any) -> bool:
 
 def _merged_list(field: str, old: list[Any], patch: list[Any]) -> list[Any]:
     if field in PRIMITIVE_SETS:
-        return old + [each for each in patch if each not in old]
+        return _ordered(field, old, old + [each for each in patch if each not in old], patch)
     if field not in MERGE_KEYS or not patch:
         return patch if field not in MERGE_KEYS else old
     key = merge_key(field, patch)
@@ -113,7 +113,7 @@ def _merged_list(field: str, old: list[Any], patch: list[Any]) -> list[Any]:
             result.append(apply({}, each))
         else:
             result[at] = apply(result[at], each)
-    return result
+    return _ordered(field, old, result, [each for each in patch if each.get("$patch") != "delete"])
 
 
 def _ordered(field: str, old: list[Any], merged: list[Any], order: list[Any]) -> list[Any]:
