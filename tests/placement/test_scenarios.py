@@ -1,13 +1,13 @@
 """The functional test of 4paradigm's scheduler, as placement alone decides it: two V100 with 32768 MiB."""
 
 import pytest
-from tests.dialects.pods import asking
-from tests.placement.nodes import gpus, replicas
 
 from lamina.dialects.config import Config, load
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.placement import Cause
+from tests.dialects.pods import asking
+from tests.placement.nodes import gpus, replicas
 
 POLICIES = [
     load(f"hami: {{gpuSchedulerPolicy: {gpu}, nodeSchedulerPolicy: {node}}}", "c")

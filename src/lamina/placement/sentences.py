@@ -69,10 +69,10 @@ def sentence(
 
 
 def _type(wishes: Wishes, group: Sequence[GpuState], has: str) -> str:
-    wanted = f"of type {' or '.join(wishes.types)}" if wishes.types else ""
-    refused = f"not of type {' or '.join(wishes.not_types)}" if wishes.not_types else ""
+    wanted = f" of type {' or '.join(wishes.types)}" if wishes.types else ""
+    excluded = f" outside the excluded type {' or '.join(wishes.not_types)}" if wishes.not_types else ""
     models = ", ".join(sorted({state.gpu.model for state in group}))
-    return f"no GPU {' and '.join(filter(None, (wanted, refused)))}; {has} {models}"
+    return f"no GPU{wanted}{excluded}; {has} {models}"
 
 
 def _slots(group: Sequence[GpuState]) -> str:

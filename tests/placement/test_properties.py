@@ -1,0 +1,215 @@
+"""What must hold for any pods on any node: nothing is over-committed, refusals are exact, and sentences are true."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lamina.model.gpus import Gpu
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.requests import ContainerRequest, PodRequest, Wishes
+from lamina.placement import Cause, Misfit, Placement, explain, fit
+from tests.placement.nodes import add, missed, node
+
+MODELS = ("Tesla V100", "A100")
+
+gpu_lists = st.lists(
+    st.builds(
+        dict,
+        model=st.sampled_from(MODELS),
+        memory_mib=st.integers(50, 100),
+        scaling=st.sampled_from([1, 2]),
+        cores_capacity=st.sampled_from([100, 100, 200]),
+        slots=st.integers(1, 4),
+        healthy=st.sampled_from([True, True, True, False]),
+    ),
+    max_size=4,
+).map(
+    lambda kinds: tuple(
+        Gpu(uuid=f"GPU-{index}", index=index, capacity_mib=kind["memory_mib"] * kind.pop("scaling"), **kind)
+        for index, kind in enumerate(kinds)
+    )
+)
+
+
+@st.composite
+def containers(draw: st.DrawFn, name: str = "c", *, shared: bool = False) -> ContainerRequest:
+    """Any container; a `shared` one neither wants a GPU alone nor takes whatever time is left."""
+    kind = draw(st.sampled_from(["main", "main", "main", "init", "sidecar"]))
+    count = draw(st.integers(1, 3))
+    rest = {"container": name, "init": kind != "main", "sidecar": kind == "sidecar", "count": count}
+    form = draw(st.sampled_from(["amount", "amount", "percent", *([] if shared else ["whole"])]))
+    cores = draw(st.sampled_from([10, 30, 60] if shared else [0, 0, 10, 30, 60, 100]))
+    if form == "whole":
+        return ContainerRequest(memory_percent=100, cores=100, exclusive=True, **rest)  # type: ignore[arg-type]
+    if form == "percent":
+        return ContainerRequest(memory_percent=draw(st.integers(1, 100)), cores=cores, **rest)  # type: ignore[arg-type]
+    return ContainerRequest(memory_mib=draw(st.integers(1, 110)), cores=cores, **rest)  # type: ignore[arg-type]
+
+
+@st.composite
+def pods(draw: st.DrawFn, *, shared: bool = False) -> PodRequest:
+    found = [draw(containers(f"c{n}", shared=shared)) for n in range(draw(st.integers(1, 3)))]
+    found.sort(key=lambda container: not container.init)
+    choices = [Wishes()] if shared else [Wishes(), Wishes(), Wishes(types=("v100",)), Wishes(not_uuids=("GPU-0",))]
+    wishes = draw(st.sampled_from(choices))
+    policy = draw(st.sampled_from(["binpack", "spread", ""]))
+    return PodRequest(
+        dialect="hami", containers=tuple(found), wishes=wishes, gpu_policy=policy, node_policy=policy
+    )
+
+
+def check_node(of: Sequence[Gpu], running: Sequence[Placement]) -> None:
+    """No GPU gives more than it has, and a GPU that a pod has to itself has no other pod."""
+    held = [taken_by(placement.containers) for placement in running]
+    for gpu in of:
+        here = [taken[gpu.uuid] for taken in held if gpu.uuid in taken]
+        assert sum(taken.memory_mib for taken in here) <= gpu.capacity_mib
+        assert sum(taken.cores for taken in here) <= gpu.cores_capacity
+        assert sum(taken.slots for taken in here) <= gpu.slots
+        assert len(here) == 1 or not any(taken.whole for taken in here)
+
+
+@given(gpu_lists, st.lists(pods(), max_size=6))
+def test_nothing_is_ever_over_committed(of: tuple[Gpu, ...], wanted: list[PodRequest]) -> None:
+    taken: dict[str, Taken] = {}
+    running = []
+    for pod in wanted:
+        answer = fit(pod, node(of, taken))
+        if isinstance(answer, Placement):
+            running.append(answer)
+            taken = add(taken, answer)
+        check_node(of, running)
+
+
+@given(gpu_lists, pods())
+def test_every_container_gets_what_it_asks_on_gpus_it_accepts(of: tuple[Gpu, ...], pod: PodRequest) -> None:
+    answer = fit(pod, node(of))
+    assume(isinstance(answer, Placement))
+    assert isinstance(answer, Placement)
+    assert 0 <= answer.score <= 10
+    by_uuid = {gpu.uuid: gpu for gpu in of}
+    assert [grant.name for grant in answer.containers] == [container.container for container in pod.containers]
+    for grant, container in zip(answer.containers, pod.containers, strict=True):
+        assert len({share.gpu for share in grant.shares}) == len(grant.shares) == container.count
+        for share in grant.shares:
+            gpu = by_uuid[share.gpu]
+            assert gpu.healthy
+            assert share.gpu not in pod.wishes.not_uuids
+            assert not pod.wishes.types or "V100" in gpu.model
+            assert (share.memory_mib, share.cores) == (container.memory_on(gpu.capacity_mib), container.cores)
+            assert share.memory_mib > 0
+
+
+takens = st.builds(
+    Taken,
+    st.integers(0, 3),
+    st.integers(0, 80),
+    st.sampled_from([0, 30, 60, 100]),
+    st.sampled_from([False, False, False, False, True]),
+)
+
+
+def less(taken: Taken, part: tuple[int, int, int]) -> Taken:
+    slots, memory, cores = (max(0, have - gone) for have, gone in zip(taken, part, strict=False))
+    return Taken(slots, memory, cores, taken.whole and slots > 0)
+
+
+@settings(max_examples=300)
+@given(gpu_lists, st.lists(takens, min_size=4, max_size=4), pods(),
+       st.lists(st.tuples(st.integers(0, 3), st.integers(0, 80), st.integers(0, 100)), min_size=4, max_size=4))
+def test_more_free_never_makes_a_pod_unfit(
+    of: tuple[Gpu, ...], held: list[Taken], pod: PodRequest, gone: list[tuple[int, int, int]]
+) -> None:
+    before = {f"GPU-{n}": taken for n, taken in enumerate(held)}
+    after = {f"GPU-{n}": less(taken, part) for n, (taken, part) in enumerate(zip(held, gone, strict=True))}
+    if isinstance(fit(pod, node(of, before)), Placement):
+        assert isinstance(fit(pod, node(of, after)), Placement)
+
+
+def arrangements(of: Sequence[Gpu], pod: PodRequest) -> Iterator[tuple[tuple[Gpu, ...], ...]]:
+    return itertools.product(*(itertools.combinations(of, container.count) for container in pod.containers))
+
+
+def allowed(of: Sequence[Gpu], pod: PodRequest, choice: Sequence[tuple[Gpu, ...]], held: dict[str, Taken]) -> bool:
+    """Whether a choice of GPUs keeps every rule, worked out from the sums of `taken_by` alone."""
+    grants = tuple(
+        ContainerGrant(
+            name=container.container,
+            shares=tuple(
+                Share(gpu=gpu.uuid, memory_mib=container.memory_on(gpu.capacity_mib), cores=container.cores)
+                for gpu in chosen
+            ),
+            init=container.init,
+            sidecar=container.sidecar,
+        )
+        for container, chosen in zip(pod.containers, choice, strict=True)
+    )
+    total = taken_by(grants)
+    for gpu in of:
+        here, others = total.get(gpu.uuid, NOTHING), held.get(gpu.uuid, NOTHING)
+        if here == NOTHING:
+            continue
+        both = here.plus(others)
+        if not gpu.healthy or others.whole or both.slots > gpu.slots:
+            return False
+        if both.memory_mib > gpu.capacity_mib or both.cores > gpu.cores_capacity:
+            return False
+    return True
+
+
+@settings(max_examples=300)
+@given(gpu_lists, st.lists(takens, min_size=4, max_size=4), pods(shared=True))
+def test_a_pod_is_refused_only_where_no_arrangement_keeps_the_rules(
+    of: tuple[Gpu, ...], held: list[Taken], pod: PodRequest
+) -> None:
+    """Every choice of GPUs is tried, for pods whose containers have no rules beyond the sums."""
+    taken = {f"GPU-{n}": one for n, one in enumerate(held)}
+    possible = any(allowed(of, pod, choice, taken) for choice in arrangements(of, pod))
+    assert isinstance(fit(pod, node(of, taken)), Placement) == possible
+
+
+@given(gpu_lists, st.lists(takens, min_size=4, max_size=4), pods())
+def test_the_explanation_agrees_with_fit_and_names_true_numbers(
+    of: tuple[Gpu, ...], held: list[Taken], pod: PodRequest
+) -> None:
+    state = node(of, {f"GPU-{n}": taken for n, taken in enumerate(held)})
+    answer, told = fit(pod, state), explain(pod, [state])
+    assert bool(told.fitting) == isinstance(answer, Placement)
+    if isinstance(answer, Misfit):
+        assert told.groups[0].reason == answer.reason
+        assert answer.reason in told.summary
+        check_numbers(of, held, answer)
+
+
+def check_numbers(of: Sequence[Gpu], held: Sequence[Taken], misfit: Misfit) -> None:
+    """What a misfit says to be there is there, and less than what it says to be needed."""
+    needed, there, unit = misfit.numbers
+    if misfit.cause is Cause.MEMORY:
+        assert unit == "MiB"
+        assert there < needed
+        assert there in {max(0, gpu.capacity_mib - taken.memory_mib) for gpu, taken in zip(of, held, strict=False)}
+    if misfit.cause is Cause.CORES:
+        assert unit == "%"
+        assert there < needed == misfit.container.cores
+        assert there in {max(0, gpu.cores_capacity - taken.cores) for gpu, taken in zip(of, held, strict=False)}
+    if misfit.cause is Cause.COUNT:
+        assert (needed, there) == (misfit.container.count, len(of))
+    if misfit.cause in (Cause.MEMORY, Cause.CORES, Cause.COUNT):
+        assert {str(needed), str(there)} <= set(re.findall(r"\d+", misfit.reason))
+    if misfit.lasting:
+        assert isinstance(fit(misfit_pod(misfit), node(of)), Misfit)
+
+
+def misfit_pod(misfit: Misfit) -> PodRequest:
+    return PodRequest(dialect="hami", containers=(misfit.container,), wishes=misfit.wishes)
+
+
+@given(gpu_lists, pods())
+def test_a_pod_that_fits_on_an_empty_node_never_gets_a_lasting_refusal(of: tuple[Gpu, ...], pod: PodRequest) -> None:
+    assume(isinstance(fit(pod, node(of)), Placement))
+    full = {gpu.uuid: Taken(gpu.slots, gpu.capacity_mib, gpu.cores_capacity) for gpu in of}
+    assert not missed(fit(pod, node(of, full))).lasting

@@ -1,0 +1,131 @@
+"""One GPU and one container: each rule of sharing at its edge, and the sentence of the miss."""
+
+import pytest
+
+from lamina.model.gpus import Gpu, Mode
+from lamina.model.grants import ComputePolicy
+from lamina.model.ledger import Taken
+from lamina.model.requests import ContainerRequest, Wishes
+from lamina.placement import Cause, NodeState, fit
+from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
+
+IDLE = Taken()
+LIGHT = Taken(1, 100, 0)
+WHOLE = Taken(1, 32768, 100, True)
+
+
+@pytest.mark.parametrize(
+    ("container", "taken", "cause"),
+    [
+        (ask(32768), IDLE, None),
+        (ask(32769), IDLE, Cause.SIZE),
+        (ask(32668), LIGHT, None),
+        (ask(32669), LIGHT, Cause.MEMORY),
+        (ask(percent=100), IDLE, None),
+        (ask(percent=100), LIGHT, Cause.MEMORY),
+        (ask(percent=99), LIGHT, None),
+        (ask(1, 40), Taken(1, 1, 60), None),
+        (ask(1, 41), Taken(1, 1, 60), Cause.CORES),
+        (ask(1, 0), Taken(1, 1, 99), None),
+        (ask(1, 0), Taken(2, 2, 100), Cause.TIME),
+        (ask(1, 1), Taken(2, 2, 100), Cause.CORES),
+        (ask(1, 100), IDLE, None),
+        (ask(1, 100), LIGHT, Cause.NOT_IDLE),
+        (ask(1, 99), LIGHT, None),
+        (ask(1), Taken(9, 9, 0), None),
+        (ask(1), Taken(10, 10, 0), Cause.SLOTS),
+        (ask(), IDLE, None),
+        (ask(), LIGHT, Cause.NOT_IDLE),
+        (ask(), WHOLE, Cause.NOT_IDLE),
+        (ask(1), WHOLE, Cause.HELD),
+        (ask(1), Taken(1, 1, 0, True), Cause.HELD),
+        (ask(1), Taken(12, 90000, 300), Cause.SLOTS),
+    ],
+)
+def test_a_gpu_takes_a_container_or_tells_why(container: ContainerRequest, taken: Taken, cause: Cause | None) -> None:
+    answer = fit(request(container), node(gpus(1), {"GPU-0": taken}))
+    if cause is None:
+        placed(answer)
+    else:
+        assert missed(answer).cause is cause
+
+
+@pytest.mark.parametrize(
+    ("taken", "cause"), [(LIGHT, None), (Taken(1, 1, 100), None), (Taken(1, 1, 101), Cause.CORES)]
+)
+def test_with_scaled_cores_100_percent_is_not_exclusive(taken: Taken, cause: Cause | None) -> None:
+    answer = fit(request(ask(1, 100)), node(gpus(1, cores_capacity=200), {"GPU-0": taken}))
+    if cause is None:
+        assert not placed(answer).containers[0].shares[0].exclusive
+    else:
+        assert missed(answer).cause is cause
+
+
+def test_a_whole_gpu_stays_exclusive_with_scaled_cores() -> None:
+    answer = fit(request(ask()), node(gpus(1, cores_capacity=200), {"GPU-0": LIGHT}))
+    assert missed(answer).cause is Cause.NOT_IDLE
+
+
+@pytest.mark.parametrize(
+    ("gpu", "wishes", "cause"),
+    [
+        ({"healthy": False, "reason": "XID 79"}, Wishes(), Cause.UNHEALTHY),
+        ({}, Wishes(types=("A100",)), Cause.TYPE),
+        ({}, Wishes(types=("a100", "v100")), None),
+        ({}, Wishes(types=("tesla v100-sxm2",)), None),
+        ({}, Wishes(not_types=("V100",)), Cause.TYPE),
+        ({}, Wishes(not_types=("A100",)), None),
+        ({}, Wishes(uuids=("GPU-0",)), None),
+        ({}, Wishes(uuids=("GPU-7",)), Cause.UUID),
+        ({}, Wishes(uuids=("GPU",)), Cause.UUID),
+        ({}, Wishes(not_uuids=("GPU-0",)), Cause.UUID),
+        ({}, Wishes(not_uuids=("GPU-7",)), None),
+        ({}, Wishes(types=("V100",), uuids=("GPU-0",), not_uuids=("GPU-0",)), Cause.UUID),
+    ],
+)
+def test_wishes_and_health(gpu: dict[str, object], wishes: Wishes, cause: Cause | None) -> None:
+    answer = fit(request(ask(1), wishes=wishes), node(gpus(1, **gpu)))
+    if cause is None:
+        placed(answer)
+    else:
+        assert missed(answer).cause is cause
+        assert missed(answer).lasting
+
+
+@pytest.mark.parametrize(("count", "there"), [(1, 1), (2, 2), (2, 1), (8, 8), (9, 8)])
+def test_n_gpus_are_n_different_ones(count: int, there: int) -> None:
+    answer = fit(request(ask(1000, count=count)), node(gpus(there)))
+    if count <= there:
+        assert len(set(uuids(answer))) == count
+    else:
+        assert missed(answer).cause is Cause.COUNT
+        assert missed(answer).reason == f"needs {count} GPUs; this node has {there}"
+        assert missed(answer).lasting
+
+
+def test_a_percentage_is_of_each_gpus_own_capacity() -> None:
+    mixed = (*gpus(1), Gpu(uuid="GPU-big", index=1, model="A100", memory_mib=40960, capacity_mib=40960))
+    shares = placed(fit(request(ask(percent=50, count=2)), node(mixed))).containers[0].shares
+    assert {share.gpu: share.memory_mib for share in shares} == {"GPU-0": 16384, "GPU-big": 20480}
+
+
+@pytest.mark.parametrize("policy", list(ComputePolicy))
+def test_the_compute_policy_is_that_of_the_pod_where_there_is_something_to_hold(policy: ComputePolicy) -> None:
+    def share_of(container: ContainerRequest, cores: int = 100) -> ComputePolicy:
+        answer = fit(request(container, compute_policy=policy), node(gpus(1, cores_capacity=cores)))
+        return placed(answer).containers[0].shares[0].compute_policy
+
+    assert share_of(ask(1, 30)) is policy
+    assert share_of(ask(1, 100), cores=200) is policy
+    assert share_of(ask(1, 0)) is ComputePolicy.NONE
+    assert share_of(ask(1, 100)) is ComputePolicy.NONE
+    assert share_of(ask()) is ComputePolicy.NONE
+
+
+def test_a_grant_carries_what_the_agent_needs() -> None:
+    state = NodeState.of("n", gpus(1, scaling=2), {}, log_level=4)
+    grant = placed(fit(request(ask(1000, 20, name="c", priority=0, init=True, sidecar=True)), state)).containers[0]
+    assert (grant.name, grant.priority, grant.init, grant.sidecar) == ("c", 0, True, True)
+    assert (grant.oversubscribed, grant.log_level) == (True, 4)
+    whole = placed(fit(request(ask()), state)).containers[0]
+    assert (whole.oversubscribed, whole.shares[0].mode) == (False, Mode.WHOLE)
