@@ -1,10 +1,10 @@
 import pytest
-from tests.dialects.pods import container, pod
 
 from lamina.dialects import parse
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
 from lamina.model.requests import PodRequest, Wishes
+from tests.dialects.pods import container, pod
 
 
 def annotated(config: str = "", **annotations: str) -> PodRequest:

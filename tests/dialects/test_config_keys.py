@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.dialects.pods import asking, container, pod
 
 from lamina.dialects import chart, defaults, parse, resource_names
 from lamina.dialects.config import DEFAULT, Config, load
@@ -17,6 +16,7 @@ from lamina.dialects.sections import Hami, NodeConfig
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 from lamina.model.requests import ContainerRequest
+from tests.dialects.pods import asking, container, pod
 
 Look = Callable[[Config], Any]
 

@@ -7,11 +7,11 @@ import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dialects.pods import Pod, asking, container, pod
 
 from lamina.dialects import defaults, parse, schedulers
 from lamina.dialects.config import DEFAULT, Config, load
 from lamina.errors import BadInput
+from tests.dialects.pods import Pod, asking, container, pod
 
 
 def admitted(manifest: Pod, config: Config = DEFAULT) -> Pod:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.dialects.pods import asking, container, pod
 
 from lamina.dialects import parse
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
+from tests.dialects.pods import asking, container, pod
 
 
 def refusal(manifest: dict[str, Any], config: str = "") -> str:
@@ -52,6 +52,12 @@ def test_memory_with_a_binary_unit_is_refused_because_the_unit_is_mib_already(am
 @pytest.mark.parametrize("amount", ["much", "", "10 000", True, [1]])
 def test_what_is_no_number_is_refused(amount: object) -> None:
     assert refusal(asking(gpu=1, gpumem=amount)).startswith("container main: nvidia.com/gpumem is ")
+
+
+@pytest.mark.parametrize("name", ["gpu", "gpumem", "gpumem-percentage", "gpucores", "priority"])
+def test_an_empty_value_is_not_taken_for_an_absent_one(name: str) -> None:
+    spec = {"name": "c", "resources": {"limits": {"nvidia.com/gpucores": 1, f"nvidia.com/{name}": None}}}
+    assert f"nvidia.com/{name} is None" in refusal(pod(spec))
 
 
 def test_an_amount_beside_a_percentage_is_refused() -> None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.dialects.pods import asking, container, pod
 
 from lamina.dialects import parse
 from lamina.dialects.config import DEFAULT, Config, load
 from lamina.model.grants import ComputePolicy
 from lamina.model.requests import ContainerRequest
+from tests.dialects.pods import asking, container, pod
 
 SEED = load("hami: {defaultMemory: 5000, resourceCoreName: nvidia.com/cores}", "seed")
 

@@ -1,11 +1,11 @@
 """Whose a resource name is: ours, a mistake, another vocabulary's, or another system's."""
 
 import pytest
-from tests.dialects.pods import asking, container, pod
 
 from lamina.dialects import parse, resource_names
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
+from tests.dialects.pods import asking, container, pod
 
 NAMES = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
          "nvidia.com/priority")

@@ -130,9 +130,9 @@ def _read_memory(
 
 def _read(container: Container, name: str, where: str, least: int, most: int | None) -> int | None:
     """The whole number that the container gives for `name`, or None where it gives none."""
-    written = container.asked.get(name)
-    if written is None:
+    if name not in container.asked:
         return None
+    written = container.asked[name]
     quantity = parse_quantity(written, where=f"{where}: {name}")
     number = quantity.whole
     allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number from {least}"
