@@ -29,13 +29,24 @@ class Prepares(Protocol):
 
 
 class Plugin(DevicePluginServicer):
-    """One resource's plugin. `streams` counts the kubelets that follow its tickets: one, when all is well."""
+    """One resource's plugin."""
 
     def __init__(self, tickets: Current[tuple[Ticket, ...]], record: Record, preparer: Prepares) -> None:
         self._tickets = tickets
         self._record = record
         self._preparer = preparer
-        self.streams = 0
+        self._streams = 0
+        self._session = 0
+
+    @property
+    def followed(self) -> bool:
+        """Whether a kubelet follows the tickets."""
+        return self._streams > 0
+
+    def hang_up(self) -> None:
+        """End the streams, which never end by themselves, so that a server can stop as soon as its calls are done."""
+        self._session += 1
+        self._tickets.again()
 
     async def GetDevicePluginOptions(
         self, request: messages.Empty, context: grpc.aio.ServicerContext
@@ -45,11 +56,14 @@ class Plugin(DevicePluginServicer):
     async def ListAndWatch(
         self, request: messages.Empty, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[messages.ListAndWatchResponse]:
-        self.streams += 1
+        session = self._session
+        self._streams += 1
         try:
             version = -1
             while True:
                 version, tickets = await self._tickets.after(version)
+                if self._session != session:
+                    return
                 log.info("Kubelet is told %d tickets, %d healthy", len(tickets), sum(t.healthy for t in tickets))
                 yield messages.ListAndWatchResponse(
                     devices=[
@@ -58,7 +72,7 @@ class Plugin(DevicePluginServicer):
                     ]
                 )
         finally:
-            self.streams -= 1
+            self._streams -= 1
 
     async def Allocate(
         self, request: messages.AllocateRequest, context: grpc.aio.ServicerContext

@@ -61,21 +61,22 @@ class Registration:
     async def _once(self) -> None:
         socket = self._folder / ENDPOINT
         async with serving(self._plugin, socket):
-            kubelet, own = self._files.identity(self._folder / KUBELET_SOCKET), self._files.identity(socket)
-            await register(self._folder, endpoint=ENDPOINT, resource=self._resource, options=OPTIONS)
-            log.info("Registered %s with kubelet", self._resource)
-            self._failures = 0
-            reason = await self._lost(socket, kubelet, own)
+            try:
+                reason = await self._while_registered(socket)
+            finally:
+                self._plugin.hang_up()
         log.warning("Registering %s again: %s", self._resource, reason)
 
-    async def _lost(
-        self, socket: Path, kubelet: tuple[int, int, int] | None, own: tuple[int, int, int] | None
-    ) -> str:
-        """Wait until the registration does not hold any more; why."""
+    async def _while_registered(self, socket: Path) -> str:
+        """Register, and wait until that does not hold any more; why. Raises Outside when kubelet refuses."""
+        kubelet, own = self._files.identity(self._folder / KUBELET_SOCKET), self._files.identity(socket)
+        await register(self._folder, endpoint=ENDPOINT, resource=self._resource, options=OPTIONS)
+        log.info("Registered %s with kubelet", self._resource)
+        self._failures = 0
         followed = self._clock.monotonic()
         while True:
             await self._clock.sleep(LOOK_S)
-            if self._plugin.streams:
+            if self._plugin.followed:
                 followed = self._clock.monotonic()
             now = self._files.identity(self._folder / KUBELET_SOCKET)
             if now is not None and now != kubelet:
