@@ -84,6 +84,12 @@ def test_a_container_without_cores_is_not_put_where_its_pod_takes_all_the_time()
     placed(fit(pod, node(gpus(2))))
 
 
+def test_a_pod_made_to_exhaust_the_search_gets_an_answer() -> None:
+    taken = {f"GPU-{n}": Taken(1, 1000 * n, 0) for n in range(16)}
+    pod = request(*(ask(17000 + n, count=4, name=str(n)) for n in range(6)))
+    assert missed(fit(pod, node(gpus(16), taken))).cause is Cause.TOGETHER
+
+
 def test_n_gpus_each_for_two_containers_share_the_same_ones() -> None:
     pod = request(ask(16384, count=2, name="a"), ask(16384, count=2, name="b"))
     answer = placed(fit(pod, node(gpus(2))))

@@ -13,13 +13,31 @@ from lamina.placement.causes import needs_alone, refusal
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order
 
-_MOST_STEPS = 5_000
+_MOST_STEPS = 400
+"""Sets of GPUs looked at for one pod on one node. Real pods need a few; three containers on four GPUs at most 258."""
 
 
 def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState) -> list[tuple[GpuState, ...]] | None:
     """GPUs for each container, in the order of `request.containers`, or None where not all of them find room."""
+    if not _enough_in_sum(request, node):
+        return None
     search = _Search(request, wishes, node)
     return [search.chosen[index] for index in range(len(request.containers))] if search.run(0) else None
+
+
+def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
+    """Whether the node's free amounts, however spread, would do for the containers that run side by side."""
+    slots = memory = cores = 0
+    for container in request.containers:
+        if not _only_starts(container):
+            slots += container.count
+            memory += container.count * min(container.memory_on(state.gpu.capacity_mib) for state in node.gpus)
+            cores += container.count * container.cores
+    return (
+        slots <= sum(state.free_slots for state in node.gpus)
+        and memory <= sum(state.free_memory for state in node.gpus)
+        and cores <= sum(state.free_cores for state in node.gpus)
+    )
 
 
 class _Search:
@@ -39,9 +57,6 @@ class _Search:
             return True
         index = self.order[depth]
         for places in self._choices(index):
-            self.steps += 1
-            if self.steps > _MOST_STEPS:
-                return False
             before = self.held
             self.held = before | {place: (*before.get(place, ()), index) for place in places}
             self.chosen[index] = tuple(self.states[place] for place in places)
@@ -50,9 +65,11 @@ class _Search:
             self.held = before
         return False
 
-    def _turn(self, index: int) -> tuple[bool, bool, int]:
+    def _turn(self, index: int) -> tuple[bool, bool, int, int]:
+        """The hardest to place go first; what takes the time that is left, once it is known what is left."""
         container = self.request.containers[index]
-        return _only_starts(container), not container.sidecar, index
+        memory = container.memory_on(self.states[0].gpu.capacity_mib)
+        return _only_starts(container), container.cores == 0, -memory, index
 
     def _choices(self, index: int) -> Iterator[tuple[int, ...]]:
         """Sets of GPUs for the container, the policy's favourite first, equal ones once."""
@@ -63,6 +80,9 @@ class _Search:
         able.sort(key=lambda place: (prefers_held and place not in self.held, key(self._with_own(place))))
         tried: set[tuple[object, ...]] = set()
         for places in combinations(able, container.count):
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                return
             if tried and self._alike(places) in tried:
                 continue
             yield places
