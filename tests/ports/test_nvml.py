@@ -74,8 +74,10 @@ class ScriptedLibrary:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return [1, 1]
 
-    def do_nvmlDeviceGetPciInfo(self, handle: int) -> Any:
-        return SimpleNamespace(busId=f"0000FFFF:FF:1{handle}.0")
+    def do_nvmlDeviceGetMemoryAffinity(self, handle: int, words: int, scope: int) -> list[int]:
+        if handle == 1:
+            return [3] + [0] * (words - 1)
+        return [0, 2] + [0] * (words - 2)
 
     def do_nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:
         return [SimpleNamespace(pid=7, usedGpuMemory=3 * MIB), SimpleNamespace(pid=5, usedGpuMemory=None)]
@@ -118,7 +120,7 @@ async def nvml(library: ScriptedLibrary) -> AsyncIterator[DriverNvml]:
 async def test_facts(nvml: DriverNvml) -> None:
     assert await nvml.driver_version() == "515.86.01"
     assert await nvml.gpus() == (
-        GpuFacts("GPU-0", 0, "A100", 81920, mig_capable=True, mig_enabled=True),
+        GpuFacts("GPU-0", 0, "A100", 81920, mig_capable=True, mig_enabled=True, numa=65),
         GpuFacts("GPU-1", 1, "A100", None),
     )
     assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pynvml as nvml
@@ -23,6 +22,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MIB = 1024 * 1024
+_NODE_WORDS = 16
+"""Of 64 NUMA nodes each: as many as Linux knows."""
 _STALE = (
     nvml.NVML_ERROR_UNINITIALIZED,
     nvml.NVML_ERROR_DRIVER_NOT_LOADED,
@@ -143,16 +144,10 @@ def _facts(index: int) -> GpuFacts:
 
 
 def _numa(handle: Any) -> int | None:
-    """The NUMA node from the kernel's list of PCI devices; None on machines with one node or none known."""
-    pci = _if_supported(lambda: nvml.nvmlDeviceGetPciInfo(handle))
-    if pci is None:
-        return None
-    domain, _, rest = _text(pci.busId).lower().partition(":")
-    try:
-        node = int(Path(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").read_text())
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
+    """The NUMA node beside the GPU; None where there is not just one."""
+    words = _if_supported(lambda: nvml.nvmlDeviceGetMemoryAffinity(handle, _NODE_WORDS, nvml.NVML_AFFINITY_SCOPE_NODE))
+    nodes = [64 * i + bit for i, word in enumerate(words or ()) for bit in range(64) if word >> bit & 1]
+    return nodes[0] if len(nodes) == 1 else None
 
 
 def _processes(uuid: str) -> tuple[GpuProcess, ...]:
