@@ -1,10 +1,11 @@
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.kubectl import Kubectl
+from tests.lab_api.apis import Bench
 from tests.lab_api.servers import Threaded
 
 
@@ -21,3 +22,10 @@ def kubectl(lab: Threaded) -> Iterator[Kubectl]:
         kubeconfig = Path(folder) / "kubeconfig"
         lab.server.write_kubeconfig(kubeconfig)
         yield Kubectl(kubeconfig, Path(folder))
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    await made.webhooks.close()

@@ -14,6 +14,8 @@ from typing import Any
 from lamina.lab.api import strategic
 from lamina.lab.api.status import ApiError, Obj
 
+Path = tuple[str, ...]
+
 _IDENTITY = ("apiVersion", "kind")
 _OWN_META = ("name", "namespace", "resourceVersion", "uid", "managedFields", "creationTimestamp", "generation")
 
@@ -35,6 +37,7 @@ def applied(current: Obj, wanted: Obj, manager: str, now: str, force: bool) -> O
     clashes = [(other["manager"], path) for other in others for path in _clashes(current, wanted, fields, other)]
     if clashes and not force:
         raise _conflict(clashes)
+    others = [_without(each, [path for manager, path in clashes if manager == each["manager"]]) for each in others]
     result: Obj = copy.deepcopy(current)
     if mine is not None:
         kept: Obj = {}
@@ -132,25 +135,37 @@ def _prune_list(elements: list[Any], before: Obj, kept: Obj) -> None:
                 _prune(each, inner, kept[name])
 
 
-def _clashes(current: Obj, wanted: Obj, fields: Obj, other: Obj) -> list[str]:
+def _clashes(current: Obj, wanted: Obj, fields: Obj, other: Obj) -> list[Path]:
     """Paths that both want, and that `wanted` would change."""
     if other.get("operation") != "Apply":
         return []
-    return _differences(current, wanted, fields, other.get("fieldsV1") or {}, "")
+    return _differences(current, wanted, fields, other.get("fieldsV1") or {}, ())
 
 
-def _differences(current: Any, wanted: Any, mine: Obj, theirs: Obj, at: str) -> list[str]:
-    found: list[str] = []
-    for name in mine.keys() & theirs.keys():
-        if name == ".":
-            continue
+def _differences(current: Any, wanted: Any, mine: Obj, theirs: Obj, at: Path) -> list[Path]:
+    found: list[Path] = []
+    for name in sorted(mine.keys() & theirs.keys() - {"."}):
         now, then = _step(current, name), _step(wanted, name)
-        path = f"{at}.{name[2:]}" if name.startswith("f:") else f"{at}[{name[2:]}]"
         if mine[name] and theirs[name]:
-            found += _differences(now, then, mine[name], theirs[name], path)
-        elif now != then:
-            found.append(path)
-    return sorted(found)
+            found += _differences(now, then, mine[name], theirs[name], (*at, name))
+        elif not mine[name] and not theirs[name] and now != then:
+            found.append((*at, name))
+    return found
+
+
+def _without(entry: Obj, paths: list[Path]) -> Obj:
+    """A manager's entry after others took these fields from it."""
+    result = copy.deepcopy(entry)
+    for *parents, last in paths:
+        fields = result["fieldsV1"]
+        for name in parents:
+            fields = fields[name]
+        del fields[last]
+    return result
+
+
+def _shown(path: Path) -> str:
+    return "".join(f".{name[2:]}" if name.startswith("f:") else f"[{name[2:]}]" for name in path)
 
 
 def _step(value: Any, name: str) -> Any:
@@ -161,11 +176,11 @@ def _step(value: Any, name: str) -> Any:
     return next((each for each in elements if isinstance(each, dict) and each.get(key) == wanted), None)
 
 
-def _conflict(clashes: list[tuple[str, str]]) -> ApiError:
-    listed = "\n".join(f'conflict with "{manager}": {path}' for manager, path in clashes)
+def _conflict(clashes: list[tuple[str, Path]]) -> ApiError:
+    listed = "\n".join(f'conflict with "{manager}": {_shown(path)}' for manager, path in clashes)
     plural = "conflict" if len(clashes) == 1 else "conflicts"
     causes = [
-        {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": path}
+        {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": _shown(path)}
         for manager, path in clashes
     ]
     message = f"Apply failed with {len(clashes)} {plural}: {listed}"
