@@ -5,6 +5,7 @@
 #include "devices.h"
 #include "hold.h"
 #include "hooks.h"
+#include "pools.h"
 #include "spin.h"
 
 #include <pthread.h>
@@ -90,6 +91,7 @@ static void forget(CUcontext handle, int device)
     epoch++;
     blocks_drop_context((uint64_t)(uintptr_t)context.handle, block_gone);
     give_back(context.device, LAMINA_CONTEXT, context.bytes);
+    pools_refresh();
 }
 
 /* A context that came about behind our back, for example by graphics interoperation: it is there, so it counts. */

@@ -4,7 +4,7 @@
 #define HOOK(i, name, since) __attribute__((visibility("default"))) extern const char name[];
 #define PASS(i, name, since) HOOK(i, name, since)
 #define FORBID(i, name, since) HOOK(i, name, since)
-#include "cuda_table.h"
+#include "generated/cuda_table.h"
 #undef HOOK
 #undef PASS
 #undef FORBID
@@ -13,6 +13,6 @@
 #define PASS(i, name, since) {#name, name, since, false},
 #define FORBID(i, name, since) {#name, name, since, true},
 const struct entry entries[] = {
-#include "cuda_table.h"
+#include "generated/cuda_table.h"
 };
 const unsigned entries_count = sizeof entries / sizeof entries[0];

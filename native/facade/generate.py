@@ -89,8 +89,8 @@ def outputs() -> dict[Path, str]:
     """What the generated files must contain."""
     files = {}
     for library in HEADERS:
-        files[HERE / f"{library}_table.h"] = table(library)
-        files[HERE / f"{library}.map"] = version_script(library)
+        files[HERE / "generated" / f"{library}_table.h"] = table(library)
+        files[HERE / "generated" / f"{library}.map"] = version_script(library)
     return files
 
 

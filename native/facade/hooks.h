@@ -85,7 +85,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
 #define PASS(i, name, since) ENTRY_##name = i,
 #define FORBID(i, name, since) ENTRY_##name = i,
 enum {
-#include "cuda_table.h"
+#include "generated/cuda_table.h"
     ENTRIES
 };
 #undef HOOK

@@ -16,7 +16,7 @@ const char facade_library[] = "libcuda.so.1";
 #define PASS(i, name, since) #name,
 #define FORBID(i, name, since) #name,
 const char *const facade_names[] = {
-#include "cuda_table.h"
+#include "generated/cuda_table.h"
 };
 #undef HOOK
 #undef PASS

@@ -51,7 +51,7 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
 #define PASS(i, name, since) ENTRY_##name = i,
 #define FORBID(i, name, since) ENTRY_##name = i,
 enum {
-#include "nvml_table.h"
+#include "generated/nvml_table.h"
     ENTRIES
 };
 #undef HOOK

@@ -12,7 +12,7 @@ const char facade_library[] = "libnvidia-ml.so.1";
 #define PASS(i, name, since) #name,
 #define FORBID(i, name, since) #name,
 const char *const facade_names[] = {
-#include "nvml_table.h"
+#include "generated/nvml_table.h"
 };
 #undef HOOK
 #undef PASS

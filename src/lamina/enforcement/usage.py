@@ -12,7 +12,7 @@ from lamina.errors import BadInput, Outside
 
 
 class DeviceUsage(Struct, frozen=True, kw_only=True):
-    """One GPU of the container, all its processes together. Sizes in bytes; `refusals` counts what was over the limit."""
+    """One GPU of the container, all its processes together, in bytes; `refusals` counts requests over the limit."""
 
     uuid: str
     held: int

@@ -1,0 +1,67 @@
+/* Prints sizes and offsets of the shared structures, for comparison with their Python twin. */
+#include "lamina_layout.h"
+
+#include <stdio.h>
+
+#define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
+#define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
+
+int main(void)
+{
+    SIZE(lamina_limit);
+    FIELD(lamina_limit, uuid);
+    FIELD(lamina_limit, memory_bytes);
+    FIELD(lamina_limit, context_bytes);
+    FIELD(lamina_limit, cores_percent);
+    FIELD(lamina_limit, compute_policy);
+    FIELD(lamina_limit, reserved);
+    SIZE(lamina_limits);
+    FIELD(lamina_limits, magic);
+    FIELD(lamina_limits, version);
+    FIELD(lamina_limits, size);
+    FIELD(lamina_limits, checksum);
+    FIELD(lamina_limits, device_count);
+    FIELD(lamina_limits, log_level);
+    FIELD(lamina_limits, priority);
+    FIELD(lamina_limits, flags);
+    FIELD(lamina_limits, reserved);
+    FIELD(lamina_limits, devices);
+    SIZE(lamina_slot_device);
+    FIELD(lamina_slot_device, bytes);
+    FIELD(lamina_slot_device, charged);
+    FIELD(lamina_slot_device, peak);
+    FIELD(lamina_slot_device, compute);
+    SIZE(lamina_slot);
+    FIELD(lamina_slot, owner);
+    FIELD(lamina_slot, image);
+    FIELD(lamina_slot, stack);
+    FIELD(lamina_slot, generation);
+    FIELD(lamina_slot, reserved);
+    FIELD(lamina_slot, name);
+    FIELD(lamina_slot, reserved2);
+    SIZE(lamina_usage_device);
+    FIELD(lamina_usage_device, uuid);
+    FIELD(lamina_usage_device, context_bytes);
+    FIELD(lamina_usage_device, refusals);
+    FIELD(lamina_usage_device, total);
+    FIELD(lamina_usage_device, peak);
+    FIELD(lamina_usage_device, reserved);
+    FIELD(lamina_usage_device, compute);
+    SIZE(lamina_usage);
+    FIELD(lamina_usage, magic);
+    FIELD(lamina_usage, version);
+    FIELD(lamina_usage, device_count);
+    FIELD(lamina_usage, size);
+    FIELD(lamina_usage, slot_count);
+    FIELD(lamina_usage, slot_stride);
+    FIELD(lamina_usage, generation);
+    FIELD(lamina_usage, slots_used);
+    FIELD(lamina_usage, sweep);
+    FIELD(lamina_usage, reserved);
+    FIELD(lamina_usage, devices);
+    printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
+    printf("constants %llu %llu %u %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
+           (unsigned long long)LAMINA_USAGE_MAGIC, LAMINA_LAYOUT_VERSION, LAMINA_MAX_DEVICES, LAMINA_SLOTS,
+           LAMINA_UUID_BYTES, LAMINA_KINDS);
+    return 0;
+}
