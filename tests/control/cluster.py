@@ -20,7 +20,7 @@ MIB = 32768
 
 def gpus(count: int = 2, *, memory: int = MIB, scaling: int = 1, prefix: str = "GPU") -> tuple[Gpu, ...]:
     return tuple(
-        Gpu(uuid=f"{prefix}-{i}", index=i, model="Tesla V100-SXM2-32GB", memory_mib=memory, capacity_mib=memory * scaling)
+        Gpu(uuid=f"{prefix}-{i}", index=i, model="V100-SXM2-32GB", memory_mib=memory, capacity_mib=memory * scaling)
         for i in range(count)
     )
 

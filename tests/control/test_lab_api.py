@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.control.cluster import Running, gpu_pod, gpus, running, until
 
 from lamina.errors import LaminaError
 from lamina.lab.api.kubelets import UnixKubelets
 from lamina.lab.api.server import serve as serve_api
 from lamina.ports.kube import GRANTS, MUTATING_WEBHOOKS, PODS, Object
 from lamina.ports.kube.client import connect
+from tests.control.cluster import Running, gpu_pod, gpus, running, until
 
 
 @pytest.fixture
