@@ -129,7 +129,7 @@ async def test_no_grant(node: Node) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"podUid": "another"}, "is for the pod with UID another"),
+        ({"podUID": "another"}, "is for the pod with UID another"),
         ({"node": "node-2"}, "is for node node-2"),
         ({"containers": "nonsense"}, "cannot be understood"),
         ({"containers": []}, "does not name container main"),
@@ -170,7 +170,7 @@ async def test_names_of_an_earlier_pod_are_not_used(node: Node) -> None:
     await node.admit("p", {"main": ["ticket-0"]})
     await node.preparer.prepare(["ticket-0"])
     (grant,) = (await node.kube.list(GRANTS)).items
-    assert grant["spec"]["podUid"] == uid
+    assert grant["spec"]["podUID"] == uid
     await node.kube.delete(PODS, "p", namespace="default")
     await node.pod("p", container("main"))
     assert "no name was given out" in await refusal(node, "ticket-0")

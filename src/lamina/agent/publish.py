@@ -1,6 +1,5 @@
 """Keep the node's Inventory object as the offer says: written when that changes, or when somebody removed it."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -43,4 +42,3 @@ async def notice_removal(kube: Kube, node: str, inventory: Current[Inventory | N
         if told.kind == "DELETED":
             log.warning("The inventory of %s was removed; it is written again", node)
             inventory.again()
-        await asyncio.sleep(0)

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MIB = 1024 * 1024
+_TURN_S = 0.2
+"""How long the thread waits for events before it lets another question in."""
 _NODE_WORDS = 16
 """Of 64 NUMA nodes each: as many as Linux knows."""
 _STALE = (
@@ -50,7 +52,12 @@ class DriverNvml:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
-        return await self._ask("events", lambda: self._wait(timeout_s))
+        end = time.monotonic() + timeout_s
+        while True:
+            left = max(0.0, end - time.monotonic())
+            event = await self._ask("events", partial(self._wait, min(left, _TURN_S)))
+            if event is not None or left <= _TURN_S:
+                return event
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._shut_down)
@@ -124,7 +131,7 @@ def _gpus() -> tuple[GpuFacts, ...]:
         except nvml.NVMLError as error:
             if error.value in _STALE:
                 raise
-            log.warning("GPU %d does not answer: %s", index, error)
+            log.debug("GPU %d does not answer: %s", index, error)
     return tuple(found)
 
 

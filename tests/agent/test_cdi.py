@@ -1,0 +1,76 @@
+"""Specs as the container runtime's library demands them, and files that it never reads by halves."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lamina.agent import cdi
+from lamina.agent.cdi import Mount
+from lamina.ports.files import Files
+
+NAME = "0123456789abcdef0123456789abcdef"
+
+
+def test_the_names_that_kubelet_hears() -> None:
+    assert cdi.device(NAME) == f"lamina.dev/ticket={NAME}"
+    key, value = cdi.annotation(NAME)
+    assert value == cdi.device(NAME)
+    prefix, _, name = key.partition("/")
+    assert prefix == "cdi.k8s.io"
+    assert len(name) <= 63
+    assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", name)
+
+
+def test_a_spec() -> None:
+    mounts = [Mount(Path("/host/limits"), "/run/lamina/limits"), Mount(Path("/host/usage"), "/run/lamina/usage", True)]
+    document = json.loads(cdi.spec(NAME, {"A": "1", "B": ""}, mounts))
+    assert document["cdiVersion"] == "0.5.0"
+    assert document["kind"] == "lamina.dev/ticket"
+    assert document["devices"] == [
+        {
+            "name": NAME,
+            "containerEdits": {
+                "env": ["A=1", "B="],
+                "mounts": [
+                    {
+                        "hostPath": "/host/limits",
+                        "containerPath": "/run/lamina/limits",
+                        "options": ["ro", "nosuid", "nodev", "rbind", "rprivate"],
+                    },
+                    {
+                        "hostPath": "/host/usage",
+                        "containerPath": "/run/lamina/usage",
+                        "options": ["rw", "nosuid", "nodev", "rbind", "rprivate"],
+                    },
+                ],
+            },
+        }
+    ]
+    assert "mounts" not in json.loads(cdi.spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
+
+
+def test_file_names_lead_back_to_names() -> None:
+    assert cdi.name_in(cdi.file_name(NAME)) == NAME
+    assert cdi.ours(cdi.file_name(NAME))
+    for other in ("nvidia.yaml", "lamina.dev-ticket_short.json", f".{cdi.file_name(NAME)}.tmp", f"{NAME}.json"):
+        assert cdi.name_in(other) is None
+    assert not cdi.ours("nvidia.yaml")
+
+
+def test_the_runtime_sees_whole_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the file is written, nothing in the folder has a name that the runtime reads; then it is renamed there."""
+    seen: list[set[str]] = []
+    rename = Path.rename
+
+    def watching(self: Path, target: Path) -> Path:
+        seen.append({path.suffix for path in tmp_path.iterdir()})
+        assert self.parent == target.parent == tmp_path
+        assert json.loads(self.read_text())
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", watching)
+    Files().write(tmp_path / cdi.file_name(NAME), cdi.spec(NAME, {"A": "1"}, []))
+    assert seen == [{".tmp"}]
+    assert [path.name for path in tmp_path.iterdir()] == [cdi.file_name(NAME)]
