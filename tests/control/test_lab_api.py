@@ -39,7 +39,7 @@ async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: Running) -> 
     assert await cluster.scheduler.bind(pod, "node-0") == ""
     (grant,) = (await cluster.kube.list(GRANTS)).items
     assert grant["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
-    assert grant["spec"]["containers"][0]["shares"][0]["memoryMib"] == 10000
+    assert grant["spec"]["containers"][0]["shares"][0]["memoryMiB"] == 10000
 
     async def marked() -> bool:
         bound = await cluster.kube.get(PODS, "pod", namespace="default")
@@ -85,5 +85,5 @@ async def test_forty_binds_at_once_never_over_commit(cluster: Running) -> None:
     held: dict[str, int] = {}
     for grant in grants:
         share = grant["spec"]["containers"][0]["shares"][0]
-        held[share["gpu"]] = held.get(share["gpu"], 0) + share["memoryMib"]
+        held[share["gpu"]] = held.get(share["gpu"], 0) + share["memoryMiB"]
     assert held == {gpu.uuid: 30000 for gpu in gpus()}

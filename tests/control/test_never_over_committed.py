@@ -64,7 +64,7 @@ class LossyKube(FakeKube):
     async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
         await super().bind(pod, namespace=namespace, uid=uid, node=node)
         for obj in self._objects.values():
-            if obj["kind"] == "Grant" and obj["spec"]["podUid"] == uid and obj["spec"]["node"] == node:
+            if obj["kind"] == "Grant" and obj["spec"]["podUID"] == uid and obj["spec"]["node"] == node:
                 self.runs_with[uid] = taken_by(grant_record(obj).grant.containers)
         self._lose("bind", "after")
 
@@ -178,7 +178,7 @@ class Cluster(RuleBasedStateMachine):
         elif resource == PODS:
             self.ledger.pod_seen(obj["metadata"]["uid"], pod_state(obj), self.time)
         elif watched.kind == "DELETED":
-            self.ledger.grant_gone(obj["metadata"]["uid"], obj["spec"]["podUid"], self.time)
+            self.ledger.grant_gone(obj["metadata"]["uid"], obj["spec"]["podUID"], self.time)
         else:
             self.ledger.grant_seen(grant_record(obj), self.time)
 

@@ -43,9 +43,9 @@ def test_a_grant_travels_with_camel_case_names() -> None:
         pod="p", pod_uid="u", node="n", dialect="hami", containers=(ContainerGrant(name="c", shares=(share,)),)
     )
     wire = msgspec.to_builtins(grant)
-    assert wire["podUid"] == "u"
+    assert wire["podUID"] == "u"
     assert wire["containers"][0]["shares"][0] == {
-        "gpu": "GPU-a", "memoryMib": 10, "cores": 5, "mode": "quota", "exclusive": True, "computePolicy": "cap"
+        "gpu": "GPU-a", "memoryMiB": 10, "cores": 5, "mode": "quota", "exclusive": True, "computePolicy": "cap"
     }
     assert msgspec.convert(wire, Grant) == grant
 

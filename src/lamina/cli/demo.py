@@ -84,7 +84,7 @@ async def _replay(kube: "Kube", manifest: str) -> str:
                         task, completed=len(settled), description=f"{running} pods run, {waiting} wait with a reason"
                     )
                     if len(settled) == replicas:
-                        return next(pod["metadata"]["name"] for pod in pods if _phase(pod) == "Running")
+                        return next(str(pod["metadata"]["name"]) for pod in pods if _phase(pod) == "Running")
                     await asyncio.sleep(_POLL_S)
         except TimeoutError as error:
             raise LaminaError(f"the demo's pods did not settle within {SETTLE_S:.0f} s") from error

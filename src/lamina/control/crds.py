@@ -32,7 +32,7 @@ def definitions() -> list[Schema]:
             columns=[
                 ("Driver", "string", ".spec.driver", "Version of the driver"),
                 ("Model", "string", ".spec.gpus[*].model", "Model of the first GPU"),
-                ("Memory", "integer", ".spec.gpus[*].memoryMib", "MiB of the first GPU"),
+                ("Memory", "integer", ".spec.gpus[*].memoryMiB", "MiB of the first GPU"),
             ],
         ),
         _definition(
@@ -43,7 +43,7 @@ def definitions() -> list[Schema]:
                 ("Pod", "string", ".spec.pod", "The pod that holds the shares"),
                 ("Node", "string", ".spec.node", "The node of the GPUs"),
                 ("GPU", "string", f"{_SHARE}.gpu", "GPU of the first share"),
-                ("Memory", "integer", f"{_SHARE}.memoryMib", "MiB of the first share"),
+                ("Memory", "integer", f"{_SHARE}.memoryMiB", "MiB of the first share"),
                 ("Cores", "integer", f"{_SHARE}.cores", "Percent of compute of the first share"),
             ],
         ),

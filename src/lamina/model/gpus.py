@@ -6,7 +6,7 @@ and only when it changes; everybody else reads it.
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 GROUP = "lamina.dev"
 VERSION = "v1alpha1"
@@ -30,8 +30,8 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     uuid: str
     index: int
     model: str
-    memory_mib: int
-    capacity_mib: int
+    memory_mib: int = field(name="memoryMiB")
+    capacity_mib: int = field(name="capacityMiB")
     cores_capacity: int = 100
     slots: int = 10
     mig_capable: bool = False

@@ -6,7 +6,7 @@ part alone writes it; for everything after placement it is the only authority.
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lamina.model.gpus import Mode
 
@@ -23,7 +23,7 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     """Part of one GPU given to one container. Nobody else may use the GPU of an `exclusive` share at the same time."""
 
     gpu: str
-    memory_mib: int
+    memory_mib: int = field(name="memoryMiB")
     cores: int = 0
     mode: Mode = Mode.QUOTA
     exclusive: bool = False
@@ -47,7 +47,7 @@ class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
     """The spec of a `Grant` object."""
 
     pod: str
-    pod_uid: str
+    pod_uid: str = field(name="podUID")
     node: str
     dialect: str
     containers: tuple[ContainerGrant, ...]
