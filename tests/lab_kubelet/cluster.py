@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lamina.lab.api import server
-from lamina.lab.api.kubelets import UnixKubelets
+from lamina.lab.api.kubelets import LogOptions, UnixKubelets
 from lamina.ports.kube import EVENTS, NODES, PODS, NotFound, Resource
 from lamina.ports.kube.client import KubeClient, connect
 
@@ -118,7 +118,12 @@ class Cluster:
 
     def until(self, name: str, holds: Callable[[Object], Any], what: str) -> Object:
         """The pod once `holds` of it is true."""
-        return eventually(lambda: (pod := self.pod(name)) and holds(pod) and pod, what, lambda: self.pod(name)["status"])
+
+        def ask() -> Object | None:
+            pod = self.pod(name)
+            return pod if holds(pod) else None
+
+        return eventually(ask, what, lambda: self.pod(name)["status"])
 
     def gone(self, name: str) -> bool:
         try:
@@ -135,8 +140,6 @@ class Cluster:
         return [event for event in listing.items if event["involvedObject"]["name"] == name]
 
     def log(self, name: str, container: str = "main", **options: Any) -> str:
-        from lamina.lab.api.kubelets import LogOptions
-
         async def read() -> bytes:
             chunks = await self.kubelets.logs(NODE, "default", name, container, LogOptions(**options))
             return b"".join([chunk async for chunk in chunks])
@@ -144,16 +147,14 @@ class Cluster:
         return self.run(read()).decode()
 
 
-def eventually(
-    ask: Callable[[], T | None | bool], what: str, context: Callable[[], object] = lambda: "", patience_s: float = PATIENCE_S
-) -> T:
+def eventually(ask: Callable[[], T | None], what: str, context: Callable[[], object] = lambda: "") -> T:
     """The first true answer. These are real processes, so there is nothing to wait for but the deadline."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if answer := ask():
-            return answer  # type: ignore[return-value]
+            return answer
         time.sleep(0.03)
-    raise AssertionError(f"not within {patience_s:g} s: {what}; {context()}")
+    raise AssertionError(f"not within {PATIENCE_S:g} s: {what}; {context()}")
 
 
 def condition(obj: Object, kind: str) -> str:
@@ -167,6 +168,15 @@ def container(script: str, name: str = "main", **more: Any) -> Object:
 def state(pod: Object, index: int = 0, group: str = "containerStatuses") -> Object:
     found: Object = pod["status"].get(group, [{}])[index].get("state", {})
     return found
+
+
+def waiting(pod: Object) -> str:
+    """The reason for which the first container waits."""
+    return str(state(pod).get("waiting", {}).get("reason"))
+
+
+def restarts(pod: Object) -> int:
+    return int(pod["status"].get("containerStatuses", [{}])[0].get("restartCount", 0))
 
 
 def is_running(pod: Object) -> bool:

@@ -23,10 +23,14 @@ def device(id: str, *, healthy: bool = True, numa: tuple[int, ...] = ()) -> pb.D
 class FakePlugin(rpc.DevicePluginServicer):
     """`allocated`, `prepared` and `asked` record calls; `refuse_start` and `refuse_allocate` are errors to give."""
 
-    def __init__(self, folder: Path, devices: list[pb.Device], *, pre_start: bool = False, preferred: bool = False) -> None:
+    def __init__(
+        self, folder: Path, devices: list[pb.Device], *, pre_start: bool = False, preferred: bool = False
+    ) -> None:
         self.folder = folder
         self.devices = devices
-        self.options = pb.DevicePluginOptions(pre_start_required=pre_start, get_preferred_allocation_available=preferred)
+        self.options = pb.DevicePluginOptions(
+            pre_start_required=pre_start, get_preferred_allocation_available=preferred
+        )
         self.allocated: list[list[str]] = []
         self.prepared: list[list[str]] = []
         self.asked: list[pb.ContainerPreferredAllocationRequest] = []
@@ -89,7 +93,9 @@ class FakePlugin(rpc.DevicePluginServicer):
         self.allocated.append(ids)
         return pb.AllocateResponse(container_responses=[self.answer(ids)])
 
-    async def PreStartContainer(self, request: pb.PreStartContainerRequest, context: Any) -> pb.PreStartContainerResponse:
+    async def PreStartContainer(
+        self, request: pb.PreStartContainerRequest, context: Any
+    ) -> pb.PreStartContainerResponse:
         if self.in_start:
             await self.in_start()
         if self.refuse_start:

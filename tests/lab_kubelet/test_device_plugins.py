@@ -12,7 +12,7 @@ from lamina.ports.kube import NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as pb
 from lamina.ports.kubelet import podresources_pb2 as resources
 from lamina.ports.kubelet import podresources_pb2_grpc as resources_rpc
-from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, phase, state
+from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, phase, state, waiting
 from tests.lab_kubelet.fake_plugin import RESOURCE, FakePlugin, device
 
 ONE = {"resources": {"limits": {RESOURCE: "1"}}}
@@ -145,7 +145,9 @@ def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
     fake.answer = lambda ids: pb.ContainerAllocateResponse(cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=1ate")])
     name = lab.create(container("sleep 60", **ONE))
     pod = lab.until(name, lambda pod: waiting(pod) == "CreateContainerConfigError", "refused")
-    sentence = "device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = no grant"
+    sentence = (
+        "device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = no grant"
+    )
     assert state(pod)["waiting"]["message"].startswith(sentence)
     assert phase(pod) == "Pending"
     fake.refuse_start = ""
@@ -156,10 +158,6 @@ def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     assert fake.allocated == [["a"]]
     lab.run(fake.stop())
-
-
-def waiting(pod: dict[str, Any]) -> str:
-    return str(state(pod).get("waiting", {}).get("reason"))
 
 
 def test_restart_prepares_again_with_the_same_devices(lab: Cluster) -> None:
@@ -219,12 +217,15 @@ def test_unhealthy_devices_are_not_given_but_stay_with_who_has_them(lab: Cluster
 
 def test_init_containers_hand_their_devices_on(lab: Cluster) -> None:
     fake = plugin(lab, [device(name) for name in "abc"])
-    seen = []
+    seen: list[Any] = []
     fake.in_allocate = lambda: note(lab, seen)
     two = {"resources": {"limits": {RESOURCE: "2"}}}
     name = lab.create(
         container("sleep 60", **two),
-        initContainers=[container("true", name="init", **ONE), container("sleep 60", name="side", restartPolicy="Always")],
+        initContainers=[
+            container("true", name="init", **ONE),
+            container("sleep 60", name="side", restartPolicy="Always"),
+        ],
     )
     lab.until(name, is_running, "running")
     assert fake.allocated[0][0] in fake.allocated[1]

@@ -69,12 +69,15 @@ class Health:
         self._worker.kill(self._container, message)
 
     async def _ask(self, probe: Probe) -> str:
-        if "exec" in probe.action:
-            return await self._ask_command(probe)
-        if "httpGet" in probe.action:
-            return await ask_http(probe, self._container.spec, self._worker.ip)
-        if "tcpSocket" in probe.action:
-            return await ask_tcp(probe, self._container.spec, self._worker.ip)
+        try:
+            if "exec" in probe.action:
+                return await self._ask_command(probe)
+            if "httpGet" in probe.action:
+                return await ask_http(probe, self._container.spec, self._worker.ip)
+            if "tcpSocket" in probe.action:
+                return await ask_tcp(probe, self._container.spec, self._worker.ip)
+        except ValueError as error:  # a port by a name that the container does not have
+            return str(error)
         return "the lab's kubelet knows the probes exec, httpGet and tcpSocket"
 
     async def _ask_command(self, probe: Probe) -> str:
@@ -94,4 +97,5 @@ class Health:
             log.unlink(missing_ok=True)
         if outcome.code == 0:
             return ""
-        return b"\n".join(line.split(b" ", 3)[3] for line in output.splitlines()).decode(errors="replace")
+        said = b"\n".join(line.split(b" ", 3)[3] for line in output.splitlines()).decode(errors="replace")
+        return said or f"exit status {outcome.code}"

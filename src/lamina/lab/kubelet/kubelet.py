@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -126,7 +127,12 @@ class Kubelet:
             worker.remove()
 
     async def _work(self, worker: PodWorker) -> None:
-        await worker.run()
+        try:
+            await worker.run()
+        except Exception:
+            # One pod's trouble is not another's; the processes it has are ended with the kubelet.
+            traceback.print_exc()
+            raise
         del self.workers[worker.uid]
         del self._tasks[worker.uid]
         shutil.rmtree(self.settings.pod_dir(worker.uid), ignore_errors=True)

@@ -45,8 +45,13 @@ def pod_status(
     addresses: tuple[str, str],
     started_at: float,
     now: float,
+    before: Sequence[Mapping[str, Any]],
 ) -> Object:
-    """The whole status but for what others wrote. `addresses` are the node's and the pod's."""
+    """The whole status, with others' conditions as `pod` has them. `addresses` are the node's and the pod's.
+
+    `before` are the conditions last written, for the times of those that did not change. They are not read from
+    `pod`: what the API server sends back lags behind, and two versions would replace each other for ever.
+    """
     spec = pod["spec"]
     policy = spec.get("restartPolicy", "Always")
     host_ip, pod_ip = addresses
@@ -64,7 +69,7 @@ def pod_status(
         status["initContainerStatuses"] = [container_status(c, started_at) for c in inits]
     if verdict:
         status |= {"reason": verdict.reason, "message": verdict.message}
-    status["conditions"] = conditions(pod, containers, status["phase"], now)
+    status["conditions"] = [*conditions(containers, status["phase"], now, before), *foreign_conditions(pod, now)]
     return status
 
 
@@ -76,7 +81,7 @@ def rejected_status(pod: Mapping[str, Any], verdict: Verdict, now: float) -> Obj
         "message": f"Pod was rejected: {verdict.message}",
         "startTime": rfc3339(now),
         "qosClass": qos_class(pod["spec"]),
-        "conditions": foreign_conditions(pod),
+        "conditions": foreign_conditions(pod, now),
     }
 
 
@@ -118,15 +123,21 @@ def _state(state: State) -> Object:
 _OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
-def foreign_conditions(pod: Mapping[str, Any]) -> list[Object]:
-    """Conditions that others wrote, as the scheduler does."""
-    found = (pod.get("status") or {}).get("conditions") or ()
-    return [dict(condition) for condition in found if condition["type"] not in _OWN]
+def foreign_conditions(pod: Mapping[str, Any], now: float) -> list[Object]:
+    """Conditions that others wrote. A pod that was bound by hand has no scheduler to say that it is scheduled."""
+    found = [dict(entry) for entry in (pod.get("status") or {}).get("conditions") or () if entry["type"] not in _OWN]
+    if any(entry["type"] == "PodScheduled" for entry in found):
+        return found
+    since = (pod.get("metadata") or {}).get("creationTimestamp") or rfc3339(now)
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": since}
+    return [scheduled, *found]
 
 
-def conditions(pod: Mapping[str, Any], containers: Sequence[Container], phase: str, now: float) -> list[Object]:
-    """The kubelet's conditions, with the times of those that did not change, then everybody else's."""
-    before = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or ()}
+def conditions(
+    containers: Sequence[Container], phase: str, now: float, before: Sequence[Mapping[str, Any]]
+) -> list[Object]:
+    """The kubelet's own conditions, with the times of those that did not change."""
+    old = {entry["type"]: entry for entry in before}
     done = phase in ("Succeeded", "Failed")
     live = not done and any(c.container_id for c in containers)
     parts: dict[str, tuple[bool, Object]] = {
@@ -138,18 +149,11 @@ def conditions(pod: Mapping[str, Any], containers: Sequence[Container], phase: s
     result = []
     for kind, (holds, detail) in parts.items():
         word = "True" if holds else "False"
-        old = before.get(kind) or {}
-        since = old.get("lastTransitionTime") if old.get("status") == word else None
+        same = old.get(kind) or {}
+        since = same.get("lastTransitionTime") if same.get("status") == word else None
         fixed = {"type": kind, "status": word, "lastProbeTime": None, "lastTransitionTime": since or rfc3339(now)}
         result.append(fixed | detail)
-    scheduled = before.get("PodScheduled") or {
-        "type": "PodScheduled",
-        "status": "True",
-        "lastProbeTime": None,
-        "lastTransitionTime": rfc3339(now),
-    }
-    others = [c for c in foreign_conditions(pod) if c["type"] != "PodScheduled"]
-    return [*result, dict(scheduled), *others]
+    return result
 
 
 def _initialized(containers: Sequence[Container], phase: str) -> tuple[bool, Object]:

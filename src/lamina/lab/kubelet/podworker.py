@@ -24,7 +24,7 @@ from lamina.lab.kubelet.settings import Settings
 from lamina.lab.kubelet.shims import Exit, StartFailed
 from lamina.lab.kubelet.starting import NotCreated, Starter
 from lamina.lab.kubelet.statuses import StatusWriter
-from lamina.ports.kube import Kube
+from lamina.ports.kube import Kube, Object
 
 DEFAULT_GRACE_S = 30.0
 REMOVED_GRACE_S = 2.0
@@ -68,6 +68,7 @@ class PodWorker:
         self._stopped: set[str] = set()
         self._ends: set[asyncio.Task[None]] = set()
         status = pod.get("status") or {}
+        self._conditions: list[Object] = status.get("conditions") or []
         self._began_at = seconds_of(status.get("startTime") or "") or self._now()
         self.ip = status.get("podIP") or pod_ip(self.uid)
 
@@ -201,7 +202,9 @@ class PodWorker:
             addresses=(self._services.settings.node_ip, self.ip),
             started_at=self._began_at,
             now=self._now(),
+            before=self._conditions,
         )
+        self._conditions = status["conditions"]
         self._statuses.put(status)
 
     async def _start(self, container: Container) -> None:
@@ -228,6 +231,10 @@ class PodWorker:
         except StartFailed as error:
             self.instances.pop(container.name, None)
             self._not_started(container, str(error))
+        except OSError as error:  # a full disk, or too many processes
+            container.retry.failed(self._now())
+            container.wait(Waiting("CreateContainerError", str(error)))
+            self.warn("Failed", f"Error: {error}")
         finally:
             container.starting = False
             self._wake.set()

@@ -13,7 +13,7 @@ from lamina.lab.kubelet import logs
 from lamina.lab.kubelet.instances import Instance, Runtime
 from lamina.lab.kubelet.podworker import PodWorker
 from lamina.lab.kubelet.records import Container, Waiting
-from lamina.lab.kubelet.sessions import run_session
+from lamina.lab.kubelet.sessions import end_session, failure, run_session
 
 Find = Callable[[str, str], PodWorker | None]
 
@@ -65,14 +65,16 @@ class Server:
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         worker, container = self._named(request)
-        instance = worker.instances.get(container.name)
-        if instance is None or not container.running:
-            raise _refused(web.HTTPInternalServerError, f'container not found ("{container.name}")')
         command = request.query.getall("command", [])
         if not command:
             raise _refused(web.HTTPBadRequest, "you must specify at least 1 command for the container")
+        instance = worker.instances.get(container.name)
         socket = web.WebSocketResponse(max_msg_size=0)
         await socket.prepare(request)
+        if instance is None or not container.running:
+            # Said within the session: whoever opens a WebSocket sees nothing of a refusal but its number.
+            await end_session(socket, failure(f'container not found ("{container.name}")'))
+            return socket
         await run_session(
             socket, self._runtime, instance, command, tty=_flag(request, "tty"), stdin=_flag(request, "stdin")
         )
@@ -107,8 +109,7 @@ def _still(worker: PodWorker, container: Container, instance: Instance | None) -
 
 
 def _refused(kind: type[web.HTTPException], message: str) -> web.HTTPException:
-    """The sentence is the reason phrase too: a WebSocket client sees nothing else of a refusal."""
-    return kind(text=message, reason=message)
+    return kind(text=message)
 
 
 def _flag(request: web.Request, name: str) -> bool:

@@ -81,13 +81,21 @@ async def run_session(
         status = exit_status(outcome.code)
     except StartFailed as error:
         await asyncio.gather(*telling)
-        status = start_failure(str(error))
+        status = failure(
+            "error executing command in container: failed to exec in container: failed to start exec: OCI runtime "
+            f"exec failed: exec failed: unable to start container process: {error}: unknown"
+        )
     finally:
         hearing.cancel()
         for task in telling:
             task.cancel()
         shim.stop(0)
         instance.companions.discard(shim)
+    await end_session(socket, status)
+
+
+async def end_session(socket: web.WebSocketResponse, status: dict[str, Any]) -> None:
+    """The last frame, and goodbye."""
     with contextlib.suppress(ConnectionError):
         await socket.send_bytes(bytes((ERROR,)) + json.dumps(status).encode())
     await socket.close()
@@ -107,11 +115,8 @@ def exit_status(code: int) -> dict[str, Any]:
     }
 
 
-def start_failure(why: str) -> dict[str, Any]:
-    message = (
-        "error executing command in container: failed to exec in container: failed to start exec: OCI runtime exec "
-        f"failed: exec failed: unable to start container process: {why}: unknown"
-    )
+def failure(message: str) -> dict[str, Any]:
+    """The last frame of a session whose command never ran."""
     common = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return {**common, "message": f"Internal error occurred: {message}", "reason": "InternalError", "code": 500}
 

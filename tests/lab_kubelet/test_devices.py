@@ -1,0 +1,134 @@
+"""Who gets which device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.lab.kubelet import checkpoint
+from lamina.lab.kubelet.devices import (
+    FORGET_AFTER_S,
+    Allocation,
+    Answer,
+    Choice,
+    Device,
+    DeviceError,
+    Ledger,
+    device_limits,
+    natural,
+    settle,
+)
+
+GPU = "nvidia.com/gpu"
+
+
+def ledger(*ids: str, unhealthy: tuple[str, ...] = ()) -> Ledger:
+    made = Ledger()
+    made.report(GPU, [Device(id, id not in unhealthy) for id in (*ids, *unhealthy)])
+    return made
+
+
+def hold(made: Ledger, pod: str, *ids: str, container: str = "c") -> None:
+    made.hold(Allocation(pod, container, GPU, ids, made.numa_of(GPU, ids), Answer()))
+
+
+def test_amounts_follow_health_and_the_plugin() -> None:
+    made = ledger("a", "b", unhealthy=("c",))
+    assert made.amounts(0) == {GPU: (3, 2)}
+    made.plugin_gone(GPU, 10)
+    assert made.amounts(11) == {GPU: (3, 0)}
+    assert made.amounts(10 + FORGET_AFTER_S + 1) == {GPU: (0, 0)}
+    made.report(GPU, [Device("a", True)])
+    assert made.amounts(9999) == {GPU: (1, 1)}
+
+
+def test_a_resource_from_before_a_restart_is_empty() -> None:
+    made = Ledger()
+    made.expect(GPU)
+    assert made.amounts(1e9) == {GPU: (0, 0)}
+    with pytest.raises(DeviceError, match="no healthy devices present; cannot allocate unhealthy devices"):
+        made.choose("p", "c", GPU, 1, ())
+
+
+def test_only_free_and_healthy_devices_are_offered() -> None:
+    made = ledger("ticket-10", "ticket-9", "ticket-2", unhealthy=("ticket-1",))
+    hold(made, "other", "ticket-2")
+    assert made.choose("p", "c", GPU, 2, ()) == Choice(GPU, (), ("ticket-9", "ticket-10"), 2)
+    with pytest.raises(
+        DeviceError,
+        match=r"requested number of devices unavailable for nvidia\.com/gpu\. Requested: 3, Available: 2",
+    ):
+        made.choose("p", "c", GPU, 3, ())
+    made.release("other")
+    assert made.choose("p", "c", GPU, 3, ()).missing == 3
+
+
+def test_devices_of_init_containers_come_first() -> None:
+    made = ledger("a", "b", "c")
+    hold(made, "p", "b", container="init")
+    assert made.choose("p", "c", GPU, 2, {"b"}) == Choice(GPU, ("b",), ("a", "c"), 1)
+    assert made.choose("p", "c", GPU, 1, {"b"}).missing == 0
+
+
+def test_what_a_container_holds_stays() -> None:
+    made = ledger("a", "b")
+    hold(made, "p", "a")
+    assert made.choose("p", "c", GPU, 1, ()) == Choice(GPU, ("a",), (), 0)
+    with pytest.raises(DeviceError, match=r'changed request for resource "nvidia\.com/gpu" from 1 to 2'):
+        made.choose("p", "c", GPU, 2, ())
+    made.report(GPU, [Device("a", False), Device("b", True)])
+    with pytest.raises(DeviceError, match="previously allocated devices are no longer healthy"):
+        made.choose("p", "c", GPU, 1, ())
+
+
+@given(
+    available=st.lists(st.integers(0, 30).map(str), unique=True, min_size=1),
+    preferred=st.lists(st.integers(0, 40).map(str)),
+    data=st.data(),
+)
+def test_settling_takes_the_preferred_ones_that_are_there(
+    available: list[str], preferred: list[str], data: st.DataObject
+) -> None:
+    missing = data.draw(st.integers(0, len(available)))
+    chosen = settle(Choice(GPU, ("fixed",), tuple(available), missing), preferred)
+    assert chosen[0] == "fixed"
+    rest = chosen[1:]
+    assert len(rest) == len(set(rest)) == missing
+    assert set(rest) <= set(available)
+    wanted = set(preferred) & set(available)
+    assert len(set(rest) & wanted) == min(missing, len(wanted))
+
+
+def test_limits_that_are_devices() -> None:
+    resources = {"limits": {GPU: "2", "cpu": "1", "example.com/x": "0", "example.com/y": "1k"}}
+    found = device_limits({"resources": resources}, {GPU, "example.com/x", "example.com/y"})
+    assert found == {GPU: 2, "example.com/y": 1000}
+    assert device_limits({}, {GPU}) == {}
+
+
+def test_natural_order() -> None:
+    assert sorted(["t-10", "t-9", "a", "t-1"], key=natural) == ["a", "t-1", "t-9", "t-10"]
+
+
+def test_checkpoint_keeps_allocations(tmp_path: Path) -> None:
+    made = Ledger()
+    made.report(GPU, [Device("a", True, (0, 1))])
+    answer = Answer({"A": "1"}, {"cdi.k8s.io/x": "v/c=y"}, {"/in": "/out"}, ("v/c=x",))
+    kept = Allocation("p", "c", GPU, ("a",), {"a": (0, 1)}, answer)
+    made.hold(kept)
+    checkpoint.save(tmp_path, made)
+    again = checkpoint.load(tmp_path)
+    assert again.allocations() == [kept]
+    assert again.amounts(0) == {GPU: (0, 0)}
+    again.retain({"other"})
+    assert again.allocations() == []
+
+
+@pytest.mark.parametrize("text", [None, "", "{", '{"allocations": 1}'])
+def test_unreadable_checkpoint_is_empty(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / checkpoint.FILE).write_text(text)
+    assert checkpoint.load(tmp_path).allocations() == []

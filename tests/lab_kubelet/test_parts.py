@@ -1,0 +1,139 @@
+"""Small decisions: probes, logs, programs, recovery, options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.errors import BadInput
+from lamina.lab.kubelet import logs, recovery
+from lamina.lab.kubelet.__main__ import settings
+from lamina.lab.kubelet.podworker import pod_ip
+from lamina.lab.kubelet.probes import Probe, Tally, port_number
+from lamina.lab.kubelet.programs import PAUSE, program
+from lamina.lab.kubelet.records import Terminated, Waiting
+from lamina.lab.kubelet.shim import LONGEST_LINE, ROTATE_BYTES, Log
+
+
+def test_probe_thresholds() -> None:
+    tally = Tally(Probe.of({"successThreshold": 2, "failureThreshold": 3}))
+    answers = [True, True, False, False, True, False, False, False, False]
+    assert [tally.note(answer) for answer in answers] == [None, True, None, None, None, None, None, False, False]
+
+
+def test_probe_defaults() -> None:
+    probe = Probe.of({"exec": {"command": ["true"]}})
+    assert (probe.initial_delay_s, probe.period_s, probe.timeout_s) == (0, 10, 1)
+    assert (probe.success_threshold, probe.failure_threshold) == (1, 3)
+
+
+def test_probe_ports() -> None:
+    container = {"ports": [{"name": "web", "containerPort": 80}]}
+    assert [port_number(port, container) for port in (8080, "web", "81")] == [8080, 80, 81]
+    with pytest.raises(ValueError, match="other"):
+        port_number("other", container)
+
+
+def entry(text: str, tag: str = "F", second: int = 0) -> bytes:
+    return f"2026-01-01T00:00:{second:02d}.000000000Z stdout {tag} {text}".encode()
+
+
+def test_log_entries_as_kubectl_shows_them() -> None:
+    plain = logs.Wanted()
+    assert logs.render(entry("a b"), plain) == b"a b\n"
+    assert logs.render(entry("part", "P"), plain) == b"part"
+    assert logs.render(entry("a"), logs.Wanted(timestamps=True)) == b"2026-01-01T00:00:00.000000000Z a\n"
+    since = logs.Wanted(since="2026-01-01T00:00:05.000000Z")
+    assert [logs.render(entry("a", second=second), since) for second in (4, 6)] == [b"", b"a\n"]
+    assert logs.render(b"torn", plain) == b""
+
+
+@pytest.mark.parametrize(("count", "expected"), [(None, 5), (0, 0), (1, 1), (2, 4), (3, 5), (99, 5)])
+def test_last_lines_count_long_lines_once(count: int | None, expected: int) -> None:
+    entries = [entry("1"), entry("2a", "P"), entry("2b", "P"), entry("2c"), entry("3")]
+    assert logs.last_lines(entries, count) == entries[5 - expected :]
+
+
+async def test_log_is_cut_put_aside_and_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = Log(str(path))
+    log.feed("stdout", b"x" * (2 * LONGEST_LINE + 5) + b"\nrest")
+    log.feed("stderr", b"other\n")
+    filler = b"y" * 1000 + b"\n"
+    for _ in range(ROTATE_BYTES // 1000):
+        log.feed("stdout", filler)
+    log.close()
+    assert path.with_name("0.log.1").stat().st_size > ROTATE_BYTES
+    chunks = [chunk async for chunk in logs.read(path, logs.Wanted(), lambda: False)]
+    shown = b"".join(chunks)
+    assert shown.startswith(b"x" * (2 * LONGEST_LINE + 5) + b"\nother\nresty")
+    assert shown.count(b"\n") == ROTATE_BYTES // 1000 + 2
+
+
+def test_programs(tmp_path: Path) -> None:
+    tool = tmp_path / "dcgm"
+    tool.write_text("")
+    tool.chmod(0o755)
+    path = str(tmp_path)
+    assert program(["dcgm"], ["-d"], path, tmp_path) == (["dcgm", "-d"], False)
+    assert program(["/usr/bin/dcgm"], [], path, tmp_path) == ([str(tool)], False)
+    assert program(["/usr/bin/none"], [], path, tmp_path) == (["/usr/bin/none"], False)
+    assert program([], ["dcgm", "-d"], path, tmp_path) == (["dcgm", "-d"], False)
+    assert program([], ["--flag"], path, tmp_path) == (list(PAUSE), True)
+    assert program([], [], path, tmp_path) == (list(PAUSE), True)
+
+
+def told(state: dict[str, Any], **more: Any) -> dict[str, Any]:
+    status = {"startTime": "2026-01-01T00:00:00Z", "containerStatuses": [{"name": "c", "state": state, **more}]}
+    return {"spec": {"containers": [{"name": "c"}, {"name": "new"}]}, "status": status}
+
+
+def test_what_ran_under_an_earlier_kubelet_has_ended() -> None:
+    ran = told({"running": {"startedAt": "1970-01-01T00:00:07Z"}}, restartCount=3, containerID="lamina://abc")
+    container, new = recovery.restored(ran, 100.0)
+    assert (container.restarts, container.container_id) == (3, "abc")
+    assert isinstance(container.state, Terminated)
+    assert (container.state.exit_code, container.state.reason) == (137, recovery.LOST)
+    assert (container.state.started_at, container.state.finished_at) == (7.0, 100.0)
+    assert new.state == Waiting("ContainerCreating")
+
+
+def test_what_had_ended_stays_as_it_was() -> None:
+    end = {"exitCode": 2, "reason": "Error", "finishedAt": "1970-01-01T00:00:09Z"}
+    container, _ = recovery.restored(told({"waiting": {"reason": "X"}}, lastState={"terminated": end}), 100.0)
+    assert container.last is not None
+    assert (container.state, container.last.exit_code, container.last.finished_at) == (Waiting("X"), 2, 9.0)
+    assert recovery.was_admitted(told({}))
+    assert not recovery.was_admitted({"spec": {}})
+
+
+def test_pod_addresses_are_loopback_and_steady() -> None:
+    addresses = {pod_ip(f"{n:08x}-0000-0000-0000-000000000000") for n in range(500)}
+    assert len(addresses) == 500
+    for address in addresses:
+        parts = [int(part) for part in address.split(".")]
+        assert parts[0] == 127
+        assert parts[1] >= 1
+        assert all(0 <= part <= 254 for part in parts)
+
+
+OPTIONS = (
+    *("--node", "n", "--lab-id", "/lab", "--kubeconfig", "/k", "--kubelet-dir", "/d", "--programs", "/p"),
+    *("--root-dir", "/r", "--socket", "/s", "--cdi-dir", "/c1", "--cdi-dir", "/c2"),
+)
+
+
+def test_options() -> None:
+    given = settings([*OPTIONS, "--label", "gpu=on", "--gpu-env", "A=1", "--container-env", "B=2", "--cpus", "3"])
+    assert given.cdi_dirs == (Path("/c1"), Path("/c2"))
+    assert (given.labels, given.gpu_env, given.container_env, given.cpus) == ({"gpu": "on"}, {"A": "1"}, {"B": "2"}, 3)
+    assert given.marker == {"LAMINA_LAB": "/lab", "LAMINA_NODE": "n"}
+
+
+def test_bad_options_are_refused_in_one_sentence() -> None:
+    with pytest.raises(BadInput, match=r"--label 'gpu': allowed is KEY=VALUE"):
+        settings([*OPTIONS, "--label", "gpu"])
+    with pytest.raises(BadInput, match="too long for a socket; allowed are 107 bytes"):
+        settings([*OPTIONS, "--socket", "/" + "x" * 107])
