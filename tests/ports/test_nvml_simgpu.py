@@ -1,0 +1,60 @@
+"""The real NVML port over a simulated machine, in a process that loads the simulated library as a driver's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+
+NVML = native.ROOT / "simgpu" / "libnvidia-ml.so.1"
+
+SCRIPT = """
+import asyncio, json, sys
+from pathlib import Path
+from lamina import simgpu
+from lamina.ports.nvml import DriverNvml
+
+async def main(machine):
+    nvml = DriverNvml()
+    gpus = await nvml.gpus()
+    told = {"driver": await nvml.driver_version(), "gpus": [(g.name, g.memory_mib, g.mig_capable) for g in gpus]}
+    told["quiet"] = await nvml.wait_event(0.01)
+    simgpu.inject_xid(machine, gpus[1].uuid, 79)
+    told["event"] = await nvml.wait_event(5) == (gpus[1].uuid, 79)
+    simgpu.set_lost(machine, gpus[0].uuid, True)
+    told["lost"] = [g.index for g in await nvml.gpus()]
+    simgpu.set_lost(machine, gpus[0].uuid, False)
+    told["back"] = [g.index for g in await nvml.gpus()]
+    await nvml.close()
+    print(json.dumps(told))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(not NVML.exists(), reason="the simulated driver is not built")
+def test_a_simulated_machine(tmp_path: Path) -> None:
+    machine = tmp_path / "machine"
+    description = "gpus: [{model: V100-SXM2-32GB}, {model: A100-SXM4-40GB}]"
+    simgpu.write(simgpu.parse(description), machine)
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(machine)],
+        env={**os.environ, "SIMGPU_MACHINE": str(machine), "LD_LIBRARY_PATH": str(NVML.parent)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {
+        "driver": "515.86.01",
+        "gpus": [["Tesla V100-SXM2-32GB", 32768, False], ["NVIDIA A100-SXM4-40GB", 40960, True]],
+        "quiet": None,
+        "event": True,
+        "lost": [1],
+        "back": [0, 1],
+    }
