@@ -1,0 +1,123 @@
+#include "machine.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool is_machine(const simgpu_header *h, uint64_t bytes) {
+    uint64_t gpus = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(simgpu_process);
+    return h->magic == SIMGPU_MAGIC && h->version == SIMGPU_VERSION && h->gpu_count <= SIMGPU_MAX_GPUS &&
+           h->processes == SIMGPU_HEADER_BYTES && h->gpus == gpus && h->gpu_stride == SIMGPU_GPU_BYTES &&
+           h->size == gpus + h->gpu_count * SIMGPU_GPU_BYTES && h->size <= bytes;
+}
+
+static simgpu_header *map_file(const char *path) {
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return NULL;
+    struct stat about;
+    void *at = MAP_FAILED;
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size >= (off_t)SIMGPU_HEADER_BYTES)
+        at = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (at == MAP_FAILED) return NULL;
+    if (is_machine(at, (uint64_t)about.st_size)) return at;
+    munmap(at, (size_t)about.st_size);
+    return NULL;
+}
+
+static uint32_t find(const machine *m, const char *item, size_t length, const uint32_t *from, uint32_t from_count) {
+    bool digits = true;
+    for (size_t i = 0; i < length; i++) digits = digits && isdigit((unsigned char)item[i]);
+    if (digits && length > 0 && length < 4) {
+        unsigned long index = strtoul(item, NULL, 10);
+        return index < from_count ? from[index] : UINT32_MAX;
+    }
+    uint32_t found = UINT32_MAX;
+    if (length < 5 || strncasecmp(item, "GPU-", 4) != 0) return found;
+    for (uint32_t i = 0; i < from_count; i++) {
+        if (strncasecmp(machine_gpu(m, from[i])->uuid, item, length) != 0) continue;
+        if (found != UINT32_MAX) return UINT32_MAX; /* a prefix of two GPUs names neither */
+        found = from[i];
+    }
+    return found;
+}
+
+uint32_t machine_select(const machine *m, const char *list, const uint32_t *from, uint32_t from_count, uint32_t *out) {
+    uint32_t count = 0;
+    for (const char *item = list; count < SIMGPU_MAX_GPUS;) {
+        while (isspace((unsigned char)*item)) item++;
+        size_t length = strcspn(item, ",");
+        size_t word = length;
+        while (word > 0 && isspace((unsigned char)item[word - 1])) word--;
+        uint32_t number = find(m, item, word, from, from_count);
+        if (number == UINT32_MAX) break;
+        for (uint32_t i = 0; i < count; i++)
+            if (out[i] == number) return 0; /* a GPU named twice makes the whole list void, as in CUDA */
+        out[count++] = number;
+        if (item[length] == '\0') break;
+        item += length + 1;
+    }
+    return count;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void read_visible(machine *m) {
+    uint32_t all[SIMGPU_MAX_GPUS];
+    for (uint32_t i = 0; i < m->head->gpu_count; i++) all[i] = i;
+    const char *list = getenv("NVIDIA_VISIBLE_DEVICES");
+    if (list == NULL || strcmp(list, "all") == 0) {
+        memcpy(m->visible, all, sizeof all);
+        m->visible_count = m->head->gpu_count;
+        return;
+    }
+    m->visible_count = machine_select(m, list, all, m->head->gpu_count, m->visible);
+    qsort(m->visible, m->visible_count, sizeof m->visible[0], by_number);
+}
+
+bool machine_open(machine *m) {
+    const char *path = getenv("SIMGPU_MACHINE");
+    simgpu_header *head = path != NULL && *path != '\0' ? map_file(path) : NULL;
+    if (head == NULL) return false;
+    m->head = head;
+    m->processes = (simgpu_process *)((char *)head + head->processes);
+    read_visible(m);
+    return true;
+}
+
+void machine_close(machine *m) {
+    if (m->head != NULL) munmap(m->head, m->head->size);
+    memset(m, 0, sizeof *m);
+}
+
+simgpu_gpu *machine_gpu(const machine *m, uint32_t number) {
+    return (simgpu_gpu *)((char *)m->head + m->head->gpus + number * SIMGPU_GPU_BYTES);
+}
+
+simgpu_log_entry *machine_log(const machine *m, uint32_t number) {
+    return (simgpu_log_entry *)((char *)machine_gpu(m, number) + SIMGPU_RECORD_BYTES);
+}
+
+simgpu_cell *machine_cell(const machine *m, uint32_t number, uint32_t slot) {
+    return (simgpu_cell *)(machine_log(m, number) + SIMGPU_LOG) + slot;
+}
+
+uint32_t machine_slots_used(const machine *m) {
+    uint32_t used = __atomic_load_n(&m->head->slots_used, __ATOMIC_SEQ_CST);
+    return used < SIMGPU_SLOTS ? used : SIMGPU_SLOTS;
+}
+
+uint64_t machine_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -1,0 +1,33 @@
+/* The machine that this process lives on: its mapped file, and which of its GPUs the process may see. */
+#ifndef SIMGPU_MACHINE_H
+#define SIMGPU_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "simgpu_layout.h"
+
+typedef struct {
+    simgpu_header *head;
+    simgpu_process *processes;
+    uint32_t visible[SIMGPU_MAX_GPUS]; /* numbers in the file, in the file's order */
+    uint32_t visible_count;
+} machine;
+
+/* Maps the file that SIMGPU_MACHINE names and reads NVIDIA_VISIBLE_DEVICES. False when there is no such machine. */
+bool machine_open(machine *m);
+void machine_close(machine *m);
+
+simgpu_gpu *machine_gpu(const machine *m, uint32_t number);
+simgpu_log_entry *machine_log(const machine *m, uint32_t number);
+simgpu_cell *machine_cell(const machine *m, uint32_t number, uint32_t slot);
+uint32_t machine_slots_used(const machine *m);
+
+/* CLOCK_MONOTONIC in ns: the clock of the simulated GPUs too. */
+uint64_t machine_now(void);
+
+/* Numbers of the GPUs that a comma list of indices and UUID prefixes names among `from`; reading stops at the first
+ * item that names none, or one a second time. Returns how many. */
+uint32_t machine_select(const machine *m, const char *list, const uint32_t *from, uint32_t from_count, uint32_t *out);
+
+#endif

@@ -1,0 +1,197 @@
+#include "timeline.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "pair.h"
+#include "slots.h"
+
+#define DURATION_MASK 0xFFFFFFull
+#define STEP_BITS 28u
+#define TENTH_BITS 20u
+#define MICRO_MASK ((1ull << (64 - TENTH_BITS)) - 1)
+#define SWEEP_PAUSE_NS 20000000u
+
+typedef struct {
+    uint64_t start, duration, step;
+    uint32_t slot;
+} turn;
+
+static turn turn_of(simgpu_pair w) {
+    return (turn){.start = w.low, .duration = w.high & DURATION_MASK, .step = w.high >> 36,
+                  .slot = (uint32_t)(w.high >> 24) & (SIMGPU_SLOTS - 1)};
+}
+
+static uint64_t next_step(uint64_t step) {
+    uint64_t next = (step + 1) & ((1ull << STEP_BITS) - 1);
+    return next != 0 ? next : 1; /* 0 means that the GPU has never run anything */
+}
+
+static void note(const machine *m, uint32_t gpu, turn t, uint64_t high, uint64_t done_after) {
+    simgpu_log_entry *entry = &machine_log(m, gpu)[t.step % SIMGPU_LOG];
+    if (__atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST) == high) return;
+    __atomic_store_n(&entry->turn, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&entry->start, t.start, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&entry->done_after, done_after, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&entry->turn, high, __ATOMIC_SEQ_CST);
+}
+
+/* Gives the turn's time to its slot, once, and writes it into the log. */
+static void finish(const machine *m, uint32_t gpu, simgpu_pair word) {
+    turn t = turn_of(word);
+    if (t.step == 0) return;
+    simgpu_pair *at = &machine_gpu(m, gpu)->turn;
+    simgpu_pair *executed = &machine_cell(m, gpu, t.slot)->executed;
+    for (;;) {
+        simgpu_pair seen = pair_load(executed);
+        /* A turn that is no longer the newest was finished before the next one could be taken. */
+        if (__atomic_load_n(&at->high, __ATOMIC_SEQ_CST) != word.high) return;
+        if (seen.high == t.step) {
+            note(m, gpu, t, word.high, seen.low);
+            return;
+        }
+        pair_swap(executed, seen, (simgpu_pair){.low = seen.low + t.duration, .high = t.step});
+    }
+}
+
+static uint64_t executed(const machine *m, uint32_t gpu, uint32_t slot) {
+    return __atomic_load_n(&machine_cell(m, gpu, slot)->executed.low, __ATOMIC_SEQ_CST);
+}
+
+/* Whose turn comes after `last`, and from when: the next slot in circular order that had work when the last turn
+ * ended; when none had, the one that got work first. False when nobody has any. */
+static bool choose(const machine *m, uint32_t gpu, turn last, turn *next) {
+    uint64_t end = last.start + last.duration;
+    uint32_t used = machine_slots_used(m);
+    bool found = false;
+    for (uint32_t i = 1; i <= used; i++) {
+        uint32_t slot = (last.slot + i) % used;
+        simgpu_cell *cell = machine_cell(m, gpu, slot);
+        uint64_t done = executed(m, gpu, slot), work = __atomic_load_n(&cell->work, __ATOMIC_SEQ_CST);
+        if (work <= done || !slots_ready(m, slot)) continue;
+        uint64_t ready = __atomic_load_n(&cell->ready_at, __ATOMIC_SEQ_CST);
+        uint64_t start = ready > end ? ready : end;
+        if (found && start >= next->start) continue;
+        uint64_t left = work - done;
+        *next = (turn){.start = start, .duration = left < SIMGPU_SLICE_NS ? left : SIMGPU_SLICE_NS,
+                       .step = next_step(last.step), .slot = slot};
+        found = true;
+        if (start == end) break;
+    }
+    return found;
+}
+
+/* Keeps, for every slot, how much it had done at each tenth of a second between two turns. */
+static void keep_history(const machine *m, uint32_t gpu, uint64_t from, uint64_t to) {
+    uint64_t first = from / SIMGPU_HISTORY_NS + 1, last = to / SIMGPU_HISTORY_NS;
+    if (first + SIMGPU_HISTORY <= last) first = last - SIMGPU_HISTORY + 1;
+    for (uint64_t tenth = first; tenth <= last; tenth++)
+        for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
+            uint64_t entry = tenth << (64 - TENTH_BITS) | (executed(m, gpu, slot) / 1000 & MICRO_MASK);
+            uint64_t *at = &machine_cell(m, gpu, slot)->history[tenth % SIMGPU_HISTORY];
+            __atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
+        }
+}
+
+/* Works out the turns up to `now` and returns the last one that has begun. */
+static turn advance(const machine *m, uint32_t gpu, uint64_t now) {
+    simgpu_pair *at = &machine_gpu(m, gpu)->turn;
+    for (;;) {
+        simgpu_pair word = pair_load(at);
+        finish(m, gpu, word);
+        turn last = turn_of(word), next = {0};
+        if (last.start > now + 1000000000u) { /* the file is from before the machine was started anew */
+            pair_swap(at, word, (simgpu_pair){.low = now, .high = next_step(last.step) << 36});
+            continue;
+        }
+        if (last.start + last.duration > now || !choose(m, gpu, last, &next) || next.start > now) return last;
+        uint64_t high = next.duration | (uint64_t)next.slot << 24 | next.step << 36;
+        if (!pair_swap(at, word, (simgpu_pair){.low = next.start, .high = high})) continue;
+        if (next.start / SIMGPU_HISTORY_NS != last.start / SIMGPU_HISTORY_NS)
+            keep_history(m, gpu, last.start, next.start);
+    }
+}
+
+static uint64_t done_by(const machine *m, uint32_t gpu, uint32_t slot, turn last, uint64_t now) {
+    uint64_t end = last.start + last.duration, done = executed(m, gpu, slot);
+    return last.slot == slot && end > now && end - now <= done ? done - (end - now) : done;
+}
+
+uint64_t timeline_done(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now) {
+    return done_by(m, gpu, slot, advance(m, gpu, now), now);
+}
+
+uint64_t timeline_end(const machine *m, uint32_t gpu, uint32_t slot) {
+    return __atomic_load_n(&machine_cell(m, gpu, slot)->work, __ATOMIC_SEQ_CST);
+}
+
+uint64_t timeline_add(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns) {
+    simgpu_cell *cell = machine_cell(m, gpu, slot);
+    if (ns == 0) return timeline_end(m, gpu, slot);
+    uint64_t now = machine_now();
+    if (timeline_done(m, gpu, slot, now) >= timeline_end(m, gpu, slot)) {
+        uint64_t before = __atomic_load_n(&cell->ready_at, __ATOMIC_SEQ_CST);
+        while (before < now && !__atomic_compare_exchange_n(&cell->ready_at, &before, now, false, __ATOMIC_SEQ_CST,
+                                                            __ATOMIC_SEQ_CST)) {
+        }
+    }
+    return __atomic_add_fetch(&cell->work, ns, __ATOMIC_SEQ_CST);
+}
+
+void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position) {
+    for (;;) {
+        uint64_t now = machine_now();
+        turn last = advance(m, gpu, now);
+        uint64_t done = done_by(m, gpu, slot, last, now), end = last.start + last.duration;
+        if (done >= position) return;
+        /* Not before this, even if nobody else wants the GPU after the present turn. */
+        uint64_t rest = position - done + (last.slot != slot && end > now ? end - now : 0);
+        if (rest < 100000) {
+            sched_yield();
+            continue;
+        }
+        rest -= 60000; /* the kernel wakes sleepers late */
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)}, NULL);
+        slots_sweep(m, SWEEP_PAUSE_NS);
+    }
+}
+
+uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback) {
+    uint64_t step = machine_gpu(m, gpu)->turn.high >> 36;
+    for (uint32_t i = 0; i < SIMGPU_LOG; i++) {
+        simgpu_log_entry *entry = &machine_log(m, gpu)[(step - i) % SIMGPU_LOG];
+        uint64_t high = __atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST);
+        turn t = turn_of((simgpu_pair){.low = __atomic_load_n(&entry->start, __ATOMIC_SEQ_CST), .high = high});
+        uint64_t done_after = __atomic_load_n(&entry->done_after, __ATOMIC_SEQ_CST);
+        if (high == 0 || t.slot != slot || __atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST) != high) continue;
+        if (done_after < position) return fallback; /* the turn that did it is no longer in the log */
+        if (done_after - t.duration < position) return t.start + t.duration - (done_after - position);
+    }
+    return fallback;
+}
+
+/* Time a slot was given since `since`, a whole tenth of a second, in us. A slot that was not yet in use at that time
+ * has no history of it; then its present owner's beginning counts. */
+static uint64_t given_since(const machine *m, uint32_t gpu, uint32_t slot, turn last, uint64_t since, uint64_t now) {
+    simgpu_cell *cell = machine_cell(m, gpu, slot);
+    uint64_t tenth = since / SIMGPU_HISTORY_NS, done = done_by(m, gpu, slot, last, now) / 1000;
+    if (tenth > last.start / SIMGPU_HISTORY_NS) return 0;
+    uint64_t entry = __atomic_load_n(&cell->history[tenth % SIMGPU_HISTORY], __ATOMIC_SEQ_CST);
+    bool known = entry >> (64 - TENTH_BITS) == (tenth & ((1u << TENTH_BITS) - 1));
+    uint64_t then = known ? entry & MICRO_MASK : cell->base / 1000;
+    return done > then ? done - then : 0;
+}
+
+static uint32_t percent(const machine *m, uint32_t gpu, uint32_t first, uint32_t end_slot) {
+    uint64_t now = machine_now(), given = 0;
+    uint64_t since = (now / SIMGPU_HISTORY_NS - 10) * SIMGPU_HISTORY_NS;
+    turn last = advance(m, gpu, now);
+    if (last.start + last.duration <= since) return 0;
+    for (uint32_t slot = first; slot < end_slot; slot++) given += given_since(m, gpu, slot, last, since, now);
+    uint64_t share = (given * 1000 * 100 + (now - since) / 2) / (now - since);
+    return share > 100 ? 100 : (uint32_t)share;
+}
+
+uint32_t timeline_busy_percent(const machine *m, uint32_t gpu) { return percent(m, gpu, 0, machine_slots_used(m)); }
+
+uint32_t timeline_slot_percent(const machine *m, uint32_t gpu, uint32_t slot) { return percent(m, gpu, slot, slot + 1); }

@@ -1,0 +1,76 @@
+/* cuInit: finds the machine, takes a slot in it and lists the devices that this process may use. */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* In a child nothing of the parent's driver is valid: the slot and the memory are the parent's. */
+static void forget_parent(void) {
+    uint32_t generation = driver.generation + 1;
+    memset(&driver, 0, sizeof driver);
+    driver.generation = generation;
+    pthread_mutex_init(&driver.lock, NULL);
+}
+
+static uint32_t visible_gpus(uint32_t *gpus) {
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    if (list != NULL) return machine_select(&driver.m, list, driver.m.visible, driver.m.visible_count, gpus);
+    memcpy(gpus, driver.m.visible, sizeof driver.m.visible);
+    return driver.m.visible_count;
+}
+
+static CUresult start(void) {
+    static bool watching_forks;
+    uint32_t gpus[SIMGPU_MAX_GPUS];
+    if (!machine_open(&driver.m)) return CUDA_ERROR_NO_DEVICE;
+    uint32_t count = visible_gpus(gpus);
+    CUresult failed = count == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+    if (failed == CUDA_SUCCESS) {
+        driver.slot = slots_join(&driver.m);
+        if (driver.slot == UINT32_MAX) failed = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (failed != CUDA_SUCCESS) {
+        machine_close(&driver.m);
+        return failed;
+    }
+    for (uint32_t i = 0; i < count; i++) driver.devices[i].gpu = gpus[i];
+    driver.count = (int)count;
+    if (!watching_forks) watching_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
+    __atomic_store_n(&driver.ready, true, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuInit(unsigned int flags) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    driver_lock();
+    CUresult result = driver.ready ? CUDA_SUCCESS : start();
+    driver_unlock();
+    return result;
+}
+
+SIM_API CUresult cuDriverGetVersion(int *version) {
+    if (version == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (driver_ready() == CUDA_SUCCESS) {
+        *version = (int)driver.m.head->cuda_version;
+        return CUDA_SUCCESS;
+    }
+    machine m = {0};
+    *version = 0;
+    if (machine_open(&m)) *version = (int)m.head->cuda_version;
+    machine_close(&m);
+    return CUDA_SUCCESS;
+}
+
+CUresult driver_ready(void) {
+    return __atomic_load_n(&driver.ready, __ATOMIC_ACQUIRE) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+device *driver_device(int ordinal) {
+    return ordinal >= 0 && ordinal < driver.count ? &driver.devices[ordinal] : NULL;
+}
+
+simgpu_gpu *device_record(const device *dev) { return machine_gpu(&driver.m, dev->gpu); }
+
+simgpu_cell *device_cell(const device *dev) { return machine_cell(&driver.m, dev->gpu, driver.slot); }

@@ -1,0 +1,180 @@
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "module.h"
+
+#define GRAPH_MAGIC 0x47525048u
+#define NODE_MAGIC 0x4e4f4445u
+
+bool graph_valid(CUgraph graph) { return graph != NULL && graph->magic == GRAPH_MAGIC; }
+
+bool node_valid(CUgraphNode node) { return node != NULL && node->magic == NODE_MAGIC; }
+
+CUgraph graph_new(void) {
+    CUgraph graph = calloc(1, sizeof *graph);
+    if (graph == NULL) return NULL;
+    graph->magic = GRAPH_MAGIC;
+    graph->last = &graph->first;
+    return graph;
+}
+
+CUgraphNode graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, size_t count) {
+    CUgraphNode node = calloc(1, sizeof *node);
+    CUgraphNode *copy = count > 0 ? malloc(count * sizeof *copy) : NULL;
+    if (node == NULL || (count > 0 && copy == NULL)) {
+        free(node);
+        free(copy);
+        return NULL;
+    }
+    if (count > 0) memcpy(copy, dependencies, count * sizeof *copy);
+    *node = (struct CUgraphNode_st){.magic = NODE_MAGIC, .type = type, .graph = graph, .dependencies = copy,
+                                    .dependency_count = count};
+    *graph->last = node;
+    graph->last = &node->next;
+    graph->count++;
+    return node;
+}
+
+CUresult graph_add_kernel(CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *dependencies,
+                          size_t count, CUgraphNode *out) {
+    CUfunction f = params->func != NULL ? params->func : (CUfunction)params->kern;
+    if (!function_valid(f)) return CUDA_ERROR_INVALID_VALUE;
+    *out = graph_add(graph, CU_GRAPH_NODE_TYPE_KERNEL, dependencies, count);
+    if (*out == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    (*out)->kernel = *params;
+    (*out)->ns = function_duration(f, params->kernelParams, params->extra);
+    return CUDA_SUCCESS;
+}
+
+/* The addresses are fixed now; the device is charged when the graph first runs. */
+CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUgraphNode *dependencies, size_t count,
+                              CUgraphNode *out) {
+    allocation *a = calloc(1, sizeof *a);
+    driver_lock();
+    CUdeviceptr start = a != NULL && size < 1ull << 42 ? arena_reserve(size) : 0;
+    driver_unlock();
+    *out = start != 0 ? graph_add(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, dependencies, count) : NULL;
+    if (*out == NULL) {
+        free(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *a = (allocation){.start = start, .size = size, .kind = KIND_GRAPH, .dev = dev};
+    (*out)->memory = a;
+    return CUDA_SUCCESS;
+}
+
+static void free_node(CUgraphNode node) {
+    allocation *a = node->memory;
+    if (a != NULL) {
+        driver_lock();
+        charge_give(a->dev, a->charged_mib);
+        if (a->charged_mib > 0) arena_set(a->start, a->size, NULL);
+        arena_release(a->start, a->size);
+        driver_unlock();
+        free(a);
+    }
+    node->magic = 0;
+    free(node->dependencies);
+    free(node);
+}
+
+SIM_API CUresult cuGraphCreate(CUgraph *out, unsigned int flags) {
+    if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
+    if (out == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *out = graph_new();
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuGraphDestroy(CUgraph graph) {
+    if (!graph_valid(graph)) return CUDA_ERROR_INVALID_VALUE;
+    while (graph->first != NULL) {
+        CUgraphNode node = graph->first;
+        graph->first = node->next;
+        free_node(node);
+    }
+    graph->magic = 0;
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphDestroyNode(CUgraphNode node) {
+    if (!node_valid(node)) return CUDA_ERROR_INVALID_VALUE;
+    CUgraph graph = node->graph;
+    CUgraphNode *at = &graph->first;
+    while (*at != node) at = &(*at)->next;
+    *at = node->next;
+    if (graph->last == &node->next) graph->last = at;
+    graph->count--;
+    free_node(node);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphClone(CUgraph *out, CUgraph original) {
+    if (out == NULL || !graph_valid(original)) return CUDA_ERROR_INVALID_VALUE;
+    CUgraph copy = graph_new();
+    if (copy == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (CUgraphNode node = original->first; node != NULL; node = node->next) {
+        if (node->memory != NULL) {
+            cuGraphDestroy(copy);
+            return CUDA_ERROR_NOT_SUPPORTED; /* as in CUDA, graphs that allocate cannot be cloned */
+        }
+        CUgraphNode twin = graph_add(copy, node->type, NULL, 0);
+        if (twin == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+        twin->ns = node->ns;
+        twin->kernel = node->kernel;
+        twin->host = node->host;
+        twin->event = node->event;
+        twin->child = node->child;
+    }
+    *out = copy;
+    return CUDA_SUCCESS;
+}
+
+/* Copies up to *room nodes and says how many there are. */
+static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *room, bool roots_only) {
+    size_t count = 0;
+    if (!graph_valid(graph) || room == NULL) return CUDA_ERROR_INVALID_VALUE;
+    for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
+        if (roots_only && node->dependency_count > 0) continue;
+        if (nodes != NULL && count < *room) nodes[count] = node;
+        count++;
+    }
+    if (nodes == NULL || count < *room) *room = count;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *room) {
+    return list_nodes(graph, nodes, room, false);
+}
+
+SIM_API CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *room) {
+    return list_nodes(graph, nodes, room, true);
+}
+
+SIM_API CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
+    if (!node_valid(node) || type == NULL) return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *room) {
+    if (!node_valid(node) || room == NULL) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; out != NULL && i < node->dependency_count && i < *room; i++) out[i] = node->dependencies[i];
+    *room = node->dependency_count;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+    if (!graph_valid(graph)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        if (!node_valid(from[i]) || !node_valid(to[i])) return CUDA_ERROR_INVALID_VALUE;
+        CUgraphNode node = to[i];
+        CUgraphNode *more = realloc(node->dependencies, (node->dependency_count + 1) * sizeof *more);
+        if (more == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+        more[node->dependency_count++] = from[i];
+        node->dependencies = more;
+    }
+    return CUDA_SUCCESS;
+}

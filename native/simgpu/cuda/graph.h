@@ -1,0 +1,38 @@
+/* Graphs: lists of nodes in the order in which they were added, which is an order that respects every dependency. */
+#ifndef SIMGPU_GRAPH_H
+#define SIMGPU_GRAPH_H
+
+#include "memory.h"
+
+struct CUgraphNode_st {
+    uint32_t magic;
+    CUgraphNodeType type;
+    CUgraph graph;
+    uint64_t ns;                     /* of a kernel */
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_HOST_NODE_PARAMS host;
+    CUevent event;
+    CUgraph child;
+    allocation *memory;              /* of an allocation node: its addresses; charged when the graph runs */
+    CUdeviceptr freed;               /* of a free node */
+    CUgraphNode *dependencies;
+    size_t dependency_count;
+    CUgraphNode next;
+};
+
+struct CUgraph_st {
+    uint32_t magic;
+    CUgraphNode first, *last;
+    size_t count;
+};
+
+CUgraph graph_new(void);
+bool graph_valid(CUgraph graph);
+bool node_valid(CUgraphNode node);
+CUgraphNode graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, size_t count);
+CUresult graph_add_kernel(CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *dependencies,
+                          size_t count, CUgraphNode *out);
+CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUgraphNode *dependencies, size_t count,
+                              CUgraphNode *out);
+
+#endif

@@ -1,0 +1,104 @@
+/* Small allocations: blocks of 2 MiB, each divided into equal pieces. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+#define SMALLEST 512u
+#define SLAB_MAGIC 0x534c4142u
+
+typedef struct slab {
+    uint32_t magic; /* an allocation starts with an address in the arena, which is never this */
+    uint32_t used, pieces;
+    size_t piece;
+    CUcontext ctx;
+    CUdeviceptr start;
+    struct slab *next, *previous; /* blocks of this size with a free piece, of one device */
+    uint32_t first_free;
+    uint32_t *next_free;
+    allocation items[];
+} slab;
+
+static int class_of(size_t size) {
+    int class = 0;
+    while ((size_t)SMALLEST << class < size) class++;
+    return class;
+}
+
+static void list_add(slab **head, slab *s) {
+    s->previous = NULL;
+    s->next = *head;
+    if (*head != NULL) (*head)->previous = s;
+    *head = s;
+}
+
+static void list_remove(slab **head, slab *s) {
+    if (s->previous != NULL) s->previous->next = s->next;
+    else *head = s->next;
+    if (s->next != NULL) s->next->previous = s->previous;
+}
+
+static slab *new_slab(CUcontext ctx, size_t piece) {
+    uint32_t pieces = (uint32_t)(PAGE_BYTES / piece);
+    slab *s = calloc(1, sizeof *s + pieces * (sizeof(allocation) + sizeof(uint32_t)));
+    CUdeviceptr start = s != NULL ? arena_reserve(PAGE_BYTES) : 0;
+    if (start == 0 || !charge_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {
+        if (start != 0) arena_release(start, PAGE_BYTES);
+        free(s);
+        return NULL;
+    }
+    s->magic = SLAB_MAGIC;
+    s->pieces = pieces;
+    s->piece = piece;
+    s->ctx = ctx;
+    s->start = start;
+    s->next_free = (uint32_t *)(s->items + pieces);
+    for (uint32_t i = 0; i < pieces; i++) s->next_free[i] = i + 1;
+    arena_set(start, PAGE_BYTES, s);
+    return s;
+}
+
+CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out) {
+    int class = class_of(size);
+    slab **head = &ctx->dev->slabs[class];
+    slab *s = *head;
+    while (s != NULL && s->ctx != ctx) s = s->next;
+    if (s == NULL) {
+        s = new_slab(ctx, (size_t)SMALLEST << class);
+        if (s == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+        list_add(head, s);
+    }
+    uint32_t index = s->first_free;
+    s->first_free = s->next_free[index];
+    if (++s->used == s->pieces) list_remove(head, s);
+    allocation *a = &s->items[index];
+    *a = (allocation){.start = s->start + index * s->piece, .size = size, .kind = KIND_PLAIN, .shared_block = true,
+                      .dev = ctx->dev};
+    *out = a;
+    return CUDA_SUCCESS;
+}
+
+void slab_free(allocation *a) {
+    slab *s = arena_get(a->start);
+    slab **head = &a->dev->slabs[class_of(s->piece)];
+    uint32_t index = (uint32_t)(a - s->items);
+    a->start = 0;
+    s->next_free[index] = s->first_free;
+    s->first_free = index;
+    if (s->used-- == s->pieces) list_add(head, s);
+    if (s->used > 0) return;
+    list_remove(head, s);
+    charge_give(s->ctx->dev, (uint32_t)(PAGE_BYTES / MIB));
+    arena_discard(s->start, PAGE_BYTES);
+    arena_set(s->start, PAGE_BYTES, NULL);
+    arena_release(s->start, PAGE_BYTES);
+    free(s);
+}
+
+bool slab_owns(const void *what) { return what != NULL && *(const uint32_t *)what == SLAB_MAGIC; }
+
+allocation *slab_find(void *what, CUdeviceptr at) {
+    slab *s = what;
+    allocation *a = &s->items[(at - s->start) / s->piece];
+    return a->start != 0 && at < a->start + a->size ? a : NULL;
+}

@@ -1,0 +1,88 @@
+/* Which processes hold memory of a GPU. A process may own more than one slot; it is listed once. */
+#include "library.h"
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long bytes;
+} holder;
+
+static unsigned int list_holders(uint32_t number, holder *holders) {
+    unsigned int count = 0;
+    slots_sweep(&library.m, 0);
+    for (uint32_t slot = 0; slot < machine_slots_used(&library.m); slot++) {
+        simgpu_cell *cell = machine_cell(&library.m, number, slot);
+        uint32_t pid = slots_pid(&library.m, slot), held = ledger_held(&library.m, number, slot);
+        if (pid == 0 || (held == 0 && __atomic_load_n(&cell->contexts, __ATOMIC_SEQ_CST) == 0)) continue;
+        unsigned int at = 0;
+        while (at < count && holders[at].pid != pid) at++;
+        if (at == count) holders[count++] = (holder){.pid = pid};
+        holders[at].bytes += held * MIB;
+    }
+    return count;
+}
+
+/* Says how many there are; INSUFFICIENT_SIZE when there is not room for all of them. */
+static nvmlReturn_t settle_count(unsigned int count, unsigned int *room, const void *out) {
+    unsigned int given = *room;
+    *room = count;
+    if (count == 0) return NVML_SUCCESS;
+    if (given < count) return NVML_ERROR_INSUFFICIENT_SIZE;
+    return out != NULL ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
+                                                          nvmlProcessInfo_v1_t *out) {
+    FOR_DEVICE(device, count);
+    holder holders[SIMGPU_SLOTS];
+    unsigned int found = list_holders(device->gpu, holders);
+    nvmlReturn_t result = settle_count(found, count, out);
+    for (unsigned int i = 0; result == NVML_SUCCESS && i < found; i++)
+        out[i] = (nvmlProcessInfo_v1_t){.pid = holders[i].pid, .usedGpuMemory = holders[i].bytes};
+    return result;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                             nvmlProcessInfo_t *out) {
+    FOR_DEVICE(device, count);
+    holder holders[SIMGPU_SLOTS];
+    unsigned int found = list_holders(device->gpu, holders);
+    nvmlReturn_t result = settle_count(found, count, out);
+    for (unsigned int i = 0; result == NVML_SUCCESS && i < found; i++)
+        out[i] = (nvmlProcessInfo_t){.pid = holders[i].pid, .usedGpuMemory = holders[i].bytes,
+                                     .gpuInstanceId = NVML_NO_INSTANCE, .computeInstanceId = NVML_NO_INSTANCE};
+    return result;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+                                                             nvmlProcessInfo_t *out) {
+    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, out);
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *list) {
+    FOR_DEVICE(device, list);
+    if (list->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    holder holders[SIMGPU_SLOTS];
+    unsigned int found = list->mode == 0 ? list_holders(device->gpu, holders) : 0;
+    nvmlReturn_t result = settle_count(found, &list->numProcArrayEntries, list->procArray);
+    for (unsigned int i = 0; result == NVML_SUCCESS && i < found; i++)
+        list->procArray[i] = (nvmlProcessDetail_t){.pid = holders[i].pid, .usedGpuMemory = holders[i].bytes,
+                                                   .gpuInstanceId = NVML_NO_INSTANCE,
+                                                   .computeInstanceId = NVML_NO_INSTANCE};
+    return result;
+}
+
+/* No graphics, and no MPS server, on these machines. */
+#define NOBODY(function)                                                                          \
+    SIM_API nvmlReturn_t function(nvmlDevice_t device, unsigned int *count, void *out) {          \
+        FOR_DEVICE(device, count);                                                                \
+        (void)out;                                                                                \
+        *count = 0;                                                                               \
+        return NVML_SUCCESS;                                                                      \
+    }
+
+NOBODY(nvmlDeviceGetGraphicsRunningProcesses)
+NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2)
+NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3)
+NOBODY(nvmlDeviceGetMPSComputeRunningProcesses)
+NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v3)
