@@ -23,9 +23,8 @@ from lamina.control.pod_locks import PodLocks
 from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
 from lamina.dialects.config import Config
-from lamina.errors import Outside
 from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.ports.kube import GRANTS, PODS, NotFound, Object, Resource, Unreachable, Watched
+from lamina.ports.kube import GRANTS, PODS, Object, Resource, Unreachable, Watched
 from lamina.ports.kube.fake import FakeKube
 from tests.control.cluster import gpu_pod, gpus, inventory
 
@@ -180,7 +179,7 @@ class Cluster(RuleBasedStateMachine):
         elif watched.kind == "DELETED":
             self.ledger.grant_gone(obj["metadata"]["uid"], obj["spec"]["podUID"], self.time)
         else:
-            self.ledger.grant_seen(grant_record(obj), self.time)
+            self.ledger.grant_seen(grant_record(obj))
 
     @rule(seconds=st.sampled_from([1.0, DOUBT_S, RESERVATION_S]), faults=st.sets(st.sampled_from(FAULTS), max_size=1))
     def time_passes(self, seconds: float, faults: set[tuple[str, str]]) -> None:
@@ -214,7 +213,7 @@ class Cluster(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.relisted()
-            for _ in range(3):
+            for _ in range(4):
                 self.time_passes(RESERVATION_S + DOUBT_S, set())
             assert self.counted() == self.in_use()
             for pod in list(self.kube.pods().values()):

@@ -146,7 +146,7 @@ class Binder:
                 self._ledger.release(args.podUID)
                 raise
             record = grant_record(made)
-            self._ledger.grant_seen(record, self._now())
+            self._ledger.grant_seen(record)
             return record
         raise NotYet(f"an earlier grant of {_name(args)} is still being deleted")
 
@@ -167,7 +167,7 @@ class Binder:
             record = grant_record(await self._kube.get(GRANTS, name, namespace=args.podNamespace))
             if record.grant.pod_uid != args.podUID:
                 raise Conflict(f"grant {args.podNamespace}/{name} belongs to another pod")
-            self._ledger.grant_seen(record, self._now())
+            self._ledger.grant_seen(record)
 
     def _reserve(self, args: BindArgs, pod: Object, request: PodRequest) -> tuple[ContainerGrant, ...]:
         """Decide and take, without a pause between: what was free when it was looked at is ours."""

@@ -62,14 +62,13 @@ class Ledger:
         self._inventories.pop(node, None)
         self._changed(node)
 
-    def grant_seen(self, record: GrantRecord, now: float) -> None:
+    def grant_seen(self, record: GrantRecord) -> None:
         """A grant exists. Repetitions, and news of a grant that is known to be deleted, change nothing."""
         uid = record.grant.pod_uid
         if record.uid in self._dead_grants or self.pod(uid).over:
             return
         claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
         claim.grants[record.uid] = record
-        claim.doubted_since = now if claim.doubted_since is None else claim.doubted_since
         self._recount(uid, claim)
 
     def grant_gone(self, record_uid: str, pod_uid: str, now: float) -> None:
@@ -133,7 +132,7 @@ class Ledger:
             del self._dead_grants[uid]
 
     def doubts(self, now: float) -> list[Doubt]:
-        """Who holds a grant that does not agree with what is known of the pod, and has done so for DOUBT_S."""
+        """Who holds a grant that does not agree with what is known of the pod, in every answer since DOUBT_S."""
         doubted = []
         for uid, claim in self._claims.items():
             pod = self.pod(uid)

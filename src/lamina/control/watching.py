@@ -68,7 +68,7 @@ class Watching:
         if kind == DELETED:
             self._ledger.grant_gone(record.uid, record.grant.pod_uid, self._now())
         else:
-            self._ledger.grant_seen(record, self._now())
+            self._ledger.grant_seen(record)
 
     def _pod(self, kind: str, obj: Object) -> None:
         uid = obj["metadata"]["uid"]

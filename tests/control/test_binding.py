@@ -1,0 +1,254 @@
+"""Bind, step by step: what is written, what is undone, what is left alone."""
+
+import asyncio
+
+import pytest
+
+from lamina.control import doubts
+from lamina.control.ledger import DOUBT_S
+from lamina.control.stages import PodState, Stage
+from lamina.dialects.config import load
+from lamina.errors import Outside
+from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound, Object, Refused, Resource, Unreachable
+from lamina.ports.kube.fake import FakeKube
+from tests.control.binders import Bench
+from tests.control.cluster import gpu_pod
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.offer()
+    return made
+
+
+def failing(bench: Bench, verb: str, error: Outside) -> None:
+    assert isinstance(bench.kube, FakeKube)
+    bench.kube.failing[verb] = lambda resource, name: error
+
+
+def mended(bench: Bench) -> None:
+    assert isinstance(bench.kube, FakeKube)
+    bench.kube.failing.clear()
+
+
+async def test_the_grant_says_what_the_pod_got_and_goes_with_it(bench: Bench) -> None:
+    pod = await bench.pod(gpu=2, gpumem=1000, gpucores=20)
+    assert await bench.bind(pod) == ""
+    (grant,) = await bench.grants()
+    assert grant["metadata"]["name"] == f"pod-{pod['metadata']['uid'][:8]}"
+    (owner,) = grant["metadata"]["ownerReferences"]
+    assert owner["uid"] == pod["metadata"]["uid"] and owner["blockOwnerDeletion"] is False
+    spec = grant["spec"]
+    assert (spec["pod"], spec["podUID"], spec["node"], spec["dialect"]) == ("pod", owner["uid"], "node-0", "hami")
+    shares = [(s["gpu"], s["memoryMiB"], s["cores"], s["mode"]) for s in spec["containers"][0]["shares"]]
+    assert sorted(shares) == [("GPU-0", 1000, 20, "quota"), ("GPU-1", 1000, 20, "quota")]
+    assert await bench.node_of(pod) == "node-0" and bench.memory() == 1000
+    await bench.kube.delete(PODS, "pod", namespace="default")
+    assert await bench.grants() == []
+
+
+async def test_the_marks_of_hami_are_on_the_pod(bench: Bench) -> None:
+    pod = gpu_pod(gpumem=3000, gpucores=30)
+    pod["spec"]["containers"].insert(0, {"name": "first", "image": "x"})
+    pod = await bench.kube.create(PODS, pod)
+    await bench.bind(pod)
+    (share,) = (await bench.grants())[0]["spec"]["containers"][0]["shares"]
+    meta = (await bench.kube.get(PODS, "pod", namespace="default"))["metadata"]
+    devices = f";{share['gpu']},NVIDIA,3000,30:;"
+    assert meta["annotations"] == {
+        "hami.io/vgpu-node": "node-0",
+        "hami.io/vgpu-devices-to-allocate": devices,
+        "hami.io/vgpu-devices-allocated": devices,
+        "hami.io/vgpu-time": "1700000000",
+    }
+    assert meta["labels"] == {"hami.io/vgpu-node": "node-0"}
+
+
+async def test_marks_that_cannot_be_written_change_nothing(bench: Bench) -> None:
+    failing(bench, "patch", Refused("no"))
+    pod = await bench.pod(gpu=1)
+    assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
+
+
+async def test_a_pod_without_gpus_is_only_bound(bench: Bench) -> None:
+    pod = await bench.pod()
+    assert await bench.bind(pod) == "" and await bench.grants() == [] and await bench.node_of(pod) == "node-0"
+
+
+async def test_a_repeated_bind_is_fine_and_takes_nothing_more(bench: Bench) -> None:
+    pod = await bench.pod(gpumem=1000)
+    assert [await bench.bind(pod), await bench.bind(pod)] == ["", ""]
+    assert await asyncio.gather(*(bench.bind(pod) for _ in range(3))) == ["", "", ""]
+    assert len(await bench.grants()) == 1 and bench.memory() + bench.memory(gpu="GPU-1") == 1000
+    assert await bench.bind(pod, "node-1") == "pod default/pod is bound to node node-0 already"
+
+
+async def test_what_does_not_fit_is_said_in_numbers(bench: Bench) -> None:
+    assert await bench.bind(await bench.pod(gpumem=40000)) == (
+        "node node-0: needs 40000 MiB; the largest GPU has 32768 MiB"
+    )
+    assert await bench.bind(await bench.pod("q", gpu=1), "node-1") == "node node-1 offers no GPUs"
+    assert await bench.grants() == []
+
+
+@pytest.mark.parametrize("error", [Conflict("changed"), Refused("not allowed"), Outside("500"), NotFound("no node")])
+async def test_a_refused_bind_undoes_grant_and_reservation(bench: Bench, error: Outside) -> None:
+    pod = await bench.pod(gpumem=1000)
+    failing(bench, "bind", error)
+    assert await bench.bind(pod) == str(error)
+    assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
+
+
+@pytest.mark.parametrize("error", [Refused("not allowed"), Outside("500")])
+async def test_a_refused_grant_leaves_nothing(bench: Bench, error: Outside) -> None:
+    pod = await bench.pod(gpumem=1000)
+    failing(bench, "create", error)
+    assert await bench.bind(pod) == str(error)
+    assert bench.ledger.taken("node-0") == {} and await bench.node_of(pod) == ""
+
+
+async def test_a_lost_answer_to_the_grant_keeps_its_reservation(bench: Bench) -> None:
+    pod = await bench.pod(gpumem=1000)
+    failing(bench, "create", Unreachable("lost"))
+    assert await bench.bind(pod) == "lost"
+    assert bench.memory() + bench.memory(gpu="GPU-1") == 1000
+
+
+async def test_a_lost_answer_to_the_binding_is_found_out() -> None:
+    class Lost(FakeKube):
+        async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+            await super().bind(pod, namespace=namespace, uid=uid, node=node)
+            raise Unreachable("lost")
+
+    bench = Bench(Lost())
+    bench.offer()
+    pod = await bench.pod(gpumem=1000)
+    assert await bench.bind(pod) == "" and len(await bench.grants()) == 1
+
+
+async def test_a_binding_that_may_still_arrive_keeps_its_grant_until_the_doubt_is_settled(bench: Bench) -> None:
+    pod = await bench.pod(gpumem=1000)
+    failing(bench, "bind", Unreachable("lost"))
+    assert await bench.bind(pod) == "lost"
+    mended(bench)
+    assert len(await bench.grants()) == 1
+    bench.clock.time += 60
+    bench.ledger.tick(bench.clock())
+    await doubts.settle(bench.kube, bench.ledger, bench.locks, bench.clock)
+    assert len(await bench.grants()) == 1
+    bench.clock.time += DOUBT_S
+    await doubts.settle(bench.kube, bench.ledger, bench.locks, bench.clock)
+    assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
+
+
+async def left_behind(bench: Bench, **limits: object) -> Object:
+    """A pod whose grant for node-0 stands, though it was never bound."""
+    pod = await bench.pod(**limits)
+    failing(bench, "bind", Unreachable("lost"))
+    await bench.bind(pod)
+    mended(bench)
+    bench.ledger.release(pod["metadata"]["uid"])
+    return pod
+
+
+async def test_a_grant_left_behind_is_used_for_its_node(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=1000)
+    (before,) = await bench.grants()
+    assert await bench.bind(pod) == ""
+    assert [g["metadata"]["uid"] for g in await bench.grants()] == [before["metadata"]["uid"]]
+
+
+async def test_a_grant_left_behind_is_withdrawn_for_another_node(bench: Bench) -> None:
+    bench.offer("node-1")
+    pod = await left_behind(bench, gpumem=1000)
+    assert await bench.bind(pod, "node-1") == ""
+    assert [g["spec"]["node"] for g in await bench.grants()] == ["node-1"]
+    assert bench.ledger.taken("node-0") == {}
+
+
+async def test_a_grant_left_behind_that_no_longer_fits_is_decided_anew(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=20000)
+    ((before,),) = [g["spec"]["containers"][0]["shares"] for g in await bench.grants()]
+    bench.ledger.pod_seen(pod["metadata"]["uid"], PodState(Stage.PENDING), 0)
+    bench.ledger.grant_gone((await bench.grants())[0]["metadata"]["uid"], pod["metadata"]["uid"], 0)
+    wish = {"nvidia.com/use-gpuuuid": before["gpu"]}
+    other = gpu_pod("other", gpumem=20000)
+    other["metadata"]["annotations"] = wish
+    assert await bench.bind(await bench.kube.create(PODS, other)) == ""
+    # The server still has the older grant, of which the ledger knows nothing: it stands in the way.
+    error = await bench.bind(pod)
+    assert error == "an earlier grant of pod default/pod is still being deleted"
+    assert bench.memory(gpu=before["gpu"]) == 20000
+
+
+async def test_a_grant_that_the_watch_has_not_told_is_learnt(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=1000)
+    again = Bench(bench.kube)
+    again.offer()
+    assert await again.bind(pod) == "" and len(await again.grants()) == 1
+    assert again.memory() + again.memory(gpu="GPU-1") == 1000
+
+
+async def test_a_pod_deleted_or_replaced_since_filter_gets_nothing(bench: Bench) -> None:
+    pod = await bench.pod(gpumem=1000)
+    await bench.kube.delete(PODS, "pod", namespace="default")
+    assert await bench.bind(pod) == "pod default/pod is gone"
+    await bench.pod(gpumem=1000)
+    assert await bench.bind(pod) == "pod default/pod was replaced by another pod of its name"
+    assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
+
+
+async def test_a_pod_deleted_between_grant_and_binding_frees_its_share(bench: Bench) -> None:
+    pod = await bench.pod(gpumem=1000)
+
+    def vanish(resource: Resource, name: str) -> Outside | None:
+        assert isinstance(bench.kube, FakeKube)
+        bench.kube.failing.clear()
+        bench.kube._remove(PODS, bench.kube._found(PODS, "default", "pod"))
+        return None
+
+    assert isinstance(bench.kube, FakeKube)
+    bench.kube.failing["bind"] = vanish
+    assert await bench.bind(pod) == "pod default/pod is gone"
+    assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
+
+
+async def test_a_pod_being_deleted_is_not_bound(bench: Bench) -> None:
+    pod = gpu_pod(gpu=1)
+    pod["metadata"]["finalizers"] = ["x/y"]
+    pod = await bench.kube.create(PODS, pod)
+    await bench.kube.delete(PODS, "pod", namespace="default")
+    assert await bench.bind(pod) == "pod default/pod is being deleted"
+
+
+async def test_a_pod_that_somebody_bound_without_grant_is_not_taken_over(bench: Bench) -> None:
+    pod = await bench.pod(gpu=1)
+    await bench.kube.bind("pod", namespace="default", uid=pod["metadata"]["uid"], node="node-0")
+    assert "gave it no grant" in await bench.bind(pod)
+
+
+async def test_forty_binds_at_once_take_what_there_is(bench: Bench) -> None:
+    pods = [await bench.pod(f"p{i}", gpumem=3000) for i in range(40)]
+    errors = await asyncio.gather(*(bench.bind(pod) for pod in pods))
+    assert errors.count("") == 20
+    assert (bench.memory(), bench.memory(gpu="GPU-1")) == (30000, 30000)
+    assert len(await bench.grants()) == 20
+    # A sentence in numbers for each of the others.
+    assert all(error.startswith("node node-0: all 10 slots") for error in errors if error)
+
+
+async def test_a_quota_is_held_among_pods_admitted_together(bench: Bench) -> None:
+    hard = {"hard": {"limits.nvidia.com/gpumem": "5000"}}
+    bench.quotas.seen({"metadata": {"name": "gpu", "namespace": "default"}, "spec": hard})
+    pods = [await bench.pod(f"p{i}", gpumem=2000) for i in range(3)]
+    errors = [await bench.bind(pod) for pod in pods]
+    assert errors == ["", "", "the quota gpu allows 5000 of nvidia.com/gpumem; 4000 are taken and the pod asks 2000"]
+
+
+async def test_the_grants_carry_the_policy_of_the_configuration() -> None:
+    bench = Bench(config=load("hami: {gpuCorePolicy: force}", "c"))
+    bench.offer()
+    await bench.bind(await bench.pod(gpumem=1000, gpucores=30))
+    assert (await bench.grants())[0]["spec"]["containers"][0]["shares"][0]["computePolicy"] == "cap"
+    assert [g["kind"] for g in (await bench.kube.list(GRANTS)).items] == ["Grant"]

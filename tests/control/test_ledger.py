@@ -1,0 +1,209 @@
+"""What the ledger counts, event by event."""
+
+import pytest
+
+from lamina.control.claims import GrantRecord, Reservation
+from lamina.control.ledger import DOUBT_S, REMEMBERED_S, RESERVATION_S, DoesNotFit, Ledger, reservation
+from lamina.control.stages import PodState, Stage
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.model.ledger import NOTHING, Taken
+from tests.control.cluster import gpus, inventory
+
+BOUND = PodState(Stage.BOUND, "node-0")
+DONE = PodState(Stage.FINISHED, "node-0")
+
+
+def shares(
+    memory: int = 1000, *, cores: int = 0, gpu: str = "GPU-0", mode: Mode = Mode.QUOTA
+) -> tuple[ContainerGrant, ...]:
+    share = Share(gpu=gpu, memory_mib=memory, cores=cores, mode=mode)
+    return (ContainerGrant(name="main", shares=(share,)),)
+
+
+def record(pod: str = "u1", memory: int = 1000, *, uid: str = "g1", node: str = "node-0") -> GrantRecord:
+    grant = Grant(pod="p", pod_uid=pod, node=node, dialect="hami", containers=shares(memory))
+    return GrantRecord(uid, "default", f"p-{pod}", grant)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    made = Ledger()
+    made.inventory_seen(inventory())
+    return made
+
+
+def taken(ledger: Ledger, node: str = "node-0", *, without: str = "") -> int:
+    return ledger.taken(node, without=without).get("GPU-0", NOTHING).memory_mib
+
+
+def reserve(ledger: Ledger, pod: str, memory: int, **rest: object) -> None:
+    at = reservation("node-0", shares(memory, **rest), 0)  # type: ignore[arg-type]
+    ledger.reserve(pod, "default", "p", at)
+
+
+def test_a_reservation_counts_until_it_lapses(ledger: Ledger) -> None:
+    reserve(ledger, "u1", 5000)
+    ledger.tick(RESERVATION_S - 1)
+    assert taken(ledger) == 5000 and taken(ledger, without="u1") == 0
+    ledger.tick(RESERVATION_S)
+    assert taken(ledger) == 0
+
+
+def test_a_grant_takes_the_place_of_its_reservation(ledger: Ledger) -> None:
+    reserve(ledger, "u1", 1000)
+    ledger.grant_seen(record())
+    assert taken(ledger) == 1000
+    ledger.release("u1")
+    assert taken(ledger) == 1000
+
+
+def test_a_grant_of_other_size_counts_with_the_larger_until_the_reservation_ends(ledger: Ledger) -> None:
+    reserve(ledger, "u1", 4000)
+    ledger.grant_seen(record(memory=1000))
+    assert taken(ledger) == 4000
+    ledger.release("u1")
+    assert taken(ledger) == 1000
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "sentence"),
+    [
+        ({"memory": 32000}, {"memory": 769}, "GPU GPU-0 of node node-0 has 768 MiB free; needed are 769"),
+        ({"memory": 1, "cores": 60}, {"memory": 1, "cores": 41}, "has 40 % of compute free; needed are 41"),
+        ({"memory": 1}, {"memory": 32768, "mode": Mode.WHOLE}, "is not free to be used whole"),
+        ({"memory": 32768, "mode": Mode.WHOLE}, {"memory": 1}, "is used whole"),
+        ({"memory": 1}, {"memory": 1, "gpu": "GPU-9"}, "node node-0 has no GPU GPU-9"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_changes_nothing(
+    ledger: Ledger, first: dict[str, object], more: dict[str, object], sentence: str
+) -> None:
+    reserve(ledger, "u1", **first)  # type: ignore[arg-type]
+    before = dict(ledger.taken("node-0"))
+    with pytest.raises(DoesNotFit, match=sentence):
+        reserve(ledger, "u2", **more)  # type: ignore[arg-type]
+    assert ledger.taken("node-0") == before and not ledger.holds("u2", "node-0")
+
+
+def test_slots_are_a_limit(ledger: Ledger) -> None:
+    for number in range(10):
+        reserve(ledger, f"u{number}", 1)
+    with pytest.raises(DoesNotFit, match="has 0 slots free; needed are 1"):
+        reserve(ledger, "another", 1)
+
+
+def test_a_node_without_inventory_and_a_sick_gpu_take_nothing(ledger: Ledger) -> None:
+    with pytest.raises(DoesNotFit, match="node node-9 has no inventory"):
+        ledger.reserve("u", "default", "p", Reservation("node-9", {"GPU-0": Taken(1, 1)}, 60))
+    sick = gpus(1)[0].__class__(
+        uuid="GPU-0", index=0, model="m", memory_mib=1, capacity_mib=1, healthy=False, reason="XID 79"
+    )
+    ledger.inventory_seen(inventory("node-0", sick))
+    with pytest.raises(DoesNotFit, match="is not healthy: XID 79"):
+        reserve(ledger, "u1", 1)
+
+
+@pytest.mark.parametrize("end", [Stage.FINISHED, Stage.GONE])
+def test_the_end_of_a_pod_frees_its_share_whatever_comes_late(ledger: Ledger, end: Stage) -> None:
+    ledger.grant_seen(record())
+    ledger.pod_seen("u1", PodState(end, "node-0"), 1)
+    assert taken(ledger) == 0
+    ledger.pod_seen("u1", BOUND, 2)
+    ledger.grant_seen(record())
+    assert taken(ledger) == 0
+    with pytest.raises(DoesNotFit, match="pod default/p has ended"):
+        reserve(ledger, "u1", 1)
+
+
+def test_a_late_word_of_a_pod_without_node_takes_its_node_not_away(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    ledger.pod_seen("u1", BOUND, 1)
+    ledger.pod_seen("u1", PodState(Stage.PENDING), 2)
+    assert ledger.pod("u1") == BOUND
+
+
+def test_a_bound_pod_keeps_what_a_deleted_grant_said(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    ledger.pod_seen("u1", BOUND, 1)
+    ledger.grant_gone("g1", "u1", 2)
+    assert taken(ledger) == 1000
+    ledger.pod_seen("u1", DONE, 3)
+    assert taken(ledger) == 0
+
+
+def test_a_deleted_grant_of_a_waiting_pod_frees_and_stays_deleted(ledger: Ledger) -> None:
+    ledger.pod_seen("u1", PodState(Stage.PENDING), 0)
+    ledger.grant_seen(record())
+    ledger.grant_gone("g1", "u1", 1)
+    ledger.grant_seen(record())
+    assert taken(ledger) == 0
+    ledger.grant_seen(record(uid="g2"))
+    assert taken(ledger) == 1000
+
+
+def test_a_grant_deleted_while_its_pod_seemed_bound_elsewhere_is_dropped_once_that_is_known(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    ledger.pod_seen("u1", PodState(Stage.BOUND, "node-1"), 1)
+    ledger.grant_gone("g1", "u1", 2)
+    assert taken(ledger) == 0
+
+
+def test_a_grant_without_its_pod_counts_and_comes_into_doubt(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    assert ledger.doubts(100) == ledger.doubts(100 + DOUBT_S - 1) == []
+    ((uid, namespace, pod),) = ledger.doubts(100 + DOUBT_S)
+    assert (uid, namespace, pod) == ("u1", "default", "p") and taken(ledger) == 1000
+    ledger.pod_seen("u1", BOUND, 131)
+    assert ledger.doubts(200) == []
+
+
+@pytest.mark.parametrize("state", [PodState(Stage.PENDING), PodState(Stage.BOUND, "node-1")])
+def test_a_grant_that_contradicts_its_pod_comes_into_doubt(ledger: Ledger, state: PodState) -> None:
+    ledger.pod_seen("u1", state, 0)
+    ledger.grant_seen(record())
+    assert ledger.doubts(0) == []
+    assert [doubt.pod_uid for doubt in ledger.doubts(DOUBT_S)] == ["u1"]
+
+
+def test_an_attempt_under_way_is_not_doubted(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    reserve(ledger, "u1", 1000)
+    assert ledger.doubts(0) == ledger.doubts(DOUBT_S) == []
+    ledger.release("u1")
+    assert ledger.doubts(DOUBT_S) == [] and len(ledger.doubts(2 * DOUBT_S)) == 1
+
+
+def test_what_ended_is_forgotten_after_a_while(ledger: Ledger) -> None:
+    ledger.grant_seen(record())
+    ledger.pod_gone("u1", 10)
+    ledger.grant_gone("g1", "u1", 10)
+    ledger.tick(10 + REMEMBERED_S)
+    assert ledger.pod("u1") == PodState()
+    ledger.grant_seen(record())
+    assert taken(ledger) == 1000
+
+
+def test_a_pod_with_grants_on_two_nodes_counts_on_both(ledger: Ledger) -> None:
+    ledger.inventory_seen(inventory("node-1"))
+    ledger.grant_seen(record(uid="g1"))
+    ledger.grant_seen(record(uid="g2", node="node-1"))
+    assert (taken(ledger), taken(ledger, "node-1")) == (1000, 1000)
+    assert ledger.taken_in("default") == Taken(2, 2000) and ledger.taken_in("default", without="u1") == NOTHING
+
+
+def test_a_grant_on_a_gpu_that_nobody_knows_still_counts(ledger: Ledger) -> None:
+    ledger.inventory_gone("node-0")
+    ledger.grant_seen(record())
+    ledger.inventory_seen(inventory())
+    assert taken(ledger) == 1000
+
+
+def test_changed_names_the_nodes_whose_sums_changed() -> None:
+    told: list[str] = []
+    ledger = Ledger(changed=told.append)
+    ledger.inventory_seen(inventory())
+    ledger.grant_seen(record())
+    ledger.grant_seen(record())
+    ledger.pod_gone("u1", 2)
+    assert told == ["node-0"] * 3
