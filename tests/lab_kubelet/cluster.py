@@ -158,7 +158,7 @@ def eventually(ask: Callable[[], T | None], what: str, context: Callable[[], obj
 
 
 def condition(obj: Object, kind: str) -> str:
-    return next(entry["status"] for entry in obj["status"]["conditions"] if entry["type"] == kind)
+    return next(str(entry["status"]) for entry in obj["status"]["conditions"] if entry["type"] == kind)
 
 
 def container(script: str, name: str = "main", **more: Any) -> Object:

@@ -15,7 +15,7 @@ from lamina.ports.kubelet import podresources_pb2_grpc as resources_rpc
 from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, phase, state, waiting
 from tests.lab_kubelet.fake_plugin import RESOURCE, FakePlugin, device
 
-ONE = {"resources": {"limits": {RESOURCE: "1"}}}
+ONE: dict[str, Any] = {"resources": {"limits": {RESOURCE: "1"}}}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,9 @@ def holders(lab: Cluster) -> dict[tuple[str, str], list[tuple[str, list[str], li
     async def ask() -> resources.ListPodResourcesResponse:
         socket = lab.root / "k" / "pod-resources" / "kubelet.sock"
         async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-            return await resources_rpc.PodResourcesListerStub(channel).List(resources.ListPodResourcesRequest())
+            stub: Any = resources_rpc.PodResourcesListerStub(channel)
+            answer: resources.ListPodResourcesResponse = await stub.List(resources.ListPodResourcesRequest())
+            return answer
 
     return listed(lab.run(ask()))
 
@@ -117,15 +119,21 @@ def test_container_gets_what_cdi_brings_and_others_see_no_gpu(lab: Cluster) -> N
     with_gpu = container("env; sleep 60", env=tricks, **ONE)
     name = lab.create(with_gpu, container("env; sleep 60", name="plain", env=tricks))
     lab.until(name, is_running, "running")
-    shown = eventually(lambda: (text := lab.log(name)) and "PWD" in text and text.splitlines(), "its environment")
-    assert {"NVIDIA_VISIBLE_DEVICES=GPU-1", "FROM_PLUGIN=1", "TWICE=own", "LD_LIBRARY_PATH=/sim"} <= set(shown)
-    plain = eventually(lambda: (text := lab.log(name, "plain")) and "PWD" in text and text.splitlines(), "environment")
+    shown = environment_of(lab, name, "main")
+    assert {"NVIDIA_VISIBLE_DEVICES=GPU-1", "FROM_PLUGIN=1", "TWICE=own", "LD_LIBRARY_PATH=/sim"} <= shown
+    plain = environment_of(lab, name, "plain")
     assert "NVIDIA_VISIBLE_DEVICES=void" in plain
     assert not any(line.startswith(("FROM_PLUGIN", "LD_LIBRARY_PATH")) for line in plain)
     assert fake.allocated == [["b"]]
     assert fake.prepared == [["b"]]
     assert (list(fake.asked[0].available_deviceIDs), fake.asked[0].allocation_size) == (["a", "b"], 1)
     lab.run(fake.stop())
+
+
+def environment_of(lab: Cluster, name: str, part: str) -> set[str]:
+    """What `env` printed in a container."""
+    eventually(lambda: "PWD" in lab.log(name, part), "its environment")
+    return set(lab.log(name, part).splitlines())
 
 
 def write_cdi(lab: Cluster, name: str, env: list[str]) -> None:
@@ -219,7 +227,7 @@ def test_init_containers_hand_their_devices_on(lab: Cluster) -> None:
     fake = plugin(lab, [device(name) for name in "abc"])
     seen: list[Any] = []
     fake.in_allocate = lambda: note(lab, seen)
-    two = {"resources": {"limits": {RESOURCE: "2"}}}
+    two: dict[str, Any] = {"resources": {"limits": {RESOURCE: "2"}}}
     name = lab.create(
         container("sleep 60", **two),
         initContainers=[
@@ -246,7 +254,7 @@ def test_pod_resources_names_the_holder_inside_pre_start(lab: Cluster) -> None:
     fake = plugin(lab, [device("a", numa=(0,)), device("b", numa=(0, 1)), device("c")], pre_start=True)
     seen: list[Any] = []
     fake.in_start = lambda: note(lab, seen)
-    three = {"resources": {"limits": {RESOURCE: "3"}}}
+    three: dict[str, Any] = {"resources": {"limits": {RESOURCE: "3"}}}
     name = lab.create(container("sleep 60", **three))
     lab.until(name, is_running, "running")
     entries = sorted(seen[0][name, "main"])

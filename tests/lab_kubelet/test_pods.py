@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_environment(shared_cluster: Cluster) -> None:
 
 
 def test_probes_decide_readiness_and_restarts(shared_cluster: Cluster) -> None:
-    fast = {"periodSeconds": 1, "failureThreshold": 1}
+    fast: dict[str, Any] = {"periodSeconds": 1, "failureThreshold": 1}
     ready = {"exec": {"command": ["test", "-e", "ready"]}, **fast}
     alive = {"exec": {"command": ["test", "!", "-e", "dead"]}, **fast}
     name = shared_cluster.create(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -15,6 +16,8 @@ from lamina.ports.kube import LEASES, NODES, AlreadyExists, Kube, NotFound, Obje
 KUBELET_VERSION = f"v1.36.2-lamina.{__version__}"
 LEASE_S = 40
 RENEW_S = 10.0
+REPORT_S = 60.0
+"""How often the node's status is sent without a change; a plugin that is gone for long leaves its capacity this way."""
 RETRY_S = 0.5
 MAX_PODS = 110
 
@@ -133,7 +136,9 @@ class NodeReporter:
 
     async def _report(self) -> None:
         while True:
-            await self._changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REPORT_S):
+                    await self._changed.wait()
             await _insist(self._send)
 
     async def _renew(self) -> None:

@@ -100,7 +100,7 @@ class PodWorker:
     async def run(self) -> None:
         """Returns when the pod has ended here and the API server has it no longer."""
         try:
-            if not self.finished and await self._admit():
+            if not self.finished and not self._deleted and await self._admit():
                 await self._live()
             self.admitted = False
             self.finished = True
