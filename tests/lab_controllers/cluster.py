@@ -104,41 +104,40 @@ class Kubelet:
     `answer` gives the phase of a pod: Running pods are ready, None leaves a pod as it is.
     """
 
-    def __init__(self, cluster: Cluster, answer: Callable[[Pod], str | None] = lambda pod: "Running") -> None:
-        self._cluster = cluster
+    def __init__(self, api: Api, answer: Callable[[Pod], str | None] = lambda pod: "Running") -> None:
+        self._api = api
+        self._kube = InProcess(api, "system:kubelet")
         self.answer = answer
         self.bind_to: str | None = "n1"
 
     async def run(self) -> None:
-        kube = self._cluster.kube
-        version = (await kube.list(PODS)).version
-        for pod in self._cluster.all(PODS):
-            await self._look(pod)
-        async for watched in kube.watch(PODS, version):
+        version = (await self._kube.list(PODS)).version
+        await self.again()
+        async for watched in self._kube.watch(PODS, version):
             if watched.kind != "DELETED":
                 with suppress(NotFound, Conflict, ApiError):
-                    await self._look(await kube.get(PODS, objects.name(watched.object), namespace="default"))
+                    await self._look(await self._kube.get(PODS, objects.name(watched.object), namespace="default"))
 
     async def again(self) -> None:
         """Look at every pod, after `answer` changed."""
-        for pod in self._cluster.all(PODS):
+        for pod in (await self._kube.list(PODS)).items:
             await self._look(pod)
 
     async def _look(self, pod: Pod) -> None:
-        name, kube = objects.name(pod), self._cluster.kube
+        name = objects.name(pod)
         if objects.is_deleting(pod):
-            pods = self._cluster.api.catalogue.named("pods")
-            await self._cluster.api.delete(pods, "default", name, Deletion(grace=0), Call())
+            pods = self._api.catalogue.named("pods")
+            await self._api.delete(pods, "default", name, Deletion(grace=0), Call())
             return
         if not objects.spec(pod).get("nodeName") and self.bind_to:
-            await kube.bind(name, namespace="default", uid=objects.uid(pod), node=self.bind_to)
+            await self._kube.bind(name, namespace="default", uid=objects.uid(pod), node=self.bind_to)
             return
         phase = self.answer(pod)
         if objects.spec(pod).get("nodeName") and phase and phase != objects.phase(pod):
             await self._say(pod, phase)
 
     async def _say(self, pod: Pod, phase: str) -> None:
-        now = self._cluster.api.store.now()
+        now = self._api.store.now()
         ready = {"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": now}
         state = {"running": {"startedAt": now}} if phase == "Running" else {"terminated": {"finishedAt": now}}
         status = {
@@ -146,9 +145,7 @@ class Kubelet:
             "conditions": [ready],
             "containerStatuses": [{"name": "main", "restartCount": 0, "state": state}],
         }
-        await self._cluster.kube.patch(
-            PODS, objects.name(pod), {"status": status}, namespace="default", subresource="status"
-        )
+        await self._kube.patch(PODS, objects.name(pod), {"status": status}, namespace="default", subresource="status")
 
 
 def template(labels: dict[str, str], **container: Any) -> Obj:

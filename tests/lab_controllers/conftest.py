@@ -21,7 +21,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def kubelet(cluster: Cluster) -> Kubelet:
-    made = Kubelet(cluster)
+    made = Kubelet(cluster.api)
     cluster.run(made.run())
     await settle()
     return made

@@ -39,9 +39,7 @@ def test_how_long_a_pod_may_stay(pod: dict[str, Any], seconds: float | None) -> 
     assert stay_s(pod, [taint(UNREACHABLE, "NoSchedule")], NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("ready", "keys"), [("True", set()), ("False", {NOT_READY}), ("Unknown", {UNREACHABLE})]
-)
+@pytest.mark.parametrize(("ready", "keys"), [("True", set()), ("False", {NOT_READY}), ("Unknown", {UNREACHABLE})])
 @pytest.mark.parametrize("before", [[], [taint(NOT_READY)], [taint(UNREACHABLE), taint(UNREACHABLE, "NoSchedule")]])
 def test_taints_follow_readiness_and_leave_others_alone(ready: str, keys: set[str], before: list[Any]) -> None:
     own = {"key": "dedicated", "effect": "NoSchedule"}
@@ -62,7 +60,7 @@ async def cluster() -> AsyncIterator[Cluster]:
     await made.add_node("n1")
     await made.create(LEASES, {"metadata": {"name": "n1", "namespace": LEASE_NAMESPACE}, "spec": {"renewTime": "0"}})
     made.run(run(made.kube, made.clock))
-    made.run(Kubelet(made).run())
+    made.run(Kubelet(made.api).run())
     await settle()
     body = template({"app": "x"})
     body["spec"]["tolerations"] = [{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 30}]

@@ -16,8 +16,14 @@ STEPS = 200
 
 def apply(sets: list[Set], counts: dict[str, int]) -> list[Set]:
     """ReplicaSets end pods that are not available first."""
-    return [replace(each, replicas=counts.get(each.name, each.replicas),
-                    available=min(each.available, counts.get(each.name, each.replicas))) for each in sets]
+    return [
+        replace(
+            each,
+            replicas=counts.get(each.name, each.replicas),
+            available=min(each.available, counts.get(each.name, each.replicas)),
+        )
+        for each in sets
+    ]
 
 
 def check(limits: Bounds, before: list[Set], counts: dict[str, int]) -> None:

@@ -88,5 +88,3 @@ class FakeExtender:
 
 def on_node(pods: list[dict[str, Any]], node: str) -> int:
     return sum(objects.spec(pod).get("nodeName") == node for pod in pods)
-
-
