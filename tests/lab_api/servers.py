@@ -24,7 +24,7 @@ class FakeKubelets:
         self.logged: list[tuple[str, str, str, str, LogOptions]] = []
         self.ran: list[tuple[str, str, str, str, ExecOptions]] = []
         self.closed = threading.Event()
-        self.follow_on: asyncio.Event | None = None
+        self.follow_on = asyncio.Event()
 
     async def logs(
         self, node: str, namespace: str, pod: str, container: str, options: LogOptions
@@ -38,7 +38,6 @@ class FakeKubelets:
         for line in ("one\n", "two\n", "three\n")[-(options.tail or 3) :]:
             yield line.encode()
         if options.follow:
-            self.follow_on = asyncio.Event()
             await self.follow_on.wait()
             yield b"four\n"
 

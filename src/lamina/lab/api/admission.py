@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import jsonpatch
 import msgspec
+from yarl import URL
 
 from lamina.lab.api import cel, selectors
 from lamina.lab.api.patches import json_patched
@@ -102,7 +103,7 @@ class Webhooks:
     async def _ask(self, hook: Obj, request: Obj) -> Obj:
         config = hook["clientConfig"]
         seconds = hook.get("timeoutSeconds", 10)
-        url = f"{config['url']}?timeout={seconds}s"
+        url = URL(config["url"]).update_query(timeout=f"{seconds}s")
         body = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
         if self._session is None:
             self._session = aiohttp.ClientSession()

@@ -21,12 +21,16 @@ from lamina.lab.api.status import ApiError, Obj, bad_request, method_not_allowed
 from lamina.lab.api.verbs import Api, Call
 
 _MEDIA = ("application/json", "application/yaml", "text/plain", "application/octet-stream")
+STRICTNESS = ("Ignore", "Warn", "Strict")
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
 def _call(request: web.Request) -> Call:
     manager = request.query.get("fieldManager") or request.headers.get("User-Agent", "unknown").split("/")[0]
-    return Call(dry_run=dry_run(request.query), user=USER, manager=manager)
+    strictness = request.query.get("fieldValidation") or "Warn"
+    if strictness not in STRICTNESS:
+        raise bad_request(f'fieldValidation: Unsupported value: "{strictness}": supported values: {STRICTNESS}')
+    return Call(dry_run=dry_run(request.query), user=USER, manager=manager, strictness=strictness)
 
 
 async def read_body(request: web.Request) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from lamina.lab.api import crds
 from lamina.lab.api.quantities import parse
@@ -38,10 +37,9 @@ def initial_status(resource: Resource, obj: Obj) -> None:
 
 
 def containers(spec: Obj) -> Iterator[Obj]:
-    """Init containers first, then the others. Tolerates a spec that validation will refuse."""
-    for field in ("initContainers", "containers"):
-        found = spec.get(field)
-        yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+    """Init containers first, then the others."""
+    yield from spec.get("initContainers", ())
+    yield from spec.get("containers", ())
 
 
 def quality(spec: Obj) -> str:
@@ -57,9 +55,7 @@ def quality(spec: Obj) -> str:
     return "Guaranteed" if any_set and guaranteed else "Burstable" if any_set else "BestEffort"
 
 
-def pod_spec(spec: Any) -> None:
-    if not isinstance(spec, dict):
-        return
+def pod_spec(spec: Obj) -> None:
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -67,63 +63,56 @@ def pod_spec(spec: Any) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     for each in containers(spec):
         _container(each)
-    for volume in spec.get("volumes") or []:
+    for volume in spec.get("volumes", ()):
         for kind in ("configMap", "secret", "downwardAPI", "projected"):
-            if isinstance(volume, dict) and isinstance(volume.get(kind), dict):
+            if kind in volume:
                 volume[kind].setdefault("defaultMode", 420)
 
 
 def _container(container: Obj) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
-    image = str(container.get("image") or "")
+    image = container.get("image", "")
     latest = image.endswith(":latest") or ":" not in image.rpartition("/")[2]
     container.setdefault("imagePullPolicy", "Always" if latest and "@" not in image else "IfNotPresent")
     resources = container.setdefault("resources", {})
-    if isinstance(resources, dict) and isinstance(resources.get("limits"), dict):
-        requests = resources.get("requests")
-        resources["requests"] = {**resources["limits"], **(requests if isinstance(requests, dict) else {})}
-    for port in container.get("ports") or []:
-        if isinstance(port, dict):
-            port.setdefault("protocol", "TCP")
+    if "limits" in resources:
+        resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if isinstance(container.get(probe), dict):
+        if probe in container:
             defaults = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
             container[probe] = {**defaults, **container[probe]}
-    for variable in container.get("env") or []:
-        source = variable.get("valueFrom") if isinstance(variable, dict) else None
-        if isinstance(source, dict) and isinstance(source.get("fieldRef"), dict):
+    for variable in container.get("env", ()):
+        source = variable.get("valueFrom", {})
+        if "fieldRef" in source:
             source["fieldRef"].setdefault("apiVersion", "v1")
 
 
 def _pod(obj: Obj) -> None:
-    spec = obj.get("spec")
+    spec = obj.setdefault("spec", {})
     pod_spec(spec)
-    if isinstance(spec, dict):
-        spec.setdefault("serviceAccountName", "default")
-        spec.setdefault("enableServiceLinks", True)
-        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        spec.setdefault("priority", 0)
-        _tolerations(spec)
+    spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("enableServiceLinks", True)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    spec.setdefault("priority", 0)
+    _tolerations(spec)
 
 
 def _tolerations(spec: Obj) -> None:
     """Five minutes on a node that is not ready or not reachable, where the pod does not say otherwise."""
     found = spec.setdefault("tolerations", [])
-    if not isinstance(found, list):
-        return
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(isinstance(each, dict) and each.get("key") in (key, None) for each in found):
+        if not any(each.get("key") in (key, None) for each in found):
             found.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
 
 def _template(spec: Obj) -> Obj:
-    template = spec.setdefault("template", {})
-    if not isinstance(template, dict):
-        return {}
-    template.setdefault("metadata", {})
-    template["metadata"].setdefault("creationTimestamp", None)
-    pod_spec(template.get("spec"))
+    template: Obj = spec.setdefault("template", {})
+    template.setdefault("metadata", {}).setdefault("creationTimestamp", None)
+    if "spec" in template:
+        pod_spec(template["spec"])
     return template
 
 
@@ -144,7 +133,7 @@ def _deployment(obj: Obj) -> None:
 def _replicaset(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("replicas", 1)
-    labels = (_template(spec).get("metadata") or {}).get("labels")
+    labels = _template(spec)["metadata"].get("labels")
     if labels and "selector" not in spec:
         spec["selector"] = {"matchLabels": dict(labels)}
 
@@ -174,7 +163,7 @@ def _job(obj: Obj) -> None:
     if uid and not spec["manualSelector"] and "selector" not in spec:
         own = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": obj["metadata"].get("name")}
         older = {"controller-uid": uid, "job-name": obj["metadata"].get("name")}
-        template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), **own, **older}
+        template["metadata"]["labels"] = {**template["metadata"].get("labels", {}), **own, **older}
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
 
 
@@ -196,7 +185,7 @@ def _service(obj: Obj) -> None:
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("clusterIP", "None")
-    for port in spec.get("ports") or []:
+    for port in spec.get("ports", ()):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
 
@@ -204,14 +193,14 @@ def _service(obj: Obj) -> None:
 def _secret(obj: Obj) -> None:
     """Plain `stringData` becomes `data`, and is not kept."""
     obj.setdefault("type", "Opaque")
-    plain = obj.pop("stringData", None)
-    if isinstance(plain, dict):
-        encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
-        obj["data"] = {**(obj.get("data") or {}), **encoded}
+    plain = obj.pop("stringData", {})
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+    if encoded:
+        obj["data"] = {**obj.get("data", {}), **encoded}
 
 
 def _webhooks(obj: Obj) -> None:
-    for hook in obj.get("webhooks") or []:
+    for hook in obj.get("webhooks", ()):
         hook.setdefault("failurePolicy", "Fail")
         hook.setdefault("matchPolicy", "Equivalent")
         hook.setdefault("timeoutSeconds", 10)
@@ -219,7 +208,7 @@ def _webhooks(obj: Obj) -> None:
         hook.setdefault("objectSelector", {})
         if obj.get("kind") == "MutatingWebhookConfiguration":
             hook.setdefault("reinvocationPolicy", "Never")
-        for rule in hook.get("rules") or []:
+        for rule in hook.get("rules", ()):
             rule.setdefault("scope", "*")
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from lamina.lab.api.resources import Resource
 from lamina.lab.api.status import (
-    ApiError,
     Cause,
     Obj,
-    bad_request,
     forbidden_field,
     invalid,
     invalid_value,
@@ -46,7 +43,7 @@ KEY_RULE = (
 
 
 def check_new(resource: Resource, obj: Obj) -> None:
-    """Raises 422 with every cause, or 400 for what is not even of the right shape."""
+    """The shape is right already (shapes.py). Raises 422 with every cause."""
     _check(resource, obj, _metadata(resource, obj) + _body(resource, obj))
 
 
@@ -69,53 +66,22 @@ def _check(resource: Resource, obj: Obj, causes: list[Cause]) -> None:
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
 
 
-def wrong_type(resource: Resource, found: object, field: str, wanted: str) -> ApiError:
-    """What the JSON decoder of Kubernetes says about a value of another type."""
-    kinds = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
-    message = (
-        f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
-        f"unmarshal {kinds.get(type(found), 'null')} into Go struct field {field} of type {wanted}"
-    )
-    return bad_request(message)
-
-
-def check_shape(resource: Resource, obj: Obj) -> None:
-    """Types that everything after relies upon. Raises 400."""
-    meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        raise wrong_type(resource, meta, f"{resource.kind}.metadata", "v1.ObjectMeta")
-    for name in ("labels", "annotations"):
-        found = meta.get(name)
-        if found is not None and not isinstance(found, dict):
-            raise wrong_type(resource, found, f"ObjectMeta.metadata.{name}", "map[string]string")
-        for value in (found or {}).values():
-            if not isinstance(value, str):
-                raise wrong_type(resource, value, f"ObjectMeta.metadata.{name}", "string")
-    for name in ("ownerReferences", "finalizers"):
-        if meta.get(name) is not None and not isinstance(meta[name], list):
-            raise wrong_type(resource, meta[name], f"ObjectMeta.metadata.{name}", "array")
-    for name in ("spec", "status"):
-        if obj.get(name) is not None and not isinstance(obj[name], dict):
-            raise wrong_type(resource, obj[name], f"{resource.kind}.{name}", f"v1.{resource.kind}{name.title()}")
-
-
 def _metadata(resource: Resource, obj: Obj) -> list[Cause]:
     meta = obj["metadata"]
-    causes = _name(resource, meta.get("name"))
+    causes = _name(resource, meta.get("name", ""))
     for key, value in (meta.get("labels") or {}).items():
         causes += _label(key, value)
     for key in meta.get("annotations") or {}:
         causes += _key("metadata.annotations", key)
     for at, owner in enumerate(meta.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
-            if not isinstance(owner, dict) or not owner.get(field):
-                what = "must not be empty"
-                causes.append(invalid_value(f"metadata.ownerReferences[{at}].{field}", "", what))
+            if not owner.get(field):
+                causes.append(invalid_value(f"metadata.ownerReferences[{at}].{field}", "", "must not be empty"))
     return causes
 
 
-def _name(resource: Resource, name: Any) -> list[Cause]:
-    if not isinstance(name, str) or not name:
+def _name(resource: Resource, name: str) -> list[Cause]:
+    if not name:
         return [required("metadata.name", "name or generateName is required")]
     if resource.group == "rbac.authorization.k8s.io":
         bad = name in (".", "..") or "/" in name or "%" in name
@@ -156,12 +122,12 @@ def _body(resource: Resource, obj: Obj) -> list[Cause]:
 
 
 def _pod(obj: Obj) -> list[Cause]:
-    return pod_spec(obj.get("spec"), "spec")
+    return pod_spec(obj.get("spec") or {}, "spec")
 
 
 def _selector(spec: Obj) -> list[Cause]:
     selector = spec.get("selector")
-    if not isinstance(selector, dict) or not selector:
+    if not selector:
         return [required("spec.selector")]
     wanted = selector.get("matchLabels") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
@@ -172,21 +138,17 @@ def _selector(spec: Obj) -> list[Cause]:
     return []
 
 
-def _whole(spec: Obj, field: str) -> list[Cause]:
-    value = spec.get(field)
-    if value is None:
-        return []
-    if isinstance(value, bool) or not isinstance(value, int):
-        return [invalid_value(f"spec.{field}", value, "must be an integer")]
+def _not_negative(spec: Obj, field: str) -> list[Cause]:
+    value = spec.get(field, 0)
     return [invalid_value(f"spec.{field}", value, "must be greater than or equal to 0")] if value < 0 else []
 
 
 def _workload(obj: Obj) -> list[Cause]:
     spec = obj["spec"]
-    causes = _whole(spec, "replicas") + _selector(spec)
-    template = (spec.get("template") or {}).get("spec")
+    causes = _not_negative(spec, "replicas") + _selector(spec)
+    template = spec["template"].get("spec") or {}
     causes += pod_spec(template, "spec.template.spec")
-    policy = template.get("restartPolicy") if isinstance(template, dict) else "Always"
+    policy = template.get("restartPolicy", "Always")
     if policy != "Always":
         causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["Always"]))
     return causes
@@ -194,10 +156,10 @@ def _workload(obj: Obj) -> list[Cause]:
 
 def _job(obj: Obj) -> list[Cause]:
     spec = obj["spec"]
-    causes = [cause for field in ("parallelism", "completions", "backoffLimit") for cause in _whole(spec, field)]
-    template = (spec.get("template") or {}).get("spec")
+    causes = [cause for field in ("parallelism", "completions", "backoffLimit") for cause in _not_negative(spec, field)]
+    template = spec["template"].get("spec") or {}
     causes += pod_spec(template, "spec.template.spec")
-    policy = template.get("restartPolicy") if isinstance(template, dict) else None
+    policy = template.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
     return causes
@@ -218,6 +180,8 @@ def _crd(obj: Obj) -> list[Cause]:
     if sum(1 for each in spec["versions"] if each.get("storage")) != 1:
         causes.append(Cause("spec.versions", "Invalid value: must have exactly one version marked as storage version"))
     for at, each in enumerate(spec["versions"]):
+        if not each.get("name"):
+            causes.append(required(f"spec.versions[{at}].name"))
         if not (each.get("schema") or {}).get("openAPIV3Schema"):
             causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required"))
     return causes
@@ -233,7 +197,7 @@ def _webhooks(obj: Obj) -> list[Cause]:
         if config.get("service"):
             detail = "this API has no services to route through; give clientConfig.url"
             causes.append(forbidden_field(f"{field}.clientConfig.service", detail))
-        elif not str(config.get("url", "")).startswith("https://"):
+        elif not config.get("url", "").startswith("https://"):
             shown = config.get("url", "")
             causes.append(invalid_value(f"{field}.clientConfig.url", shown, "'https' is the only allowed URL scheme"))
         if not hook.get("sideEffects"):

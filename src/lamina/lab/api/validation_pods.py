@@ -23,16 +23,12 @@ _UPDATE_RULE = (
 )
 
 
-def pod_spec(spec: Any, at: str) -> list[Cause]:
-    if not isinstance(spec, dict):
-        return [required(f"{at}.containers")]
+def pod_spec(spec: Obj, at: str) -> list[Cause]:
     causes = []
-    volumes = {each.get("name") for each in spec.get("volumes") or [] if isinstance(each, dict)}
+    volumes = {each.get("name") for each in spec.get("volumes", ())}
     names: set[str] = set()
     for field in ("initContainers", "containers"):
-        found = spec.get(field) or []
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise bad_request(f"json: cannot unmarshal into Go struct field {at}.{field} of type []v1.Container")
+        found = spec.get(field, [])
         if field == "containers" and not found:
             causes.append(required(f"{at}.containers"))
         for index, container in enumerate(found):
@@ -64,39 +60,30 @@ def _settled(spec: Obj) -> Obj:
 
 def _container(container: Obj, at: str, volumes: set[Any], names: set[str]) -> list[Cause]:
     causes = []
-    name = container.get("name")
+    name = container.get("name", "")
     if not name:
         causes.append(required(f"{at}.name"))
-    elif not isinstance(name, str) or len(name) > 63 or not _LABEL.fullmatch(name):
+    elif len(name) > 63 or not _LABEL.fullmatch(name):
         causes.append(invalid_value(f"{at}.name", name, _LABEL_RULE))
     elif name in names:
         causes.append(Cause(f"{at}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate"))
-    names.add(str(name))
+    names.add(name)
     if not container.get("image"):
         causes.append(required(f"{at}.image"))
-    for index, variable in enumerate(container.get("env") or []):
-        causes += _variable(variable, f"{at}.env[{index}]")
-    for index, mount in enumerate(container.get("volumeMounts") or []):
+    for index, variable in enumerate(container.get("env", ())):
+        if not variable.get("name"):
+            causes.append(required(f"{at}.env[{index}].name"))
+    for index, mount in enumerate(container.get("volumeMounts", ())):
         where = f"{at}.volumeMounts[{index}]"
         if mount.get("name") not in volumes:
             causes.append(Cause(f"{where}.name", f'Not found: "{mount.get("name", "")}"', "FieldValueNotFound"))
         if not mount.get("mountPath"):
             causes.append(required(f"{where}.mountPath"))
-    return causes + _resources(container.get("resources") or {}, f"{at}.resources")
-
-
-def _variable(variable: Any, at: str) -> list[Cause]:
-    if not isinstance(variable, dict) or not variable.get("name"):
-        return [required(f"{at}.name")]
-    value = variable.get("value")
-    if value is not None and not isinstance(value, str):
-        kind = "bool" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "object"
-        raise bad_request(f"json: cannot unmarshal {kind} into Go struct field EnvVar.{at}.value of type string")
-    return []
+    return causes + _resources(container.get("resources", {}), f"{at}.resources")
 
 
 def _resources(resources: Obj, at: str) -> list[Cause]:
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
     causes = []
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():

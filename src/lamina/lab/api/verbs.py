@@ -11,12 +11,12 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lamina.lab.api import crds, defaults, validation, writing
+from lamina.lab.api import crds, defaults, shapes, validation, writing
 from lamina.lab.api.history import Version
 from lamina.lab.api.lifecycle import Deletion, Lifecycle
 from lamina.lab.api.resources import Catalogue, Resource
 from lamina.lab.api.selectors import Predicate
-from lamina.lab.api.status import ApiError, Obj, forbidden
+from lamina.lab.api.status import ApiError, Obj, bad_request, forbidden
 from lamina.lab.api.store import Store
 from lamina.lab.api.watching import Watch, follow
 
@@ -29,12 +29,25 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "lamin
 
 @dataclass(slots=True)
 class Call:
-    """What comes with a write besides the object. `warnings` are collected for whoever asked."""
+    """What comes with a write besides the object. `warnings` are collected for whoever asked.
+
+    `strictness` says what becomes of fields that the kind does not have: Ignore, Warn or Strict.
+    """
 
     dry_run: bool = False
     user: str = "system:lab"
     manager: str = "unknown"
+    strictness: str = "Ignore"
     warnings: list[str] = field(default_factory=list)
+
+    def refuse_or_warn(self, resource: Resource, unknown: list[str]) -> None:
+        told = [f'unknown field "{each}"' for each in unknown]
+        if unknown and self.strictness == "Strict":
+            kind = resource.kind
+            head = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: strict decoding error: '
+            raise bad_request(head + ", ".join(told))
+        if self.strictness == "Warn":
+            self.warnings.extend(each for each in told if each not in self.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,7 @@ class Api:
 
     async def create(self, resource: Resource, namespace: str, body: Any, call: Call, name: str = "") -> Version:
         obj = copy.deepcopy(writing.identity(resource, namespace, name, body))
-        validation.check_shape(resource, obj)
+        call.refuse_or_warn(resource, shapes.conform(resource, obj))
         writing.strip_for_create(obj)
         meta = obj["metadata"]
         if not meta.get("name") and meta.get("generateName"):
@@ -182,7 +195,7 @@ class Api:
     async def _write(self, resource: Resource, before: Version, body: Any, call: Call, subresource: str) -> Version:
         namespace, name = before.key
         obj = copy.deepcopy(writing.identity(resource, namespace, name, body))
-        validation.check_shape(resource, obj)
+        call.refuse_or_warn(resource, shapes.conform(resource, obj))
         obj = writing.merged(resource, before.obj, obj, subresource)
         if not subresource:
             defaults.fill(resource, obj)
@@ -208,7 +221,7 @@ class Api:
         if review.resource.group == "admissionregistration.k8s.io":
             return review.new
         admitted = await self._admission.mutate(review, call)
-        validation.check_shape(review.resource, admitted)
+        shapes.conform(review.resource, admitted)
         return admitted
 
     async def _validated(self, review: Review, call: Call) -> None:

@@ -6,38 +6,15 @@ A decoder of some lines that reads a table of field numbers, in place of generat
 from __future__ import annotations
 
 import base64
-import functools
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from lamina.lab.api.messages import by_number, messages
 from lamina.lab.api.moments import rfc3339, rfc3339_micro
 from lamina.lab.api.status import ApiError, Obj, bad_request
-from lamina.lab.api.wire_fields import FIELDS
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_FIELD = re.compile(r"^(\w+)=(\d+):(\[\]|\{\}|)([\w-]+)([*!]?)$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    number: int
-    shape: str
-    type: str
-    mark: str
-
-
-@functools.cache
-def _messages() -> dict[str, dict[int, _Field]]:
-    found: dict[str, dict[int, _Field]] = {}
-    for entry in re.split(r"\n(?! )", FIELDS.strip()):
-        name, _, rest = entry.partition(":")
-        fields = [_Field(m[1], int(m[2]), m[3], m[4], m[5]) for each in rest.split() if (m := _FIELD.match(each))]
-        found[name] = {field.number: field for field in fields}
-    return found
 
 
 def decode(body: bytes) -> Obj:
@@ -48,7 +25,7 @@ def decode(body: bytes) -> Obj:
         envelope = dict(_raw(body[len(_MAGIC) :]))
         kind = dict(_raw(envelope[1]))
         api_version, name = kind.get(1, b"").decode(), kind.get(2, b"").decode()
-        if name not in _messages():
+        if name not in messages():
             raise _json_alone(name)
         return {"kind": name, "apiVersion": api_version, **_message(name, envelope.get(2, b""))}
     except (IndexError, KeyError, AttributeError, UnicodeDecodeError, TypeError) as error:
@@ -93,7 +70,7 @@ def _raw(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _message(name: str, data: bytes) -> Obj:
-    fields = _messages()[name]
+    fields = by_number(name)
     result: Obj = {}
     for number, value in _raw(data):
         field = fields.get(number)
@@ -118,6 +95,8 @@ def _message(name: str, data: bytes) -> Obj:
 
 def _value(kind: str, value: Any) -> Any:
     plain = _PLAIN.get(kind)
+    if plain is None and kind not in messages():
+        raise _json_alone(kind)
     return plain(value) if plain else _message(kind, value)
 
 
