@@ -1,0 +1,85 @@
+"""gpu-load: keeps a GPU busy for a while and says which share of its time it got."""
+
+import argparse
+import ctypes
+import time
+from collections.abc import Sequence
+
+AHEAD = 10
+"""Kernels in a batch before the program waits for them."""
+
+
+class DriverError(Exception):
+    """The driver refused a call; the message says which and how."""
+
+
+class Driver:
+    """The few driver calls that a load needs, each checked."""
+
+    def __init__(self) -> None:
+        try:
+            self._library = ctypes.CDLL("libcuda.so.1")
+        except OSError as wrong:
+            raise DriverError(f"there is no driver: {wrong}") from wrong
+
+    def __call__(self, function: str, *arguments: object) -> None:
+        """Calls a function of the driver. Raises DriverError when it does not succeed."""
+        code = getattr(self._library, function)(*arguments)
+        if code != 0:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(code, ctypes.byref(text))
+            reason = text.value.decode() if text.value else "unknown"
+            raise DriverError(f"{function} failed with error {code}: {reason}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; 1 when the driver refuses something."""
+    parser = argparse.ArgumentParser(prog="gpu-load", description="Keep a GPU busy and print the share of it that was got.")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long (default 10)")
+    parser.add_argument("--kernel-ms", type=float, default=1.0, help="duration of one kernel (default 1)")
+    parser.add_argument("--memory-mib", type=int, default=0, help="memory to hold meanwhile")
+    parser.add_argument("--gpu", type=int, default=0, help="ordinal of the GPU (default 0)")
+    parser.add_argument("--every", type=float, default=0.0, help="print the share so far every so many seconds")
+    options = parser.parse_args(arguments)
+    try:
+        run(options)
+    except DriverError as wrong:
+        print(f"gpu-load: {wrong}", flush=True)
+        return 1
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """Loads the GPU as the options say. Raises DriverError."""
+    driver = Driver()
+    context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
+    driver("cuInit", 0)
+    driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), options.gpu)
+    driver("cuCtxSetCurrent", context)
+    if options.memory_mib:
+        driver("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(options.memory_mib << 20))
+    driver("cuModuleLoadData", ctypes.byref(module), b"spin")
+    driver("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
+    duration = ctypes.c_uint64(int(options.kernel_ms * 1e6))
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(duration))
+    start = last = time.monotonic()
+    kernels = 0
+    while (now := time.monotonic()) - start < options.seconds:
+        for _ in range(AHEAD):
+            driver("cuLaunchKernel", function, 1056, 1, 1, 256, 1, 1, 0, None, parameters, None)
+        driver("cuCtxSynchronize")
+        kernels += AHEAD
+        if options.every and now - last >= options.every:
+            last = now
+            report(options, kernels, time.monotonic() - start)
+    report(options, kernels, time.monotonic() - start)
+
+
+def report(options: argparse.Namespace, kernels: int, seconds: float) -> None:
+    """Prints the share of the GPU's time so far."""
+    share = kernels * options.kernel_ms / 10 / seconds
+    print(f"GPU {options.gpu}: {share:.1f} % of {seconds:.1f} s ({kernels} kernels of {options.kernel_ms:g} ms)", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

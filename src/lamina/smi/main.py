@@ -1,0 +1,165 @@
+"""The command: reads its options, asks NVML, prints. Exit codes and messages are those of nvidia-smi."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pynvml
+
+from lamina.smi import log, query, table
+from lamina.smi.reading import Gpu, Machine, Process, processes, read
+
+INVALID_ARGUMENT = 2
+NO_DEVICES = 6
+NO_DRIVER = 9
+NO_LIBRARY = 12
+GPU_LOST = 15
+_NO_DRIVER_TEXT = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+    "Make sure that the latest NVIDIA driver is installed and running.\n"
+)
+_HELP = """\
+nvidia-smi [OPTION]...
+
+    (none)                       Table of GPUs and processes.
+    -h, --help                   Print this text.
+        --version                Print versions.
+    -L, --list-gpus              One line per GPU.
+    -i, --id=ID                  Only these GPUs: indices, UUIDs or PCI addresses, comma-separated.
+    -q, --query                  All values, one per line.
+    -d, --display=SECTION        With -q: MEMORY, UTILIZATION, TEMPERATURE, POWER, PIDS, comma-separated.
+        --query-gpu=FIELD,...    Fields of GPUs, with --format=csv[,noheader][,nounits].
+        --query-compute-apps=... Fields of processes: pid, process_name, gpu_uuid, used_memory.
+"""
+
+
+class Refused(Exception):
+    """An option that is not understood; the message is for the user."""
+
+
+@dataclass
+class Options:
+    """What the command line asks."""
+
+    action: str = "table"
+    ids: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    format: tuple[str, ...] = ()
+
+
+_FLAGS = {
+    "-h": "help", "--help": "help", "--version": "version", "-L": "list", "--list-gpus": "list", "-q": "log",
+    "--query": "log",
+}  # fmt: skip
+_VALUES = {
+    "-i": "ids", "--id": "ids", "-d": "sections", "--display": "sections", "--format": "format",
+    "--query-gpu": "fields", "--query-compute-apps": "fields",
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    try:
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+    except Refused as wrong:
+        print(f"{wrong}\nPlease run 'nvidia-smi -h' for help.\n")
+        return INVALID_ARGUMENT
+    if options.action == "help":
+        print(_HELP, end="")
+        return 0
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        print("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.")
+        return NO_LIBRARY
+    except pynvml.NVMLError:
+        print(_NO_DRIVER_TEXT)
+        return NO_DRIVER
+    try:
+        return _run(options)
+    except query.UnknownField as wrong:
+        print(f'Field "{wrong}" is not a valid field to query.\n')
+        return INVALID_ARGUMENT
+    except pynvml.NVMLError_GpuIsLost as wrong:
+        print(f"Unable to determine the device handle for a GPU: {wrong}.")
+        return GPU_LOST
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Reads the options. Raises Refused."""
+    options = Options()
+    rest: Iterator[str] = iter(arguments)
+    for argument in rest:
+        name, separator, value = argument.partition("=")
+        if name in _FLAGS and not separator:
+            options.action = _FLAGS[name]
+        elif name in _VALUES:
+            text = value if separator else next(rest, "")
+            if not text:
+                raise Refused(f"Option {name} needs a value.")
+            setattr(options, _VALUES[name], tuple(part.strip() for part in text.split(",")))
+            if name.startswith("--query-"):
+                options.action = name.removeprefix("--")
+        else:
+            raise Refused(f"Invalid combination of input arguments: {argument!r} is not an option.")
+    _check(options)
+    return options
+
+
+def _check(options: Options) -> None:
+    if options.action.startswith("query-") and "csv" not in options.format:
+        raise Refused('"--format=" switch is missing or is not csv.')
+    strange = set(options.format) - {"csv", "noheader", "nounits"}
+    if strange:
+        raise Refused(f"Format {', '.join(sorted(strange))} is not one of csv, noheader, nounits.")
+    options.sections = tuple(name.upper() for name in options.sections)
+    unknown = log.unknown_sections(options.sections)
+    if unknown:
+        raise Refused(f"Section {', '.join(unknown)} cannot be displayed.")
+
+
+def _run(options: Options) -> int:
+    machine = read()
+    count = len(machine.gpus)
+    if options.ids:
+        machine = replace(machine, gpus=tuple(gpu for gpu in machine.gpus if _named(gpu, options.ids)))
+    if not machine.gpus and options.action != "version":
+        print("No devices were found")
+        return NO_DEVICES
+    print("\n".join(_lines(options, machine, count)))
+    return 0
+
+
+def _lines(options: Options, machine: Machine, count: int) -> list[str]:
+    header, units = "noheader" not in options.format, "nounits" not in options.format
+    match options.action:
+        case "version":
+            return [
+                f"NVIDIA-SMI version  : {machine.driver}",
+                f"NVML version        : {machine.nvml}",
+                f"DRIVER version      : {machine.driver}",
+                f"CUDA Version        : {machine.cuda}",
+            ]
+        case "list":
+            return [f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})" for gpu in machine.gpus]
+        case "log":
+            return log.lines(machine, count, options.sections, time.time())
+        case "query-gpu":
+            return query.gpu_lines(machine, options.fields, header, units)
+        case "query-compute-apps":
+            return query.process_lines(_holders(machine), options.fields, header, units)
+        case _:
+            return table.lines(machine, _holders(machine), time.time())
+
+
+def _holders(machine: Machine) -> list[tuple[Gpu, Process]]:
+    return [(gpu, process) for gpu in machine.gpus for process in processes(gpu)]
+
+
+def _named(gpu: Gpu, ids: tuple[str, ...]) -> bool:
+    names = (str(gpu.index), gpu.uuid.casefold(), gpu.bus_id.casefold())
+    return any(wanted.casefold() in names for wanted in ids)

@@ -1,0 +1,146 @@
+"""What NVML says about the machine, read once. A question that a GPU does not answer is None."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that holds memory of a GPU; memory in MiB, None where NVML does not tell."""
+
+    pid: int
+    name: str
+    kind: str
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU now: memory in MiB, power in watts, clocks in MHz, shares in percent."""
+
+    handle: Any
+    index: int
+    name: str
+    uuid: str
+    bus_id: str
+    persistence: bool | None
+    display: bool | None
+    temperature: int | None
+    fan: int | None
+    pstate: int | None
+    power: float | None
+    power_limit: float | None
+    memory_total: int
+    memory_used: int
+    memory_free: int
+    busy: int | None
+    memory_busy: int | None
+    ecc_errors: int | None
+    compute_mode: int | None
+    mig: bool | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The driver and its GPUs."""
+
+    driver: str
+    nvml: str
+    cuda: str
+    gpus: tuple[Gpu, ...]
+
+
+def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+    """NVML's answer, or None where the GPU or the library has none."""
+    try:
+        return question(*arguments)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_NoPermission):
+        return None
+
+
+def read() -> Machine:
+    """Reads all visible GPUs. NVML must be initialised; raises pynvml.NVMLError when it fails as a whole."""
+    cuda = ask(pynvml.nvmlSystemGetCudaDriverVersion)
+    return Machine(
+        driver=_text(pynvml.nvmlSystemGetDriverVersion()),
+        nvml=_text(pynvml.nvmlSystemGetNVMLVersion()),
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda is not None else "N/A",
+        gpus=tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount())),
+    )
+
+
+def processes(gpu: Gpu) -> tuple[Process, ...]:
+    """Compute processes, then graphics processes, of a GPU."""
+    found = []
+    for kind, question in (
+        ("C", pynvml.nvmlDeviceGetComputeRunningProcesses),
+        ("G", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
+    ):
+        for process in ask(question, gpu.handle) or ():
+            memory = process.usedGpuMemory
+            found.append(
+                Process(process.pid, process_name(process.pid), kind, None if memory is None else memory // MIB)
+            )
+    return tuple(found)
+
+
+def process_name(pid: int) -> str:
+    """The command of a process, as far as NVML knows it."""
+    try:
+        return _text(pynvml.nvmlSystemGetProcessName(pid))
+    except pynvml.NVMLError:
+        return "[Not Found]"
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _gpu(index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    rates = ask(pynvml.nvmlDeviceGetUtilizationRates, handle)
+    power, limit = ask(pynvml.nvmlDeviceGetPowerUsage, handle), ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    ecc = ask(pynvml.nvmlDeviceGetEccMode, handle)
+    mig = ask(pynvml.nvmlDeviceGetMigMode, handle)
+    return Gpu(
+        handle=handle,
+        index=index,
+        name=_text(pynvml.nvmlDeviceGetName(handle)),
+        uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+        bus_id=_text(pynvml.nvmlDeviceGetPciInfo(handle).busId),
+        persistence=_flag(ask(pynvml.nvmlDeviceGetPersistenceMode, handle)),
+        display=_flag(ask(pynvml.nvmlDeviceGetDisplayActive, handle)),
+        temperature=ask(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        fan=ask(pynvml.nvmlDeviceGetFanSpeed, handle),
+        pstate=ask(pynvml.nvmlDeviceGetPerformanceState, handle),
+        power=None if power is None else power / 1000,
+        power_limit=None if limit is None else limit / 1000,
+        memory_total=memory.total // MIB,
+        memory_used=memory.used // MIB,
+        memory_free=memory.free // MIB,
+        busy=None if rates is None else rates.gpu,
+        memory_busy=None if rates is None else rates.memory,
+        ecc_errors=_volatile_errors(handle) if ecc is not None and ecc[0] else None,
+        compute_mode=ask(pynvml.nvmlDeviceGetComputeMode, handle),
+        mig=_flag(mig[0]) if mig is not None else None,
+    )
+
+
+def _flag(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _volatile_errors(handle: Any) -> int | None:
+    errors: int | None = ask(
+        pynvml.nvmlDeviceGetTotalEccErrors,
+        handle,
+        pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        pynvml.NVML_VOLATILE_ECC,
+    )
+    return errors
