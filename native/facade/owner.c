@@ -36,14 +36,14 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
 }
 
 /* /proc may show another pid namespace than ours; then it tells nothing about our pids. */
-static bool proc_is_ours(void)
+static bool proc_shows(int pid)
 {
     char target[32];
     ssize_t length = readlink("/proc/self", target, sizeof target - 1);
     if (length <= 0)
         return false;
     target[length] = 0;
-    return atoi(target) == getpid();
+    return atoi(target) == pid;
 }
 
 struct identity identity_of_self(void)
@@ -58,6 +58,7 @@ struct identity identity_of_self(void)
     const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
     self.owner = LAMINA_OWNER(getpid(), status.start, ns);
     self.stack = status.stack;
+    self.proc_is_ours = proc_shows(getpid());
     if (random != NULL)
         memcpy(&self.image, random, sizeof self.image);
     self.image |= 1; /* 0 means that the owner has not yet written it */
@@ -86,7 +87,7 @@ bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self)
     char path[32], text[1024];
     struct process_stat status;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!proc_is_ours() || !read_text(path, text, sizeof text) || !process_stat_parse(text, &status))
+    if (!self->proc_is_ours || !read_text(path, text, sizeof text) || !process_stat_parse(text, &status))
         return false;
     if (start != 0 && (status.start & start_mask) != start)
         return true;

@@ -11,6 +11,7 @@ struct identity {
     uint64_t image;
     uint64_t stack;
     char name[16];
+    bool proc_is_ours; /* /proc tells about the pids of our own namespace */
 };
 
 /* The calling process. A few reads below /proc; never on a hot path. */

@@ -17,8 +17,9 @@ struct pool {
     uint64_t used; /* asked for and not freed */
 };
 
-/* Drivers reserve memory for a pool in steps of about this size. */
-static const uint64_t STEP = UINT64_C(32) << 20;
+/* The driver reserves memory for a pool in steps. 32 MiB is the usual size; how pools grow shows if steps are smaller. */
+enum { SMALLEST_STEP = 2 << 20 };
+static uint64_t step = UINT64_C(32) << 20;
 
 static struct pool *pools;
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -129,22 +130,20 @@ struct request {
     uint64_t bytes;
 };
 
-/* Makes sure of the memory by which the pool may grow: nothing if what it has free seems enough, else the request in
- * whole steps. Before a refusal the pool gives back what it does not use, as the driver itself would have it. */
+/* Makes sure of the memory by which the pool may grow: nothing if what it has free seems enough, else what is missing
+ * in whole steps. Before a refusal the pool gives back what it does not use, as the driver itself would have it. */
 static CUresult announce(struct pool *pool, uint64_t bytes, uint64_t *announced)
 {
     refresh(pool);
     uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t spare = pool->charged > used ? pool->charged - used : 0;
-    *announced = bytes <= spare ? 0 : bytes > UINT64_MAX - STEP ? bytes : (bytes + STEP - 1) / STEP * STEP;
+    *announced = bytes <= spare ? 0 : bytes > UINT64_MAX - step ? bytes : (bytes - spare + step - 1) / step * step;
     if (hold_quietly(pool->device, LAMINA_POOL, *announced) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
     REAL(cuMemPoolTrimTo)(pool->handle, 0);
-    refresh(pool);
-    if (hold_quietly(pool->device, LAMINA_POOL, *announced) == CUDA_SUCCESS)
-        return CUDA_SUCCESS;
-    *announced = bytes; /* the last step may be a smaller one */
-    return hold(pool->device, LAMINA_POOL, bytes);
+    pools_refresh();
+    *announced = bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+    return hold(pool->device, LAMINA_POOL, *announced);
 }
 
 /* The pool has grown by something: that much is now certain, and it is either within the limit or undone. */
@@ -155,6 +154,8 @@ static CUresult settle(struct pool *pool, const struct request *request, uint64_
     CUresult result = hold_adjust(pool->device, LAMINA_POOL, announced, grown);
     struct block replaced, block = {.key = pointer, .bytes = request->bytes, .object = pool, .class = BLOCK_POINTER,
                                     .kind = LAMINA_POOL, .device = (uint8_t)pool->device};
+    while (step > SMALLEST_STEP && grown % step != 0)
+        step /= 2;
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;
         pool->used += request->bytes;

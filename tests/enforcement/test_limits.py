@@ -37,12 +37,8 @@ def limits(draw: st.DrawFn) -> Limits:
         policy = draw(st.sampled_from(ComputePolicy))
         cores = draw(st.integers(0 if policy is ComputePolicy.NONE else 1, 100))
         memory, context = draw(st.integers(1, 2**63 - 1)), draw(st.integers(0, 2**63 - 1))
-        devices.append(
-            DeviceLimit(
-                uuid=UUID.format(number), memory_bytes=memory, cores_percent=cores, compute_policy=policy,
-                context_bytes=context,
-            )  # fmt: skip
-        )
+        bare = DeviceLimit(uuid=UUID.format(number), memory_bytes=memory, cores_percent=cores, compute_policy=policy)
+        devices.append(msgspec.structs.replace(bare, context_bytes=context))
     return Limits(devices=tuple(devices), priority=draw(st.integers(0, 9)), log_level=draw(st.integers(0, 4)))
 
 
@@ -62,7 +58,8 @@ def test_programs_believe_what_is_written(reader: Path, tmp_path: Path) -> None:
 DEVICE = WHOLE.devices[0]
 BAD_DEVICES = [
     {"memory_bytes": 0}, {"memory_bytes": -1}, {"memory_bytes": 1 << 63},
-    {"uuid": ""}, {"uuid": "0"}, {"uuid": UUID.format(1)[4:]}, {"uuid": UUID.format(1) + "0"}, {"uuid": "GPU-" + "x" * 36},
+    {"uuid": ""}, {"uuid": "0"}, {"uuid": UUID.format(1)[4:]}, {"uuid": UUID.format(1) + "0"},
+    {"uuid": "GPU-" + "x" * 36},
     {"cores_percent": 101}, {"cores_percent": -1}, {"compute_policy": ComputePolicy.CAP},
     {"compute_policy": ComputePolicy.WEIGHT, "cores_percent": 0}, {"context_bytes": -1},
 ]  # fmt: skip

@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Inative/include", "-Inative/facade")
+FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
+INCLUDES = ("-Inative/include", "-Inative/facade")
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -13,7 +14,7 @@ def compile_program(folder: Path, name: str, sources: list[str], *flags: str) ->
     """The program of these sources (paths from the root of the tree)."""
     program = folder / name
     compiler = os.environ.get("CC", "cc")
-    command = [compiler, *FLAGS, *sources, "-o", str(program), *flags, "-lpthread", "-ldl"]
+    command = [compiler, *FLAGS, *INCLUDES, *sources, "-o", str(program), *flags, "-lpthread", "-ldl"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program

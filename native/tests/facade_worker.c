@@ -1,0 +1,147 @@
+/* A tenant that allocates and frees at random. With a context it says "ready" and waits for a line. Arguments: how functions are found, what to do, limit in MiB, rounds,
+ * seed. After every success it looks into the simulated machine: never may all processes together hold more than the
+ * limit. In the end it waits for another line.
+ *
+ *   race    random allocations of all sizes and kinds, each checked
+ *   grab    takes 2 MiB at a time until refused
+ *   loop    allocates and frees until killed */
+#include "facade_calls.h"
+#include "simgpu_layout.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+enum { HELD = 16 };
+
+static const char *machine;
+static size_t limit;
+
+static void open_machine(void)
+{
+    int file = open(getenv("SIMGPU_MACHINE"), O_RDONLY);
+    machine = mmap(NULL, SIMGPU_HEADER_BYTES + (SIMGPU_SLOTS * sizeof(simgpu_process)) + SIMGPU_GPU_BYTES, PROT_READ,
+                   MAP_SHARED, file, 0);
+    close(file);
+    if (machine == MAP_FAILED)
+        exit(3);
+}
+
+static size_t really_held(void)
+{
+    const simgpu_header *header = (const simgpu_header *)machine;
+    const simgpu_gpu *gpu = (const simgpu_gpu *)(machine + header->gpus);
+    return (size_t)(uint32_t)__atomic_load_n(&gpu->ledger.low, __ATOMIC_SEQ_CST) * MIB;
+}
+
+static void check(void)
+{
+    size_t held = really_held();
+    if (held <= limit)
+        return;
+    printf("%zu bytes are held, %zu over the limit\n", held, held - limit);
+    exit(1);
+}
+
+struct block {
+    CUdeviceptr pointer;
+    CUmemGenericAllocationHandle handle;
+    int physical;
+};
+
+static CUresult take(struct block *block)
+{
+    static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    size_t bytes = (size_t)(1 + rand() % 40) * 2 * MIB, pitch;
+    block->physical = rand() % 4 == 0;
+    if (block->physical)
+        return CALL(cuMemCreate)(&block->handle, bytes, &on_device, 0);
+    switch (rand() % 4) {
+    case 0:
+        return CALL(cuMemAllocAsync)(&block->pointer, bytes, NULL);
+    case 1:
+        return CALL(cuMemAllocPitch_v2)(&block->pointer, &pitch, 4096, bytes / 4096, 4);
+    default:
+        return CALL(cuMemAlloc_v2)(&block->pointer, bytes);
+    }
+}
+
+static void drop(struct block *block)
+{
+    if (block->physical)
+        NEED(CALL(cuMemRelease)(block->handle));
+    else if (block->pointer != 0)
+        NEED(CALL(cuMemFree_v2)(block->pointer));
+    *block = (struct block){0};
+}
+
+static void race(int rounds)
+{
+    struct block held[HELD] = {{0}};
+    int taken = 0, refused = 0;
+    for (int round = 0; round < rounds; round++) {
+        struct block *block = &held[rand() % HELD];
+        drop(block);
+        CUresult result = take(block);
+        check();
+        taken += result == CUDA_SUCCESS;
+        refused += result == CUDA_ERROR_OUT_OF_MEMORY;
+        if (result != CUDA_SUCCESS) {
+            *block = (struct block){0};
+            if (result != CUDA_ERROR_OUT_OF_MEMORY)
+                need(result, "take", __LINE__);
+        }
+    }
+    for (int i = 0; i < HELD; i++)
+        drop(&held[i]);
+    NEED(CALL(cuCtxSynchronize)());
+    printf("ok %d %d\n", taken, refused);
+}
+
+static void grab(void)
+{
+    CUdeviceptr pointer;
+    CUresult result;
+    int taken = 0;
+    while ((result = CALL(cuMemAlloc_v2)(&pointer, 2 * MIB)) == CUDA_SUCCESS) {
+        taken++;
+        check();
+    }
+    printf("%s %d\n", result == CUDA_ERROR_OUT_OF_MEMORY ? "ok" : "wrong error", taken);
+}
+
+int main(int count, char **arguments)
+{
+    CUcontext context;
+    if (count != 6)
+        return 2;
+    calls_find(arguments[1]);
+    limit = strtoull(arguments[3], NULL, 10) * MIB;
+    srand((unsigned)atoi(arguments[5]));
+    open_machine();
+    NEED(CALL(cuInit)(0));
+    CUresult result = CALL(cuDevicePrimaryCtxRetain)(&context, 0);
+    check();
+    if (result != CUDA_SUCCESS) {
+        printf("context %d\n", result);
+        return 4;
+    }
+    NEED(CALL(cuCtxSetCurrent)(context));
+    puts("ready");
+    fflush(stdout);
+    if (strcmp(arguments[2], "loop") != 0)
+        getchar(); /* all start together */
+    if (strcmp(arguments[2], "grab") == 0)
+        grab();
+    else
+        race(strcmp(arguments[2], "loop") == 0 ? 1 << 30 : atoi(arguments[4]));
+    fflush(stdout);
+    getchar(); /* the simulated GPU takes a while to notice who is gone, so nobody goes before all are ready */
+    check();
+    return 0;
+}

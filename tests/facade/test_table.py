@@ -1,0 +1,100 @@
+"""Every entry point of the driver is classified, and the facade has each of them under its own name."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from lamina import native
+
+ROOT = Path(__file__).parents[2]
+HEADER_PLACES = [Path(p) for p in (os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path) if p]
+
+
+def load_generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "native/facade/generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load_generator()
+LIBRARIES = {"cuda": "facade/libcuda.so.1", "nvml": "facade/libnvidia-ml.so.1"}
+
+
+def header_folders() -> list[Path]:
+    """Where this machine has NVIDIA's headers: a toolkit, or the packages of PyPI."""
+    found = [place / "include" for place in HEADER_PLACES[:1] if (place / "include/cuda.h").exists()]
+    return found + [place / "nvidia" for place in HEADER_PLACES[1:] if (place / "nvidia").is_dir()]
+
+
+def test_the_committed_tables_are_those_of_the_lists() -> None:
+    for path, text in generate.outputs().items():
+        assert path.read_text() == text, f"run {generate.__file__}"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_name_in_the_headers_is_classified(library: str) -> None:
+    folders = header_folders()
+    if not folders:
+        pytest.skip("this machine has no CUDA headers")
+    assert generate.unclassified(library, folders) == {}
+
+
+def test_a_new_function_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "cuda.h").write_text(
+        "#define CUDAAPI\n#define cuMemAlloc cuMemAlloc_v9\ntypedef int CUresult;\n"
+        "CUresult CUDAAPI\ncuMemAlloc(int a);\nCUresult CUDAAPI cuMemFree_v2(int a);\n"
+        "#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM\nCUresult cuBrandNew_ptsz(void);\n#endif\n"
+        "static inline CUresult cuOnlyHere(void) { return 0; }\n"
+    )
+    assert generate.unclassified("cuda", [tmp_path]) == {str(tmp_path / "cuda.h"): {"cuMemAlloc_v9", "cuBrandNew_ptsz"}}
+    command = [sys.executable, generate.__file__, "--headers", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "cuBrandNew_ptsz" in done.stderr
+
+
+@pytest.mark.parametrize("line", ["skip cuInit", "count", "count cuInit 1 2", "count cuInit\ncount cuInit"])
+def test_a_line_that_says_nothing_is_refused(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cuda.classes").write_text(line)
+    monkeypatch.setattr(generate, "HERE", tmp_path)
+    with pytest.raises(ValueError, match=r"cuda\.classes:"):
+        generate.read_classes("cuda")
+
+
+def told(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(path: Path) -> set[str]:
+    return {line.split()[-1] for line in told("nm", "-D", "--defined-only", path).splitlines()}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_exactly_the_listed_names_are_exported(library: str) -> None:
+    assert exported(native.path(LIBRARIES[library])) == set(generate.read_classes(library))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_simulated_function_is_listed(library: str) -> None:
+    simulated = exported(native.path(LIBRARIES[library].replace("facade", "simgpu")))
+    assert simulated <= set(generate.read_classes(library))
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values())
+def test_loading_a_facade_does_nothing(library: str) -> None:
+    path = native.path(library)
+    dynamic = told("readelf", "-dW", path)
+    needed = [line.split("[")[1].rstrip("]") for line in dynamic.splitlines() if "(NEEDED)" in line]
+    assert f"soname: [{path.name}]" in dynamic
+    assert [name for name in needed if not name.startswith(("libc.", "libdl.", "libpthread."))] == []
+    assert "TEXTREL" not in dynamic
+    imported = {line.split()[-1].partition("@")[0] for line in told("nm", "-D", "--undefined-only", path).splitlines()}
+    assert imported.isdisjoint({"exit", "_exit", "abort", "signal", "sigaction", "pthread_create", "atexit"})
+    constructors = told("readelf", "-SW", path).split(".init_array")[1].split()
+    assert int(constructors[4], 16) <= 8, "the compiler's own constructor only"
