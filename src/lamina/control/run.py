@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
@@ -58,10 +59,10 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     events, background = EventRecorder(kube, "lamina", now=time.time), Background()
     if settings.config is not None:
         config = await configuration.read_file(settings.config)
-        following = configuration.follow_file(settings.config, config)
+        follow_config = partial(configuration.follow_file, settings.config, config)
     else:
         config = await configuration.read_config_map(kube)
-        following = configuration.follow_config_map(kube, config, events)
+        follow_config = partial(configuration.follow_config_map, kube, config, events)
     await crds.apply(kube)
     capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
     ledger, metrics = capacity.ledger, Metrics(capacity.ledger)
@@ -79,7 +80,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     ):
         registration = Registration(kube, config, store, client_config(settings, admission_at.port))
         ticking = _tick(kube, ledger, locks, now)
-        work = (following, watching.run(), ticking, registration.run(watching.rebuilt))
+        work = (follow_config(), watching.run(), ticking, registration.run(watching.rebuilt))
         tasks = [group.create_task(each) for each in work]
         if settings.addresses_file is not None:
             _write_addresses(settings.addresses_file, extender_at, admission_at)

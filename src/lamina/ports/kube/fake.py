@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 import jsonpatch
+import msgspec
 
 from lamina.errors import Outside
 from lamina.ports.kube import merging, selecting
@@ -72,7 +73,7 @@ class FakeKube:
                 await self._wake.wait()
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        obj = copy.deepcopy(obj)
+        obj = _sent(obj)
         meta = obj["metadata"]
         if meta.get("generateName") and not meta.get("name"):
             meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
@@ -93,7 +94,7 @@ class FakeKube:
         before = self._found(resource, meta.get("namespace", ""), meta["name"])
         if meta.get("resourceVersion", before["metadata"]["resourceVersion"]) != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {meta['name']!r} has changed meanwhile")
-        return self._change(resource, before, copy.deepcopy(obj), subresource)
+        return self._change(resource, before, _sent(obj), subresource)
 
     async def patch(
         self,
@@ -116,7 +117,7 @@ class FakeKube:
             after = merging.merged(before, body, by_key=kind is PatchKind.STRATEGIC)
         if after["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {name!r} has changed meanwhile")
-        return self._change(resource, before, copy.deepcopy(after), subresource)
+        return self._change(resource, before, _sent(after), subresource)
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
@@ -215,6 +216,12 @@ class FakeKube:
     def _wake_up(self) -> None:
         self._wake.set()
         self._wake = asyncio.Event()
+
+
+def _sent(obj: Object) -> Object:
+    """A copy as the wire makes it: what JSON cannot say does not arrive."""
+    sent: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return sent
 
 
 def _told(change: _Change, wanted: Callable[[Object], bool]) -> Watched | None:

@@ -1,0 +1,112 @@
+"""Certificates: made, trusted, renewed, agreed upon by replicas, taken into service without a restart."""
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lamina.control import certificates
+from lamina.control.certificate_store import CertificateStore
+from lamina.control.certificates import RENEW_BEFORE, VALID, Certificate
+from lamina.errors import Outside
+from lamina.ports.kube import NAMESPACES, SECRETS, NotFound, Object, Refused, Resource
+from lamina.ports.kube.fake import FakeKube
+
+NAMES = ["127.0.0.1", "lamina-admission.lamina-system.svc"]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def made() -> Certificate:
+    return certificates.make(NAMES, now())
+
+
+def test_it_serves_its_names_until_the_time_to_renew(made: Certificate) -> None:
+    assert certificates.serves(made, NAMES, now())
+    assert not certificates.serves(made, [*NAMES, "10.0.0.1"], now())
+    due = now() + VALID - RENEW_BEFORE
+    assert certificates.serves(made, NAMES, due - timedelta(minutes=5))
+    assert not certificates.serves(made, NAMES, due + timedelta(minutes=5))
+    assert not certificates.serves(made, NAMES, now() - timedelta(hours=2))
+
+
+def test_a_damaged_one_does_not_serve(made: Certificate) -> None:
+    other = certificates.make(NAMES, now())
+    for broken in (
+        made._replace(key=other.key),
+        made._replace(authorities=other.authorities),
+        made._replace(certificate=b""),
+        made._replace(key=b"nonsense"),
+        Certificate(b"", b"", b""),
+    ):
+        assert not certificates.serves(broken, NAMES, now())
+
+
+def test_a_renewal_trusts_the_authority_before_it_and_no_older_one(made: Certificate) -> None:
+    second = certificates.make(NAMES, now(), before=made)
+    third = certificates.make(NAMES, now(), before=second)
+    assert second.authorities.count(b"BEGIN") == third.authorities.count(b"BEGIN") == 2
+    assert made.authorities in second.authorities and made.authorities not in third.authorities
+    assert certificates.make(NAMES, now(), before=Certificate(b"edited", b"", b"")).authorities.count(b"BEGIN") == 1
+
+
+async def handshake(context: ssl.SSLContext, trusted: bytes) -> None:
+    """One connection to a server with `context`. Raises where the client does not trust it."""
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        client = ssl.create_default_context(cadata=trusted.decode())
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        writer.close()
+
+
+async def test_replicas_serve_the_same_certificate_and_clients_trust_it() -> None:
+    kube = FakeKube()
+    stores = [CertificateStore(kube, NAMES, now=now) for _ in range(3)]
+    found = await asyncio.gather(*(store.refresh() for store in stores))
+    assert len(set(found)) == 1
+    await handshake(stores[2].context, found[0].authorities)
+
+
+async def test_a_renewed_certificate_is_taken_into_service_without_restart() -> None:
+    kube, day = FakeKube(), now()
+    one, two = (CertificateStore(kube, NAMES, now=lambda: day) for _ in range(2))
+    first = await one.refresh()
+    assert await one.refresh() == await two.refresh() == first
+    day = now() + timedelta(seconds=1)
+    stored = await kube.get(SECRETS, "lamina-admission", namespace="lamina-system")
+    await kube.replace(SECRETS, stored | {"data": stored["data"] | {"tls.crt": "!"}})
+    second = await one.refresh()
+    assert second != first and await two.refresh() == second
+    for store in (one, two):
+        await handshake(store.context, second.authorities)
+        with pytest.raises(ssl.SSLError):
+            await handshake(store.context, first.authorities)
+
+
+async def test_the_namespace_is_made_where_it_is_missing() -> None:
+    class Strict(FakeKube):
+        async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+            if resource == SECRETS and not (await self.list(NAMESPACES)).items:
+                raise NotFound("namespaces lamina-system not found")
+            return await super().create(resource, obj, namespace=namespace)
+
+    kube = Strict()
+    await CertificateStore(kube, NAMES, now=now).refresh()
+    assert [n["metadata"]["name"] for n in (await kube.list(NAMESPACES)).items] == ["lamina-system"]
+
+
+async def test_no_right_to_the_secret_is_said() -> None:
+    kube = FakeKube()
+    kube.failing["get"] = lambda resource, name: Refused("secrets are forbidden")
+    with pytest.raises(Outside, match="forbidden"):
+        await CertificateStore(kube, NAMES, now=now).refresh()
+
+
+def test_no_key_of_an_authority_is_kept(made: Certificate, tmp_path: Path) -> None:
+    assert b"PRIVATE KEY" not in made.authorities + made.certificate and made.key.count(b"BEGIN") == 1

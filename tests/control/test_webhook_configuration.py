@@ -1,0 +1,100 @@
+"""The registration: which pods are sent, how the webhook is found, what an older server makes of it."""
+
+import base64
+from typing import Any
+
+import celpy
+import pytest
+
+from lamina.control.webhook_configuration import (
+    match_expression,
+    register,
+    service_address,
+    url_address,
+    webhook_configuration,
+)
+from lamina.dialects.config import Config, load
+from lamina.ports.kube import MUTATING_WEBHOOKS, Object, Resource
+from lamina.ports.kube.fake import FakeKube
+from tests.control.cluster import gpu_pod
+
+OTHER_NAMES = load("resourceName: example.com/gpu", "c")
+
+
+def is_sent(pod: Object, config: Config) -> bool:
+    environment = celpy.Environment()
+    program = environment.program(environment.compile(match_expression(config)))
+    return bool(program.evaluate({"object": celpy.json_to_cel(pod)}))
+
+
+def with_init(**resources: Any) -> Object:
+    pod = gpu_pod()
+    pod["spec"]["initContainers"] = [{"name": "i", "resources": resources}]
+    return pod
+
+
+def without_resources() -> Object:
+    pod = gpu_pod()
+    del pod["spec"]["containers"][0]["resources"]
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("pod", "sent"),
+    [
+        (gpu_pod(gpu=1), True),
+        (gpu_pod(gpumem=1), True),
+        (gpu_pod(gpu_mem=1), True),
+        (with_init(requests={"nvidia.com/gpu": "1"}), True),
+        (with_init(limits={"nvidia.com/gpu": "1"}), True),
+        (with_init(limits={"cpu": "1"}), False),
+        (gpu_pod(), False),
+        (without_resources(), False),
+    ],
+)
+def test_only_pods_that_name_a_resource_under_our_prefixes_are_sent(pod: Object, sent: bool) -> None:
+    assert is_sent(pod, Config()) == sent
+
+
+def test_the_prefixes_follow_the_configured_names() -> None:
+    pod = gpu_pod()
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": "1"}
+    assert is_sent(pod, OTHER_NAMES) and not is_sent(pod, Config())
+    assert is_sent(gpu_pod(gpu=1), OTHER_NAMES)
+
+
+def test_it_fails_closed_and_never_concerns_the_system() -> None:
+    (webhook,) = webhook_configuration(Config(), service_address(), b"PEM")["webhooks"]
+    assert webhook["failurePolicy"] == "Fail" and webhook["sideEffects"] == "None"
+    assert webhook["rules"][0]["operations"] == ["CREATE"] and webhook["rules"][0]["resources"] == ["pods"]
+    assert base64.b64decode(webhook["clientConfig"]["caBundle"]) == b"PEM"
+    assert webhook["clientConfig"]["service"]["namespace"] == "lamina-system"
+    excluded = {e["key"]: e["values"] for e in webhook["namespaceSelector"]["matchExpressions"]}
+    assert excluded["kubernetes.io/metadata.name"] == ["kube-system", "lamina-system"]
+    assert excluded["hami.io/webhook"] == excluded["lamina.dev/webhook"] == ["ignore"]
+
+
+def test_urls() -> None:
+    assert url_address("127.0.0.1", 8443) == {"url": "https://127.0.0.1:8443/mutate"}
+    assert url_address("::1", 1) == {"url": "https://[::1]:1/mutate"}
+
+
+async def test_registering_again_replaces() -> None:
+    kube = FakeKube()
+    for ca in (b"one", b"two"):
+        await register(kube, Config(), service_address(), ca)
+    (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
+    assert base64.b64decode(written["webhooks"][0]["clientConfig"]["caBundle"]) == b"two"
+
+
+async def test_a_server_without_match_conditions_is_not_brought_to_a_halt() -> None:
+    class Older(FakeKube):
+        def _store(self, resource: Resource, before: Object | None, after: Object) -> Object:
+            for webhook in after["webhooks"]:
+                webhook.pop("matchConditions", None)
+            return super()._store(resource, before, after)
+
+    kube = Older()
+    await register(kube, Config(), service_address(), b"ca")
+    (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
+    assert written["webhooks"][0]["failurePolicy"] == "Ignore"

@@ -1,0 +1,251 @@
+"""The client against a server that says what the test tells it to, over real HTTP, and against no server at all."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from lamina.errors import BadInput, LaminaError, Outside
+from lamina.ports.kube import (
+    GRANTS,
+    NODES,
+    PODS,
+    AlreadyExists,
+    Conflict,
+    Gone,
+    NotFound,
+    PatchKind,
+    Refused,
+    Unreachable,
+)
+from lamina.ports.kube.client import KubeClient, connect
+
+
+@dataclass
+class Server:
+    """Answers each request with the next of `answers`; keeps what was asked."""
+
+    answers: list[Callable[[web.Request], Any]] = field(default_factory=list)
+    asked: list[tuple[str, str, Any, str]] = field(default_factory=list)
+    port: int = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.path == "/version":
+            return web.json_response({"gitVersion": "v1.30.0"})
+        body = await request.text()
+        kind = request.headers.get("Content-Type", "")
+        self.asked.append((request.method, request.path_qs, json.loads(body) if body else None, kind))
+        answer = self.answers.pop(0)(request)
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        assert isinstance(answer, web.StreamResponse)
+        return answer
+
+    def says(self, obj: Any, status: int = 200, **headers: str) -> None:
+        self.answers.append(lambda request: web.json_response(obj, status=status, headers=headers))
+
+    def streams(self, *lines: str, cut: bool = False) -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            for line in lines:
+                await response.write(line.encode() + b"\n")
+            if cut:
+                assert request.transport is not None
+                request.transport.abort()
+            return response
+
+        self.answers.append(answer)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", made.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.port = runner.addresses[0][1]
+    yield made
+    await runner.cleanup()
+
+
+def kubeconfig(path: Path, url: str) -> Path:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture
+async def kube(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    made = await connect(kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{server.port}"))
+    yield made
+    await made.close()
+
+
+async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
+    meta = {"name": "p", "namespace": "team"}
+    for _ in range(7):
+        server.says({"metadata": {}})
+    await kube.get(NODES, "n")
+    await kube.create(GRANTS, {"metadata": {"name": "g", "namespace": "team"}})
+    await kube.replace(PODS, {"metadata": meta}, subresource="status")
+    await kube.patch(PODS, "p", {"x": None}, namespace="team")
+    await kube.patch(PODS, "p", [{"op": "remove", "path": "/x"}], namespace="team", kind=PatchKind.JSON)
+    await kube.delete(PODS, "p", namespace="team", uid="u1")
+    await kube.bind("p", namespace="team", uid="u1", node="n")
+    pod = "/api/v1/namespaces/team/pods/p"
+    assert [(method, path) for method, path, _, _ in server.asked] == [
+        ("GET", "/api/v1/nodes/n"),
+        ("POST", "/apis/lamina.dev/v1alpha1/namespaces/team/grants"),
+        ("PUT", f"{pod}/status"),
+        ("PATCH", pod),
+        ("PATCH", pod),
+        ("DELETE", pod),
+        ("POST", f"{pod}/binding"),
+    ]
+    bodies = [body for _, _, body, _ in server.asked]
+    assert bodies[1]["apiVersion"] == "lamina.dev/v1alpha1" and bodies[1]["kind"] == "Grant"
+    assert bodies[5]["preconditions"] == {"uid": "u1"} and bodies[6]["target"]["name"] == "n"
+    assert [kind for _, _, _, kind in server.asked][3:5] == [PatchKind.MERGE.value, PatchKind.JSON.value]
+
+
+async def test_a_long_list_comes_in_pages_and_starts_over_when_one_is_too_old(kube: KubeClient, server: Server) -> None:
+    server.says({"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [{"n": 1}]})
+    server.says({"metadata": {"resourceVersion": "7"}, "items": [{"n": 2}]})
+    assert await kube.list(PODS, labels="a=b", fields="spec.nodeName=n") == ([{"n": 1}, {"n": 2}], "7")
+    assert "labelSelector=a%3Db" in server.asked[0][1] and "fieldSelector=spec.nodeName%3Dn" in server.asked[0][1]
+    assert "continue=more" in server.asked[1][1]
+    server.says({"metadata": {"resourceVersion": "8", "continue": "more"}, "items": [{"n": 1}]})
+    server.says({"kind": "Status", "message": "too old", "reason": "Expired"}, 410)
+    server.says({"metadata": {"resourceVersion": "9"}, "items": [{"n": 3}]})
+    assert await kube.list(PODS) == ([{"n": 3}], "9")
+    assert "limit" not in server.asked[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "kind"),
+    [
+        (404, "NotFound", NotFound),
+        (409, "Conflict", Conflict),
+        (409, "AlreadyExists", AlreadyExists),
+        (410, "Expired", Gone),
+        (403, "Forbidden", Refused),
+        (401, "Unauthorized", Refused),
+        (422, "Invalid", Refused),
+        (500, "InternalError", Outside),
+        (503, None, Outside),
+    ],
+)
+async def test_errors_become_ours_with_the_servers_words(
+    kube: KubeClient, server: Server, status: int, reason: str | None, kind: type[LaminaError]
+) -> None:
+    server.says({"kind": "Status", "message": "these words", "reason": reason}, status)
+    with pytest.raises(Outside, match=rf"^Kubernetes answered {status} to GET .*: these words$") as caught:
+        await kube.get(PODS, "p", namespace="team")
+    assert type(caught.value) is kind
+
+
+async def test_an_answer_that_is_no_json_is_an_error_too(kube: KubeClient, server: Server) -> None:
+    server.answers.append(lambda request: web.Response(text="<html>", status=200))
+    with pytest.raises(Outside, match="something that is not JSON"):
+        await kube.get(NODES, "n")
+    server.answers.append(lambda request: web.Response(text="bad gateway", status=502))
+    with pytest.raises(Outside, match=r"502 .* bad gateway"):
+        await kube.get(NODES, "n")
+
+
+async def test_a_busy_server_is_asked_again(kube: KubeClient, server: Server) -> None:
+    for _ in range(3):
+        server.says({}, 429, **{"Retry-After": "0"})
+    server.says({"ok": True})
+    assert await kube.get(NODES, "n") == {"ok": True}
+    for _ in range(4):
+        server.says({"message": "busy"}, 429, **{"Retry-After": "0"})
+    with pytest.raises(Outside, match=r"429 .* busy"):
+        await kube.get(NODES, "n")
+
+
+def line(kind: str, version: int) -> str:
+    return json.dumps({"type": kind, "object": {"metadata": {"name": "p", "resourceVersion": str(version)}}})
+
+
+async def test_a_watch_tells_line_by_line(kube: KubeClient, server: Server) -> None:
+    server.streams(line("ADDED", 1), "", line("BOOKMARK", 5))
+    seen = [each async for each in kube.watch(PODS, "0", fields="spec.nodeName=n")]
+    assert [each.kind for each in seen] == ["ADDED", "BOOKMARK"]
+    assert "watch=true" in server.asked[0][1] and "resourceVersion=0" in server.asked[0][1]
+
+
+async def test_a_watch_that_is_too_old_says_gone(kube: KubeClient, server: Server) -> None:
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    server.streams(json.dumps({"type": "ERROR", "object": status}))
+    with pytest.raises(Gone):
+        await anext(kube.watch(PODS, "0"))
+    server.says(status, 410)
+    with pytest.raises(Gone):
+        await anext(kube.watch(PODS, "0"))
+
+
+async def test_a_watch_that_is_cut_is_an_error(kube: KubeClient, server: Server) -> None:
+    server.streams(line("ADDED", 1), '{"type": "ADD', cut=True)
+    with pytest.raises(Outside):
+        async for _ in kube.watch(PODS, "0"):
+            pass
+
+
+async def test_a_server_that_goes_away_is_named(kube: KubeClient, server: Server) -> None:
+    def hang_up(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    server.answers.append(hang_up)
+    with pytest.raises(Unreachable, match=f"http://127.0.0.1:{server.port} does not answer"):
+        await kube.get(NODES, "n")
+
+
+async def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, unused_tcp_port: int) -> None:
+    (tmp_path / "text").write_text("just words")
+    (tmp_path / "broken").write_text("a: [")
+    (tmp_path / "empty").write_text("clusters: []\ncontexts: []\ncurrent-context: x")
+    kubeconfig(tmp_path / "dead", f"http://127.0.0.1:{unused_tcp_port}")
+    for name, words in {
+        "missing": "not found",
+        "text": "is not a kubeconfig with clusters, users and contexts",
+        "broken": "cannot be used",
+        "empty": "Context 'x' not found",
+        "dead": f"leads nowhere: the Kubernetes server http://127.0.0.1:{unused_tcp_port} does not answer",
+    }.items():
+        with pytest.raises(BadInput) as caught:
+            await connect(tmp_path / name)
+        text = str(caught.value)
+        assert text.startswith(f"kubeconfig {tmp_path / name} ") and words in text and "\n" not in text
+        assert caught.value.exit_code == 2
+
+
+async def test_the_environment_names_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "named"))
+    with pytest.raises(BadInput, match=r"named cannot be used"):
+        await connect()
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    with pytest.raises(BadInput, match="the pod's service account cannot be used"):
+        await connect()
+
+
+async def test_another_context_can_be_chosen(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="Context 'other' not found"):
+        await connect(kubeconfig(tmp_path / "k", "http://127.0.0.1:1"), context="other")

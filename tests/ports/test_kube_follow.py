@@ -1,0 +1,157 @@
+"""A follower misses nothing: it is told everything that exists, happens, or happened while nobody listened."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.ports.kube import NODES, Followed, Object, Unreachable, follow
+from lamina.ports.kube.fake import FakeKube
+
+
+def node(name: str, **labels: str) -> Object:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+class Follower:
+    """Collects what is told, and keeps the picture that a listener would have."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.picture: dict[str, Object] = {}
+        self.wrong: list[str] = []
+
+    def hear(self, event: Followed) -> None:
+        if event.kind == "SYNCED":
+            self.told.append("SYNCED")
+            return
+        name = event.object["metadata"]["name"]
+        self.told.append(f"{event.kind} {name}")
+        if (event.kind == "ADDED") == (name in self.picture):
+            self.wrong.append(self.told[-1])
+        if event.kind == "DELETED":
+            self.picture.pop(name, None)
+        else:
+            self.picture[name] = event.object
+
+
+@asynccontextmanager
+async def following(kube: FakeKube, **chosen: str) -> AsyncIterator[Follower]:
+    follower = Follower()
+
+    async def run() -> None:
+        async for event in follow(kube, NODES, pauses=(0.0,), **chosen):  # type: ignore[arg-type]
+            follower.hear(event)
+
+    task = asyncio.create_task(run())
+    await quiet()
+    yield follower
+    task.cancel()
+
+
+async def quiet() -> None:
+    """Let every task that can go on do so; nothing here waits for time."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_what_exists_comes_first_then_synced_then_what_happens() -> None:
+    kube = FakeKube()
+    await kube.create(NODES, node("a"))
+    async with following(kube) as follower:
+        assert follower.told == ["ADDED a", "SYNCED"]
+        await kube.create(NODES, node("b"))
+        await kube.patch(NODES, "a", {"metadata": {"labels": {"x": "y"}}})
+        await kube.delete(NODES, "b")
+        await quiet()
+        assert follower.told[2:] == ["ADDED b", "MODIFIED a", "DELETED b"]
+
+
+async def test_a_watch_that_ends_is_taken_up_where_it_stopped() -> None:
+    kube = FakeKube()
+    async with following(kube) as follower:
+        kube.disconnect()
+        await kube.create(NODES, node("a"))
+        await quiet()
+        assert follower.told == ["SYNCED", "ADDED a"]
+        assert [verb for verb, _, _ in kube.calls].count("list") == 1
+
+
+async def test_what_happened_in_a_gap_is_told_as_events() -> None:
+    kube = FakeKube()
+    for name in ("kept", "changed", "deleted", "replaced"):
+        await kube.create(NODES, node(name))
+    async with following(kube) as follower:
+        kube.failing["watch"] = lambda resource, name: Unreachable("down")
+        kube.disconnect()
+        await quiet()
+        follower.told.clear()
+        await kube.patch(NODES, "changed", {"metadata": {"labels": {"x": "y"}}})
+        for name in ("deleted", "replaced"):
+            await kube.delete(NODES, name)
+        for name in ("replaced", "new"):
+            await kube.create(NODES, node(name))
+        kube.forget_history()
+        kube.failing.clear()
+        await quiet()
+        events = ["DELETED deleted", "MODIFIED changed", "DELETED replaced", "ADDED replaced", "ADDED new", "SYNCED"]
+        assert follower.told == events and follower.wrong == []
+
+
+async def test_a_server_that_is_down_at_first_is_asked_again() -> None:
+    kube = FakeKube()
+    kube.failing["list"] = lambda resource, name: Unreachable("down")
+    async with following(kube) as follower:
+        assert follower.told == []
+        kube.failing.clear()
+        await quiet()
+        assert follower.told == ["SYNCED"]
+
+
+async def test_a_selector_and_a_trim_hold_after_a_relist_too() -> None:
+    kube = FakeKube()
+    await kube.create(NODES, node("a", gpu="on"))
+    await kube.create(NODES, node("b"))
+    async with following(kube, labels="gpu=on") as follower:
+        await kube.patch(NODES, "b", {"metadata": {"labels": {"gpu": "on"}}})
+        await kube.patch(NODES, "a", {"metadata": {"labels": {"gpu": "off"}}})
+        await quiet()
+        assert follower.told == ["ADDED a", "SYNCED", "ADDED b", "DELETED a"]
+
+
+STEPS = st.sampled_from(["create", "delete", "patch", "disconnect", "forget", "down", "up"])
+
+
+@given(steps=st.lists(st.tuples(STEPS, st.sampled_from("abc"), st.booleans()), max_size=30))
+def test_the_picture_is_right_in_the_end(steps: list[tuple[str, str, bool]]) -> None:
+    asyncio.run(_play(steps))
+
+
+async def _play(steps: list[tuple[str, str, bool]]) -> None:
+    kube = FakeKube()
+    async with following(kube) as follower:
+        for number, (step, name, wait) in enumerate(steps):
+            present = {obj["metadata"]["name"] for obj in (await kube.list(NODES)).items}
+            if step == "create" and name not in present:
+                await kube.create(NODES, node(name))
+            elif step == "delete" and name in present:
+                await kube.delete(NODES, name)
+            elif step == "patch" and name in present:
+                await kube.patch(NODES, name, {"metadata": {"labels": {"step": str(number)}}})
+            elif step == "disconnect":
+                kube.disconnect()
+            elif step == "forget":
+                kube.forget_history()
+            elif step == "down":
+                kube.failing["watch"] = lambda resource, name: Unreachable("down")
+                kube.disconnect()
+            elif step == "up":
+                kube.failing.clear()
+            if wait:
+                await quiet()
+        kube.failing.clear()
+        await quiet()
+        truth = {obj["metadata"]["name"]: obj for obj in (await kube.list(NODES)).items}
+        assert follower.picture == truth and follower.wrong == []
