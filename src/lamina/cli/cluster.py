@@ -62,7 +62,7 @@ async def read(kube: Kube) -> Cluster:
     alive = {pod["metadata"]["uid"] for pod in pods}
     for record in records:
         if record.grant.pod_uid in alive:
-            ledger.grant_seen(record, now)
+            ledger.grant_seen(record)
     return Cluster(
         config=config,
         pods=pods,
