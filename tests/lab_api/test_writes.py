@@ -1,5 +1,7 @@
 """What a write may change, and what it must be refused for."""
 
+import copy
+
 import pytest
 
 from lamina.lab.api.status import ApiError, Obj
@@ -189,3 +191,22 @@ async def test_bodies_that_are_refused(bench: Bench, body: Obj, wanted: str) -> 
     with pytest.raises(ApiError, match=wanted.replace("(", r"\(")):
         await bench.create("configmaps", body)
     assert bench.names("configmaps") == []
+
+
+async def test_no_write_changes_an_object_that_somebody_holds(bench: Bench) -> None:
+    """Readers share stored objects, so every write must leave the states before it as they were."""
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template, "replicas": 1}
+    seen = [await bench.create("deployments.apps", {"metadata": {"name": "d"}, "spec": spec})]
+    kept = [copy.deepcopy(seen[0])]
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "j"}]}}}}
+    for patch, subresource in (
+        ({"status": {"replicas": 1}}, "status"),
+        ({"metadata": {"labels": {"a": "b"}, "finalizers": ["x/y"]}}, ""),
+        (image, ""),
+        ({"spec": {"nonsense": 1, "paused": None}}, ""),
+    ):
+        seen.append(await bench.patch("deployments.apps", "d", patch, subresource=subresource))
+        kept.append(copy.deepcopy(seen[-1]))
+    await bench.delete("deployments.apps", "d")
+    assert seen == kept

@@ -110,7 +110,7 @@ def _tolerations(spec: Obj) -> None:
 
 def _template(spec: Obj) -> Obj:
     template: Obj = spec.setdefault("template", {})
-    template.setdefault("metadata", {}).setdefault("creationTimestamp", None)
+    template.setdefault("metadata", {})
     if "spec" in template:
         pod_spec(template["spec"])
     return template

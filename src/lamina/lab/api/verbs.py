@@ -221,7 +221,8 @@ class Api:
         if review.resource.group == "admissionregistration.k8s.io":
             return review.new
         admitted = await self._admission.mutate(review, call)
-        shapes.conform(review.resource, admitted)
+        if admitted is not review.new:  # only what webhooks made anew may be changed; the rest is shared
+            shapes.conform(review.resource, admitted)
         return admitted
 
     async def _validated(self, review: Review, call: Call) -> None:
