@@ -1,0 +1,120 @@
+"""Every manifest of examples/ does what its first lines say."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.scenarios.labs import Lab, wait_for
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def apply(lab: Lab, name: str) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / f"{name}.yaml"))
+
+
+def smi(lab: Lab, pod: str, *more: str) -> str:
+    return lab.kubectl("exec", pod, *more, "--", "nvidia-smi")
+
+
+def running(lab: Lab, pod: str) -> None:
+    lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=30s")
+
+
+def grant_of(lab: Lab, pod: str) -> dict[str, object]:
+    grants = json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"]
+    (found,) = [grant["spec"] for grant in grants if grant["spec"]["pod"] == pod]
+    spec: dict[str, object] = found
+    return spec
+
+
+def test_memory_and_compute(lab: Lab) -> None:
+    apply(lab, "memory-and-compute")
+    lab.settled("app=memory-and-compute", {"Pending": 4, "Running": 6})
+    assert "0MiB / 10000MiB" in smi(lab, "deploy/memory-and-compute")
+
+
+def test_memory_percentage(lab: Lab) -> None:
+    apply(lab, "memory-percentage")
+    running(lab, "memory-percentage")
+    assert "0MiB /  8192MiB" in smi(lab, "memory-percentage")
+
+
+def test_a_whole_gpu_is_nobody_elses_and_has_no_library_of_ours(lab: Lab) -> None:
+    apply(lab, "whole-gpu")
+    running(lab, "whole-gpu")
+    assert "0MiB / 32768MiB" in smi(lab, "whole-gpu")
+    assert "LD_PRELOAD" not in lab.kubectl("exec", "whole-gpu", "--", "env")
+    apply(lab, "memory-and-compute")
+    lab.settled("app=memory-and-compute", {"Pending": 7, "Running": 3})
+
+
+def test_several_gpus_are_different_ones(lab: Lab) -> None:
+    apply(lab, "several-gpus")
+    running(lab, "several-gpus")
+    listed = lab.kubectl("exec", "several-gpus", "--", "nvidia-smi", "-L").splitlines()
+    assert len(listed) == 2
+    assert listed[0].split("UUID")[1] != listed[1].split("UUID")[1]
+    assert smi(lab, "several-gpus").count("0MiB /  4000MiB") == 2
+
+
+def test_choice_of_gpu_and_policy_and_priority(lab: Lab) -> None:
+    for name in ("choose-gpu", "placement-policy", "priority"):
+        apply(lab, name)
+        running(lab, name)
+    (container,) = grant_of(lab, "priority")["containers"]  # type: ignore[misc]
+    assert container["priority"] == 1
+
+
+def test_init_and_sidecar_share_a_gpu(lab: Lab) -> None:
+    apply(lab, "init-and-sidecar")
+    running(lab, "init-and-sidecar")
+    assert "0MiB /  6000MiB" in lab.kubectl("logs", "init-and-sidecar", "-c", "prepare")
+    assert "0MiB /  2000MiB" in smi(lab, "init-and-sidecar", "-c", "train")
+    assert "0MiB /  1000MiB" in smi(lab, "init-and-sidecar", "-c", "watch")
+
+
+def test_a_job_ends_and_its_share_is_free(lab: Lab) -> None:
+    apply(lab, "job")
+    lab.kubectl("wait", "--for=condition=Complete", "job/allocate-once", "--timeout=30s")
+    assert "GPU is available" in lab.kubectl("logs", "job/allocate-once")
+    apply(lab, "whole-gpu")
+    lab.kubectl("apply", "-f", "-", stdin=SECOND_WHOLE)
+    for name in ("whole-gpu", "second-whole"):
+        running(lab, name)
+
+
+SECOND_WHOLE = (EXAMPLES / "whole-gpu.yaml").read_text().replace("name: whole-gpu", "name: second-whole")
+
+
+def test_too_large_waits_and_says_for_what(lab: Lab) -> None:
+    apply(lab, "too-large")
+
+    def told() -> bool:
+        return "900000 MiB" in lab.kubectl("describe", "pod", "too-large")
+
+    wait_for(told, lambda: lab.kubectl("describe", "pod", "too-large"))
+
+
+def test_the_memory_of_a_killed_process_comes_back(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "memory-percentage.yaml"))
+    running(lab, "memory-percentage")
+    holder = (
+        "import ctypes, time; cuda = ctypes.CDLL('libcuda.so.1'); cuda.cuInit(0); context = ctypes.c_void_p();"
+        "cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cuCtxSetCurrent(context);"
+        "block = ctypes.c_uint64(); size = ctypes.c_size_t(7000 << 20);"
+        "print(cuda.cuMemAlloc_v2(ctypes.byref(block), size), flush=True);"
+        "time.sleep({seconds})"
+    )
+    hold = ["exec", "memory-percentage", "--", "bash", "-c", f'echo $$; exec python3 -c "{holder.format(seconds=600)}"']
+    held = subprocess.Popen(
+        [lab.kubectl_path, *hold], env=lab.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert held.stdout is not None
+    pid = int(held.stdout.readline())
+    assert held.stdout.readline() == "0\n"
+    again = ["exec", "memory-percentage", "--", "python3", "-c", holder.format(seconds=0)]
+    assert lab.kubectl(*again, check=False).startswith("2\n")
+    lab.kubectl("exec", "memory-percentage", "--", "bash", "-c", f"kill -9 {pid}")
+    held.wait(10)
+    assert lab.kubectl(*again).startswith("0\n")

@@ -1,0 +1,107 @@
+"""Bad input, as a user of kubectl meets it: one sentence, and nothing half-made."""
+
+import json
+
+import pytest
+
+from tests.scenarios.labs import Lab, wait_for
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: asked, namespace: {namespace}}}
+spec:
+  {node}
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: ubuntu:22.04
+    command: [sleep, "86400"]
+    resources: {{limits: {{{limits}}}}}
+"""
+
+
+def pod(limits: str, *, namespace: str = "default", node: str = "") -> str:
+    return POD.format(limits=limits, namespace=namespace, node=f"nodeName: {node}" if node else "")
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ("nvidia.com/gpumem: -1", "nvidia.com/gpumem"),
+        ("nvidia.com/gpumem: 0", "nvidia.com/gpumem"),
+        ('nvidia.com/gpumem: "0.5"', "nvidia.com/gpumem"),
+        ("nvidia.com/gpumem: 10Gi", "nvidia.com/gpumem"),
+        ("nvidia.com/gpumem-percentage: 101", "nvidia.com/gpumem-percentage"),
+        ("nvidia.com/gpumem-percentage: 0", "nvidia.com/gpumem-percentage"),
+        ("nvidia.com/gpumem-percentage: 50, nvidia.com/gpumem: 100", "nvidia.com/gpumem-percentage"),
+        ("nvidia.com/gpu: 1, nvidia.com/gpucores: 101", "nvidia.com/gpucores"),
+        ("nvidia.com/gpu: 1, nvidia.com/gpucores: -5", "nvidia.com/gpucores"),
+        ("nvidia.com/gpu: -1", "nvidia.com/gpu"),
+        ('nvidia.com/gpu: "0.5"', "nvidia.com/gpu"),
+        ("nvidia.com/gpu-mem: 100", "nvidia.com/gpumem"),
+        ("nvidia.com/cores: 10, nvidia.com/gpu: 1", "nvidia.com/gpucores"),
+        ("nvidia.com/gpu: 1, volcano.sh/vgpu-memory: 1000", "volcano.sh/vgpu-memory"),
+        ("nvidia.com/gpu: 1, volcano.sh/gpu-mem.128Mi: 8", "volcano.sh/gpu-mem.128Mi"),
+        ("nvidia.com/gpu: 1, nvidia.com/priority: 7", "nvidia.com/priority"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence_that_names_it(lab: Lab, limits: str, words: str) -> None:
+    said = lab.kubectl("apply", "-f", "-", stdin=pod(limits), check=False)
+    assert words in said
+    assert "denied the request" in said or "is invalid" in said
+    assert len(said.strip().splitlines()) == 1
+    assert lab.pods() == []
+    assert lab.kubectl("get", "grants", "-o", "name") == ""
+
+
+def test_a_deployment_of_nonsense_says_so_in_its_conditions(lab: Lab) -> None:
+    lab.kubectl("create", "deployment", "bad", "--image=x", "--replicas=2", "--", "sleep", "100")
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "x", "resources": {"limits": BAD}}]}}}}
+    lab.kubectl("patch", "deployment", "bad", "--type=strategic", "-p", json.dumps(patch))
+
+    def refused() -> bool:
+        return "nvidia.com/gpumem-percentage" in lab.kubectl("get", "events", "-o", "yaml")
+
+    wait_for(refused, lambda: lab.kubectl("get", "events"))
+
+
+BAD = {"nvidia.com/gpumem-percentage": "500"}
+
+
+def test_more_memory_than_any_gpu_waits_with_the_largest_named(lab: Lab) -> None:
+    lab.apply(pod("nvidia.com/gpumem: 900000"))
+    lab.settled("", {"Pending": 1})
+    said = lab.lamina("why", "asked").stdout
+    assert "900000 MiB" in said
+    assert "32768 MiB" in said
+
+
+def test_a_pod_that_names_its_node_is_refused(lab: Lab) -> None:
+    said = lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", node="node-0"), check=False)
+    assert "denied the request" in said
+    assert "node" in said
+
+
+def test_a_container_without_a_grant_does_not_start_and_says_why(lab: Lab) -> None:
+    lab.kubectl("create", "namespace", "unwatched")
+    lab.kubectl("label", "namespace", "unwatched", "lamina.dev/webhook=ignore")
+    manifest = pod("nvidia.com/gpu: 1", namespace="unwatched", node="node-0")
+    lab.kubectl("apply", "-f", "-", stdin=manifest)
+
+    def waiting() -> dict[str, str]:
+        found = json.loads(lab.kubectl("get", "pod", "asked", "-n", "unwatched", "-o", "json"))
+        statuses = found["status"].get("containerStatuses", [{}])
+        reason: dict[str, str] = statuses[0].get("state", {}).get("waiting", {})
+        return reason
+
+    wait_for(lambda: "grant" in waiting().get("message", ""), lambda: str(waiting()))
+    assert "grant" in lab.lamina("why", "asked", "-n", "unwatched").stdout
+    lab.kubectl("delete", "namespace", "unwatched")
+
+
+def test_a_pod_of_no_gpu_is_none_of_our_business(lab: Lab) -> None:
+    lab.apply(pod("cpu: 100m"))
+    lab.settled("", {"Running": 1})
+    assert lab.kubectl("get", "grants", "-o", "name") == ""
+    assert "No devices were found" in lab.kubectl("exec", "asked", "--", "nvidia-smi", check=False)
