@@ -121,6 +121,17 @@ def test_programs_of_the_lab_come_first_also_by_their_path_in_an_image(shared_cl
         assert shared_cluster.log(name) == "tested a\n"
 
 
+def test_stdin_and_terminal_of_a_container(shared_cluster: Cluster) -> None:
+    ends = shared_cluster.create(container("cat; test -t 1 || echo no terminal"), restartPolicy="Never")
+    shared_cluster.until(ends, lambda pod: phase(pod) == "Succeeded", "an input that is not wanted is empty")
+    assert shared_cluster.log(ends) == "no terminal\n"
+    stays = shared_cluster.create(container("test -t 0 && test -t 1 && echo terminal; cat", stdin=True, tty=True))
+    shared_cluster.until(stays, is_running, "running")
+    eventually(lambda: "terminal" in shared_cluster.log(stays), "its log")
+    held = shared_cluster.create(container("cat", stdin=True), restartPolicy="Never")
+    shared_cluster.until(held, is_running, "an input that is wanted stays open")
+
+
 def test_init_containers_run_in_order_before_the_others(shared_cluster: Cluster) -> None:
     inits = [container("sleep 0.2; date +%s%N", name="one"), container("date +%s%N", name="two")]
     name = shared_cluster.create(container("date +%s%N"), initContainers=inits, restartPolicy="Never")

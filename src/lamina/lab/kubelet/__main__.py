@@ -70,8 +70,11 @@ async def serve(what: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
-    async with Kubelet(what):
-        await asked.wait()
+    async with Kubelet(what) as kubelet:
+        reasons = [asyncio.create_task(asked.wait()), asyncio.create_task(kubelet.broken())]
+        ended, _ = await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        for reason in ended:
+            reason.result()
 
 
 def main() -> int:

@@ -82,6 +82,12 @@ class Kubelet:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    async def broken(self) -> None:
+        """Raise what ended one of the loops that never end; without it, a kubelet would go on deaf or mute."""
+        ended, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        for loop in ended:
+            loop.result()
+
     def find(self, namespace: str, name: str) -> PodWorker | None:
         """The pod of that name; of two, the one that came last."""
         wanted = (namespace, name)
@@ -108,6 +114,8 @@ class Kubelet:
 
     def _take_over(self, pods: list[Object]) -> None:
         """Go on with what a kubelet before this one had, oldest pods first."""
+        if running := [pod for pod in pods if not recovery.is_finished(pod) and recovery.was_admitted(pod)]:
+            print(f"{len(running)} pods ran under an earlier kubelet; restart policies decide on them", flush=True)
         self._devices.retain({pod["metadata"]["uid"] for pod in pods if not recovery.is_finished(pod)})
         self._sweep({pod["metadata"]["uid"] for pod in pods})
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):

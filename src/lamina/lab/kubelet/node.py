@@ -104,8 +104,8 @@ class NodeReporter:
 
     async def run(self) -> None:
         """Never returns."""
-        await _insist(self._register)
-        await asyncio.gather(self._report(), self._renew())
+        await _insist(self.register)
+        await asyncio.gather(self._keep_reporting(), self._keep_renewing())
 
     async def withdraw(self) -> None:
         """The kubelet stops: the node is not ready any more. Raises Outside."""
@@ -119,15 +119,17 @@ class NodeReporter:
         }
         await self._patch({"status": status}, "status")
 
-    async def _register(self) -> None:
+    async def register(self) -> None:
+        """Make the Node, or take over the one that is there, with its status. Raises Outside."""
         metadata = {"name": self._settings.node, "labels": labels(self._settings)}
         try:
             await self._kube.create(NODES, {"metadata": metadata, "spec": {}})
         except AlreadyExists:
             await self._patch({"metadata": {"labels": labels(self._settings)}})
-        await self._send()
+        await self.send()
 
-    async def _send(self) -> None:
+    async def send(self) -> None:
+        """The whole status as of now. Raises Outside."""
         self._changed.clear()
         now = self._now()
         await self._patch({"status": node_status(self._settings, self._devices(now), self._since, now)}, "status")
@@ -135,30 +137,31 @@ class NodeReporter:
     async def _patch(self, body: Object, subresource: str = "") -> None:
         await self._kube.patch(NODES, self._settings.node, body, subresource=subresource)
 
-    async def _report(self) -> None:
+    async def _keep_reporting(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(REPORT_S):
                     await self._changed.wait()
-                await _insist(self._send)
+                await _insist(self.send)
             except TimeoutError:
                 with contextlib.suppress(Outside):
-                    await self._compare()
+                    await self.mend()
 
-    async def _compare(self) -> None:
-        """Mend what others wrote: after a silence of this kubelet, a controller gives the node up."""
+    async def mend(self) -> None:
+        """Put right what others wrote, as a controller does after a silence of this kubelet. Raises Outside."""
         now = self._now()
         status = (await self._kube.get(NODES, self._settings.node)).get("status") or {}
         wanted = node_status(self._settings, self._devices(now), self._since, now)
         if _told(status) != _told(wanted):
-            await self._send()
+            await self.send()
 
-    async def _renew(self) -> None:
+    async def _keep_renewing(self) -> None:
         while True:
-            await _insist(self._lease)
+            await _insist(self.renew)
             await asyncio.sleep(RENEW_S)
 
-    async def _lease(self) -> None:
+    async def renew(self) -> None:
+        """Sign of life. Raises Outside."""
         name = self._settings.node
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, "renewTime": rfc3339_micro(self._now())}
         try:

@@ -15,8 +15,9 @@ RETRY_S = 0.5
 class StatusWriter:
     """One pod's status writer. A status that is overtaken by a newer one is never sent."""
 
-    def __init__(self, kube: Kube, pod: Mapping[str, Any]) -> None:
+    def __init__(self, kube: Kube, pod: Mapping[str, Any], retry_s: float = RETRY_S) -> None:
         self._kube = kube
+        self._retry_s = retry_s
         self._name: str = pod["metadata"]["name"]
         self._namespace: str = pod["metadata"]["namespace"]
         self._uid: str = pod["metadata"]["uid"]
@@ -29,10 +30,14 @@ class StatusWriter:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send(), name=f"status of {self._uid}")
 
-    async def delete(self) -> None:
-        """Tell the API server that the pod has ended here; it then disappears. Retries until answered."""
+    async def flush(self) -> None:
+        """Wait until the newest status has arrived, or cannot because the pod is gone."""
         if self._task is not None:
             await self._task
+
+    async def delete(self) -> None:
+        """Tell the API server that the pod has ended here; it then disappears. Retries until answered."""
+        await self.flush()
         while True:
             try:
                 await self._kube.delete(PODS, self._name, namespace=self._namespace, uid=self._uid, grace_s=0)
@@ -40,7 +45,7 @@ class StatusWriter:
             except (NotFound, Conflict):
                 return
             except Outside:
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
 
     def close(self) -> None:
         if self._task is not None:
@@ -60,4 +65,4 @@ class StatusWriter:
                 print(f"the status of pod {self._namespace}/{self._name} was refused: {error}", flush=True)
                 return
             except Outside:
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
