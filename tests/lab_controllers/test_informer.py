@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from lamina.lab.controllers.kinds import DEPLOYMENTS
+from lamina.lab.controllers.run import run
 from lamina.lab.informer.cache import Cache
 from lamina.lab.informer.supervise import supervise
 from lamina.lab.informer.workqueue import WorkQueue
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NotFound, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.lab_controllers.clocks import FakeClock, settle
+from tests.lab_controllers.cluster import Cluster, Kubelet, deployment
 
 Told = list[tuple[str | None, str | None]]
 
@@ -172,3 +175,15 @@ async def test_what_breaks_is_started_again_ever_more_slowly(caplog: pytest.LogC
     assert gaps[-1] == pytest.approx(30, abs=0.15)
     assert "the thinker failed" in caplog.text
     assert "out of ideas" in caplog.text
+
+
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+async def test_loops_end_when_told_to_however_busy_they_are(turns: int) -> None:
+    cluster = Cluster()
+    await cluster.add_node("n1")
+    cluster.run(run(cluster.kube, cluster.clock, node_grace=1e9))
+    cluster.run(Kubelet(cluster.api).run())
+    await settle()
+    await cluster.create(DEPLOYMENTS, deployment(replicas=20))
+    await settle(turns)
+    await asyncio.wait_for(cluster.stop(), 5)

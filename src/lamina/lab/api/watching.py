@@ -59,7 +59,8 @@ async def _awoken(wake: asyncio.Event, end: float | None) -> bool:
     """Wait for a change; False when a bookmark is due or the watch's time is over."""
     left = BOOKMARK_SECONDS if end is None else min(BOOKMARK_SECONDS, end - asyncio.get_running_loop().time())
     try:
-        await asyncio.wait_for(wake.wait(), max(0.0, left))
+        async with asyncio.timeout(left):  # wait_for loses a cancellation that comes with the change, up to Python 3.11
+            await wake.wait()
     except TimeoutError:
         return False
     return True
