@@ -294,6 +294,9 @@ ResourceAttributes: namespace=1:s verb=2:s group=3:s version=4:s resource=5:s su
 ResourceClaim: name=1:s request=2:s
 ResourceFieldSelector: containerName=1:s resource=2:s divisor=3:Quantity
 ResourceHealth: resourceID=1:s health=2:s message=6:s*
+ResourceQuota: metadata=1:ObjectMeta spec=2:ResourceQuotaSpec status=3:ResourceQuotaStatus
+ResourceQuotaSpec: hard=1:{}Quantity scopes=2:[]s scopeSelector=3:ScopeSelector*
+ResourceQuotaStatus: hard=1:{}Quantity used=2:{}Quantity
 ResourceRequirements: limits=1:{}Quantity requests=2:{}Quantity claims=3:[]ResourceClaim
 ResourceRule: verbs=1:[]s apiGroups=2:[]s resources=3:[]s resourceNames=4:[]s
 ResourceStatus: name=1:s resources=2:[]ResourceHealth
@@ -307,6 +310,8 @@ RuleWithOperations: operations=1:[]s rule=2:Rule!
 SELinuxOptions: user=1:s role=2:s type=3:s level=4:s
 ScaleIOVolumeSource: gateway=1:s system=2:s secretRef=3:LocalObjectReference* sslEnabled=4:b protectionDomain=5:s
     storagePool=6:s storageMode=7:s volumeName=8:s fsType=9:s readOnly=10:b
+ScopeSelector: matchExpressions=1:[]ScopedResourceSelectorRequirement
+ScopedResourceSelectorRequirement: scopeName=1:s operator=2:s values=3:[]s
 SeccompProfile: type=1:s localhostProfile=2:s*
 Secret: metadata=1:ObjectMeta immutable=5:b* data=2:{}y stringData=4:{}s type=3:s
 SecretEnvSource: localObjectReference=1:LocalObjectReference! optional=2:b*
