@@ -25,6 +25,7 @@ from lamina.lab.children import Child, keep_running
 from lamina.lab.controllers.run import run as run_controllers
 from lamina.lab.directory import LabDirectory
 from lamina.lab.informer.clock import SystemClock
+from lamina.lab.informer.in_process import InProcess
 from lamina.lab.plan import Plan
 from lamina.lab.readiness import readiness
 from lamina.lab.scheduler.extender import ExtenderConfig, Managed
@@ -68,8 +69,8 @@ async def supervise(directory: LabDirectory, plan: Plan) -> None:
         async with asyncio.TaskGroup() as group:
             for child in _children(directory, plan):
                 group.create_task(keep_running(child))
-            group.create_task(run_controllers(kube, SystemClock()))
-            group.create_task(_schedule(kube, directory))
+            group.create_task(run_controllers(InProcess(api.api, "system:lab-controllers"), SystemClock()))
+            group.create_task(_schedule(InProcess(api.api, "system:lab-scheduler"), directory))
             group.create_task(_tell_progress(kube, directory, plan, account))
     finally:
         await api.close()

@@ -98,9 +98,12 @@ class InProcess:
         except ApiError as error:
             _raise(error)
 
-    async def delete(self, resource: Resource, name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
+    ) -> None:
+        wish = Deletion(grace=grace_s, uid=uid)
         try:
-            await self._api.delete(self._served(resource), namespace, name, Deletion(uid=uid), self._call())
+            await self._api.delete(self._served(resource), namespace, name, wish, self._call())
         except ApiError as error:
             _raise(error)
 
