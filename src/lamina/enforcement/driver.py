@@ -120,7 +120,7 @@ def choose(found: tuple[Gpu, ...], wanted: str) -> Gpu:
     if wanted.isascii() and wanted.isdigit():
         matches = [gpu for gpu in found if gpu.index == int(wanted)]
     else:
-        matches = [gpu for gpu in found if wanted.startswith("GPU-") and gpu.uuid.startswith(wanted)]
+        matches = [gpu for gpu in found if len(wanted) > len("GPU-") and gpu.uuid.startswith(wanted)]
     if len(matches) != 1:
         known = ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in found) or "none"
         raise BadInput(f"--gpu {wanted!r} is not a GPU of this machine; there are: {known}")

@@ -1,0 +1,38 @@
+/* Prints the machine file's layout, a line per fact, for a test that compares it with the Python twin. */
+#include <stdio.h>
+
+#include "simgpu_layout.h"
+
+#define SIZE(type, name) printf("%s %zu\n", name, sizeof(type));
+#define FIELD(type, name, field) printf("%s.%s %zu %zu\n", name, #field, offsetof(type, field), sizeof(((type *)0)->field));
+
+#define HEADER(f) FIELD(simgpu_header, "Header", f)
+#define PROCESS(f) FIELD(simgpu_process, "Process", f)
+#define GPU(f) FIELD(simgpu_gpu, "Gpu", f)
+#define LOG_ENTRY(f) FIELD(simgpu_log_entry, "LogEntry", f)
+#define CELL(f) FIELD(simgpu_cell, "Cell", f)
+
+int main(void) {
+    printf("MAGIC %llu\nVERSION %u\nMAX_GPUS %u\nSLOTS %u\nLOG %u\nHISTORY %u\n", (unsigned long long)SIMGPU_MAGIC,
+           SIMGPU_VERSION, SIMGPU_MAX_GPUS, SIMGPU_SLOTS, SIMGPU_LOG, SIMGPU_HISTORY);
+    printf("HEADER_BYTES %u\nRECORD_BYTES %u\nGPU_STRIDE %zu\n", SIMGPU_HEADER_BYTES, SIMGPU_RECORD_BYTES,
+           (size_t)SIMGPU_GPU_BYTES);
+    SIZE(simgpu_header, "Header")
+    HEADER(magic) HEADER(version) HEADER(gpu_count) HEADER(cuda_version) HEADER(size) HEADER(kernel_ns) HEADER(host_mib)
+    HEADER(processes) HEADER(gpus) HEADER(gpu_stride) HEADER(slots_used) HEADER(swept_at) HEADER(driver) HEADER(nvml)
+    SIZE(simgpu_process, "Process")
+    PROCESS(identity) PROCESS(image) PROCESS(since_ns) PROCESS(name)
+    SIZE(simgpu_gpu, "Gpu")
+    GPU(uuid) GPU(name) GPU(bus_id) GPU(serial) GPU(model) GPU(index) GPU(memory_mib) GPU(context_mib) GPU(sm_count)
+    GPU(compute_major) GPU(compute_minor) GPU(threads_per_sm) GPU(cuda_cores) GPU(architecture) GPU(brand)
+    GPU(power_limit_mw) GPU(power_idle_mw) GPU(temperature) GPU(pci_device) GPU(pci_subsystem) GPU(pci_domain)
+    GPU(pci_bus) GPU(pci_slot) GPU(pcie_generation) GPU(sm_clock_mhz) GPU(memory_clock_mhz) GPU(bus_width) GPU(l2_bytes)
+    GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa) GPU(xid) GPU(lost) GPU(ledger)
+    GPU(turn)
+    SIZE(simgpu_log_entry, "LogEntry")
+    LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)
+    SIZE(simgpu_cell, "Cell")
+    CELL(memory) CELL(work) CELL(ready_at) CELL(base) CELL(executed) CELL(contexts) CELL(spilled_mib) CELL(launches)
+    CELL(history)
+    return 0;
+}

@@ -1,0 +1,153 @@
+"""`lamina run`: a process tree under a limit, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+from lamina.enforcement import driver
+from lamina.enforcement.run import run
+from lamina.errors import BadInput, LaminaError, Outside
+from lamina.simgpu.description import place
+
+MODEL = "V100-SXM2-32GB"
+MEMORY = """
+import ctypes
+library = ctypes.CDLL("libnvidia-ml.so.1")
+library.nvmlInit_v2()
+device, memory = ctypes.c_void_p(), (ctypes.c_uint64 * 3)()
+library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
+library.nvmlDeviceGetMemoryInfo(device, memory)
+"""
+
+
+@pytest.fixture(autouse=True)
+def private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def code_of(*command: str, **how: str) -> int:
+    return run(command, **{"memory": "3000", "simulate": MODEL, **how})  # type: ignore[arg-type]
+
+
+def test_the_command_sees_its_limit(private_folder: Path) -> None:
+    script = MEMORY + f"raise SystemExit(0 if memory[0] == {3000 << 20} else 1)"
+    assert code_of(sys.executable, "-c", script) == 0
+    assert code_of("sh", "-c", f'{sys.executable} -c "$0"', script) == 0, "its children too"
+    assert list(private_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)])
+def test_its_exit_code_is_the_commands(script: str, code: int, private_folder: Path) -> None:
+    assert code_of("sh", "-c", script) == code
+    assert list(private_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"memory": ""}, {"memory": "0"}, {"memory": "-1"}, {"memory": "1.5Gi"}, {"memory": "5MB"}, {"memory": "32769"},
+        {"gpu": "1"}, {"gpu": "GPU-"}, {"gpu": "x"}, {"simulate": "V9000"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_are_one_sentence(how: dict[str, str], private_folder: Path) -> None:
+    with pytest.raises(BadInput) as wrong:
+        code_of("touch", str(private_folder / "started"), **how)
+    assert "\n" not in str(wrong.value)
+    assert list(private_folder.iterdir()) == []
+
+
+def test_a_command_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(BadInput, match="no-such-program"):
+        code_of("no-such-program")
+    with pytest.raises(BadInput, match="no command"):
+        code_of()
+
+
+@pytest.mark.parametrize("cores", [-1, 101])
+def test_cores_are_a_percentage(cores: int) -> None:
+    with pytest.raises(BadInput, match=str(cores)):
+        run(["true"], memory="1Gi", cores=cores, simulate=MODEL)
+
+
+def other_process(folder: Path, *command: str) -> "subprocess.Popen[str]":
+    script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
+    variables = {**os.environ, "TMPDIR": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_reach_the_command_and_nothing_stays(number: signal.Signals, private_folder: Path) -> None:
+    waiting = "trap 'echo told; exit 5' TERM INT HUP; echo ready; while :; do sleep 0.01; done"
+    process = other_process(private_folder, "sh", "-c", waiting)
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.communicate(timeout=20)[0] == "told\n"
+    assert process.returncode == 5
+    assert list(private_folder.iterdir()) == []
+
+
+def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:
+    for delay in range(0, 300, 30):
+        process = other_process(private_folder, "sleep", "60")
+        time.sleep(delay / 1000)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+        assert list(private_folder.iterdir()) == []
+
+
+@pytest.fixture
+def machine(private_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A simulated driver where the loader would find a real one; gives the UUIDs of its GPUs."""
+    described = simgpu.Machine(gpus=(simgpu.GpuSpec(model=MODEL, count=3),), seed=str(private_folder))
+    where = private_folder / "machine"
+    simgpu.write(described, where)
+    monkeypatch.setenv("SIMGPU_MACHINE", str(where))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(native.path("simgpu/libcuda.so.1").parent))
+    return [gpu.uuid for gpu in place(described)]
+
+
+def test_the_machines_own_driver_is_found_and_asked(machine: list[str], tmp_path: Path) -> None:
+    found = driver.find_driver()
+    assert found == native.path("simgpu/libcuda.so.1").parent
+    script = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from pathlib import Path
+from lamina.enforcement.driver import choose, gpus
+found = gpus(Path({str(found)!r}))
+print(*[gpu.uuid for gpu in found], choose(found, "1").uuid, choose(found, found[2].uuid[:12]).index)
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert said == [*machine, machine[1], "2"]
+
+
+@pytest.mark.parametrize("wanted", ["3", "-1", "GPU-ffffffff", "", "GPU-", "01x"])
+def test_a_gpu_that_is_not_there_is_refused(wanted: str) -> None:
+    found = tuple(driver.Gpu(i, f"GPU-{i}000", MODEL, 32768) for i in range(3))
+    with pytest.raises(BadInput, match="0 \\(GPU-0000\\)"):
+        driver.choose(found, wanted)
+
+
+def test_a_facade_is_not_taken_for_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(native.path("facade/libcuda.so.1").parent))
+    monkeypatch.setattr(driver, "_cached", lambda: iter(()))
+    monkeypatch.setattr(driver, "_DIRECTORIES", ())
+    with pytest.raises(Outside, match="--simulate"):
+        driver.find_driver()
+
+
+def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch, private_folder: Path) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    monkeypatch.setattr(driver, "_cached", lambda: iter(()))
+    monkeypatch.setattr(driver, "_DIRECTORIES", ())
+    with pytest.raises(LaminaError, match="--simulate"):
+        run(["true"], memory="1Gi")
+    assert list(private_folder.iterdir()) == []

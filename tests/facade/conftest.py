@@ -1,0 +1,85 @@
+"""A container on a simulated machine, without a container: files, environment, programs."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+from lamina.enforcement import DeviceLimit, Limits, Usage, environment, read_usage, write_container
+from lamina.simgpu.description import place
+from tests.facade.building import compile_program
+
+MIB = 1 << 20
+CONTEXT = 303 * MIB
+PROGRAMS = ("kinds", "worker", "killed")
+
+
+@dataclass
+class Container:
+    """One set of limits over one simulated machine."""
+
+    folder: Path
+    machine: simgpu.Machine
+    limits: Limits
+
+    @property
+    def uuids(self) -> list[str]:
+        return [gpu.uuid for gpu in place(self.machine)]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        outer = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+        base = {**outer, "SIMGPU_MACHINE": str(self.folder / "machine"), **more}
+        return environment(self.folder, native.path("simgpu/libcuda.so.1").parent, base)
+
+    def run(self, *command: str | Path, timeout: float = 60, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the container; its output is one text."""
+        variables = self.environment(**more)
+        return subprocess.run(command, env=variables, text=True, capture_output=True, timeout=timeout, check=False)
+
+    def start(self, *command: str | Path) -> "subprocess.Popen[str]":
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=self.environment(), text=True, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    def usage(self) -> Usage:
+        return read_usage(self.folder / "usage")
+
+    def really_held(self) -> int:
+        """Bytes in use on the first GPU, as the simulated machine has it."""
+        return simgpu.read(self.folder / "machine").gpus[0].used_mib * MIB
+
+
+MakeContainer = Callable[..., Container]
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> MakeContainer:
+    """Makes a container with so many MiB on each of the given GPUs of a machine of V100s."""
+
+    def make(mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,)) -> Container:
+        machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(tmp_path))
+        simgpu.write(machine, tmp_path / "machine")
+        uuids = [gpu.uuid for gpu in place(machine)]
+        limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], memory_bytes=mib * MIB) for i in granted))
+        write_container(tmp_path, limits)
+        return Container(tmp_path, machine, limits)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The test programs, linked to libcuda.so.1 as any CUDA program is, and a plug-in for RTLD_DEEPBIND."""
+    folder = tmp_path_factory.mktemp("programs")
+    common = ["native/tests/facade_calls.c", "native/tests/facade_linked.c"]
+    library = str(native.path("facade/libcuda.so.1"))
+    built = {
+        name: compile_program(folder, name, [f"native/tests/facade_{name}.c", *common, library]) for name in PROGRAMS
+    }
+    built["plugin"] = compile_program(
+        folder, "plugin.so", ["native/tests/facade_linked.c", library], "-shared", "-fPIC"
+    )
+    return built

@@ -1,0 +1,22 @@
+"""The account, the table of blocks and the reader of limits, under sanitizers and against plain models."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.facade.building import SANITIZED, compile_program
+
+SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner")]
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzz")
+    return compile_program(folder, "account", ["native/tests/facade_account.c", *SOURCES], *SANITIZED)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_random_work_agrees_with_a_plain_model(seed: int, fuzzer: Path) -> None:
+    done = subprocess.run([fuzzer, str(seed), "20000"], capture_output=True, text=True, check=False)
+    assert done.stdout == "held\n", done.stderr

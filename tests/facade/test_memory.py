@@ -1,0 +1,51 @@
+"""Every kind of device memory stops at the limit, to the byte, and comes back when it is freed."""
+
+import sys
+
+import pytest
+
+from lamina.enforcement import DeviceLimit, Limits, write_container
+from tests.facade.conftest import CONTEXT, MIB, MakeContainer
+
+KINDS = (
+    "plain", "managed", "pitch", "async", "per-thread", "pool", "async-freed-plainly", "physical", "mapped", "array",
+    "array3d", "mipmap",
+)  # fmt: skip
+WAYS = ("linked", "dlopen", "next", "deepbind", "procaddress", "procaddress1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_memory_of_every_kind_stops_at_the_limit(way: str, kind: str, container: MakeContainer, programs) -> None:
+    done = container(2000).run(programs["kinds"], way, kind, FACADE_PLUGIN=str(programs["plugin"]))
+    assert done.stdout == "ok\n", done.stdout + done.stderr
+
+
+def test_a_limit_that_is_no_multiple_of_anything_is_held_to_the_byte(container: MakeContainer, programs) -> None:
+    box = container(1)
+    odd = Limits(devices=(DeviceLimit(uuid=box.uuids[0], memory_bytes=CONTEXT + 123_457),))
+    write_container(box.folder, odd)
+    done = box.run(programs["kinds"], "linked", "plain")
+    assert done.stdout == "ok\n", done.stdout + done.stderr
+    assert f"OOM {CONTEXT + 123_458} / {CONTEXT + 123_457}\n" in done.stderr
+
+
+def test_s4_4_the_refusal_is_logged_in_bytes(container: MakeContainer, programs, tmp_path) -> None:
+    script = tmp_path / "tensor.py"
+    script.write_text(
+        "import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\ncontext, at = ctypes.c_void_p(), ctypes.c_uint64()\n"
+        "cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)\n"
+        "print(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(1241513984)))\n"
+    )
+    done = container(1000).run(sys.executable, script)
+    assert done.stdout == "2\n"
+    assert done.stderr == "[lamina] Device 0 OOM 1559232512 / 1048576000\n"
+
+
+def test_a_context_that_does_not_fit_is_out_of_memory(container: MakeContainer, programs) -> None:
+    box = container(302)
+    for _ in range(2):  # once to find out what it costs, once knowing it
+        done = box.run(programs["kinds"], "linked", "plain")
+        assert "cuDevicePrimaryCtxRetain" in done.stdout and done.stdout.endswith(" gave 2\n")
+        assert done.stderr == f"[lamina] Device 0 OOM {CONTEXT} / {302 * MIB}\n"
+    assert box.usage().devices[0].refusals == 2

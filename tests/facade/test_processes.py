@@ -1,0 +1,156 @@
+"""Many processes share one limit; those that die, fork or become another program leave nothing counted."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamina.enforcement import layout
+from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
+
+
+def together(box: Container, worker: Path, what: str, count: int, rounds: int) -> list[list[str]]:
+    """Runs workers that start at one moment and leave at another; returns the words that each says."""
+    limit = box.limits.devices[0].memory_bytes // MIB
+    workers = [box.start(worker, "dlopen", what, str(limit), str(rounds), str(seed)) for seed in range(count)]
+    said = []
+    for stage in range(3):
+        for process in workers:
+            assert process.stdin is not None and process.stdout is not None
+            if stage > 0:
+                process.stdin.write("\n")
+                process.stdin.flush()
+        if stage < 2:
+            said = [process.stdout.readline().split() for process in workers if process.stdout]
+            if stage == 0:
+                assert said == [["ready"]] * count
+            else:
+                assert {words[0] for words in said} == {"ok"}, said
+    for process in workers:
+        process.communicate()
+        assert process.returncode == 0
+    return said
+
+
+@pytest.mark.parametrize(("count", "rounds"), [(16, 1500), (64, 100)])
+def test_racing_processes_never_hold_a_byte_over(count: int, rounds: int, container: MakeContainer, programs) -> None:
+    box = container(count * 303 + 1000)
+    said = together(box, programs["worker"], "race", count, rounds)
+    assert sum(int(words[2]) for words in said) > 0, "nobody met the limit"
+    assert box.usage().devices[0].peak <= box.limits.devices[0].memory_bytes
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_racing_processes_together_get_all_of_it(count: int, container: MakeContainer, programs) -> None:
+    said = together(container(count * 303 + 1000), programs["worker"], "grab", count, 0)
+    assert sum(int(words[1]) for words in said) == 500
+
+
+def test_contexts_that_start_together_stay_within_the_limit(container: MakeContainer, programs) -> None:
+    box = container(5 * 303 + 100)
+    workers = [box.start(programs["worker"], "dlopen", "grab", str(5 * 303 + 100), "0", "1") for _ in range(16)]
+    said = [process.stdout.readline().strip() for process in workers if process.stdout]
+    assert sorted(said) == ["context 2"] * 11 + ["ready"] * 5
+    assert box.really_held() <= box.limits.devices[0].memory_bytes
+    for process in workers:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_all_comes_back_after_hundreds_of_kills(seed: int, container: MakeContainer, programs) -> None:
+    box = container(2000)
+    done = box.run(programs["killed"], "300", str(seed))
+    assert done.stdout.splitlines()[-1] == f"ok {CONTEXT}", done.stdout + done.stderr
+
+
+PRELUDE = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def begin():
+    context = ctypes.c_void_p()
+    codes = cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+    return codes
+def take(mib):
+    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+def free():
+    left = ctypes.c_size_t()
+    return cuda.cuMemGetInfo_v2(ctypes.byref(left), None), left.value >> 20
+"""
+
+
+def python(box: Container, script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return box.run(sys.executable, "-c", PRELUDE + script, **more)
+
+
+def test_a_forked_child_has_its_own_account(container: MakeContainer) -> None:
+    box = container(2000)
+    script = """
+print(begin(), take(600), free())
+child = os.fork()
+if child == 0:
+    print(begin(), take(700), take(300), free(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(take(1000))
+"""
+    done = python(box, script)
+    # 2000 - 303 - 600 = 1097 are left; the child's context and 700 leave 94; when it is gone all is back
+    assert done.stdout.splitlines() == ["(0, 0, 0) 0 (0, 1097)", "(0, 0, 0) 0 2 (0, 94)", "0"], done.stderr
+
+
+def test_another_program_in_the_same_process_starts_from_nothing(container: MakeContainer) -> None:
+    script = """
+print(begin(), take(600), free(), flush=True)
+if len(sys.argv) < 2:
+    os.execv(sys.executable, [sys.executable, "-c", os.environ["SCRIPT"], "again"])
+"""
+    done = python(container(2000), script, SCRIPT=PRELUDE + script)
+    assert done.stdout.splitlines() == ["(0, 0, 0) 0 (0, 1097)"] * 2, done.stderr
+
+
+def test_what_a_process_left_by_exec_is_seen_by_others(container: MakeContainer) -> None:
+    box = container(2000)
+    command = [sys.executable, "-c", PRELUDE + "begin(); take(600); os.execvp('sleep', ['sleep', '60'])"]
+    sleeper = subprocess.Popen(command, env=box.environment())
+    try:
+        while Path(f"/proc/{sleeper.pid}/comm").read_text().strip() != "sleep":
+            assert sleeper.poll() is None
+        done = python(box, "print(begin(), take(1600))")
+        assert done.stdout == "(0, 0, 0) 0\n", done.stderr
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_thread_without_a_context_gets_the_drivers_answer(container: MakeContainer) -> None:
+    script = """
+import threading
+begin()
+thread = threading.Thread(target=lambda: print(take(1), free()))
+thread.start(), thread.join()
+"""
+    assert python(container(2000), script).stdout == "201 (201, 0)\n"
+
+
+def test_more_processes_than_slots_is_a_clean_error(container: MakeContainer) -> None:
+    box = container(2000)
+    with (box.folder / "usage").open("r+b") as file:
+        stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        namespace = Path("/proc/self/ns/pid").stat().st_ino & 0x7FFF
+        owner = os.getpid() | (int(stat[19]) & ((1 << 26) - 1)) << 22 | namespace << 48
+        for slot in range(layout.SLOTS):
+            os.pwrite(file.fileno(), owner.to_bytes(8, "little"), 64 + 16 * 256 + slot * layout.slot_stride(1))
+        os.pwrite(file.fileno(), layout.SLOTS.to_bytes(4, "little"), layout.Usage.slots_used.offset)
+    done = python(box, "print(begin()[0], take(1))")
+    assert done.stdout.split()[0] == "304" and "1024 processes" in done.stderr
+
+
+def test_processes_in_turn_take_few_slots(container: MakeContainer, programs) -> None:
+    box = container(2000)
+    for _ in range(20):
+        assert python(box, "print(begin()[0])").stdout == "0\n"
+    head = layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes())
+    assert head.slots_used <= 2
