@@ -49,7 +49,7 @@ async def follow(store: Store, watch: Watch) -> AsyncGenerator[list[tuple[str, V
             if not changes and not await _awoken(wake, end):
                 if end is not None and asyncio.get_running_loop().time() >= end:
                     return
-                if watch.bookmarks:
+                if watch.bookmarks and place == collection.history.end():  # a bookmark vouches for all before it
                     yield [("BOOKMARK", bookmark(watch.resource, store.revision))]
     finally:
         stop_listening()
