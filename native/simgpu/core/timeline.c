@@ -146,13 +146,13 @@ void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t posit
         if (done >= position) return;
         /* Not before this, even if nobody else wants the GPU after the present turn. */
         uint64_t rest = position - done + (last.slot != slot && end > now ? end - now : 0);
+        slots_sweep(m, SWEEP_PAUSE_NS);
         if (rest < 100000) {
             sched_yield();
             continue;
         }
         rest -= 60000; /* the kernel wakes sleepers late */
         nanosleep(&(struct timespec){.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)}, NULL);
-        slots_sweep(m, SWEEP_PAUSE_NS);
     }
 }
 

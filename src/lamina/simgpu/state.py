@@ -52,8 +52,10 @@ class _File:
                 self.bytes = mmap.mmap(file.fileno(), 0)
         except (OSError, ValueError) as wrong:
             raise BadInput(f"{path} is not a machine file: {wrong}") from wrong
-        self.header = layout.Header.from_buffer_copy(self.bytes[: layout.HEADER_BYTES])
-        if (self.header.magic, self.header.version) != (layout.MAGIC, layout.VERSION):
+        start = self.bytes[: layout.HEADER_BYTES].ljust(layout.HEADER_BYTES, b"\0")
+        self.header = layout.Header.from_buffer_copy(start)
+        known = (self.header.magic, self.header.version) == (layout.MAGIC, layout.VERSION)
+        if not known or self.header.size != len(self.bytes):
             raise BadInput(f"{path} is not a machine file of this version; write it anew")
 
     def gpu_number(self, uuid: str) -> int:

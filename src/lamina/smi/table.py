@@ -43,7 +43,7 @@ def _gpu(gpu: Gpu) -> list[str]:
     return [
         f"| {gpu.index:>3}  {name:<{_NAME_WIDTH}}  {_on_off(gpu.persistence):<3}  "
         f"| {gpu.bus_id:<16} {_on_off(gpu.display):>3} | {_or_na(gpu.ecc_errors):>20} |",
-        f"| {_or_na(gpu.fan, '%'):>3}  {_or_na(gpu.temperature, 'C'):>4}    {_pstate(gpu):<2}{_power(gpu):>14} "
+        f"|{_or_na(gpu.fan, '%'):>4}  {_or_na(gpu.temperature, 'C'):>4}    {_pstate(gpu):<3}{_power(gpu):>13} "
         f"|{memory:>21} |{_or_na(gpu.busy, '%'):>8}{mode:>13} |",
         f"|{'':31}|{'':22}|{mig:>21} |",
         _SEAM,

@@ -34,7 +34,7 @@ class Driver:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; 1 when the driver refuses something."""
-    parser = argparse.ArgumentParser(prog="gpu-load", description="Keep a GPU busy and print the share of it that was got.")
+    parser = argparse.ArgumentParser(prog="gpu-load", description="Keep a GPU busy and print the share that was got.")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long (default 10)")
     parser.add_argument("--kernel-ms", type=float, default=1.0, help="duration of one kernel (default 1)")
     parser.add_argument("--memory-mib", type=int, default=0, help="memory to hold meanwhile")
@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> None:
 def report(options: argparse.Namespace, kernels: int, seconds: float) -> None:
     """Prints the share of the GPU's time so far."""
     share = kernels * options.kernel_ms / 10 / seconds
-    print(f"GPU {options.gpu}: {share:.1f} % of {seconds:.1f} s ({kernels} kernels of {options.kernel_ms:g} ms)", flush=True)
+    work = f"{kernels} kernels of {options.kernel_ms:g} ms"
+    print(f"GPU {options.gpu}: {share:.1f} % of {seconds:.1f} s ({work})", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Which devices a process sees, and what it is told before it may ask."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+from tests.simgpu.machines import Machine, eventually
+
+NO_DEVICE, NOT_INITIALIZED, INVALID_DEVICE, INVALID_CONTEXT = 100, 3, 101, 201
+T4S = "gpus:\n- {model: T4, count: 4}\n"
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path / "machine", T4S)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("cuda", "nvidia", "expected"),
+    [
+        (None, None, [0, 1, 2, 3]),
+        (None, "all", [0, 1, 2, 3]),
+        ("2,0", None, [2, 0]),
+        ("1,x,2", None, [1]),
+        ("9,1", None, []),
+        ("-1", None, []),
+        ("", None, []),
+        ("1,1", None, []),
+        ("{2},{0}", None, [2, 0]),
+        ("{2p}", None, [2]),
+        (None, "{3},{1}", [1, 3]),
+        ("1", "{3},{1}", [3]),
+        ("{0},1", "{3},{1}", []),
+        (None, "none", []),
+        (None, "void", []),
+        (None, "", []),
+        (None, "2", [2]),
+    ],
+)
+def test_visible_devices(four: Machine, cuda: str | None, nvidia: str | None, expected: list[int]) -> None:
+    uuids = [gpu.uuid for gpu in four.state().gpus]
+    names = {str(i): uuid for i, uuid in enumerate(uuids)} | {"2p": uuids[2][:12]}
+
+    def fill(text: str) -> str:
+        for key, value in names.items():
+            text = text.replace(f"{{{key}}}", value)
+        return text
+
+    env = {}
+    if cuda is not None:
+        env["CUDA_VISIBLE_DEVICES"] = fill(cuda)
+    if nvidia is not None:
+        env["NVIDIA_VISIBLE_DEVICES"] = fill(nvidia)
+    process = four.process(**env)
+    assert process("init()") == (0 if expected else NO_DEVICE)
+    assert process("uuids()") == [uuids[i] for i in expected]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"nonsense" * 1000])
+def test_without_a_machine_there_is_no_device(machine: Machine, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "other"
+    if content is not None:
+        path.write_bytes(content)
+    assert machine.process(SIMGPU_MACHINE=str(path))("(init(), count())") == (NO_DEVICE, (NOT_INITIALIZED, -1))
+    assert machine.process(SIMGPU_MACHINE="")("(init(), start())") == (NO_DEVICE, NO_DEVICE)
+
+
+def test_questions_before_init_and_without_context(machine: Machine) -> None:
+    process = machine.process()
+    assert process("count()")[0] == NOT_INITIALIZED
+    assert process("alloc(1)")[0] == NOT_INITIALIZED
+    assert process("spin(1)") == NOT_INITIALIZED
+    assert process("init()") == 0
+    assert process("init()") == 0
+    assert process("cu.cuInit(1)") == 1
+    assert process("alloc(1)")[0] == INVALID_CONTEXT
+    assert process("primary(7)") == INVALID_DEVICE
+    assert machine.used() == 0
+
+
+def test_a_forked_child_must_init_anew(machine: Machine) -> None:
+    process = machine.started()
+    assert process("alloc(100)")[0] == 0
+    assert process("in_child('(count()[0], alloc(1)[0])')") == str((NOT_INITIALIZED, NOT_INITIALIZED))
+    assert process("in_child('(start(), alloc(100)[0], used())')") == str((0, 0, 2 * (303 + 100)))
+    assert process("alloc(10)[0]") == 0
+    assert eventually(lambda: process("used()") == 303 + 100 + 10)
+
+
+def test_names_and_numbers_of_a_card(machine: Machine) -> None:
+    process = machine.started()
+    assert process("(lambda b: (cu.cuDeviceGetName(b, 64, 0), b.value))(ctypes.create_string_buffer(64))") == (
+        0,
+        b"Tesla V100-SXM2-16GB",
+    )
+    attributes = {16: 80, 75: 7, 76: 0, 39: 2048, 10: 32, 1: 1024, 115: 1, 102: 1}
+    for attribute, value in attributes.items():
+        asked = f"(lambda v: (cu.cuDeviceGetAttribute(byref(v), {attribute}, 0), v.value))(c_int())"
+        assert process(asked) == (0, value), attribute
+    assert process("cu.cuDeviceGetAttribute(byref(c_int()), 9999, 0)") == 1
+    assert process("(lambda v: (cu.cuDriverGetVersion(byref(v)), v.value))(c_int())") == (0, 11070)
+
+
+def test_a_lost_gpu_gives_no_context(machine: Machine) -> None:
+    uuid = machine.state().gpus[0].uuid
+    simgpu.set_lost(machine.path, uuid, True)
+    process = machine.process()
+    assert process("start()") == 46
+    simgpu.set_lost(machine.path, uuid, False)
+    assert process("start()") == 0
+
+
+def test_three_ways_to_the_driver(machine: Machine) -> None:
+    done = machine.run(str(native.path("tests/simgpu_ways")))
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["ok linked", "ok dlsym", "ok cuGetProcAddress"])
+    assert machine.state().gpus[0].used_mib in (0, 303)

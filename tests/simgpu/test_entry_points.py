@@ -1,0 +1,82 @@
+"""The driver's entry points by name and version."""
+
+import ctypes
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina import native
+from tests.simgpu.machines import Machine, Process
+
+DEFINITIONS = Path(__file__).parents[2] / "native" / "simgpu" / "cuda" / "entry_points.def"
+FOUND, MISSING, TOO_OLD = 0, 1, 2
+
+ASK = (
+    "(lambda p, s: (cu.cuGetProcAddress_v2({name!r}, byref(p), {version}, c_uint64({flags}), byref(s)), "
+    "p.value, s.value))(c_void_p(), c_int())"
+)
+OWN = "ctypes.cast(cu.{symbol}, c_void_p).value"
+
+
+def ask(process: Process, name: str, version: int, flags: int = 0) -> Any:
+    return process(ASK.format(name=name.encode(), version=version, flags=flags))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "flags", "symbol"),
+    [
+        ("cuMemAlloc", 11070, 0, "cuMemAlloc_v2"),
+        ("cuCtxCreate", 11030, 0, "cuCtxCreate_v2"),
+        ("cuCtxCreate", 11070, 0, "cuCtxCreate_v3"),
+        ("cuLaunchKernel", 11070, 0, "cuLaunchKernel"),
+        ("cuLaunchKernel", 11070, 1, "cuLaunchKernel"),
+        ("cuLaunchKernel", 11070, 2, "cuLaunchKernel_ptsz"),
+        ("cuMemcpyHtoD", 11070, 2, "cuMemcpyHtoD_v2_ptds"),
+        ("cuMemAlloc", 11070, 2, "cuMemAlloc_v2"),
+        ("cuStreamBeginCapture", 12000, 0, "cuStreamBeginCapture_v2"),
+        ("cuGetProcAddress", 11070, 0, "cuGetProcAddress"),
+    ],
+)
+def test_a_name_finds_its_symbol(machine: Machine, name: str, version: int, flags: int, symbol: str) -> None:
+    process = machine.started()
+    code, address, status = ask(process, name, version, flags)
+    assert (code, status) == (0, FOUND)
+    assert address == process(OWN.format(symbol=symbol))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "status"),
+    [("cuNothing", 11070, MISSING), ("cuLaunchKernelEx", 11000, TOO_OLD), ("cuGraphAddNode", 12030, MISSING)],
+)
+def test_a_name_that_is_not_there(machine: Machine, name: str, version: int, status: int) -> None:
+    """The last of the three came with CUDA 12.2; the machine's driver is 11.7."""
+    assert ask(machine.started(), name, version) == (500, None, status)
+
+
+def test_every_entry_point_is_exported_once() -> None:
+    library = ctypes.CDLL(str(native.path("simgpu/libcuda.so.1")))
+    names = []
+    for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", DEFINITIONS.read_text(), re.MULTILINE):
+        parts = [part.strip() for part in arguments.split(",")]
+        match kind:
+            case "ENTRY":
+                names.append(parts[2])
+            case "ENTRY_PER_THREAD":
+                names += [parts[2], parts[2] + parts[3]]
+            case "OLDER":
+                names.append(parts[0])
+    assert len(names) > 300
+    addresses = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names}
+    assert len(set(addresses.values())) == len(set(names))
+
+
+def test_private_interfaces_are_not_there(machine: Machine) -> None:
+    assert machine.started()("cu.cuGetExportTable(byref(c_void_p()), b'0' * 16)") == 500
+
+
+@pytest.mark.parametrize(("code", "name"), [(0, b"CUDA_SUCCESS"), (2, b"CUDA_ERROR_OUT_OF_MEMORY"), (12345, None)])
+def test_error_names(machine: Machine, code: int, name: bytes | None) -> None:
+    asked = f"(lambda t: (cu.cuGetErrorName({code}, byref(t)), t.value))(ctypes.c_char_p())"
+    assert machine.process()(asked) == (0 if name else 1, name)

@@ -1,0 +1,160 @@
+"""GPU time: kernels take the time they say, one after the other, and processes take turns."""
+
+import time
+
+import pytest
+
+from tests.simgpu.machines import Machine, eventually
+
+NOT_READY = 600
+MS = 1_000_000
+
+
+def test_launches_return_at_once_and_the_wait_takes_as_long_as_the_kernels(machine: Machine) -> None:
+    process = machine.started()
+    start = time.monotonic()
+    assert process("(spin(20, 5), event())[0]") == 0
+    assert time.monotonic() - start < 0.08
+    assert machine.state().gpus[0].processes[0].queued_ns > 0
+    assert process("sync()") == 0
+    assert time.monotonic() - start >= 0.1
+    gpu = machine.state().gpus[0]
+    assert gpu.busy_ns == 100 * MS
+    assert (gpu.processes[0].busy_ns, gpu.processes[0].queued_ns, gpu.processes[0].launches) == (100 * MS, 0, 5)
+
+
+def test_events_are_stamped_by_the_gpu(machine: Machine) -> None:
+    process = machine.started()
+    first, middle, last = process("(event(), spin(10, 3), event(), spin(5), event())")[0::2]
+    assert process(f"query({last})") == NOT_READY
+    assert process(f"elapsed({first}, {last})")[0] == NOT_READY
+    assert process("sync()") == 0
+    assert process(f"query({last})") == 0
+    code, ms = process(f"elapsed({middle}, {last})")
+    assert code == 0
+    assert ms == pytest.approx(5, abs=0.001)
+    assert process(f"elapsed({first}, {middle})")[1] == pytest.approx(30, abs=5)
+
+
+def test_an_event_long_past_keeps_its_stamp(machine: Machine) -> None:
+    process = machine.started()
+    first, second = process("(spin(1), event(), spin(3), event())")[1::2]
+    assert process("sync() or spin(0.2, 500) or sync()") == 0
+    assert process(f"elapsed({first}, {second})")[1] == pytest.approx(3, abs=0.001)
+
+
+def test_streams_share_one_queue(machine: Machine) -> None:
+    process = machine.started()
+    one, two = process("(stream(), stream())")
+    assert process(f"spin(30, 1, {one}) or spin(30, 1, {two})") == 0
+    assert process(f"cu.cuStreamQuery(c_void_p({one}))") == NOT_READY
+    assert process(f"cu.cuStreamSynchronize(c_void_p({one}))") == 0
+    assert process(f"cu.cuStreamQuery(c_void_p({two}))") == NOT_READY
+    assert process(f"cu.cuStreamSynchronize(c_void_p({two})) or cu.cuStreamDestroy_v2(c_void_p({two}))") == 0
+    assert process("cu.cuStreamDestroy_v2(c_void_p(0))") == 400
+
+
+@pytest.mark.parametrize("kernel_ms", [[1, 1, 1], [1, 7, 30]], ids=["equal", "different"])
+def test_three_busy_processes_get_a_third_each(machine: Machine, kernel_ms: list[float]) -> None:
+    processes = [machine.started() for _ in kernel_ms]
+    for process, ms in zip(processes, kernel_ms, strict=True):
+        process.send(f"spin({ms}, {int(1500 / ms)})")
+    for process in processes:
+        assert process.receive() == 0
+    before = machine.state()
+    time.sleep(0.6)
+    processes[0]("query(event())")  # somebody has to ask, so that the turns are worked out
+    after = machine.state()
+    given = {p.pid: p.busy_ns for p in before.gpus[0].processes}
+    gained = [p.busy_ns - given[p.pid] for p in after.gpus[0].processes]
+    wall = after.now_ns - before.now_ns
+    assert [share / wall for share in gained] == pytest.approx([1 / 3] * 3, abs=0.05)
+
+
+def test_a_deep_queue_does_not_starve_another_process(machine: Machine) -> None:
+    hog, guest = machine.started(), machine.started()
+    assert hog("spin(10, 500)") == 0
+    start = time.monotonic()
+    assert guest("spin(10) or sync()") == 0
+    assert time.monotonic() - start < 1.0
+    queued = {p.pid: p.queued_ns for p in machine.state().gpus[0].processes}
+    assert queued[hog.pid] > 3000 * MS
+
+
+def test_what_a_dead_process_had_queued_is_dropped(machine: Machine) -> None:
+    hog, guest = machine.started(), machine.started()
+    assert hog("spin(100, 500)") == 0
+    hog.kill()
+    assert eventually(lambda: guest("spin(5) or sync()") == 0 and len(machine.state().gpus[0].processes) == 1)
+    start = time.monotonic()
+    assert guest("spin(100) or sync()") == 0
+    assert time.monotonic() - start < 0.19
+
+
+def test_a_launch_waits_when_too_many_are_queued(machine: Machine) -> None:
+    process = machine.started()
+    start = time.monotonic()
+    assert process("spin(0.2, 1024 + 500)") == 0
+    assert time.monotonic() - start >= 0.1
+    assert process("sync()") == 0
+    assert machine.state().gpus[0].busy_ns == 1524 * MS // 5
+
+
+def test_gpus_work_at_the_same_time(machine: Machine) -> None:
+    one, two = machine.process(CUDA_VISIBLE_DEVICES="0"), machine.process(CUDA_VISIBLE_DEVICES="1")
+    for process in (one, two):
+        assert process("start()") == 0
+    start = time.monotonic()
+    for process in (one, two):
+        process.send("spin(50, 4) or sync()")
+    assert [one.receive(), two.receive()] == [0, 0]
+    assert time.monotonic() - start < 0.38
+    assert [gpu.busy_ns for gpu in machine.state().gpus] == [200 * MS, 200 * MS]
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("cu.cuLaunchKernel(function(), 0, 1, 1, 32, 1, 1, 0, None, None, None)", 1),
+        ("cu.cuLaunchKernel(function(), 1, 1, 1, 1025, 1, 1, 0, None, None, None)", 1),
+        ("cu.cuLaunchKernel(None, 1, 1, 1, 32, 1, 1, 0, None, None, None)", 400),
+        ("cu.cuLaunchKernel(function(b'empty'), 1, 1, 1, 32, 1, 1, 0, None, None, None)", 0),
+        ("cu.cuLaunchKernel(function(b'any'), 1, 1, 1, 32, 1, 1, 0, None, None, None)", 0),
+        ("cu.cuLaunchCooperativeKernel(function(b'any'), 160, 1, 1, 1024, 1, 1, 0, None, None)", 0),
+        ("cu.cuLaunchCooperativeKernel(function(b'any'), 161, 1, 1, 1024, 1, 1, 0, None, None)", 720),
+        ("cu.cuEventQuery(None)", 400),
+    ],
+)
+def test_launches_that_are_refused_and_not(machine: Machine, call: str, code: int) -> None:
+    process = machine.started()
+    assert process(call) == code
+    assert process("sync()") == 0
+
+
+def test_host_functions_run_after_the_work_before_them(machine: Machine) -> None:
+    process = machine.started()
+    process("globals().update(calls=[], hook=ctypes.CFUNCTYPE(None, c_void_p)(lambda data: calls.append(time())))")
+    process("globals().update(time=__import__('time').monotonic, begin=__import__('time').monotonic())")
+    assert process("spin(50) or cu.cuLaunchHostFunc(None, hook, None) or len(calls)") == 0
+    assert process("sync() or [c - begin >= 0.05 for c in calls]") == [True]
+
+
+def test_graphs_take_the_time_of_their_kernels(machine: Machine) -> None:
+    process = machine.started()
+    on = process("stream()")
+    code, ready = process(f"captured({on}, [10, 5, 5])")
+    assert code == 0
+    assert machine.state().gpus[0].busy_ns == 0
+    assert process(f"launch_graph({ready}, {on}) or launch_graph({ready}, {on}) or sync()") == 0
+    assert machine.state().gpus[0].busy_ns == 40 * MS
+    assert process(f"cu.cuGraphExecDestroy(c_void_p({ready}))") == 0
+    assert process(f"launch_graph({ready}, {on})") == 1
+
+
+def test_waiting_for_a_capturing_stream_spoils_the_capture(machine: Machine) -> None:
+    process = machine.started()
+    on = process("stream()")
+    assert process(f"cu.cuStreamBeginCapture_v2(c_void_p({on}), 0) or sync()") == 900
+    assert process(f"cu.cuStreamEndCapture(c_void_p({on}), byref(c_void_p()))") == 901
+    assert process(f"spin(1, 1, {on}) or sync()") == 0
+    assert process("cu.cuStreamBeginCapture_v2(None, 0)") == 900
