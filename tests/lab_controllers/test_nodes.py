@@ -106,11 +106,13 @@ async def test_a_silent_node_is_marked_and_its_pods_are_given_up(cluster: Cluste
 
 async def test_a_node_that_comes_back_is_forgiven(cluster: Cluster) -> None:
     await cluster.clock.advance(15)
+    assert not objects.is_ready(await cluster.get(PODS, "x"))
     await renew(cluster, 1)
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}
     await cluster.change(NODES, "n1", ready, "status")
     await settle()
     assert not (await cluster.get(NODES, "n1"))["spec"].get("taints")
+    assert objects.is_ready(await cluster.get(PODS, "x"))
     for count in range(2, 12):
         await cluster.clock.advance(5)
         await renew(cluster, count)

@@ -16,6 +16,7 @@ from lamina.lab.scheduler.taints import tolerates
 GRACE_S = 10.0
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+_MARK = "NodeNotReady"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OURS = {(NOT_READY, "NoSchedule"), (NOT_READY, "NoExecute"), (UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
 
@@ -92,9 +93,19 @@ def stay_s(pod: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], now: flo
     return shortest
 
 
-def unready(pod: Mapping[str, Any], now: float) -> list[Object] | None:
-    """The conditions of a pod on a node that nobody hears from: not ready. None where they say so already."""
-    if not objects.is_ready(pod):
+def pod_conditions(pod: Mapping[str, Any], node_ready: str, now: float) -> list[Object] | None:
+    """A pod's conditions while its node's Ready is `node_ready`; None where they are right already.
+
+    A pod on a node that nobody hears from is not ready. Once the node is back, what was said here is taken back; its
+    kubelet says the rest.
+    """
+    ready = objects.condition(pod, "Ready") or {}
+    marked = ready.get("reason") == _MARK
+    if node_ready == "Unknown" and objects.is_ready(pod):
+        said = {"type": "Ready", "status": "False", "reason": _MARK}
+    elif node_ready == "True" and marked:
+        said = {"type": "Ready", "status": "True"}
+    else:
         return None
-    said = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": rfc3339(now)}
+    said["lastTransitionTime"] = rfc3339(now)
     return objects.with_condition(objects.status(pod).get("conditions") or (), said)

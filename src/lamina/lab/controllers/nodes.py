@@ -65,15 +65,16 @@ class Nodes:
 
     async def _evict(self, node: Object, pods: list[Object]) -> list[float]:
         taints, now = objects.spec(node).get("taints") or (), self._hands.clock.now()
-        ready = (objects.condition(node, "Ready") or {}).get("status")
+        ready = str((objects.condition(node, "Ready") or {}).get("status"))
         waits = []
         for pod in pods:
             if objects.is_finished(pod):
                 continue
-            conditions = node_plan.unready(pod, now) if ready == "Unknown" else None
+            conditions = node_plan.pod_conditions(pod, ready, now)
             if conditions is not None:
                 pod = await self._hands.patch(PODS, pod, {"status": {"conditions": conditions}}, "status")
-                await self._hands.tell(PODS, pod, "NodeNotReady", "Node is not ready", warning=True)
+                if ready != "True":
+                    await self._hands.tell(PODS, pod, "NodeNotReady", "Node is not ready", warning=True)
             left = node_plan.stay_s(pod, taints, now)
             if left is None or objects.is_deleting(pod):
                 continue

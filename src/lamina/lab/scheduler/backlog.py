@@ -43,9 +43,6 @@ class Backlog:
         self._arrivals = 0
         self._events = 0  # how often something helpful happened: one in hand may have just missed it
 
-    def __len__(self) -> int:
-        return len(self._waiting) + len(self._in_hand)
-
     def put(self, pod: Object, *, helps: bool) -> None:
         """Note a pod that wants a node, in its newest state. `helps`: its own change may make it fit now."""
         uid = objects.uid(pod)
