@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Kinds of names; equal numbers of different kinds are different blocks. */
-enum block_class { BLOCK_POINTER = 1, BLOCK_HANDLE, BLOCK_ARRAY, BLOCK_MIPMAP, BLOCK_MAPPING };
+enum block_class { BLOCK_POINTER = 1, BLOCK_HANDLE, BLOCK_ARRAY, BLOCK_MIPMAP, BLOCK_MAPPING, BLOCK_EXEC, BLOCK_GRAPH };
 
 struct block {
     uint64_t key;

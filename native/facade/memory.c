@@ -1,6 +1,7 @@
 /* Plain, managed and pitched memory, and freeing of whatever has a device pointer. */
 #include "blocks.h"
 #include "contexts.h"
+#include "graphs.h"
 #include "hold.h"
 #include "hooks.h"
 #include "pools.h"
@@ -97,6 +98,11 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 }
 
 /* The entry goes before the driver's call, since the address may come again at once, and comes back if it fails. */
+static bool take(CUdeviceptr pointer, struct block *block)
+{
+    return blocks_take(BLOCK_POINTER, pointer, block) || blocks_take(BLOCK_GRAPH, pointer, block);
+}
+
 static CUresult freed(bool booked, const struct block *block, CUresult result)
 {
     struct block replaced;
@@ -104,6 +110,8 @@ static CUresult freed(bool booked, const struct block *block, CUresult result)
         return result;
     if (result != CUDA_SUCCESS)
         blocks_put(block, &replaced);
+    else if (block->class == BLOCK_GRAPH)
+        graphs_freed(block);
     else if (block->kind == LAMINA_POOL)
         pools_freed(block);
     else
@@ -114,20 +122,20 @@ static CUresult freed(bool booked, const struct block *block, CUresult result)
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct block block;
-    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    bool booked = take(pointer, &block);
     return freed(booked, &block, REAL(cuMemFree_v2)(pointer));
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
     struct block block;
-    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    bool booked = take(pointer, &block);
     return freed(booked, &block, REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
     struct block block;
-    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    bool booked = take(pointer, &block);
     return freed(booked, &block, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }

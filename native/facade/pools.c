@@ -2,6 +2,7 @@
 
 #include "contexts.h"
 #include "devices.h"
+#include "graphs.h"
 #include "hold.h"
 #include "hooks.h"
 
@@ -123,7 +124,7 @@ void pools_freed(const struct block *block)
 /* One of the four calls that allocate from a pool. */
 struct request {
     CUresult (*make)(const struct request *request, CUdeviceptr *pointer);
-    CUresult (*is_capturing)(CUstream stream, CUstreamCaptureStatus *status);
+    __typeof__(cuStreamGetCaptureInfo_v2) *capture_info;
     CUresult (*synchronize)(CUstream stream);
     CUmemoryPool pool;
     CUstream stream;
@@ -171,12 +172,37 @@ static CUresult settle(struct pool *pool, const struct request *request, uint64_
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The graph that the stream's work goes into, or NULL when it goes to the GPU. */
+static CUgraph capturing(const struct request *request)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = NULL;
+    cuuint64_t id;
+    if (request->capture_info(request->stream, &status, &id, &graph, NULL, NULL) != CUDA_SUCCESS ||
+        status == CU_STREAM_CAPTURE_STATUS_NONE)
+        return NULL;
+    return graph;
+}
+
+static CUresult allocate_captured(const struct request *request, CUgraph graph, CUdeviceptr *pointer)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    CUresult result = graphs_announce(graph, device, request->bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = request->make(request, pointer);
+    graphs_settle(graph, device, request->bytes, result, result == CUDA_SUCCESS ? *pointer : 0);
+    return result;
+}
+
 static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
 {
-    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-    request->is_capturing(request->stream, &capturing);
-    if (pointer == NULL || request->bytes == 0 || capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+    if (pointer == NULL || request->bytes == 0)
         return request->make(request, pointer);
+    CUgraph graph = capturing(request);
+    if (graph != NULL)
+        return allocate_captured(request, graph, pointer);
     pthread_mutex_lock(&lock);
     struct pool *pool = find_or_add(request->pool);
     uint64_t announced = 0;
@@ -230,28 +256,28 @@ static CUresult make_from_ptsz(const struct request *r, CUdeviceptr *pointer)
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    const struct request request = {make, REAL(cuStreamIsCapturing), REAL(cuStreamSynchronize), current_pool(), stream,
+    const struct request request = {make, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), current_pool(), stream,
                                     bytes};
     return request.pool == NULL ? make(&request, pointer) : allocate(&request, pointer);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    const struct request request = {make_ptsz, REAL(cuStreamIsCapturing_ptsz), REAL(cuStreamSynchronize_ptsz),
+    const struct request request = {make_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz),
                                     current_pool(), stream, bytes};
     return request.pool == NULL ? make_ptsz(&request, pointer) : allocate(&request, pointer);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-    const struct request request = {make_from, REAL(cuStreamIsCapturing), REAL(cuStreamSynchronize), pool, stream,
+    const struct request request = {make_from, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), pool, stream,
                                     bytes};
     return pool == NULL ? make_from(&request, pointer) : allocate(&request, pointer);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-    const struct request request = {make_from_ptsz, REAL(cuStreamIsCapturing_ptsz), REAL(cuStreamSynchronize_ptsz),
+    const struct request request = {make_from_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz),
                                     pool, stream, bytes};
     return pool == NULL ? make_from_ptsz(&request, pointer) : allocate(&request, pointer);
 }

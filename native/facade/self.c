@@ -2,6 +2,7 @@
 
 #include "blocks.h"
 #include "contexts.h"
+#include "graphs.h"
 #include "hold.h"
 #include "log.h"
 #include "pools.h"
@@ -30,6 +31,7 @@ static void forget_parent(void)
 {
     blocks_forget();
     contexts_forget();
+    graphs_forget();
     pools_forget();
     vmm_forget();
 }

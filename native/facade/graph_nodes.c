@@ -1,0 +1,99 @@
+/* Adding nodes that allocate or free to a graph. */
+#include "blocks.h"
+#include "devices.h"
+#include "graphs.h"
+#include "hooks.h"
+
+/* The calls that add a node differ only in their arguments. */
+struct addition {
+    CUresult (*add)(const struct addition *addition);
+    CUgraphNode *node;
+    CUgraph graph;
+    const CUgraphNode *after;
+    const CUgraphEdgeData *edges;
+    size_t count;
+    void *params;
+};
+
+static CUresult add_allocation(const struct addition *addition, CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+    int device = -1;
+    if (params != NULL && params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        device = device_entry(params->poolProps.location.id);
+    CUresult result = graphs_announce(addition->graph, device, params == NULL ? 0 : params->bytesize);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = addition->add(addition);
+    if (params != NULL)
+        graphs_settle(addition->graph, device, params->bytesize, result, params->dptr);
+    return result;
+}
+
+static CUresult freed(CUresult result, CUdeviceptr pointer)
+{
+    struct block block;
+    if (result == CUDA_SUCCESS && blocks_take(BLOCK_GRAPH, pointer, &block))
+        graphs_freed(&block);
+    return result;
+}
+
+static CUresult add(const struct addition *addition)
+{
+    CUgraphNodeParams *params = addition->params;
+    if (params != NULL && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return add_allocation(addition, &params->alloc);
+    CUresult result = addition->add(addition);
+    if (params != NULL && params->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return freed(result, params->free.dptr);
+    return result;
+}
+
+static CUresult add_mem_alloc(const struct addition *a)
+{
+    return REAL(cuGraphAddMemAllocNode)(a->node, a->graph, a->after, a->count, a->params);
+}
+
+static CUresult add_v1(const struct addition *a)
+{
+    return REAL(cuGraphAddNode)(a->node, a->graph, a->after, a->count, a->params);
+}
+
+static CUresult add_v2(const struct addition *a)
+{
+    return REAL(cuGraphAddNode_v2)(a->node, a->graph, a->after, a->edges, a->count, a->params);
+}
+
+static CUresult add_v3(const struct addition *a)
+{
+    return REAL(cuGraphAddNode_v3)(a->node, a->graph, a->after, a->edges, a->count, a->params);
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+    return add_allocation(&(struct addition){add_mem_alloc, node, graph, after, NULL, count, params}, params);
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                               CUdeviceptr pointer)
+{
+    return freed(REAL(cuGraphAddMemFreeNode)(node, graph, after, count, pointer), pointer);
+}
+
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                        CUgraphNodeParams *params)
+{
+    return add(&(struct addition){add_v1, node, graph, after, NULL, count, params});
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
+                           size_t count, CUgraphNodeParams *params)
+{
+    return add(&(struct addition){add_v2, node, graph, after, edges, count, params});
+}
+
+CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
+                           size_t count, CUgraphNodeParams *params)
+{
+    return add(&(struct addition){add_v3, node, graph, after, edges, count, params});
+}
