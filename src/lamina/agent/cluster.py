@@ -54,7 +54,8 @@ class Cluster:
 
     async def publish(self, inventory: Inventory) -> bool:
         """Make the node's Inventory say this. Whether anything had to be written."""
-        spec = msgspec.to_builtins(inventory)
+        # By way of JSON, so that it compares with what the server gives: lists, not tuples.
+        spec = msgspec.json.decode(msgspec.json.encode(inventory))
         try:
             found = await self._kube.get(INVENTORIES, self._node)
         except NotFound:
