@@ -15,8 +15,6 @@ from pathlib import Path
 import msgspec
 
 from lamina import simgpu
-from lamina.dialects import config as configuration
-from lamina.dialects import resource_names
 from lamina.errors import LaminaError
 from lamina.lab import commands, programs, status
 from lamina.lab.api import server
@@ -28,8 +26,7 @@ from lamina.lab.informer.clock import SystemClock
 from lamina.lab.informer.in_process import InProcess
 from lamina.lab.plan import Plan
 from lamina.lab.readiness import readiness
-from lamina.lab.scheduler.extender import ExtenderConfig, Managed
-from lamina.lab.scheduler.run import run as run_scheduler
+from lamina.lab.scheduling import schedule
 from lamina.lab.status import Phase, Status
 from lamina.ports.kube import CONFIG_MAPS, Kube
 from lamina.ports.kube.client import connect
@@ -37,7 +34,6 @@ from lamina.ports.kube.client import connect
 log = logging.getLogger(__name__)
 
 NAMESPACE, CONFIG_NAME, CONFIG_KEY = "lamina-system", "lamina", "lamina.yaml"
-EXTENDER_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 
 
@@ -70,7 +66,7 @@ async def supervise(directory: LabDirectory, plan: Plan) -> None:
             for child in _children(directory, plan):
                 group.create_task(keep_running(child))
             group.create_task(run_controllers(InProcess(api.api, "system:lab-controllers"), SystemClock()))
-            group.create_task(_schedule(InProcess(api.api, "system:lab-scheduler"), directory))
+            group.create_task(schedule(InProcess(api.api, "system:lab-scheduler"), directory))
             group.create_task(_tell_progress(kube, directory, plan, account))
     finally:
         await api.close()
@@ -103,17 +99,6 @@ async def _publish_configuration(kube: Kube, directory: LabDirectory) -> None:
         {"metadata": {"name": CONFIG_NAME}, "data": {CONFIG_KEY: directory.config.read_text()}},
         namespace=NAMESPACE,
     )
-
-
-async def _schedule(kube: Kube, directory: LabDirectory) -> None:
-    """Schedule with our extender, from when the control part has said where it listens."""
-    config = configuration.load(directory.config.read_text(), str(directory.config))
-    names = resource_names(config)
-    managed = tuple(Managed(name, ignored_by_scheduler=name in names.ignored_by_scheduler) for name in names.all)
-    while (url := commands.extender_url(directory)) is None:
-        await asyncio.sleep(_POLL_S)
-    extender = ExtenderConfig(url=url, managed=managed, timeout=EXTENDER_TIMEOUT_S)
-    await run_scheduler(kube, extender, SystemClock())
 
 
 async def _tell_progress(kube: Kube, directory: LabDirectory, plan: Plan, account: Status) -> None:
