@@ -167,6 +167,16 @@ async def test_a_grant_left_behind_is_withdrawn_for_another_node(bench: Bench) -
     assert bench.ledger.taken("node-0") == {}
 
 
+async def test_a_grant_left_behind_that_somebody_deleted_is_made_anew(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=1000)
+    (before,) = await bench.grants()
+    await bench.kube.delete(GRANTS, before["metadata"]["name"], namespace="default")
+    assert await bench.bind(pod) == ""
+    (after,) = await bench.grants()
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert bench.memory() + bench.memory(gpu="GPU-1") == 1000
+
+
 async def test_a_grant_left_behind_that_no_longer_fits_is_decided_anew(bench: Bench) -> None:
     pod = await left_behind(bench, gpumem=20000)
     ((before,),) = [g["spec"]["containers"][0]["shares"] for g in await bench.grants()]

@@ -151,14 +151,22 @@ class Binder:
         raise NotYet(f"an earlier grant of {_name(args)} is still being deleted")
 
     async def _left_over(self, args: BindArgs) -> GrantRecord | None:
-        """A grant of an earlier attempt, if it is for this node and still fits; others are withdrawn."""
+        """A grant of an earlier attempt, if it is for this node, still there and still fits; others are withdrawn."""
         for record in self._ledger.grants_of(args.podUID):
-            if record.grant.node == args.node:
+            if record.grant.node == args.node and await self._exists(record):
                 with contextlib.suppress(DoesNotFit):
                     self._take(args, record.grant.containers)
                     return record
             await self._withdraw(record)
         return None
+
+    async def _exists(self, record: GrantRecord) -> bool:
+        """Whether the server still has the grant: without it the pod would wait on its node for ever."""
+        try:
+            present = await self._kube.get(GRANTS, record.name, namespace=record.namespace)
+        except NotFound:
+            return False
+        return bool(present["metadata"]["uid"] == record.uid)
 
     async def _learn(self, args: BindArgs) -> None:
         """Read the grant that stands in the way of a new one, which the watch has not told yet."""

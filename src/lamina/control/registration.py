@@ -5,6 +5,7 @@ certificate is renewed in time.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,8 @@ from lamina.ports.kube import Kube
 log = logging.getLogger(__name__)
 
 _EVERY_S = 300.0
-_AFTER_FAILURE_S = 5.0
+_AFTER_FAILURE_S = 2.0
+"""Doubled with each failure in a row."""
 
 
 def own_host(settings: ControlSettings) -> str:
@@ -55,17 +57,18 @@ class Registration:
     async def run(self, rebuilt: asyncio.Event) -> None:
         """Register once `rebuilt` is set, and keep it so until cancelled."""
         await rebuilt.wait()
+        failures = 0
         while True:
             self._due.clear()
-            pause = _EVERY_S
             try:
                 certificate = await self._store.refresh()
                 await register(self._kube, self._configuration.value, self._address, certificate.authorities)
             except Outside as error:
                 log.warning("The webhook could not be registered: %s", error)
-                pause = _AFTER_FAILURE_S
-            try:
+                pause = min(_AFTER_FAILURE_S * 2**failures, _EVERY_S)
+                failures += 1
+            else:
+                pause, failures = _EVERY_S, 0
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._due.wait()
-            except TimeoutError:
-                pass
