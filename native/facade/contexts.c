@@ -286,14 +286,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     return primary_ends(REAL(cuDevicePrimaryCtxReset_v2), device);
 }
 
-static CUresult destroy(CUresult (*end)(CUcontext), CUcontext context)
+static CUresult destroyed(CUresult result, CUcontext context)
 {
-    unsigned version;
-    pthread_mutex_lock(&making);
-    CUresult result = end(context);
-    /* Detaching destroys only with the last reference. */
-    bool gone = end != REAL(cuCtxDetach) || REAL(cuCtxGetApiVersion)(context, &version) != CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS && context != NULL && gone)
+    if (result == CUDA_SUCCESS && context != NULL)
         forget(context, -1);
     pthread_mutex_unlock(&making);
     return result;
@@ -301,15 +296,21 @@ static CUresult destroy(CUresult (*end)(CUcontext), CUcontext context)
 
 CUresult cuCtxDestroy(CUcontext context)
 {
-    return destroy(REAL(cuCtxDestroy), context);
+    pthread_mutex_lock(&making);
+    return destroyed(REAL(cuCtxDestroy)(context), context);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-    return destroy(REAL(cuCtxDestroy_v2), context);
+    pthread_mutex_lock(&making);
+    return destroyed(REAL(cuCtxDestroy_v2)(context), context);
 }
 
+/* Detaching destroys only with the last reference; then the driver does not know the context any more. */
 CUresult cuCtxDetach(CUcontext context)
 {
-    return destroy(REAL(cuCtxDetach), context);
+    unsigned version;
+    pthread_mutex_lock(&making);
+    CUresult result = REAL(cuCtxDetach)(context);
+    return destroyed(result, REAL(cuCtxGetApiVersion)(context, &version) == CUDA_SUCCESS ? NULL : context);
 }

@@ -9,9 +9,9 @@
 #undef PASS
 #undef FORBID
 
-#define HOOK(i, name, since) {#name, name, since, true},
-#define PASS(i, name, since) {#name, name, since, false},
-#define FORBID(i, name, since) {#name, name, since, true},
+#define HOOK(i, name, since) {name, since, true},
+#define PASS(i, name, since) {name, since, false},
+#define FORBID(i, name, since) {name, since, true},
 const struct entry entries[] = {
 #include "generated/cuda_table.h"
 };

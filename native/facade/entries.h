@@ -1,11 +1,10 @@
-/* The facade's own entry points, for cuGetProcAddress. */
+/* The facade's own entry points, for cuGetProcAddress; their names are in facade_names. */
 #ifndef LAMINA_ENTRIES_H
 #define LAMINA_ENTRIES_H
 
 #include <stdbool.h>
 
 struct entry {
-    const char *name;
     const void *address; /* of ours */
     int since;           /* CUDA version; 0 where a function has only one form */
     bool replaced;       /* ours does more than pass the call on */

@@ -23,7 +23,7 @@ extern void *lamina_table[];
 
 /* Given by each facade: */
 extern const char facade_library[];       /* file name of the real library */
-extern const char *const facade_names[];  /* of the entry points */
+extern const char facade_names[][64];   /* of the entry points; without pointers, which the loader would have to fill in */
 int facade_denied(void);  /* the answer of every entry point when facade_open fails */
 int facade_missing(void); /* the answer for a function that the real library lacks */
 

@@ -11,7 +11,7 @@ const char facade_library[] = "libnvidia-ml.so.1";
 #define HOOK(i, name, since) #name,
 #define PASS(i, name, since) #name,
 #define FORBID(i, name, since) #name,
-const char *const facade_names[] = {
+const char facade_names[][64] = {
 #include "generated/nvml_table.h"
 };
 #undef HOOK

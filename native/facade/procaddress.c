@@ -44,12 +44,13 @@ static const struct entry *by_name(const char *symbol, int version, cuuint64_t f
     const struct entry *best = NULL;
     for (unsigned i = 0; i < entries_count; i++) {
         const struct entry *entry = &entries[i];
-        if (!is_form_of(entry->name, symbol) || entry->since > version || (replaced_only && !entry->replaced))
+        const char *name = facade_names[i];
+        if (!is_form_of(name, symbol) || entry->since > version || (replaced_only && !entry->replaced))
             continue;
-        if (per_thread(entry->name) && !wants_per_thread)
+        if (per_thread(name) && !wants_per_thread)
             continue;
         if (best == NULL || entry->since > best->since ||
-            (entry->since == best->since && per_thread(entry->name) && !per_thread(best->name)))
+            (entry->since == best->since && per_thread(name) && !per_thread(facade_names[best - entries])))
             best = entry;
     }
     return best;
@@ -61,7 +62,7 @@ static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
     if (real_addresses == NULL)
         return NULL;
     for (unsigned i = 0; i < entries_count; i++)
-        if (real_addresses[i] == real && is_form_of(entries[i].name, symbol))
+        if (real_addresses[i] == real && is_form_of(facade_names[i], symbol))
             return (void *)entries[i].address;
     const struct entry *entry = by_name(symbol, version, flags, true);
     return entry == NULL ? real : (void *)entry->address;

@@ -6,6 +6,7 @@ import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
+from tests.facade.test_processes import python
 
 KINDS = (
     "plain", "managed", "pitch", "async", "per-thread", "pool", "async-freed-plainly", "physical", "mapped", "array",
@@ -49,3 +50,35 @@ def test_a_context_that_does_not_fit_is_out_of_memory(container: MakeContainer, 
         assert "cuDevicePrimaryCtxRetain" in done.stdout and done.stdout.endswith(" gave 2\n")
         assert done.stderr == f"[lamina] Device 0 OOM {CONTEXT} / {302 * MIB}\n"
     assert box.usage().devices[0].refusals == 2
+
+
+def test_what_was_allocated_in_a_context_goes_with_it(container: MakeContainer) -> None:
+    script = """
+created, before = ctypes.c_void_p(), (begin(), free())
+print(cuda.cuCtxCreate_v2(ctypes.byref(created), 0, 0), take(500), take(100), free())
+print(cuda.cuCtxDestroy_v2(created), cuda.cuCtxDestroy_v2(created), free(), take(500))
+print(cuda.cuDevicePrimaryCtxReset_v2(0), free()[0] in (201, 709), begin(), free())
+"""
+    done = python(container(2000), script)
+    assert done.stdout.splitlines() == ["0 0 0 (0, 794)", "0 201 (0, 1697) 0", "0 True (0, 0, 0) (0, 1697)"], (
+        done.stdout + done.stderr
+    )
+
+
+def test_a_primary_context_goes_with_its_last_reference(container: MakeContainer) -> None:
+    script = """
+print(begin(), begin(), take(500), free())
+print(cuda.cuDevicePrimaryCtxRelease_v2(0), free(), cuda.cuDevicePrimaryCtxRelease_v2(0), begin(), free())
+"""
+    done = python(container(2000), script)
+    assert done.stdout.splitlines() == ["(0, 0, 0) (0, 0, 0) 0 (0, 1197)", "0 (0, 1197) 0 (0, 0, 0) (0, 1697)"]
+
+
+def test_unknown_pointers_are_the_drivers_business(container: MakeContainer) -> None:
+    script = """
+begin()
+print(cuda.cuMemFree_v2(ctypes.c_uint64(0)), cuda.cuMemFree_v2(ctypes.c_uint64(4096)), take(0), free())
+host = ctypes.c_void_p()
+print(cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(3000 << 20), 0), free())
+"""
+    assert python(container(2000), script).stdout.splitlines() == ["0 1 1 (0, 1697)", "0 (0, 1697)"]
