@@ -15,7 +15,7 @@ from tests.facade.building import compile_program
 
 MIB = 1 << 20
 CONTEXT = 303 * MIB
-PROGRAMS = ("kinds", "worker", "killed")
+PROGRAMS = ("kinds", "worker", "killed", "threads")
 
 
 @dataclass

@@ -66,6 +66,12 @@ def test_all_comes_back_after_hundreds_of_kills(seed: int, container: MakeContai
     assert done.stdout.splitlines()[-1] == f"ok {CONTEXT}", done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("threads", [2, 12])
+def test_threads_of_one_process_lose_nothing(threads: int, container: MakeContainer, programs) -> None:
+    done = container(1500).run(programs["threads"], str(threads), "3000")
+    assert done.stdout == "ok\n", done.stdout + done.stderr[-500:]
+
+
 PRELUDE = """
 import ctypes, os, sys
 cuda = ctypes.CDLL("libcuda.so.1")
