@@ -11,7 +11,7 @@ class FakeClock:
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
 
-    def now(self) -> float:
+    def wall(self) -> float:
         return self._start + self._elapsed
 
     def monotonic(self) -> float:

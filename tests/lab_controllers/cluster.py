@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.door = Door()
-        self.api = Api(Store(self.clock.now), Catalogue(), self.door)
+        self.api = Api(Store(self.clock.wall), Catalogue(), self.door)
         self.kube = InProcess(self.api, "system:test")
         self._tasks: list[asyncio.Task[None]] = []
 

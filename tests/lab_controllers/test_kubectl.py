@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lamina.lab.controllers.run import run as run_controllers
-from lamina.lab.informer.clock import SystemClock
+from lamina.ports.clock import SystemClock
 from lamina.lab.informer.in_process import InProcess
 from lamina.lab.scheduler.run import run as run_scheduler
 from tests.kubectl import Kubectl

@@ -12,9 +12,9 @@ from lamina.dialects import config as configuration
 from lamina.dialects import resource_names
 from lamina.lab import commands
 from lamina.lab.directory import LabDirectory
-from lamina.lab.informer.clock import SystemClock
 from lamina.lab.scheduler.extender import ExtenderConfig, Managed
 from lamina.lab.scheduler.run import run
+from lamina.ports.clock import SystemClock
 from lamina.ports.kube import Kube
 
 EXTENDER_TIMEOUT_S = 10.0

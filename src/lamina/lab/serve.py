@@ -22,12 +22,12 @@ from lamina.lab.api.kubelets import UnixKubelets
 from lamina.lab.children import Child, keep_running
 from lamina.lab.controllers.run import run as run_controllers
 from lamina.lab.directory import LabDirectory
-from lamina.lab.informer.clock import SystemClock
 from lamina.lab.informer.in_process import InProcess
 from lamina.lab.plan import Plan
 from lamina.lab.readiness import readiness
 from lamina.lab.scheduling import schedule
 from lamina.lab.status import Phase, Status
+from lamina.ports.clock import SystemClock
 from lamina.ports.kube import CONFIG_MAPS, Kube
 from lamina.ports.kube.client import connect
 

@@ -1,28 +1,16 @@
-"""Resource quantities as Kubernetes writes them: `500m`, `1.5Gi`, `2e3`."""
+"""Resource quantities where the API server only wants to know whether they are some, and how much."""
 
-from __future__ import annotations
+from fractions import Fraction
 
-import re
-from decimal import Decimal
-
-_FORM = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?$")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+from lamina.errors import BadInput
+from lamina.model.kube_quantity import parse_quantity
 
 RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-def parse(value: object) -> Decimal | None:
+def parse(value: object) -> Fraction | None:
     """None for what is no quantity."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    try:
+        return parse_quantity(value, where="the quantity").value
+    except BadInput:
         return None
-    match = _FORM.match(str(value).strip())
-    if match is None:
-        return None
-    number = Decimal(match[1])
-    if match[2]:
-        return number.scaleb(int(match[2][1:]))
-    suffix = match[3] or ""
-    if suffix in _BINARY:
-        return number * (1 << _BINARY[suffix])
-    return number.scaleb(_DECIMAL.get(suffix, 0))

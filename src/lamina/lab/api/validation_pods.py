@@ -105,7 +105,7 @@ def _amount(name: str, value: Any, at: str) -> list[Cause]:
         ]
     if number < 0:
         return [invalid_value(at, str(value), "must be greater than or equal to 0")]
-    if not _plain(name) and number != number.to_integral_value():
+    if not _plain(name) and number.denominator != 1:
         return [invalid_value(at, str(value), "must be an integer")]
     return []
 

@@ -47,4 +47,4 @@ class DaemonSets:
     def _plan(self, daemon_set: Object) -> daemon_plan.DaemonPlan:
         pods = self._hands.cache.list(PODS, objects.namespace(daemon_set))
         ours = [pod for pod in pods if (objects.controller(pod) or {}).get("uid") == objects.uid(daemon_set)]
-        return daemon_plan.plan(daemon_set, ours, self._hands.cache.list(NODES), self._hands.clock.now())
+        return daemon_plan.plan(daemon_set, ours, self._hands.cache.list(NODES), self._hands.clock.wall())

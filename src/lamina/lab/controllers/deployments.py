@@ -104,7 +104,7 @@ class Deployments:
         deployment = self._hands.cache.get(DEPLOYMENTS, key)
         if deployment is None:
             return None
-        now = self._hands.clock.now()
+        now = self._hands.clock.wall()
         group = revisions.family(deployment, await self._sets_of(deployment))
         status = status_of(deployment, group, now, created=created, refused=refused)
         await self._hands.publish(DEPLOYMENTS, deployment, status)

@@ -9,8 +9,8 @@ from lamina.lab.api.moments import rfc3339
 from lamina.lab.controllers.actions import Action, Create, Delete, Event, Patch
 from lamina.lab.informer import objects
 from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.clock import Clock
 from lamina.lab.informer.objects import Object
+from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, Conflict, EventRecorder, Kube, NotFound, Resource
 
 
@@ -29,7 +29,7 @@ class Hands:
         self._kube = kube
         self.cache = cache
         self.clock = clock
-        self._recorder = EventRecorder(kube, component, now=clock.now)
+        self._recorder = EventRecorder(kube, component, now=clock.wall)
 
     async def perform(self, actions: Iterable[Action]) -> None:
         """One after the other; the first failure ends it."""
@@ -64,7 +64,7 @@ class Hands:
             await self._kube.delete(resource, name, namespace=namespace, uid=objects.uid(obj))
         except (NotFound, Conflict):
             return
-        self.cache.note_deletion(resource, obj, rfc3339(self.clock.now()))
+        self.cache.note_deletion(resource, obj, rfc3339(self.clock.wall()))
 
     async def patch(self, resource: Resource, obj: Object, body: Object, subresource: str = "") -> Object:
         guarded = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": str(objects.version(obj))}}

@@ -31,7 +31,7 @@ class Jobs:
         if job is None:
             self._refused_until.pop(key, None)
             return None
-        plan = job_plan.plan(job, self._pods_of(job), self._hands.clock.now())
+        plan = job_plan.plan(job, self._pods_of(job), self._hands.clock.wall())
         if plan.remove:
             await self._hands.delete(JOBS, job)
             return None
@@ -64,7 +64,7 @@ class Jobs:
         if job is None:
             return
         ended = job_plan.finished({"status": planned}) is not None
-        fresh = job_plan.plan(job, self._pods_of(job), self._hands.clock.now()).status
+        fresh = job_plan.plan(job, self._pods_of(job), self._hands.clock.wall()).status
         status = planned if ended else fresh  # the pods just made count already
         await self._hands.publish(JOBS, job, status)
         condition = job_plan.finished({"status": status})

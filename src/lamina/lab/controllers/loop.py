@@ -12,9 +12,9 @@ from typing import Protocol
 from lamina.errors import Outside
 from lamina.lab.informer import objects
 from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.clock import Clock
 from lamina.lab.informer.objects import Object
 from lamina.lab.informer.workqueue import WorkQueue
+from lamina.ports.clock import Clock
 from lamina.ports.kube import Conflict, NotFound, Resource
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ class Nodes:
             return None
         waits = await self._judge(node)
         node = self._hands.cache.get(NODES, key) or node
-        taints = node_plan.taints_for(node, self._hands.clock.now())
+        taints = node_plan.taints_for(node, self._hands.clock.wall())
         if taints is not None:
             node = await self._hands.patch(NODES, node, {"spec": {"taints": taints or None}})
         waits += await self._evict(node, pods)
@@ -56,7 +56,7 @@ class Nodes:
         left = self._grace - node_plan.silence_s(beat, now)
         if left > 0:
             return [left]
-        conditions = node_plan.conditions_of_silent(node, self._hands.clock.now())
+        conditions = node_plan.conditions_of_silent(node, self._hands.clock.wall())
         if conditions is not None:
             await self._hands.patch(NODES, node, {"status": {"conditions": conditions}}, "status")
             message = f"Node {name} status is now: NodeNotReady"
@@ -64,7 +64,7 @@ class Nodes:
         return []
 
     async def _evict(self, node: Object, pods: list[Object]) -> list[float]:
-        taints, now = objects.spec(node).get("taints") or (), self._hands.clock.now()
+        taints, now = objects.spec(node).get("taints") or (), self._hands.clock.wall()
         ready = str((objects.condition(node, "Ready") or {}).get("status"))
         waits = []
         for pod in pods:

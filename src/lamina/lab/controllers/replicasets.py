@@ -54,7 +54,7 @@ class ReplicaSets:
         replica_set = self._hands.cache.get(REPLICA_SETS, key) or replica_set
         pods = claim(replica_set, self._hands.cache.list(PODS, objects.namespace(replica_set))).owned
         refusal = self._refusals.get(key)
-        now = self._hands.clock.now()
+        now = self._hands.clock.wall()
         status = replica_plan.status_of(replica_set, pods, now, failure=refusal.message if refusal else "")
         await self._hands.publish(REPLICA_SETS, replica_set, status)
         min_ready_s = float(objects.spec(replica_set).get("minReadySeconds") or 0)
@@ -74,7 +74,7 @@ class ReplicaSets:
 
     async def _manage(self, key: str, replica_set: Object, pods: list[Object]) -> list[float]:
         """Make or end pods; the answer holds the seconds after which that may be possible, where it is not now."""
-        now = self._hands.clock.now()
+        now = self._hands.clock.wall()
         difference = replica_plan.missing(replica_set, pods)
         await self._hands.end_pods(REPLICA_SETS, replica_set, replica_plan.forgotten_failures(pods))
         if difference < 0:

@@ -12,8 +12,8 @@ from lamina.lab.controllers.node_plan import GRACE_S
 from lamina.lab.controllers.nodes import Nodes
 from lamina.lab.controllers.replicasets import ReplicaSets
 from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.clock import Clock
 from lamina.lab.informer.supervise import supervise
+from lamina.ports.clock import Clock
 from lamina.ports.kube import Kube
 
 

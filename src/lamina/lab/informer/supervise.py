@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from lamina.lab.informer.clock import Clock
+from lamina.ports.clock import Clock
 
 log = logging.getLogger(__name__)
 

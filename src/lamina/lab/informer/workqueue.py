@@ -3,7 +3,8 @@
 import asyncio
 import heapq
 
-from lamina.lab.informer.clock import Clock, woken
+from lamina.lab.informer.woken import woken
+from lamina.ports.clock import Clock
 
 
 class WorkQueue:

@@ -89,11 +89,12 @@ class DeviceManager:
         except PluginError:
             await plugin.close()
             raise
-        if old := self._listeners.pop(resource, None):
-            old.cancel()
-            await self._plugins[resource].close()
+        before, listener = self._plugins.get(resource), self._listeners.get(resource)
         self._plugins[resource] = plugin
         self._listeners[resource] = asyncio.create_task(self._listen(plugin), name=f"plugin {resource}")
+        if before and listener:
+            listener.cancel()
+            await before.close()
 
     async def admit(self, pod: Mapping[str, Any]) -> None:
         """Give all containers of `pod` their devices, or none of them. Raises DeviceError; the pod has failed then.

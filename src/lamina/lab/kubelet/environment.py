@@ -7,10 +7,10 @@ and CDI say about GPUs. So a manifest cannot give itself a GPU by a variable, as
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING
 from typing import Any
 
 from lamina.lab.api.quantities import parse
@@ -175,7 +175,7 @@ def _amount(pod: Mapping[str, Any], container: Mapping[str, Any], ref: Mapping[s
     amount, divisor = parse(text), parse(ref.get("divisor") or 1) or 1
     if amount is None:
         raise ConfigError(f"unsupported container resource: {ref['resource']}")
-    return str((amount / divisor).to_integral_value(ROUND_CEILING))
+    return str(math.ceil(amount / divisor))
 
 
 def _all_containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -79,13 +79,13 @@ class Plugin:
                 )
             ]
         )
-        answer = await self._ask(self._stub.GetPreferredAllocation(request))
+        answer = await self._ask(self._stub.GetPreferredAllocation, request)
         return list(answer.container_responses[0].deviceIDs) if answer.container_responses else []
 
     async def allocate(self, ids: Iterable[str]) -> Answer:
         """Allocate for one container. Raises PluginError."""
         request = pb.AllocateRequest(container_requests=[pb.ContainerAllocateRequest(devices_ids=list(ids))])
-        answer = await self._ask(self._stub.Allocate(request))
+        answer = await self._ask(self._stub.Allocate, request)
         if not answer.container_responses:
             raise PluginError(f"no containers return in allocation response {answer}".strip())
         first = answer.container_responses[0]
@@ -99,20 +99,28 @@ class Plugin:
     async def pre_start(self, ids: Iterable[str]) -> None:
         """PreStartContainer, 30 s at most. Raises PluginError."""
         request = pb.PreStartContainerRequest(devices_ids=list(ids))
-        await self._ask(self._stub.PreStartContainer(request, timeout=PRE_START_S))
+        await self._ask(self._stub.PreStartContainer, request, timeout=PRE_START_S)
 
     async def close(self) -> None:
         self.connected = False
         await self._channel.close()
 
-    async def _ask(self, call: Any) -> Any:
-        if not self.connected:
-            call.cancel()
-            raise PluginError(f"endpoint {self.resource} has been stopped")
+    async def _ask(self, method: Any, request: Any, **options: Any) -> Any:
+        if not self.connected:  # asked of the closed channel, gRPC would raise an error of its own kind
+            raise self._stopped()
         try:
-            return await call
+            return await method(request, **options)
         except grpc.aio.AioRpcError as error:
             raise PluginError(as_go(error)) from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self.connected or (task and task.cancelling()):
+                raise
+            # The channel was closed under the call, which gRPC tells as if the caller had been cancelled.
+            raise self._stopped() from None
+
+    def _stopped(self) -> PluginError:
+        return PluginError(f"endpoint {self.resource} has been stopped")
 
 
 def refusal(version: str, resource: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from lamina.errors import Outside
 from lamina.lab.informer import objects
 from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.clock import Clock, woken
 from lamina.lab.informer.objects import Object
+from lamina.lab.informer.woken import woken
 from lamina.lab.scheduler import filters, hopes, reasons, scores
 from lamina.lab.scheduler.backlog import Backlog, Waiting
 from lamina.lab.scheduler.extender import Extender, ExtenderDown, ExtenderError
@@ -20,6 +20,7 @@ from lamina.lab.scheduler.node_view import NodeView
 from lamina.lab.scheduler.placed import Placed
 from lamina.lab.scheduler.pod_requests import requests
 from lamina.lab.scheduler.verdicts import ERROR, UNSCHEDULABLE, Verdicts
+from lamina.ports.clock import Clock
 from lamina.ports.kube import NODES, PODS, Kube, NotFound, Resource
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from lamina.lab.informer import objects
@@ -29,10 +29,10 @@ class NodeView:
         self.pods.append(pod)
         self.ports |= host_ports(pod)
         for name, value in requests(pod).items():
-            self.held[name] = self.held.get(name, Decimal(0)) + value
+            self.held[name] = self.held.get(name, Fraction(0)) + value
 
-    def free(self, resource: str) -> Decimal:
-        return self.allocatable.get(resource, Decimal(0)) - self.held.get(resource, Decimal(0))
+    def free(self, resource: str) -> Fraction:
+        return self.allocatable.get(resource, Fraction(0)) - self.held.get(resource, Fraction(0))
 
 
 def views(nodes: Iterable[Object], pods: Iterable[Object], assumed: Mapping[str, tuple[Object, str]]) -> list[NodeView]:

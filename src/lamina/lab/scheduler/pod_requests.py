@@ -1,13 +1,13 @@
 """What a pod asks of a node, counted as kube-scheduler counts it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from lamina.lab.api.quantities import parse
 from lamina.lab.informer import objects
 
-Amounts = dict[str, Decimal]
+Amounts = dict[str, Fraction]
 
 
 def amounts(written: Mapping[str, Any] | None) -> Amounts:
@@ -74,11 +74,11 @@ def _container(container: Mapping[str, Any]) -> Amounts:
     return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
-def _add(total: Amounts, more: Mapping[str, Decimal]) -> None:
+def _add(total: Amounts, more: Mapping[str, Fraction]) -> None:
     for name, value in more.items():
-        total[name] = total.get(name, Decimal(0)) + value
+        total[name] = total.get(name, Fraction(0)) + value
 
 
-def _raise(total: Amounts, floor: Mapping[str, Decimal]) -> None:
+def _raise(total: Amounts, floor: Mapping[str, Fraction]) -> None:
     for name, value in floor.items():
-        total[name] = max(total.get(name, Decimal(0)), value)
+        total[name] = max(total.get(name, Fraction(0)), value)

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Collection
 
 from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.clock import Clock
 from lamina.lab.informer.supervise import supervise
 from lamina.lab.scheduler.extender import Extender, ExtenderConfig
 from lamina.lab.scheduler.loop import Scheduler
+from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube
 
 NAMES = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-scheduler")

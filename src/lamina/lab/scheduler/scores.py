@@ -1,14 +1,14 @@
 """Which of the nodes that will do is best: the extender's opinion first, the emptier node as a tie-breaker."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 
 from lamina.lab.scheduler.node_view import NodeView
 from lamina.lab.scheduler.pod_requests import Amounts
 
 MAX_SCORE = 100
 _COUNTED = ("cpu", "memory")
-_NONE = Decimal(0)
+_NONE = Fraction(0)
 
 
 def least_allocated(view: NodeView, asked: Amounts) -> float:

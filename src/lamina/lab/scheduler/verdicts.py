@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from lamina.errors import Outside
 from lamina.lab.api.moments import rfc3339
 from lamina.lab.informer import objects
-from lamina.lab.informer.clock import Clock
 from lamina.lab.informer.objects import Object
+from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, EventRecorder, Kube, NotFound, PatchKind
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Verdicts:
     def __init__(self, kube: Kube, clock: Clock, names: Iterable[str]) -> None:
         self._kube = kube
         self._clock = clock
-        self._recorders = {name: EventRecorder(kube, name, now=clock.now) for name in names}
+        self._recorders = {name: EventRecorder(kube, name, now=clock.wall) for name in names}
 
     async def placed(self, pod: Object, node: str) -> None:
         message = f"Successfully assigned {objects.key(pod)} to {node}"
@@ -40,7 +40,7 @@ class Verdicts:
             "status": "False",
             "reason": reason,
             "message": message,
-            "lastTransitionTime": since or rfc3339(self._clock.now()),
+            "lastTransitionTime": since or rfc3339(self._clock.wall()),
         }
         body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
         try:
