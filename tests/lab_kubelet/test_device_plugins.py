@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -274,6 +275,46 @@ def test_plugin_may_come_back_while_pods_run(lab: Cluster) -> None:
     lab.until(second, is_running, "running")
     assert set(again.allocated[0]) | set(fake.allocated[0]) == {"a", "b"}
     lab.run(again.stop())
+
+
+def test_a_pod_whose_plugin_is_replaced_inside_allocate_is_refused_and_can_go(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a"), device("b")])
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> None:
+        asked.set()
+        await answer.wait()
+
+    fake.in_allocate = hang
+    name = lab.create(container("sleep 60", **ONE))
+    lab.run(asked.wait())
+    fake.in_allocate = None
+    lab.run(fake.register())
+    pod = lab.until(name, lambda pod: phase(pod) == "Failed", "refused")
+    assert "endpoint nvidia.com/gpu has been stopped" in pod["status"]["message"]
+    lab.until(lab.create(container("sleep 60", **ONE)), is_running, "the devices are free")
+    answer.set()
+    lab.delete(name)
+    lab.until_gone(name)
+    lab.run(fake.stop())
+
+
+def test_a_container_whose_plugin_is_replaced_inside_its_start_is_tried_again(lab: Cluster) -> None:
+    fake = plugin(lab, [device("a")], pre_start=True)
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> None:
+        asked.set()
+        await answer.wait()
+
+    fake.in_start = hang
+    name = lab.create(container("sleep 60", **ONE))
+    lab.run(asked.wait())
+    fake.in_start = None
+    lab.run(fake.register())
+    lab.until(name, is_running, "running")
+    answer.set()
+    lab.run(fake.stop())
 
 
 def test_kubelet_that_comes_back_keeps_devices_and_waits_for_the_plugin(cluster: Cluster) -> None:
