@@ -3,16 +3,17 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from lamina.control import doubts
 from lamina.control.ledger import DOUBT_S
 from lamina.control.stages import PodState, Stage
 from lamina.dialects.config import load
 from lamina.errors import Outside
-from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound, Object, Refused, Resource, Unreachable
+from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound, Object, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.control.binders import Bench
-from tests.control.cluster import gpu_pod
+from tests.control.cluster import gpu_pod, gpus
 
 
 @pytest.fixture
@@ -177,6 +178,21 @@ async def test_a_grant_left_behind_that_somebody_deleted_is_made_anew(bench: Ben
     assert bench.memory() + bench.memory(gpu="GPU-1") == 1000
 
 
+async def test_what_was_left_behind_does_not_stand_in_the_pods_own_way(bench: Bench) -> None:
+    pod = await left_behind(bench, gpu=2, gpumem=20000)
+    assert bench.decisions.filter(pod, ["node-0"]).fitting == ["node-0"]
+    assert bench.decisions.filter(await bench.pod("other", gpumem=20000), ["node-0"]).fitting == []
+
+
+async def test_a_grant_left_behind_on_a_gpu_that_fell_ill_is_decided_anew(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=1000)
+    (share,) = (await bench.grants())[0]["spec"]["containers"][0]["shares"]
+    bench.offer("node-0", *(replace(gpu, healthy=gpu.uuid != share["gpu"]) for gpu in gpus()))
+    assert await bench.bind(pod) == ""
+    (grant,) = await bench.grants()
+    assert grant["spec"]["containers"][0]["shares"][0]["gpu"] != share["gpu"]
+
+
 async def test_a_grant_left_behind_that_no_longer_fits_is_decided_anew(bench: Bench) -> None:
     pod = await left_behind(bench, gpumem=20000)
     ((before,),) = [g["spec"]["containers"][0]["shares"] for g in await bench.grants()]
@@ -209,18 +225,15 @@ async def test_a_pod_deleted_or_replaced_since_filter_gets_nothing(bench: Bench)
     assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
 
 
-async def test_a_pod_deleted_between_grant_and_binding_frees_its_share(bench: Bench) -> None:
-    pod = await bench.pod(gpumem=1000)
+async def test_a_pod_deleted_between_grant_and_binding_frees_its_share() -> None:
+    class Hasty(FakeKube):
+        async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+            await self.delete(PODS, pod, namespace=namespace)
+            await super().bind(pod, namespace=namespace, uid=uid, node=node)
 
-    def vanish(resource: Resource, name: str) -> Outside | None:
-        assert isinstance(bench.kube, FakeKube)
-        bench.kube.failing.clear()
-        bench.kube._remove(PODS, bench.kube._found(PODS, "default", "pod"))
-        return None
-
-    assert isinstance(bench.kube, FakeKube)
-    bench.kube.failing["bind"] = vanish
-    assert await bench.bind(pod) == "pod default/pod is gone"
+    bench = Bench(Hasty())
+    bench.offer()
+    assert await bench.bind(await bench.pod(gpumem=1000)) == "pod default/pod is gone"
     assert await bench.grants() == [] and bench.ledger.taken("node-0") == {}
 
 

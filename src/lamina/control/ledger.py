@@ -63,9 +63,9 @@ class Ledger:
         self._changed(node)
 
     def grant_seen(self, record: GrantRecord) -> None:
-        """A grant exists. Repetitions, and news of a grant that is known to be deleted, change nothing."""
+        """A grant exists. Repetitions, and news of a grant or pod that is known to have ended, change nothing."""
         uid = record.grant.pod_uid
-        if record.uid in self._dead_grants or self.pod(uid).over:
+        if record.uid in self._dead_grants:
             return
         claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
         claim.grants[record.uid] = record
@@ -95,7 +95,6 @@ class Ledger:
             self._gone[uid] = now
         claim = self._claims.get(uid)
         if claim is not None:
-            self._drop_dead(claim, state)
             self._recount(uid, claim)
 
     def pod_gone(self, uid: str, now: float) -> None:
@@ -203,12 +202,6 @@ class Ledger:
             lack = _lack(gpus[uuid], present.get(uuid, NOTHING), more)
             if lack:
                 raise DoesNotFit(f"GPU {uuid} of node {node} {lack}")
-
-    def _drop_dead(self, claim: Claim, pod: PodState) -> None:
-        """Forget deleted grants that were kept for a pod bound to their node, if that is not so any more."""
-        for uid, record in list(claim.grants.items()):
-            if uid in self._dead_grants and not (pod.stage is Stage.BOUND and pod.node == record.grant.node):
-                del claim.grants[uid]
 
     def _recount(self, uid: str, claim: Claim) -> None:
         """Bring the sums up to what the claim holds now, and drop a claim that holds nothing."""
