@@ -71,12 +71,6 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
         code_of()
 
 
-@pytest.mark.parametrize("cores", [-1, 101])
-def test_cores_are_a_percentage(cores: int) -> None:
-    with pytest.raises(BadInput, match=str(cores)):
-        run(["true"], memory="1Gi", cores=cores, simulate=MODEL)
-
-
 def other_process(folder: Path, *command: str) -> "subprocess.Popen[str]":
     script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
     variables = {**os.environ, "TMPDIR": str(folder)}

@@ -9,7 +9,6 @@ import typer
 def run(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
     memory: Annotated[str, typer.Option("--memory", help="GPU memory for the whole process tree, such as 5120Mi.")],
-    cores: Annotated[int, typer.Option("--cores", help="Percent of the GPU's time; 0 takes what is left.")] = 0,
     gpu: Annotated[str, typer.Option("--gpu", help="Which GPU, by index or UUID.")] = "0",
     simulate: Annotated[
         str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the driver's.")
@@ -18,4 +17,4 @@ def run(
     """Run a command whose processes together get no more of a GPU than this."""
     from lamina.enforcement.run import run
 
-    sys.exit(run(command, memory=memory, cores=cores, gpu=gpu, simulate=simulate or None))
+    sys.exit(run(command, memory=memory, gpu=gpu, simulate=simulate or None))

@@ -14,7 +14,6 @@ from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
 from lamina.model.quantities import MIB, parse_memory_mib
 from lamina.simgpu.description import place
 
@@ -24,26 +23,23 @@ _FORWARDED = frozenset(
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
 
-def run(command: Sequence[str], *, memory: str, cores: int = 0, gpu: str = "0", simulate: str | None = None) -> int:
-    """Runs the command and waits for it; its processes together get no more of one GPU than `memory` and `cores`.
+def run(command: Sequence[str], *, memory: str, gpu: str = "0", simulate: str | None = None) -> int:
+    """Runs the command and waits for it; its processes together get no more of one GPU than `memory`.
 
-    `cores` is the percentage of the GPU's time, 0 for no limit. `simulate` names a GPU model to use instead of the
-    machine's driver. Returns the command's exit code, 128 and the signal's number if one ended it. Raises BadInput for
-    wrong arguments and Outside when there is no driver; then nothing was started.
+    `simulate` names a GPU model to use instead of the machine's driver. Returns the command's exit code, or 128 and the
+    signal's number if one ended it. Raises BadInput for wrong arguments and Outside when there is no driver; then
+    nothing was started.
     """
     if not command:
         raise BadInput("there is no command to run; write it after --")
     mib = parse_memory_mib(memory, where="--memory")
-    if not 0 <= cores <= 100:
-        raise BadInput(f"--cores {cores} is not a percentage; allowed are 1 to 100, or 0 for no limit")
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r}")
     with _folder() as folder:
         variables, driver, chosen = _machine(folder, gpu, simulate)
         if mib > chosen.memory_mib:
             raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
-        policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
-        device = DeviceLimit(uuid=chosen.uuid, memory_bytes=mib * MIB, cores_percent=cores, compute_policy=policy)
+        device = DeviceLimit(uuid=chosen.uuid, memory_bytes=mib * MIB)
         write_container(folder, Limits(devices=(device,)))
         return _held(command, environment(folder, driver, variables))
 
