@@ -25,14 +25,20 @@ CLASSES = ("count", "meter", "view", "forbid", "pass")
 MACROS = {"count": "HOOK", "view": "HOOK", "meter": "PASS", "forbid": "FORBID", "pass": "PASS"}
 
 # Function families whose declarations change with these: default, per-thread streams, and every old version.
-PASSES = ([], ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"], ["-D__CUDA_API_VERSION_INTERNAL"],
-          ["-DNVML_NO_UNVERSIONED_FUNC_DEFS"])
+PASSES = (
+    [],
+    ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"],
+    ["-D__CUDA_API_VERSION_INTERNAL"],
+    ["-DNVML_NO_UNVERSIONED_FUNC_DEFS"],
+)
 HEADERS = {
     "cuda": ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"),
     "nvml": ("nvml.h",),
 }
-DECLARATION = re.compile(r"(?P<inline>inline\s+)?\b(?:CUresult|nvmlReturn_t)\s+(?:CUDAAPI\s+)?"
-                         r"(?P<name>(?:cu|nvml)[A-Z]\w*)\s*\(")
+DECLARATION = re.compile(
+    r"(?P<inline>inline\s+)?\b(?:CUresult|nvmlReturn_t)\s+(?:CUDAAPI\s+)?"
+    r"(?P<name>(?:cu|nvml)[A-Z]\w*)\s*\("
+)
 
 
 def read_classes(library: str) -> dict[str, tuple[str, int]]:

@@ -57,8 +57,11 @@ def test_amounts_are_read_as_kubernetes_writes_them(written: object) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "requests", "memory"),
-    [({"nvidia.com/gpumem": 10}, {}, 10), ({}, {"nvidia.com/gpumem": 20}, 20), ({"nvidia.com/gpumem": "1k"},
-     {"nvidia.com/gpumem": 1000}, 1000)],
+    [
+        ({"nvidia.com/gpumem": 10}, {}, 10),
+        ({}, {"nvidia.com/gpumem": 20}, 20),
+        ({"nvidia.com/gpumem": "1k"}, {"nvidia.com/gpumem": 1000}, 1000),
+    ],
 )
 def test_a_limit_counts_before_a_request(limits: dict[str, Any], requests: dict[str, Any], memory: int) -> None:
     spec = {"name": "c", "resources": {"limits": limits, "requests": requests}}
@@ -78,8 +81,17 @@ def test_priority_is_carried_and_absent_where_not_given() -> None:
     assert only(asking(gpu=1, gpumem=10)).priority is None
 
 
-@pytest.mark.parametrize("plain", [pod(), pod({"name": "c"}), pod(container(cpu=None)), {"spec": {}}, {},
-                                   pod({"name": "c", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}})])
+@pytest.mark.parametrize(
+    "plain",
+    [
+        pod(),
+        pod({"name": "c"}),
+        pod(container(cpu=None)),
+        {"spec": {}},
+        {},
+        pod({"name": "c", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}),
+    ],
+)
 def test_a_pod_that_asks_no_gpu_is_not_ours(plain: dict[str, Any]) -> None:
     assert parse(plain, DEFAULT) is None
 

@@ -7,8 +7,13 @@ from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
 from tests.dialects.pods import asking, container, pod
 
-NAMES = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
-         "nvidia.com/priority")
+NAMES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "nvidia.com/priority",
+)
 
 
 def test_kube_scheduler_sees_the_count_alone() -> None:
@@ -43,9 +48,21 @@ def test_a_name_near_to_nothing_is_refused_with_all_known_ones() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb.shared",
-     "nvidia.com/hostdev", "nvidia.com/rdma_shared_device_a", "nvidia.com/GRID_T4-2Q", "nvidia.com/TU104GL_Tesla_T4",
-     "amd.com/gpu", "rdma/hca", "hugepages-2Mi", "ephemeral-storage", "example.com/gpumem"],
+    [
+        "nvidia.com/mig-1g.5gb",
+        "nvidia.com/mig-3g.20gb",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.5gb.shared",
+        "nvidia.com/hostdev",
+        "nvidia.com/rdma_shared_device_a",
+        "nvidia.com/GRID_T4-2Q",
+        "nvidia.com/TU104GL_Tesla_T4",
+        "amd.com/gpu",
+        "rdma/hca",
+        "hugepages-2Mi",
+        "ephemeral-storage",
+        "example.com/gpumem",
+    ],
 )
 def test_resources_of_other_systems_are_left_alone(other: str) -> None:
     assert parse(asking(**{other if "/" in other else f"x/{other}": 1}), DEFAULT) is None

@@ -57,8 +57,36 @@ def test_binary_units_are_powers_of_1024(unit: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["", " ", "five", "5 ", " 5", "5K", "5gi", "5GiB", "1e", "1e3k", "0x10", "1_000", "٣", "--5", "1.2.3", ".", "k",
-     "1e999999999", "9" * 60, "nan", "inf", float("nan"), float("inf"), True, None, [], {}, b"5"],
+    [
+        "",
+        " ",
+        "five",
+        "5 ",
+        " 5",
+        "5K",
+        "5gi",
+        "5GiB",
+        "1e",
+        "1e3k",
+        "0x10",
+        "1_000",
+        "٣",
+        "--5",
+        "1.2.3",
+        ".",
+        "k",
+        "1e999999999",
+        "9" * 60,
+        "nan",
+        "inf",
+        float("nan"),
+        float("inf"),
+        True,
+        None,
+        [],
+        {},
+        b"5",
+    ],
 )
 def test_anything_else_is_refused_with_its_field(written: object) -> None:
     with pytest.raises(BadInput, match=r"^limits\.memory is "):

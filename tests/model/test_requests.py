@@ -45,7 +45,12 @@ def test_a_grant_travels_with_camel_case_names() -> None:
     wire = msgspec.to_builtins(grant)
     assert wire["podUID"] == "u"
     assert wire["containers"][0]["shares"][0] == {
-        "gpu": "GPU-a", "memoryMiB": 10, "cores": 5, "mode": "quota", "exclusive": True, "computePolicy": "cap"
+        "gpu": "GPU-a",
+        "memoryMiB": 10,
+        "cores": 5,
+        "mode": "quota",
+        "exclusive": True,
+        "computePolicy": "cap",
     }
     assert msgspec.convert(wire, Grant) == grant
 

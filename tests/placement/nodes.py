@@ -27,9 +27,7 @@ def gpus(count: int = 2, *, memory: int = 32768, scaling: int = 1, **rest: Any) 
     )
 
 
-def node(
-    of: Iterable[Gpu] | None = None, taken: Mapping[str, Taken] | None = None, name: str = "node-1"
-) -> NodeState:
+def node(of: Iterable[Gpu] | None = None, taken: Mapping[str, Taken] | None = None, name: str = "node-1") -> NodeState:
     return NodeState.of(name, tuple(of) if of is not None else gpus(), taken)
 
 

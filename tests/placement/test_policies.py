@@ -10,8 +10,11 @@ SOME = {"GPU-1": Taken(1, 8000, 20), "GPU-2": Taken(2, 16000, 40)}
 
 @pytest.mark.parametrize(
     ("policy", "order"),
-    [("binpack", ["GPU-2", "GPU-1", "GPU-0"]), ("spread", ["GPU-0", "GPU-1", "GPU-2"]),
-     ("", ["GPU-0", "GPU-1", "GPU-2"])],
+    [
+        ("binpack", ["GPU-2", "GPU-1", "GPU-0"]),
+        ("spread", ["GPU-0", "GPU-1", "GPU-2"]),
+        ("", ["GPU-0", "GPU-1", "GPU-2"]),
+    ],
 )
 def test_the_gpu_policy_says_which_gpu_is_first(policy: str, order: list[str]) -> None:
     for count in (1, 2, 3):

@@ -57,9 +57,7 @@ def pods(draw: st.DrawFn, *, shared: bool = False) -> PodRequest:
     choices = [Wishes()] if shared else [Wishes(), Wishes(), Wishes(types=("v100",)), Wishes(not_uuids=("GPU-0",))]
     wishes = draw(st.sampled_from(choices))
     policy = draw(st.sampled_from(["binpack", "spread", ""]))
-    return PodRequest(
-        dialect="hami", containers=tuple(found), wishes=wishes, gpu_policy=policy, node_policy=policy
-    )
+    return PodRequest(dialect="hami", containers=tuple(found), wishes=wishes, gpu_policy=policy, node_policy=policy)
 
 
 def check_node(of: Sequence[Gpu], running: Sequence[Placement]) -> None:
@@ -119,8 +117,12 @@ def less(taken: Taken, part: tuple[int, int, int]) -> Taken:
 
 
 @settings(max_examples=300)
-@given(gpu_lists, st.lists(takens, min_size=4, max_size=4), pods(),
-       st.lists(st.tuples(st.integers(0, 3), st.integers(0, 80), st.integers(0, 100)), min_size=4, max_size=4))
+@given(
+    gpu_lists,
+    st.lists(takens, min_size=4, max_size=4),
+    pods(),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 80), st.integers(0, 100)), min_size=4, max_size=4),
+)
 def test_more_free_never_makes_a_pod_unfit(
     of: tuple[Gpu, ...], held: list[Taken], pod: PodRequest, gone: list[tuple[int, int, int]]
 ) -> None:

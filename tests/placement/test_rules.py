@@ -50,9 +50,7 @@ def test_a_gpu_takes_a_container_or_tells_why(container: ContainerRequest, taken
         assert missed(answer).cause is cause
 
 
-@pytest.mark.parametrize(
-    ("taken", "cause"), [(LIGHT, None), (Taken(1, 1, 100), None), (Taken(1, 1, 101), Cause.CORES)]
-)
+@pytest.mark.parametrize(("taken", "cause"), [(LIGHT, None), (Taken(1, 1, 100), None), (Taken(1, 1, 101), Cause.CORES)])
 def test_with_scaled_cores_100_percent_is_not_exclusive(taken: Taken, cause: Cause | None) -> None:
     answer = fit(request(ask(1, 100)), node(gpus(1, cores_capacity=200), {"GPU-0": taken}))
     if cause is None:

@@ -59,9 +59,7 @@ def holding(tickets: Tickets, listed: Sequence[Holder]) -> Holding:
     return Holding(namespace, pod, exact[0] if exact else "")
 
 
-def assigned(
-    allocations: Sequence[Allocation], grant: Grant, holder: str, tickets: int
-) -> dict[str, ContainerGrant]:
+def assigned(allocations: Sequence[Allocation], grant: Grant, holder: str, tickets: int) -> dict[str, ContainerGrant]:
     """Which of the grant's containers each name belongs to.
 
     `allocations` are those of one set of `tickets` tickets, oldest first; `holder` is the container listed with it or

@@ -1,6 +1,5 @@
 """Where an agent works: its node's name and the folders of the node."""
 
-
 from dataclasses import dataclass
 from pathlib import Path
 

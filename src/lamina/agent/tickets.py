@@ -16,9 +16,7 @@ class Ticket(NamedTuple):
     healthy: bool
 
 
-def tickets(
-    gpus: Iterable[Gpu], *, held: Set[str] = frozenset(), before: Iterable[Ticket] = ()
-) -> tuple[Ticket, ...]:
+def tickets(gpus: Iterable[Gpu], *, held: Set[str] = frozenset(), before: Iterable[Ticket] = ()) -> tuple[Ticket, ...]:
     """The tickets of a node with these GPUs. `held` are ids in containers' hands, `before` is what was told last."""
     known = tuple(gpus)
     ids = [f"ticket-{number}" for number in range(sum(gpu.slots for gpu in known))]

@@ -33,7 +33,7 @@ Policy = Annotated[Literal["binpack", "spread"], Meta(description="binpack or sp
 OperatingMode = Annotated[
     Literal["", "hami-core"], Meta(description="hami-core; the operating modes mig and mps are not offered")
 ]
-Labels = Annotated[dict[str, str], Meta(description="labels and values, both as texts, such as gpu: \"on\"")]
+Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
 
 
 class Hami(Struct, frozen=True, kw_only=True, rename="camel"):

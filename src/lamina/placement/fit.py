@@ -46,8 +46,7 @@ def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
             return Misfit(node, container, request.wishes, refusals, request.containers, together=True)
         chosen = found
     grants = tuple(
-        _grant(request, container, states, node)
-        for container, states in zip(request.containers, chosen, strict=True)
+        _grant(request, container, states, node) for container, states in zip(request.containers, chosen, strict=True)
     )
     return Placement(grants, node_score(request.node_policy, node))
 

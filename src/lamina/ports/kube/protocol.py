@@ -41,9 +41,7 @@ class Kube(Protocol):
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
 
-    async def list(
-        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = ""
-    ) -> Listing: ...
+    async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing: ...
 
     def watch(
         self, resource: Resource, version: str, *, namespace: str = "", labels: str = "", fields: str = ""

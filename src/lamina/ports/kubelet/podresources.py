@@ -60,10 +60,7 @@ def holders_in(answer: messages.ListPodResourcesResponse, resource: str) -> tupl
     for pod in answer.pod_resources:
         for container in pod.containers:
             devices = frozenset(
-                device
-                for entry in container.devices
-                if entry.resource_name == resource
-                for device in entry.device_ids
+                device for entry in container.devices if entry.resource_name == resource for device in entry.device_ids
             )
             if devices:
                 found.append(Holder(pod.namespace, pod.name, container.name, devices))

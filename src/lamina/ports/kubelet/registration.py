@@ -16,9 +16,7 @@ POD_RESOURCES_SOCKET = Path("pod-resources") / "kubelet.sock"
 _TIMEOUT_S = 10.0
 
 
-async def register(
-    plugin_folder: Path, *, endpoint: str, resource: str, options: messages.DevicePluginOptions
-) -> None:
+async def register(plugin_folder: Path, *, endpoint: str, resource: str, options: messages.DevicePluginOptions) -> None:
     """Register the plugin whose socket is `plugin_folder/endpoint`. Raises Outside when kubelet refuses or is away."""
     request = messages.RegisterRequest(version=VERSION, endpoint=endpoint, resource_name=resource, options=options)
     try:
