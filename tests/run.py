@@ -32,8 +32,10 @@ def run(name: str, command: list[str]) -> int:
 
 def main() -> int:
     codes = [run(name, command) for name, command in CHECKS]
+    failed = [name for (name, _), code in zip(CHECKS, codes, strict=True) if code != 0]
     # pytest comes last, so that its summary is what a reader of the log meets first.
-    codes.append(run("tests", [sys.executable, "-m", "pytest", *sys.argv[1:]]))
+    print(f"--- tests (failed before: {', '.join(failed) or 'nothing'})", flush=True)
+    codes.append(subprocess.run([sys.executable, "-m", "pytest", *sys.argv[1:]], cwd=ROOT, check=False).returncode)
     return next((code for code in codes if code != 0), 0)
 
 
