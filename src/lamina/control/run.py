@@ -1,7 +1,7 @@
 """The control part as a running program: connect, define, read the cluster, serve, register, and stop cleanly.
 
 One instance is to run at a time: the ledger is in memory, and a second instance learns of the first one's grants only
-from the watch. Leaders are not elected yet; the Deployment has one replica and replaces it by deleting first.
+from the watch, so that both could give away the same share.
 """
 
 import asyncio
