@@ -165,3 +165,18 @@ def test_host_memory_costs_no_device_memory(machine: Machine) -> None:
     assert process(round_trip) == 0
     assert process("cu.cuMemFreeHost(c_void_p(12345))") == INVALID_VALUE
     assert machine.used() == CONTEXT_MIB
+
+
+def test_memory_of_a_graph_is_charged_when_it_runs(machine: Machine) -> None:
+    process = machine.started()
+    on = process("stream()")
+    code, ready = process(f"capturing_allocation({on}, 100)")
+    assert code == 0
+    assert machine.used() == CONTEXT_MIB
+    for _ in range(2):
+        assert process(f"launch_graph({ready}, {on}) or sync()") == 0
+        assert machine.used() == CONTEXT_MIB + 100
+    assert process(f"cu.cuGraphExecDestroy(c_void_p({ready}))") == 0
+    assert machine.used() == CONTEXT_MIB
+    _, large = process(f"capturing_allocation({on}, 20000)")
+    assert process(f"launch_graph({large}, {on})") == OUT_OF_MEMORY

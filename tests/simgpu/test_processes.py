@@ -94,7 +94,7 @@ def test_killed_amid_allocations_leaves_the_books_balanced(machine: Machine) -> 
 def test_a_program_that_replaces_itself_keeps_nothing(machine: Machine) -> None:
     process = machine.started()
     assert process("alloc(1000)")[0] == 0
-    process.send("os.execv(sys.executable, [sys.executable, sys.argv[0]])")
+    assert process("os.execv(sys.executable, [sys.executable, sys.argv[0], 'anew'])") == "anew"
     assert process("start()") == 0
     assert process("used()") == CONTEXT_MIB
 

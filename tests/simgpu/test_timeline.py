@@ -13,8 +13,7 @@ MS = 1_000_000
 def test_launches_return_at_once_and_the_wait_takes_as_long_as_the_kernels(machine: Machine) -> None:
     process = machine.started()
     start = time.monotonic()
-    assert process("(spin(20, 5), event())[0]") == 0
-    assert time.monotonic() - start < 0.08
+    assert process("(spin(20, 5), query(event()))") == (0, NOT_READY)
     assert machine.state().gpus[0].processes[0].queued_ns > 0
     assert process("sync()") == 0
     assert time.monotonic() - start >= 0.1
@@ -25,15 +24,15 @@ def test_launches_return_at_once_and_the_wait_takes_as_long_as_the_kernels(machi
 
 def test_events_are_stamped_by_the_gpu(machine: Machine) -> None:
     process = machine.started()
-    first, middle, last = process("(event(), spin(10, 3), event(), spin(5), event())")[0::2]
-    assert process(f"query({last})") == NOT_READY
-    assert process(f"elapsed({first}, {last})")[0] == NOT_READY
+    asked = "[event(), spin(10, 3), event(), spin(5), event()][0::2]"
+    first, middle, last, pending = process(f"(lambda e: (*e, elapsed(e[0], e[2])[0]))({asked})")
+    assert pending == NOT_READY
     assert process("sync()") == 0
     assert process(f"query({last})") == 0
     code, ms = process(f"elapsed({middle}, {last})")
     assert code == 0
     assert ms == pytest.approx(5, abs=0.001)
-    assert process(f"elapsed({first}, {middle})")[1] == pytest.approx(30, abs=5)
+    assert process(f"elapsed({first}, {middle})")[1] >= 30
 
 
 def test_an_event_long_past_keeps_its_stamp(machine: Machine) -> None:
@@ -46,11 +45,10 @@ def test_an_event_long_past_keeps_its_stamp(machine: Machine) -> None:
 def test_streams_share_one_queue(machine: Machine) -> None:
     process = machine.started()
     one, two = process("(stream(), stream())")
-    assert process(f"spin(30, 1, {one}) or spin(30, 1, {two})") == 0
-    assert process(f"cu.cuStreamQuery(c_void_p({one}))") == NOT_READY
-    assert process(f"cu.cuStreamSynchronize(c_void_p({one}))") == 0
-    assert process(f"cu.cuStreamQuery(c_void_p({two}))") == NOT_READY
-    assert process(f"cu.cuStreamSynchronize(c_void_p({two})) or cu.cuStreamDestroy_v2(c_void_p({two}))") == 0
+    state, wait = "cu.cuStreamQuery(c_void_p({}))".format, "cu.cuStreamSynchronize(c_void_p({}))".format
+    assert process(f"(spin(50, 1, {one}), spin(50, 1, {two}), {state(one)})") == (0, 0, NOT_READY)
+    assert process(f"({wait(one)}, {state(one)}, {state(two)})") == (0, 0, NOT_READY)
+    assert process(f"({wait(two)}, {state(two)}, cu.cuStreamDestroy_v2(c_void_p({two})))") == (0, 0, 0)
     assert process("cu.cuStreamDestroy_v2(c_void_p(0))") == 400
 
 
@@ -86,9 +84,9 @@ def test_what_a_dead_process_had_queued_is_dropped(machine: Machine) -> None:
     assert hog("spin(100, 500)") == 0
     hog.kill()
     assert eventually(lambda: guest("spin(5) or sync()") == 0 and len(machine.state().gpus[0].processes) == 1)
-    start = time.monotonic()
+    before = machine.state().gpus[0].busy_ns
     assert guest("spin(100) or sync()") == 0
-    assert time.monotonic() - start < 0.19
+    assert machine.state().gpus[0].busy_ns - before == 100 * MS
 
 
 def test_a_launch_waits_when_too_many_are_queued(machine: Machine) -> None:
@@ -106,10 +104,10 @@ def test_gpus_work_at_the_same_time(machine: Machine) -> None:
         assert process("start()") == 0
     start = time.monotonic()
     for process in (one, two):
-        process.send("spin(50, 4) or sync()")
+        process.send("spin(50, 8) or sync()")
     assert [one.receive(), two.receive()] == [0, 0]
-    assert time.monotonic() - start < 0.38
-    assert [gpu.busy_ns for gpu in machine.state().gpus] == [200 * MS, 200 * MS]
+    assert time.monotonic() - start < 0.75
+    assert [gpu.busy_ns for gpu in machine.state().gpus] == [400 * MS, 400 * MS]
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,17 @@ def captured(on: int, work: "list[float]") -> tuple[int, int]:
     return code or cu.cuGraphInstantiateWithFlags(byref(ready), graph, c_uint64(0)), ready.value or 0
 
 
+def capturing_allocation(on: int, mib: int) -> tuple[int, int]:
+    """A graph that allocates, recorded on a stream; the graph itself is destroyed."""
+    graph, ready, at = c_void_p(), c_void_p(), c_uint64()
+    cu.cuStreamBeginCapture_v2(c_void_p(on), 0)
+    cu.cuMemAllocAsync(byref(at), c_size_t(mib * MIB), c_void_p(on))
+    cu.cuMemFreeAsync(at, c_void_p(on))
+    cu.cuStreamEndCapture(c_void_p(on), byref(graph))
+    code = cu.cuGraphInstantiateWithFlags(byref(ready), graph, c_uint64(0))
+    return code or cu.cuGraphDestroy(graph), ready.value or 0
+
+
 def launch_graph(ready: int, on: int) -> int:
     return cu.cuGraphLaunch(c_void_p(ready), c_void_p(on))
 
@@ -212,6 +223,8 @@ def in_child(text: str) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        print(repr(sys.argv[1]), flush=True)
     for line in sys.stdin:
         print(repr(eval(line, globals())), flush=True)
 

@@ -32,8 +32,8 @@ static uint64_t start_time(uint32_t pid) {
     long threads;
     unsigned long long start;
     if (after_name == NULL ||
-        sscanf(after_name + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state,
-               &threads, &start) != 3)
+        sscanf(after_name + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &state, &threads, &start) != 3)
         return UNKNOWN;
     return (state == 'Z' || state == 'X') && threads < 2 ? GONE : start;
 }
@@ -102,8 +102,8 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
 
 static void raise_slots_used(const machine *m, uint32_t count) {
     uint32_t seen = __atomic_load_n(&m->head->slots_used, __ATOMIC_SEQ_CST);
-    while (seen < count &&
-           !__atomic_compare_exchange_n(&m->head->slots_used, &seen, count, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    uint32_t *at = &m->head->slots_used;
+    while (seen < count && !__atomic_compare_exchange_n(at, &seen, count, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
 }
 

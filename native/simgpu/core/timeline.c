@@ -138,7 +138,14 @@ uint64_t timeline_add(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns
     return __atomic_add_fetch(&cell->work, ns, __ATOMIC_SEQ_CST);
 }
 
+/* True at once when the work was done in a turn before the present one. */
+static bool done_before(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position) {
+    bool given = executed(m, gpu, slot) >= position;
+    return given && turn_of(pair_load(&machine_gpu(m, gpu)->turn)).slot != slot;
+}
+
 void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position) {
+    if (position == machine_cell(m, gpu, slot)->base || done_before(m, gpu, slot, position)) return;
     for (;;) {
         uint64_t now = machine_now();
         turn last = advance(m, gpu, now);
@@ -152,7 +159,8 @@ void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t posit
             continue;
         }
         rest -= 60000; /* the kernel wakes sleepers late */
-        nanosleep(&(struct timespec){.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)}, NULL);
+        struct timespec pause = {.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)};
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -194,4 +202,6 @@ static uint32_t percent(const machine *m, uint32_t gpu, uint32_t first, uint32_t
 
 uint32_t timeline_busy_percent(const machine *m, uint32_t gpu) { return percent(m, gpu, 0, machine_slots_used(m)); }
 
-uint32_t timeline_slot_percent(const machine *m, uint32_t gpu, uint32_t slot) { return percent(m, gpu, slot, slot + 1); }
+uint32_t timeline_slot_percent(const machine *m, uint32_t gpu, uint32_t slot) {
+    return percent(m, gpu, slot, slot + 1);
+}

@@ -19,14 +19,18 @@ static struct {
     free_list free[CLASSES];
 } arena;
 
+static void *map_lazily(size_t bytes) {
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 static bool open_arena(void) {
     if (arena.base != NULL && arena.generation == driver.generation) return true;
     for (size_t bytes = 1ull << 42; bytes >= 1ull << 32; bytes /= 4) {
         /* One page more, because a mapping need not start on a 2 MiB boundary. */
-        char *at = mmap(NULL, bytes + PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        char *at = map_lazily(bytes + PAGE_BYTES);
         if (at == MAP_FAILED) continue;
         size_t pages = bytes / PAGE_BYTES;
-        void **what = mmap(NULL, pages * sizeof *what, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void **what = map_lazily(pages * sizeof *what);
         if (what == MAP_FAILED) {
             munmap(at, bytes + PAGE_BYTES);
             continue;

@@ -35,7 +35,7 @@ typedef struct {
     unsigned int primary_refs, primary_flags;
     CUmemoryPool default_pool, current_pool;
     allocation *managed;        /* managed allocations with pages on the device */
-    struct slab *slabs[12];
+    struct slab *slabs[12], *spare_slabs[12];
     uint64_t backlog[LAUNCH_BACKLOG];
     uint64_t launches;
 } device;

@@ -16,6 +16,7 @@ CUgraph graph_new(void) {
     CUgraph graph = calloc(1, sizeof *graph);
     if (graph == NULL) return NULL;
     graph->magic = GRAPH_MAGIC;
+    graph->references = 1;
     graph->last = &graph->first;
     return graph;
 }
@@ -89,6 +90,7 @@ SIM_API CUresult cuGraphCreate(CUgraph *out, unsigned int flags) {
 
 SIM_API CUresult cuGraphDestroy(CUgraph graph) {
     if (!graph_valid(graph)) return CUDA_ERROR_INVALID_VALUE;
+    if (--graph->references > 0) return CUDA_SUCCESS;
     while (graph->first != NULL) {
         CUgraphNode node = graph->first;
         graph->first = node->next;

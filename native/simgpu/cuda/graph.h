@@ -21,7 +21,7 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-    uint32_t magic;
+    uint32_t magic, references; /* a graph that allocates is shared with what was instantiated from it */
     CUgraphNode first, *last;
     size_t count;
 };

@@ -29,6 +29,7 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, un
     exec->owns_graph = result == CUDA_SUCCESS;
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
         exec->graph = graph;
+        graph->references++;
         result = CUDA_SUCCESS;
     }
     if (result != CUDA_SUCCESS) {
@@ -72,16 +73,23 @@ static CUresult take_memory(allocation *a) {
 }
 
 /* Memory of a graph stays charged, free nodes or not, until the graph is destroyed. */
+static CUresult run(CUgraph graph, CUstream stream);
+
+static CUresult run_node(CUgraphNode node, CUstream stream) {
+    switch (node->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: launch_time(stream, node->ns); return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: event_set(node->event, stream); return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_HOST: return callback_add(stream, node->host.fn, NULL, node->host.userData);
+    case CU_GRAPH_NODE_TYPE_GRAPH: return run(node->child, stream);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return take_memory(node->memory);
+    default: return CUDA_SUCCESS;
+    }
+}
+
 static CUresult run(CUgraph graph, CUstream stream) {
     CUresult result = CUDA_SUCCESS;
-    for (CUgraphNode node = graph->first; node != NULL && result == CUDA_SUCCESS; node = node->next) switch (node->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: launch_time(stream, node->ns); break;
-        case CU_GRAPH_NODE_TYPE_HOST: result = callback_add(stream, node->host.fn, NULL, node->host.userData); break;
-        case CU_GRAPH_NODE_TYPE_GRAPH: result = run(node->child, stream); break;
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: event_set(node->event, stream); break;
-        case CU_GRAPH_NODE_TYPE_MEM_ALLOC: result = take_memory(node->memory); break;
-        default: break;
-        }
+    for (CUgraphNode node = graph->first; node != NULL && result == CUDA_SUCCESS; node = node->next)
+        result = run_node(node, stream);
     return result;
 }
 
@@ -103,7 +111,7 @@ SIM_API CUresult cuGraphUpload(CUgraphExec exec, CUstream handle) {
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec exec) {
     if (!exec_valid(exec)) return CUDA_ERROR_INVALID_VALUE;
-    if (exec->owns_graph) cuGraphDestroy(exec->graph);
+    cuGraphDestroy(exec->graph);
     exec->magic = 0;
     free(exec);
     return CUDA_SUCCESS;

@@ -11,6 +11,7 @@ typedef struct slab {
     uint32_t magic; /* an allocation starts with an address in the arena, which is never this */
     uint32_t used, pieces;
     size_t piece;
+    bool touched; /* data was written to a piece of it */
     CUcontext ctx;
     CUdeviceptr start;
     struct slab *next, *previous; /* blocks of this size with a free piece, of one device */
@@ -38,22 +39,31 @@ static void list_remove(slab **head, slab *s) {
     if (s->next != NULL) s->next->previous = s->previous;
 }
 
-static slab *new_slab(CUcontext ctx, size_t piece) {
+static slab *new_record(size_t piece) {
     uint32_t pieces = (uint32_t)(PAGE_BYTES / piece);
     slab *s = calloc(1, sizeof *s + pieces * (sizeof(allocation) + sizeof(uint32_t)));
+    if (s == NULL) return NULL;
+    s->magic = SLAB_MAGIC;
+    s->pieces = pieces;
+    s->piece = piece;
+    s->next_free = (uint32_t *)(s->items + pieces);
+    for (uint32_t i = 0; i < pieces; i++) s->next_free[i] = i + 1;
+    return s;
+}
+
+/* The record of an empty block is kept for the next one of its size; its free list is as good as new. */
+static slab *new_slab(CUcontext ctx, int class) {
+    slab **spare = &ctx->dev->spare_slabs[class];
+    slab *s = *spare != NULL ? *spare : new_record((size_t)SMALLEST << class);
+    *spare = NULL;
     CUdeviceptr start = s != NULL ? arena_reserve(PAGE_BYTES) : 0;
     if (start == 0 || !charge_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {
         if (start != 0) arena_release(start, PAGE_BYTES);
         free(s);
         return NULL;
     }
-    s->magic = SLAB_MAGIC;
-    s->pieces = pieces;
-    s->piece = piece;
     s->ctx = ctx;
     s->start = start;
-    s->next_free = (uint32_t *)(s->items + pieces);
-    for (uint32_t i = 0; i < pieces; i++) s->next_free[i] = i + 1;
     arena_set(start, PAGE_BYTES, s);
     return s;
 }
@@ -64,7 +74,7 @@ CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out) {
     slab *s = *head;
     while (s != NULL && s->ctx != ctx) s = s->next;
     if (s == NULL) {
-        s = new_slab(ctx, (size_t)SMALLEST << class);
+        s = new_slab(ctx, class);
         if (s == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
         list_add(head, s);
     }
@@ -80,8 +90,10 @@ CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out) {
 
 void slab_free(allocation *a) {
     slab *s = arena_get(a->start);
-    slab **head = &a->dev->slabs[class_of(s->piece)];
+    int class = class_of(s->piece);
+    slab **head = &a->dev->slabs[class], **spare = &a->dev->spare_slabs[class];
     uint32_t index = (uint32_t)(a - s->items);
+    s->touched |= a->touched;
     a->start = 0;
     s->next_free[index] = s->first_free;
     s->first_free = index;
@@ -89,10 +101,12 @@ void slab_free(allocation *a) {
     if (s->used > 0) return;
     list_remove(head, s);
     charge_give(s->ctx->dev, (uint32_t)(PAGE_BYTES / MIB));
-    arena_discard(s->start, PAGE_BYTES);
+    if (s->touched) arena_discard(s->start, PAGE_BYTES);
+    s->touched = false;
     arena_set(s->start, PAGE_BYTES, NULL);
     arena_release(s->start, PAGE_BYTES);
-    free(s);
+    if (*spare == NULL) *spare = s;
+    else free(s);
 }
 
 bool slab_owns(const void *what) { return what != NULL && *(const uint32_t *)what == SLAB_MAGIC; }
