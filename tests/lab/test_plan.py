@@ -23,7 +23,7 @@ def test_a_node_may_have_no_gpu() -> None:
     ("nodes", "gpus", "model", "sentence"),
     [
         (0, 1, plan.DEFAULT_GPU, "0 nodes; allowed are 1 to 64"),
-        (-1, 1, plan.DEFAULT_GPU, "nodes; allowed are 1 to 64"),
+        (-1, 1, plan.DEFAULT_GPU, "-1 nodes; allowed are 1 to 64"),
         (65, 1, plan.DEFAULT_GPU, "65 nodes; allowed are 1 to 64"),
         (1, 17, plan.DEFAULT_GPU, "17 GPUs"),
         (1, -2, plan.DEFAULT_GPU, "count is -2"),

@@ -41,7 +41,8 @@ def up(
         wanted = plan.from_options(nodes=nodes, gpus_per_node=gpus_per_node, gpu=gpu, port=port)
     with console.status("Starting the lab") as spinner:
         lab = up.up(name, wanted, config_file=config, kubeconfig=kubeconfig, say=console.print, progress=spinner.update)
-    console.print(f"Lab {name} is up: {len(wanted.nodes)} nodes, all Ready.")
+    nodes_ready = "its node is Ready" if len(wanted.nodes) == 1 else f"its {len(wanted.nodes)} nodes are Ready"
+    console.print(f"Lab {name} is up: {nodes_ready}.")
     console.print(f"  export KUBECONFIG={kubeconfig or lab.kubeconfig}", soft_wrap=True)
 
 
@@ -61,14 +62,14 @@ def status() -> None:
     """List this user's labs."""
     from rich.table import Table
 
-    from lamina.cli.terminal import console
+    from lamina.cli.terminal import console, print_table
     from lamina.lab import survey
 
     rows = survey.survey()
     if not rows:
         console.print("There is no lab. `lamina lab up` starts one.")
         return
-    table = Table("NAME", "STATE", "API", "NODES", "GPUS", "KUBECONFIG", box=None)
+    table = Table("NAME", "STATE", "API", "NODES", "GPUS", "KUBECONFIG", box=None, pad_edge=False)
     for row in rows:
         table.add_row(row.name, row.state, row.url, str(row.nodes), str(row.gpus), str(row.kubeconfig))
-    console.print(table)
+    print_table(console, table)

@@ -76,6 +76,8 @@ def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
         yield f"{name} would fit now: {explanation.summary}."
     else:
         yield f"{name} waits: {explanation.summary}."
+    if not explanation.fitting and sum(len(group.nodes) for group in explanation.groups) == 1:
+        return  # the summary has said it of the only node
     for group in explanation.groups:
         shown = ", ".join(group.nodes[:_SHOWN_NODES])
         more = len(group.nodes) - _SHOWN_NODES

@@ -10,11 +10,14 @@ from rich.table import Table
 
 from lamina.cli.cluster import Cluster
 from lamina.cli.reasons import waiting_because
+from lamina.cli.terminal import print_table
 from lamina.dialects import parse
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory, Mode
 from lamina.model.grants import Grant, Share
 from lamina.ports.kube import Object
+
+_ENDED = ("Succeeded", "Failed")
 
 
 def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> bool:
@@ -25,8 +28,6 @@ def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> boo
     reasons: dict[str, int] = {}
     columns = ("NAMESPACE",) if namespace is None else ()
     table = Table(*columns, "POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY", box=None, pad_edge=False)
-    for column in table.columns:
-        column.no_wrap = True
     for pod in sorted(cluster.pods, key=_order):
         meta = pod["metadata"]
         if namespace in (None, meta["namespace"]) and _asks(pod, cluster):
@@ -36,9 +37,9 @@ def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> boo
             table.add_row(*first, meta["name"], *_held(pod, cluster), mark)
     if table.row_count == 0:
         return False
-    console.print(table, crop=False)
+    print_table(console, table)
     for reason, number in reasons.items():
-        console.print(f"({number}) {reason}", markup=False)
+        console.print(f"({number}) {reason}", markup=False, soft_wrap=True)
     return True
 
 
@@ -57,11 +58,12 @@ def _asks(pod: Object, cluster: Cluster) -> bool:
 
 
 def _held(pod: Object, cluster: Cluster) -> Iterator[str]:
-    """Status, node, GPUs, memory, compute."""
+    """Status, node, GPUs, memory, compute. A pod that has ended holds nothing, though its grant stays with it."""
     node = pod["spec"].get("nodeName", "")
+    phase = pod.get("status", {}).get("phase", "Unknown")
     grant = cluster.grants.get(pod["metadata"]["uid"])
-    shares = _shares(grant) if grant and node else []
-    yield pod.get("status", {}).get("phase", "Unknown")
+    shares = _shares(grant) if grant and node and phase not in _ENDED else []
+    yield phase
     yield node
     yield "\n".join(_gpu(share, cluster.inventories.get(node)) for share in shares)
     yield "\n".join(f"{share.memory_mib} MiB" for share in shares)

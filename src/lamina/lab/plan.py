@@ -49,6 +49,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def from_options(*, nodes: int, gpus_per_node: int, gpu: str, port: int) -> Plan:
     """The plan of equal nodes named node-0, node-1 and so on. Raises BadInput."""
+    if not 1 <= nodes <= MAX_NODES:
+        raise BadInput(f"the options: {nodes} nodes; allowed are 1 to {MAX_NODES}")
     groups = (GpuSpec(model=gpu, count=gpus_per_node),) if gpus_per_node else ()
     plan = Plan(nodes=tuple(NodePlan(name=f"node-{i}", gpus=groups) for i in range(nodes)), port=port)
     return checked(plan, "the options")

@@ -1,0 +1,90 @@
+"""What people read in a terminal: nothing that must be read or copied is cut."""
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from lamina.cli.cluster import Cluster
+from lamina.cli.reasons import why
+from lamina.cli.tables import print_pods
+from lamina.cli.terminal import print_table
+from lamina.control.ledger import Ledger
+from lamina.dialects.config import DEFAULT
+from lamina.model.gpus import Gpu, Inventory
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.ports.kube import Object
+
+INVENTORY = Inventory(
+    node="node-0",
+    driver="515.86.01",
+    gpus=(Gpu(uuid="GPU-1", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360),),
+)
+
+
+def pod(name: str, *, node: str = "", phase: str = "Pending", memory: int = 1000) -> Object:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory)}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}"},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"limits": limits}}]},
+        "status": {"phase": phase},
+    }
+
+
+def cluster(*pods: Object, inventories: tuple[Inventory, ...] = (INVENTORY,)) -> Cluster:
+    share = Share(gpu="GPU-1", memory_mib=1000)
+    grants = {
+        each["metadata"]["uid"]: Grant(
+            pod=each["metadata"]["name"],
+            pod_uid=each["metadata"]["uid"],
+            node="node-0",
+            dialect="hami",
+            containers=(ContainerGrant(name="main", shares=(share,)),),
+        )
+        for each in pods
+        if each["spec"]["nodeName"]
+    }
+    ledger = Ledger()
+    for inventory in inventories:
+        ledger.inventory_seen(inventory)
+    return Cluster(DEFAULT, list(pods), grants, {inventory.node: inventory for inventory in inventories}, ledger)
+
+
+def printed(seen: Cluster, width: int = 200) -> list[str]:
+    text = io.StringIO()
+    print_pods(Console(file=text, width=width), seen, "default")
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_no_cell_is_cut_at_any_width(width: int) -> None:
+    text = io.StringIO()
+    table = Table("NAME", "PATH", box=None, pad_edge=False)
+    table.add_row("a" * 40, "b" * 60)
+    print_table(Console(file=text, width=width), table)
+    header, row = text.getvalue().splitlines()
+    assert row.split() == ["a" * 40, "b" * 60]
+    assert header.index("PATH") == row.index("b")
+
+
+def test_reasons_are_numbered_once_and_follow_in_one_line_each() -> None:
+    waiting = [pod(f"waits-{number}", memory=900000) for number in range(3)]
+    lines = printed(cluster(pod("runs", node="node-0", phase="Running"), *waiting), width=40)
+    assert lines[1].split() == ["runs", "Running", "node-0", "0", "1000", "MiB", "shared"]
+    assert [line.split() for line in lines[2:5]] == [[f"waits-{number}", "Pending", "(1)"] for number in range(3)]
+    assert lines[5:] == ["(1) node node-0: needs 900000 MiB; the largest GPU has 15360 MiB"]
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_holds_nothing(phase: str) -> None:
+    assert printed(cluster(pod("ended", node="node-0", phase=phase)))[1].split() == ["ended", phase, "node-0"]
+
+
+def test_why_says_it_once_where_there_is_one_node_and_per_group_where_there_are_more() -> None:
+    (line,) = why(cluster(pod("waits", memory=900000)), "default", "waits")
+    assert line == "waits waits: node node-0: needs 900000 MiB; the largest GPU has 15360 MiB."
+    other = Inventory(node="node-1", driver="515.86.01", gpus=())
+    lines = list(why(cluster(pod("waits", memory=900000), inventories=(INVENTORY, other)), "default", "waits"))
+    assert len(lines) == 3
+    assert "  node-0: needs 900000 MiB; the largest GPU has 15360 MiB" in lines
