@@ -68,6 +68,14 @@ def test_no_cell_is_cut_at_any_width(width: int) -> None:
     assert header.index("PATH") == row.index("b")
 
 
+def test_columns_move_together_where_that_makes_them_fit() -> None:
+    text = io.StringIO()
+    table = Table("A", "B", "C", box=None, pad_edge=False)
+    table.add_row("a" * 10, "b" * 10, "c" * 10)
+    print_table(Console(file=text, width=32), table)
+    assert text.getvalue().splitlines()[1] == f"{'a' * 10} {'b' * 10} {'c' * 10}"
+
+
 def test_reasons_are_numbered_once_and_follow_in_one_line_each() -> None:
     waiting = [pod(f"waits-{number}", memory=900000) for number in range(3)]
     lines = printed(cluster(pod("runs", node="node-0", phase="Running"), *waiting), width=40)

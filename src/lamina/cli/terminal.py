@@ -19,7 +19,8 @@ def print_table(console: Console, table: Table) -> None:
         column.no_wrap = True
     for gap in _GAPS:
         table.padding = (0, gap, 0, 0)
-        table.width = Measurement.get(console, console.options.update_width(_UNBOUNDED), table).maximum
-        if table.width <= console.width:
+        width = Measurement.get(console, console.options.update_width(_UNBOUNDED), table).maximum
+        if width <= console.width:
             break
+    table.width = width
     console.print(table, crop=False)
