@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamina.enforcement import layout
-from tests.facade.building import compile_program
+from tests.building import compile_program
 
 
 @pytest.fixture(scope="module")

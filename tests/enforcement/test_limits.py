@@ -13,7 +13,7 @@ from lamina.enforcement import layout
 from lamina.enforcement.limits import DeviceLimit, Limits, check, decode, encode, read_limits
 from lamina.errors import BadInput, Outside
 from lamina.model.grants import ComputePolicy
-from tests.facade.building import compile_program
+from tests.building import compile_program
 
 UUID = "GPU-{:08x}-1111-2222-3333-444455556666"
 WHOLE = Limits(devices=(DeviceLimit(uuid=UUID.format(1), memory_bytes=1 << 30),))

@@ -11,7 +11,7 @@ import pytest
 from lamina import native, simgpu
 from lamina.enforcement import DeviceLimit, Limits, Usage, environment, read_usage, write_container
 from lamina.simgpu.description import place
-from tests.facade.building import compile_program
+from tests.building import compile_program
 
 MIB = 1 << 20
 CONTEXT = 303 * MIB

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facade.building import SANITIZED, compile_program
+from tests.building import SANITIZED, compile_program
 
 SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner")]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamina import native, simgpu
+from tests.building import compile_program
 from tests.simgpu.machines import Machine, eventually
 
 NO_DEVICE, NOT_INITIALIZED, INVALID_DEVICE, INVALID_CONTEXT = 100, 3, 101, 201
@@ -114,7 +115,8 @@ def test_a_lost_gpu_gives_no_context(machine: Machine) -> None:
     assert process("start()") == 0
 
 
-def test_three_ways_to_the_driver(machine: Machine) -> None:
-    done = machine.run(str(native.path("tests/simgpu_ways")))
+def test_three_ways_to_the_driver(machine: Machine, tmp_path: Path) -> None:
+    library = str(native.path("simgpu/libcuda.so.1"))
+    done = machine.run(str(compile_program(tmp_path, "ways", ["native/tests/simgpu_ways.c", library])))
     assert (done.returncode, done.stdout.splitlines()) == (0, ["ok linked", "ok dlsym", "ok cuGetProcAddress"])
     assert machine.state().gpus[0].used_mib in (0, 303)

@@ -1,11 +1,11 @@
 """What a simulated machine is: its driver and its GPUs, as a person describes it in YAML.
 
-    driver: "515.86.01"
-    cuda: "11.7"
-    seed: node-1                 names the UUIDs; two machines with one seed have the same
-    gpus:
-    - model: V100-PCIE-32GB      a key or NVML name of lamina.model.cards
-      count: 2
+driver: "515.86.01"
+cuda: "11.7"
+seed: node-1                 names the UUIDs; two machines with one seed have the same
+gpus:
+- model: V100-PCIE-32GB      a key or NVML name of lamina.model.cards
+  count: 2
 """
 
 import re

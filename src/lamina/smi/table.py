@@ -55,9 +55,7 @@ def _process(gpu: Gpu, process: Process) -> str:
     if len(command) > _COMMAND_WIDTH:
         command = f"...{command[-(_COMMAND_WIDTH - 3) :]}"
     memory = _or_na(process.memory, "MiB")
-    return (
-        f"|{gpu.index:>5}   N/A  N/A{process.pid:>10}{process.kind:>7}   {command:<{_COMMAND_WIDTH}}{memory:>10} |"
-    )
+    return f"|{gpu.index:>5}   N/A  N/A{process.pid:>10}{process.kind:>7}   {command:<{_COMMAND_WIDTH}}{memory:>10} |"
 
 
 def _or_na(value: int | None, unit: str = "") -> str:

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 INCLUDES = ("-Inative/include", "-Inative/facade")
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
