@@ -83,9 +83,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(kube: Kube, directory: Path, *nodes: tuple[str, tuple[Gpu, ...]], config: Path | None = None) -> (
-    AsyncIterator[Running]
-):
+async def running(
+    kube: Kube, directory: Path, *nodes: tuple[str, tuple[Gpu, ...]], config: Path | None = None
+) -> AsyncIterator[Running]:
     """The control part over `kube`, ready. Its stop at the end has to be clean."""
     stop = asyncio.Event()
     addresses = directory / "addresses.json"
@@ -130,5 +130,5 @@ async def _offered(running: Running, nodes: int) -> bool:
             return False
     async with running.session.get(f"{running.urls['extender']}/metrics") as response:
         text = await response.text()
-    found = {line.split('node="')[1].split('"')[0] for line in text.splitlines() if 'capacity_mebibytes{' in line}
+    found = {line.split('node="')[1].split('"')[0] for line in text.splitlines() if "capacity_mebibytes{" in line}
     return len(found) >= nodes

@@ -166,7 +166,7 @@ async def test_a_node_whose_inventory_cannot_be_read_offers_nothing(cluster: Run
         return (await cluster.scheduler.filter(unbound(gpu=1), "node-0"))["nodenames"] == []
 
     await until(gone)
-    await cluster.kube.replace(INVENTORIES, inventory_object("node-0"))
+    await cluster.kube.patch(INVENTORIES, "node-0", {"spec": inventory_object("node-0")["spec"]})
     await until(lambda: _fits(cluster))
 
 

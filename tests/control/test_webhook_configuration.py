@@ -85,6 +85,25 @@ async def test_registering_again_replaces() -> None:
         await register(kube, Config(), service_address(), ca)
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert base64.b64decode(written["webhooks"][0]["clientConfig"]["caBundle"]) == b"two"
+    assert written["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+async def test_a_registration_that_is_as_it_should_be_is_not_written() -> None:
+    kube = FakeKube()
+    for _ in range(2):
+        await register(kube, Config(), service_address(), b"ca")
+    before = [verb for verb, _, _ in kube.calls]
+    await register(kube, Config(), service_address(), b"ca")
+    assert [verb for verb, _, _ in kube.calls][len(before) :] == ["get"]
+
+
+async def test_a_registration_that_somebody_changed_is_put_right() -> None:
+    kube = FakeKube()
+    await register(kube, Config(), service_address(), b"ca")
+    await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": []})
+    await register(kube, Config(), service_address(), b"ca")
+    (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
+    assert [webhook["failurePolicy"] for webhook in written["webhooks"]] == ["Fail"]
 
 
 async def test_a_server_without_match_conditions_is_not_brought_to_a_halt() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from lamina.control.comparing import includes
 from lamina.model.gpus import GROUP, VERSION, Inventory
 from lamina.model.grants import Grant
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS, GRANTS, INVENTORIES, AlreadyExists, Kube, NotFound, Resource
@@ -63,7 +64,7 @@ async def apply(kube: Kube) -> None:
                 continue
             except AlreadyExists:
                 present = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, name)
-        if not _includes(present["spec"], wanted["spec"]):
+        if not includes(present["spec"], wanted["spec"]):
             version = present["metadata"]["resourceVersion"]
             meta = wanted["metadata"] | {"resourceVersion": version}
             await kube.replace(CUSTOM_RESOURCE_DEFINITIONS, wanted | {"metadata": meta})
@@ -121,15 +122,3 @@ def _structural(schema: Schema, components: dict[str, Schema]) -> Schema:
         if isinstance(result.get(inner), dict):
             result[inner] = _structural(result[inner], components)
     return result
-
-
-def _includes(present: Any, wanted: Any) -> bool:
-    """Whether everything wanted is there; what the server added of its own does not matter."""
-    if isinstance(wanted, dict):
-        return isinstance(present, dict) and all(
-            key in present and _includes(present[key], value) for key, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        same_length = isinstance(present, list) and len(present) == len(wanted)
-        return same_length and all(_includes(one, other) for one, other in zip(present, wanted, strict=True))
-    return bool(present == wanted)

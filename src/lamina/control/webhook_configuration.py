@@ -10,9 +10,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.control.comparing import includes
 from lamina.dialects import resource_names
 from lamina.dialects.config import Config
-from lamina.ports.kube import MUTATING_WEBHOOKS, AlreadyExists, Kube, NotFound, Object
+from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
 
 log = logging.getLogger(__name__)
 
@@ -70,19 +71,31 @@ def match_expression(config: Config) -> str:
 
 
 async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> None:
-    """Write the registration. Raises Outside where that fails."""
-    written = await _write(kube, webhook_configuration(config, address, ca))
-    if not written["webhooks"][0].get("matchConditions"):
-        log.warning("This server has no match conditions: pods pass while admission is down, without a GPU")
-        await _write(kube, webhook_configuration(config, address, ca, policy="Ignore"))
+    """Have the registration on the server as it should be. Raises Outside, Conflict where others write it too.
 
-
-async def _write(kube: Kube, wanted: Object) -> Object:
+    Failing closed is asked for only of a server that is seen to keep the match conditions.
+    """
     try:
-        return await kube.create(MUTATING_WEBHOOKS, wanted)
-    except AlreadyExists:
-        pass
-    try:
-        return await kube.replace(MUTATING_WEBHOOKS, wanted)
+        present = await kube.get(MUTATING_WEBHOOKS, NAME)
     except NotFound:
-        return await kube.create(MUTATING_WEBHOOKS, wanted)
+        wanted = webhook_configuration(config, address, ca, policy="Ignore")
+        present = await kube.create(MUTATING_WEBHOOKS, wanted)
+    if not _keeps_conditions(present):
+        present = await _write(kube, present, webhook_configuration(config, address, ca, policy="Ignore"))
+    if _keeps_conditions(present):
+        await _write(kube, present, webhook_configuration(config, address, ca))
+    else:
+        log.warning("This server has no match conditions: pods pass while admission is down, without a GPU")
+
+
+def _keeps_conditions(present: Object) -> bool:
+    webhooks = present.get("webhooks") or [{}]
+    return bool(webhooks[0].get("matchConditions"))
+
+
+async def _write(kube: Kube, present: Object, wanted: Object) -> Object:
+    """Put `wanted` in the place of `present`, whose version the server demands to be told."""
+    if includes(present.get("webhooks"), wanted["webhooks"]):
+        return present
+    version = present["metadata"]["resourceVersion"]
+    return await kube.replace(MUTATING_WEBHOOKS, wanted | {"metadata": {"name": NAME, "resourceVersion": version}})

@@ -17,9 +17,18 @@ from lamina.errors import Outside
 from lamina.ports.kube import merging, selecting
 from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, NotFound, Refused
 from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
-from lamina.ports.kube.resources import PODS, Resource
+from lamina.ports.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    GRANTS,
+    INVENTORIES,
+    MUTATING_WEBHOOKS,
+    PODS,
+    Resource,
+)
 
 _Key = tuple[Resource, str, str]
+_ONLY_WITH_VERSION = (MUTATING_WEBHOOKS, CUSTOM_RESOURCE_DEFINITIONS, GRANTS, INVENTORIES)
+"""Kinds that a server replaces only for those who name the version they have seen."""
 
 
 class _Change(NamedTuple):
@@ -92,6 +101,10 @@ class FakeKube:
         meta = obj["metadata"]
         await self._called("replace", resource, meta["name"])
         before = self._found(resource, meta.get("namespace", ""), meta["name"])
+        if resource in _ONLY_WITH_VERSION and "resourceVersion" not in meta:
+            raise Refused(
+                f"{resource.plural} {meta['name']!r} is invalid: resourceVersion must be specified for an update"
+            )
         if meta.get("resourceVersion", before["metadata"]["resourceVersion"]) != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {meta['name']!r} has changed meanwhile")
         return self._change(resource, before, _sent(obj), subresource)
