@@ -134,6 +134,7 @@ def test_a_port_in_use_is_one_sentence_and_nothing_stays(labs: Path) -> None:
         (("--machines", "nowhere.yaml"), "nowhere.yaml cannot be read"),
         (("--config", "nowhere.yaml"), "nowhere.yaml cannot be read"),
         (("--kubeconfig", "nowhere/at/all"), "cannot be written"),
+        (("--kubeconfig", "/"), "cannot be written"),
     ],
 )
 def test_what_makes_no_lab_is_one_sentence_and_nothing_stays(labs: Path, options: tuple[str, ...], words: str) -> None:
@@ -154,7 +155,8 @@ def test_an_unknown_configuration_key_is_named(labs: Path) -> None:
     assert not (labs / "default").exists()
 
 
-def test_a_start_that_is_interrupted_leaves_nothing(labs: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_start_that_is_interrupted_leaves_nothing(labs: Path, number: signal.Signals) -> None:
     starting = subprocess.Popen(
         [sys.executable, "-m", "lamina", "lab", "up", *SMALL],
         env=os.environ | {"LAMINA_LABS": str(labs)},
@@ -162,8 +164,8 @@ def test_a_start_that_is_interrupted_leaves_nothing(labs: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     wait_for((labs / "default" / "lab.json").exists, lambda: "the lab did not begin")
-    starting.send_signal(signal.SIGINT)
-    assert starting.wait(20) == 130
+    starting.send_signal(number)
+    assert starting.wait(20) == 128 + number
     deadline = time.monotonic() + 10
     while (labs / "default").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

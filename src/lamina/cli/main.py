@@ -3,7 +3,9 @@
 A verb's own module is imported when the verb runs, so that `lamina --help` and `lamina run` start at once.
 """
 
+import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -40,7 +42,13 @@ def version_option(
 
 
 def main() -> None:
-    """The console script: every error that is meant ends in one sentence on standard error."""
+    """The console script: every error that is meant ends in one sentence on standard error.
+
+    A terminal that is closed and a `kill` end a command as Ctrl-C does: what it had begun is taken back.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
     try:
         app()
     except LaminaError as error:
@@ -48,3 +56,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)

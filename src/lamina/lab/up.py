@@ -70,7 +70,7 @@ def _configuration(path: Path | None) -> str:
 
 
 def _check_writable(kubeconfig: Path | None) -> None:
-    if kubeconfig is not None and not os.access(kubeconfig.absolute().parent, os.W_OK):
+    if kubeconfig is not None and (kubeconfig.is_dir() or not os.access(kubeconfig.absolute().parent, os.W_OK)):
         raise BadInput(f"--kubeconfig {kubeconfig} cannot be written; allowed is a file in a directory of yours")
 
 
