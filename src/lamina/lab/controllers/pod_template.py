@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from lamina.lab.api.quantities import parse
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
 
@@ -13,6 +14,7 @@ HASH_LABEL = "pod-template-hash"
 
 # Letters and digits that neither form a word nor look alike, as in the names that kubectl users know.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_AMOUNTS = ("limits", "requests")
 
 
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
@@ -32,7 +34,10 @@ def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _without_hash(template: Mapping[str, Any]) -> Object:
-    """The template as compared: no hash label, and nothing that is empty or null, which says the same as absent."""
+    """The template as compared: no hash label, nothing that is empty or null, which says the same as absent.
+
+    Amounts count by their value: kubectl writes back "10k" where a manifest said 10000.
+    """
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     metadata.pop("creationTimestamp", None)
@@ -42,11 +47,18 @@ def _without_hash(template: Mapping[str, Any]) -> Object:
 
 def _prune(value: Any) -> Any:
     if isinstance(value, Mapping):
-        entries = {key: _prune(entry) for key, entry in value.items()}
+        entries = {key: _amounts(entry) if key in _AMOUNTS else _prune(entry) for key, entry in value.items()}
         return {key: entry for key, entry in entries.items() if entry is not None and entry not in ({}, [])}
     if isinstance(value, list | tuple):
         return [_prune(entry) for entry in value]
     return value
+
+
+def _amounts(value: Any) -> Any:
+    """Resource amounts in one spelling; what is none, such as an environment variable of that name, stays."""
+    if not isinstance(value, Mapping):
+        return _prune(value)
+    return {name: entry if (amount := parse(entry)) is None else str(amount) for name, entry in value.items()}
 
 
 def with_labels(template: Mapping[str, Any], extra: Mapping[str, str]) -> Object:
