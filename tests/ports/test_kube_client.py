@@ -88,6 +88,12 @@ def kubeconfig(path: Path, url: str) -> Path:
     return path
 
 
+def program(*command: str, version: str = "v1beta1") -> dict[str, Any]:
+    """A user who logs in by a program."""
+    api = f"client.authentication.k8s.io/{version}"
+    return {"exec": {"apiVersion": api, "command": command[0], "args": list(command[1:])}}
+
+
 @pytest.fixture
 async def kube(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
     made = await connect(kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{server.port}"))
@@ -189,6 +195,17 @@ async def test_a_watch_tells_line_by_line(kube: KubeClient, server: Server) -> N
     assert "watch=true" in server.asked[0][1] and "resourceVersion=0" in server.asked[0][1]
 
 
+async def test_only_a_newline_ends_a_line_of_a_watch(kube: KubeClient, server: Server) -> None:
+    """Servers write these characters as they are; whoever may annotate a pod may put them there."""
+    odd = "a\u0085b\u2028c\x1ed"
+    text = json.dumps(
+        {"type": "ADDED", "object": {"metadata": {"name": odd, "resourceVersion": "1"}}}, ensure_ascii=False
+    )
+    server.streams(text, line("ADDED", 2))
+    seen = [each async for each in kube.watch(PODS, "0")]
+    assert [each.object["metadata"]["name"] for each in seen] == [odd, "p"]
+
+
 async def test_a_watch_that_is_too_old_says_gone(kube: KubeClient, server: Server) -> None:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
     server.streams(json.dumps({"type": "ERROR", "object": status}))
@@ -234,6 +251,27 @@ async def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, unused_tcp_port: in
         text = str(caught.value)
         assert text.startswith(f"kubeconfig {tmp_path / name} ") and words in text and "\n" not in text
         assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"tokenFile": "/nowhere/token"}, "Token file /nowhere/token not found"),
+        (program("/nowhere/login"), "No such file or directory: '/nowhere/login'"),
+        (program("false"), "Exec false returned 1"),
+        (program("true"), "a login program gave no token"),
+        (program("echo", "{}"), "a login program gave no token"),
+        (program("true", version="v1"), "api version client.authentication.k8s.io/v1 not implemented"),
+    ],
+)
+async def test_a_login_that_fails_is_one_sentence(tmp_path: Path, user: dict[str, Any], words: str) -> None:
+    path = kubeconfig(tmp_path / "k", "http://127.0.0.1:1")
+    document = yaml.safe_load(path.read_text())
+    document["users"][0]["user"] = user
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(BadInput, match=r"nobody could log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
+        await connect(path)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 async def test_the_environment_names_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.errors import Outside
 from lamina.ports.kube import NODES, Followed, Object, Unreachable, follow
 from lamina.ports.kube.fake import FakeKube
 
@@ -155,3 +156,30 @@ async def _play(steps: list[tuple[str, str, bool]]) -> None:
         await quiet()
         truth = {obj["metadata"]["name"]: obj for obj in (await kube.list(NODES)).items}
         assert follower.picture == truth and follower.wrong == []
+
+
+async def test_a_version_that_the_server_does_not_accept_any_more_is_given_up() -> None:
+    """A server restored from a backup has never heard of the versions that it gave before."""
+    kube = FakeKube()
+    await kube.create(NODES, node("a"))
+    async with following(kube) as follower:
+        kube.failing["watch"] = lambda resource, name: Outside("Kubernetes answered 504: Too large resource version")
+        kube.disconnect()
+        await quiet()
+        await kube.create(NODES, node("b"))
+        await quiet()
+        assert set(follower.picture) == {"a", "b"}
+        kube.failing.clear()
+        await quiet()
+        await kube.create(NODES, node("c"))
+        await quiet()
+    assert set(follower.picture) == {"a", "b", "c"} and not follower.wrong
+
+
+async def test_a_server_that_is_away_is_not_listed_anew_for_that() -> None:
+    kube = FakeKube()
+    async with following(kube):
+        kube.failing["watch"] = lambda resource, name: Unreachable("away")
+        kube.disconnect()
+        await quiet()
+    assert [verb for verb, _, _ in kube.calls].count("list") == 1

@@ -5,6 +5,7 @@ pods as dataclasses cost several times the time and memory of dictionaries, and 
 """
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from lightkube.core.exceptions import ConfigError
 
 from lamina.errors import BadInput, Outside
 from lamina.ports.kube import answers
-from lamina.ports.kube.errors import Gone, Unreachable
+from lamina.ports.kube.errors import Gone, Refused, Unreachable
 from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
 from lamina.ports.kube.resources import PODS, Resource
 
@@ -29,6 +30,9 @@ _WATCH_S = 240
 """How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
 _TIMEOUT_S = 30.0
 _BUSY_TRIES = 4
+_NO_TOKEN = (json.JSONDecodeError, LookupError, TypeError)
+_NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
+"""What lightkube raises at a request when a token's file is gone, or a login program fails or says something else."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -127,11 +131,13 @@ class KubeClient:
             async with self._client.stream("GET", path, params=params, timeout=timeout) as response:
                 if response.status_code != 200:
                     raise answers.error_of(response.status_code, await response.aread(), f"watching {path}")
-                async for line in response.aiter_lines():
+                async for line in _lines(response):
                     if line:
                         yield _watched(line, path)
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
+        except (ConfigError, OSError) as error:
+            raise self._not_logged_in(error) from error
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
         namespace = namespace or obj["metadata"].get("namespace", "")
@@ -195,12 +201,18 @@ class KubeClient:
                 response = await self._client.request(method, path, params=params, content=content, headers=headers)
             except httpx.RequestError as error:
                 raise self._unreachable(error) from error
+            except _NO_LOGIN as error:
+                raise self._not_logged_in(error) from error
             if response.status_code != 429 or tries == _BUSY_TRIES:
                 break
             await asyncio.sleep(answers.retry_after(response.headers.get("Retry-After")))
         if response.status_code >= 300:
             raise answers.error_of(response.status_code, response.content, f"{method} {path}")
         return cast(Object, answers.decoded(response.content, f"{method} {path}"))
+
+    def _not_logged_in(self, error: Exception) -> Refused:
+        told = "a login program gave no token" if isinstance(error, _NO_TOKEN) else answers.one_line(error)
+        return Refused(f"nobody could log in to the Kubernetes server {self.server}: {told}")
 
     def _unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(f"the Kubernetes server {self.server} does not answer: {answers.one_line(error)}")
@@ -211,8 +223,18 @@ def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {name: value for name, value in chosen.items() if value}
 
 
-def _watched(line: str, path: str) -> Watched:
-    event: dict[str, Any] = answers.decoded(line.encode(), f"watching {path}")
+async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """Lines as a server ends them, by a newline alone: httpx ends them at U+0085 too, which any text may contain."""
+    rest = b""
+    async for chunk in response.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+    yield rest
+
+
+def _watched(line: bytes, path: str) -> Watched:
+    event: dict[str, Any] = answers.decoded(line, f"watching {path}")
     if event["type"] == "ERROR":
         status = event["object"]
         raise answers.error_of(status.get("code", 500), msgspec.json.encode(status), f"watching {path}")

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple
 
 from lamina.errors import Outside
-from lamina.ports.kube.errors import Gone
+from lamina.ports.kube.errors import Gone, Unreachable
 from lamina.ports.kube.protocol import Kube, Object
 from lamina.ports.kube.resources import Resource
 
@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 ADDED, MODIFIED, DELETED, SYNCED = "ADDED", "MODIFIED", "DELETED", "SYNCED"
 PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between tries; the last one is repeated."""
+_REFUSALS = 3
+"""So often in a row a server may refuse a watch before the version is given up: one that was restored from a backup
+does not know the versions that it gave before, and does not call them too old either."""
 
 _Key = tuple[str, str]
 
@@ -78,6 +81,8 @@ async def follow(
             if failures in (0, 10) or failures % 100 == 0:
                 log.warning("Following %s was interrupted: %s", resource.plural, error)
             failures += 1
+            if failures >= _REFUSALS and not isinstance(error, Unreachable):
+                version = ""
         await asyncio.sleep(pause)
 
 
