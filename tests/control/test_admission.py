@@ -78,6 +78,12 @@ def test_the_configuration_decides(config: str, field: str, value: str) -> None:
     assert admitted(gpu_pod(gpu=1), load(config, "c"))["spec"][field] == value
 
 
+def test_only_pods_that_ask_for_gpus_wait_until_the_cluster_has_been_read() -> None:
+    refused = review(gpu_pod(gpu=1), DEFAULT, ready=False)
+    assert not refused.allowed and "still reading the cluster" in refused.message
+    assert review(gpu_pod(), DEFAULT, ready=False) == ALLOWED
+
+
 def test_containers_without_gpus_are_told_to_see_none_where_configured() -> None:
     pod = gpu_pod(gpu=1)
     pod["spec"]["containers"].append({"name": "side", "image": "x"})

@@ -22,8 +22,12 @@ OTHER_NAMES = load("resourceName: example.com/gpu", "c")
 
 
 def is_sent(pod: Object, config: Config) -> bool:
+    return holds(match_expression(config), pod)
+
+
+def holds(expression: str, pod: Object) -> bool:
     environment = celpy.Environment()
-    program = environment.program(environment.compile(match_expression(config)))
+    program = environment.program(environment.compile(expression))
     return bool(program.evaluate({"object": celpy.json_to_cel(pod)}))
 
 
@@ -72,6 +76,18 @@ def test_it_fails_closed_and_never_concerns_the_system() -> None:
     excluded = {e["key"]: e["values"] for e in webhook["namespaceSelector"]["matchExpressions"]}
     assert excluded["kubernetes.io/metadata.name"] == ["kube-system", "lamina-system"]
     assert excluded["hami.io/webhook"] == excluded["lamina.dev/webhook"] == ["ignore"]
+
+
+def test_pods_without_gpus_are_sent_too_where_they_are_to_see_none_and_never_stopped() -> None:
+    config = load("hami: {overwriteEnv: true}", "c")
+    webhooks = webhook_configuration(config, service_address(), b"PEM")["webhooks"]
+    assert [(webhook["name"], webhook["failurePolicy"]) for webhook in webhooks] == [
+        ("pods.lamina.dev", "Fail"),
+        ("env.lamina.dev", "Ignore"),
+    ]
+    for pod in (gpu_pod(gpu=1), gpu_pod(), without_resources()):
+        sent = [holds(webhook["matchConditions"][0]["expression"], pod) for webhook in webhooks]
+        assert sorted(sent) == [False, True], "each pod goes to one of the two"
 
 
 def test_urls() -> None:

@@ -69,7 +69,17 @@ def test_a_pod_of_another_scheduler_is_not_touched() -> None:
 
 
 def test_a_pod_that_asks_no_gpu_is_not_touched() -> None:
-    assert defaults(pod(container(), nodeName="n"), load("hami: {overwriteEnv: true, runtimeClassName: x}", "c")) == ()
+    assert defaults(pod(container(), nodeName="n"), load("hami: {runtimeClassName: x}", "c")) == ()
+
+
+def test_overwrite_env_hides_gpus_from_pods_that_ask_none_and_does_nothing_else_to_them() -> None:
+    config = load("hami: {overwriteEnv: true, runtimeClassName: x}", "c")
+    hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
+    one, other = container("one"), container("other") | {"env": [hidden]}
+    assert [tuple(fill) for fill in defaults(pod(one, other, nodeName="n"), config)] == [
+        ("/spec/containers/0/env", [hidden])
+    ]
+    assert defaults(pod(container(), schedulerName="another"), config) == ()
 
 
 def test_a_pod_with_a_node_already_is_refused() -> None:

@@ -33,10 +33,13 @@ def review(
     config: Config,
     quotas: list[Quota] | None = None,
     used: Callable[[], Taken] = lambda: NOTHING,
+    *,
+    ready: bool = True,
 ) -> Verdict:
     """What becomes of a new pod. `quotas` are its namespace's, `used` what the namespace holds already.
 
-    A pod that another scheduler is to place is none of our business: without a grant it gets no GPU of ours.
+    A pod that another scheduler is to place is none of our business: without a grant it gets no GPU of ours. Until
+    quotas and grants have been read (`ready`) no pod that asks for GPUs is let in; others are never kept waiting.
     """
     scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
     if scheduler not in schedulers(config):
@@ -46,11 +49,12 @@ def review(
         fills = defaults(pod, config)
     except BadInput as problem:
         return Verdict(allowed=False, message=str(problem))
-    if request is None:
-        return ALLOWED
-    beyond = excess(quotas or (), used, asked(request), config)
-    if beyond:
-        return Verdict(allowed=False, message=beyond)
+    if request is not None:
+        if not ready:
+            return Verdict(allowed=False, message="Lamina is still reading the cluster; create the pod again")
+        beyond = excess(quotas or (), used, asked(request), config)
+        if beyond:
+            return Verdict(allowed=False, message=beyond)
     patch = tuple({"op": "add", "path": fill.pointer, "value": fill.value} for fill in fills)
     return Verdict(allowed=True, patch=patch)
 

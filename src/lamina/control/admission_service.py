@@ -18,7 +18,7 @@ _LARGEST_BODY = 16 * 1024 * 1024
 
 
 class AdmissionService:
-    """The route, over the pure review. Until quotas and grants have been read nothing is let in."""
+    """The route, over the pure review."""
 
     def __init__(
         self, configuration: Configuration, quotas: Quotas, ledger: Ledger, watching: Watching, metrics: Metrics
@@ -50,11 +50,10 @@ class AdmissionService:
     def _verdict(self, asked: Asked) -> Verdict:
         if not is_new_pod(asked) or asked.object is None:
             return ALLOWED
-        if not self._watching.rebuilt.is_set():
-            return Verdict(allowed=False, message="Lamina is still reading the cluster; create the pod again")
         config = self._configuration.value
         quotas = self._quotas.of(asked.namespace, config)
-        return review(asked.object, config, quotas, lambda: self._ledger.taken_in(asked.namespace))
+        ready = self._watching.rebuilt.is_set()
+        return review(asked.object, config, quotas, lambda: self._ledger.taken_in(asked.namespace), ready=ready)
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")

@@ -30,8 +30,12 @@ class Address(NamedTuple):
 def parse_address(text: str, *, where: str) -> Address:
     """An address such as `127.0.0.1:8080`, `[::1]:8080` or `:8443` (all interfaces). Raises BadInput."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535 or (":" in host.strip("[]")) != (
-        host.startswith("[") and host.endswith("]")
+    if (
+        not colon
+        or not port.isascii()
+        or not port.isdigit()
+        or int(port) > 65535
+        or (":" in host.strip("[]")) != (host.startswith("[") and host.endswith("]"))
     ):
         raise BadInput(f"{where}: {text!r} is not an address; allowed is HOST:PORT such as 127.0.0.1:8080")
     return Address(host.strip("[]") or "0.0.0.0", int(port))

@@ -3,6 +3,9 @@
 Only pods that name a resource under one of our prefixes are sent, so that a webhook that is down stops no other pod;
 for those it fails closed. Servers without match conditions (before 1.28) drop them and would send every pod: there the
 webhook must not be able to stop the cluster, so it fails open, and a GPU pod that was missed gets no grant.
+
+Where the configuration has pods without GPUs told to see none (`overwriteEnv`), a second webhook gets those pods. It
+fails open everywhere: it adds a word to a pod, and no pod may wait for that.
 """
 
 import base64
@@ -37,25 +40,32 @@ def url_address(host: str, port: int) -> Mapping[str, Any]:
 
 def webhook_configuration(config: Config, address: Mapping[str, Any], ca: bytes, *, policy: str = "Fail") -> Object:
     """The object to register. `ca` is PEM; `policy` is what happens to our pods while nobody answers."""
+    asks = match_expression(config)
+    webhooks = [_webhook("pods", asks, policy, address, ca)]
+    if config.hami.overwrite_env:
+        webhooks.append(_webhook("env", f"!({asks})", "Ignore", address, ca))
+    return {"metadata": {"name": NAME}, "webhooks": webhooks}
+
+
+def _webhook(name: str, condition: str, policy: str, address: Mapping[str, Any], ca: bytes) -> Object:
     not_ignored = [{"key": label, "operator": "NotIn", "values": ["ignore"]} for label in _IGNORE_LABELS]
     own_name = "kubernetes.io/metadata.name"
     not_system = {"key": own_name, "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    webhook = {
-        "name": f"pods.{NAME}",
+    return {
+        "name": f"{name}.{NAME}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {**address, "caBundle": base64.b64encode(ca).decode()},
         "rules": [{**rule, "scope": "Namespaced"}],
         "matchPolicy": "Equivalent",
         "namespaceSelector": {"matchExpressions": [not_system, *not_ignored]},
         "objectSelector": {"matchExpressions": not_ignored},
-        "matchConditions": [{"name": "asks-for-gpus", "expression": match_expression(config)}],
+        "matchConditions": [{"name": f"{name}-condition", "expression": condition}],
         "failurePolicy": policy,
         "reinvocationPolicy": "IfNeeded",
         "sideEffects": "None",
         "timeoutSeconds": 10,
     }
-    return {"metadata": {"name": NAME}, "webhooks": [webhook]}
 
 
 def match_expression(config: Config) -> str:

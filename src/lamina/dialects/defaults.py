@@ -28,14 +28,18 @@ def schedulers(config: Config) -> tuple[str, ...]:
 def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
     """What is to be added to a new pod, in the order in which it can be applied.
 
-    Empty where the pod asks no GPU or belongs to another scheduler. Raises BadInput as `parse` does, and for a pod
-    that somebody has assigned to a node already: nobody would have counted its share.
+    Empty where the pod belongs to another scheduler; where it asks no GPU, it can only be told to see none. Raises
+    BadInput as `parse` does, and for a pod that somebody has assigned to a node already: nobody would have counted its
+    share.
     """
     request = parse(pod, config)
     spec = pod.get("spec") or {}
     scheduler = spec.get("schedulerName") or SCHEDULERS[0]
-    if request is None or scheduler not in schedulers(config):
+    if scheduler not in schedulers(config):
         return ()
+    if request is None:
+        hidden = containers_of(pod) if config.hami.overwrite_env else ()
+        return tuple(fill for container in hidden for fill in _hide_gpus(container))
     if spec.get("nodeName"):
         raise BadInput(f"the pod is assigned to node {spec['nodeName']} already; remove nodeName so that it is placed")
     fills = list(_pod_fills(spec, scheduler, config))

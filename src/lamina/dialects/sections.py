@@ -46,7 +46,8 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_priority_name: ResourceName = "nvidia.com/priority"
 
     overwrite_env: Switch = False
-    """Containers of an admitted pod that ask no GPU are told to see none (NVIDIA_VISIBLE_DEVICES=none)."""
+    """Containers that ask no GPU are told to see none (NVIDIA_VISIBLE_DEVICES=none), whether or not others of their pod
+    ask for one."""
     default_memory: Mebibytes = 0
     """Memory where a container names a GPU but neither amount nor percentage; 0 means all of the GPU."""
     default_cores: Percent = 0
