@@ -12,20 +12,26 @@ import msgspec
 import pytest
 
 from lamina.agent.registration import ENDPOINT
-from lamina.agent.run import agent, load_config, run
+from lamina.agent.run import agent, run
 from lamina.agent.settings import LIBRARIES, AgentSettings
 from lamina.dialects import config
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.ports.clock import SystemClock
 from lamina.ports.files import Files
-from lamina.ports.kube import INVENTORIES, NODES, PODS, NotFound
+from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, NotFound, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
 from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 from tests.agent.node import RESOURCE, Node, container, share
+
+NAMESPACE = "lamina-system"
+
+
+def config_map(text: str) -> Object:
+    return {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": {"lamina.yaml": text}}
 
 
 class Running:
@@ -176,6 +182,21 @@ async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running
     await running.inventory(lambda found: found.gpus == ())
 
 
+async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running: Running) -> None:
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    uid = await running.node.pod("p", container("main", share(0, 4096)))
+    await running.started("p", "ticket-4")
+    text = "hami: {deviceSplitCount: 3, deviceMemoryScaling: 2}"
+    await running.kube.create(CONFIG_MAPS, config_map(text))
+    await running.kubelet.until(RESOURCE, 6)
+    changed = await running.inventory(lambda found: {gpu.slots for gpu in found.gpus} == {3})
+    assert {gpu.capacity_mib for gpu in changed.gpus} == {65536}
+    assert (running.settings.containers / f"{uid}_main" / "limits").is_file()
+    await running.kube.patch(CONFIG_MAPS, "lamina", config_map("resourceName: example.com/gpu"), namespace=NAMESPACE)
+    await running.kubelet.until("example.com/gpu", 20)
+
+
 async def test_a_container_is_prepared_kept_over_a_restart_and_released(running: Running) -> None:
     await running.start()
     await running.kubelet.until(RESOURCE, 20)
@@ -228,15 +249,6 @@ def test_settings_that_cannot_work(tmp_path: Path) -> None:
         AgentSettings(node="").checked()
     with pytest.raises(BadInput, match=r"libcuda\.so\.1 is not there; name the folder of the driver"):
         AgentSettings(node="n", driver_dir=tmp_path, facade_dir=tmp_path).checked()
-
-
-def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
-    assert load_config(None) == config.DEFAULT
-    with pytest.raises(BadInput, match="cannot be read"):
-        load_config(tmp_path / "absent")
-    (tmp_path / "odd").write_text("nonsense: 1")
-    with pytest.raises(BadInput, match="nonsense"):
-        load_config(tmp_path / "odd")
 
 
 async def test_run_refuses_a_kubeconfig_that_leads_nowhere(running: Running, tmp_path: Path) -> None:

@@ -6,5 +6,5 @@ tickets      the same -> device ids for kubelet, which name no GPU
 plugin       kubelet's calls; registration keeps kubelet knowing about it
 prepare      tickets -> holder -> grant -> container directory and CDI spec
 release      the pod is gone -> so is everything that was made for it
-reconcile    at the start: compare record, kubelet and files, and mend
+reconcile    at the start, and whenever the configuration changes: compare record, kubelet and files, and mend
 """

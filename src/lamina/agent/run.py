@@ -1,16 +1,17 @@
 """One node's agent, from its start to SIGTERM.
 
-Everything is made once, the disk is reconciled with the record, and then each part keeps its own loop. A part that
-fails with something that it does not know takes the agent down, which is then started again and reconciles.
+Everything is made, the disk is reconciled with the record, and then each part keeps its own loop. Another configuration
+ends the loops, and everything is made anew in the same process. A part that fails with something that it does not know
+takes the agent down, which is then started again and reconciles.
 """
 
 import asyncio
 import logging
 import signal
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
+from lamina.agent import configuration
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.libraries import install
@@ -26,9 +27,8 @@ from lamina.agent.record import Record
 from lamina.agent.registration import Registration
 from lamina.agent.release import Releaser, sweeping
 from lamina.agent.settings import AgentSettings
-from lamina.dialects import config as configuration
 from lamina.dialects.config import Config
-from lamina.errors import BadInput, LaminaError
+from lamina.errors import LaminaError
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import Kube
@@ -43,7 +43,6 @@ log = logging.getLogger(__name__)
 async def run(settings: AgentSettings) -> None:
     """Be the agent of a node until SIGTERM or SIGINT. Raises BadInput, Outside for what prevents the start."""
     settings = settings.checked()
-    config = load_config(settings.config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -51,30 +50,23 @@ async def run(settings: AgentSettings) -> None:
     kube = await connect(settings.kubeconfig)
     nvml = DriverNvml()
     try:
+        config = await configuration.read(kube, settings.config)
         await agent(settings, config, kube=kube, nvml=nvml, clock=SystemClock(), files=Files(), stop=stop)
     finally:
         await nvml.close()
         await kube.close()
 
 
-def load_config(path: Path | None) -> Config:
-    """The configuration in the file `path`; without one, the default. Raises BadInput."""
-    if path is None:
-        return configuration.DEFAULT
-    try:
-        return configuration.load(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the configuration {path} cannot be read: {error}") from error
-
-
 async def agent(
     settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files, stop: asyncio.Event
 ) -> None:
-    """The agent behind its doors, until `stop` is set. `settings` are checked."""
+    """The agent behind its doors, until `stop` is set; `config` is where it begins. `settings` are checked."""
     with files.only_user(settings.state_dir):
-        parts = await _parts(settings, config, kube=kube, nvml=nvml, clock=clock, files=files)
-        log.info("The agent of %s has started", settings.node)
-        await _until(stop, parts)
+        current: Config | None = config
+        while current is not None:
+            parts = await _parts(settings, current, kube=kube, nvml=nvml, clock=clock, files=files)
+            log.info("The agent of %s has started", settings.node)
+            current = await _until(stop, parts, configuration.another(kube, settings.config, current, clock))
         log.info("The agent of %s has stopped", settings.node)
 
 
@@ -125,13 +117,18 @@ async def _parts(
     ]
 
 
-async def _until(stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]]) -> None:
-    """Run all parts side by side until `stop` is set or one fails. Raises what it failed with."""
-    tasks = [asyncio.create_task(part) for part in parts]
-    stopped = asyncio.create_task(stop.wait())
+async def _until(
+    stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]], another: Coroutine[Any, Any, Config]
+) -> Config | None:
+    """Run all parts side by side until `stop` is set, or there is another configuration, which is then returned.
+
+    Raises what the first part failed with.
+    """
+    stopped, renewed = asyncio.create_task(stop.wait()), asyncio.create_task(another)
+    tasks: set[asyncio.Task[Any]] = {stopped, renewed, *(asyncio.create_task(part) for part in parts)}
     try:
-        running = {*tasks, stopped}
-        while stopped in running:
+        running = tasks
+        while not stopped.done() and not renewed.done():
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 failure = task.exception()
@@ -139,9 +136,8 @@ async def _until(stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]]) ->
                     raise failure
                 if failure is not None:
                     raise RuntimeError("a part of the agent failed") from failure
-            if stopped in done:
-                return
+        return None if stopped.done() else renewed.result()
     finally:
-        for task in (*tasks, stopped):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, stopped, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,7 +20,7 @@ class AgentSettings:
     kubeconfig: Path | None = None
     """None: $KUBECONFIG, else the pod's own account."""
     config: Path | None = None
-    """Lamina's configuration file; None is the default configuration."""
+    """Lamina's configuration file; None is the cluster's ConfigMap, and the default where there is none."""
     kubelet_dir: Path = Path("/var/lib/kubelet")
     cdi_dir: Path = Path("/var/run/cdi")
     state_dir: Path = Path("/var/lib/lamina")

@@ -18,7 +18,11 @@ Kubeconfig = Annotated[
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", envvar="LAMINA_CONFIG", help="Lamina's configuration file."),
+    typer.Option(
+        "--config",
+        envvar="LAMINA_CONFIG",
+        help="Lamina's configuration file; without it, the ConfigMap lamina-system/lamina.",
+    ),
 ]
 LogLevel = Annotated[
     str,

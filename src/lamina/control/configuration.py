@@ -9,7 +9,9 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from lamina.control.webhook_configuration import NAMESPACE
+from lamina.dialects.config import CONFIG_MAP as NAME
+from lamina.dialects.config import CONFIG_MAP_KEY as KEY
+from lamina.dialects.config import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.dialects.config import Config, load
 from lamina.errors import BadInput
 from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
@@ -17,8 +19,6 @@ from lamina.ports.kube.follow import ADDED, MODIFIED
 
 log = logging.getLogger(__name__)
 
-NAME = "lamina"
-KEY = "lamina.yaml"
 _WHERE = f"ConfigMap {NAMESPACE}/{NAME}, {KEY}"
 _FILE_EVERY_S = 2.0
 

@@ -35,6 +35,9 @@ OTHER_RESOURCES = (
 )
 """Other systems' resources under nvidia.com/: MIG, renamed sharing, network; KubeVirt's devices have capitals."""
 
+CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "lamina.yaml"
+"""Where a cluster keeps the text."""
+
 T = TypeVar("T")
 Patterns = Annotated[tuple[str, ...], Meta(description="a list of resource names, in which * stands for anything")]
 
