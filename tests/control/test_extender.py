@@ -110,6 +110,20 @@ async def test_prioritize_scores_from_0_to_10(cluster: Running) -> None:
     assert after["node-1"] > after["node-0"], "binpack prefers the node in use"
 
 
+@pytest.mark.parametrize(("policy", "best"), [("binpack", ["node-1"]), ("spread", ["node-0", "node-2"])])
+async def test_a_small_pod_is_enough_to_tell_nodes_apart(tmp_path: Path, policy: str, best: list[str]) -> None:
+    nodes = [(f"node-{number}", gpus(8, memory=81559, prefix=f"H{number}-")) for number in range(3)]
+    async with running(FakeKube(), tmp_path, *nodes) as made:
+        first = await made.make(gpu_pod("first", gpumem=100))
+        assert await made.scheduler.bind(first, "node-1") == ""
+        pod = unbound(gpumem=100)
+        pod["metadata"]["annotations"] = {"hami.io/node-scheduler-policy": policy}
+        answer = await made.scheduler.ask("prioritize", {"pod": pod, "nodenames": [name for name, _ in nodes]})
+    scores = {each["host"]: each["score"] for each in answer}
+    assert [name for name, score in scores.items() if score == 10] == best
+    assert all(score == 0 for name, score in scores.items() if name not in best)
+
+
 async def test_what_other_pods_hold_is_failed_but_not_for_good(cluster: Running) -> None:
     for name in ("a", "b"):
         assert await cluster.scheduler.bind(await cluster.make(gpu_pod(name, gpumem=30000)), "node-0") == ""

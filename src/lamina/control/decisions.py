@@ -73,12 +73,22 @@ class Decisions:
         return result
 
     def scores(self, pod: Mapping[str, Any], nodes: Iterable[str]) -> dict[str, int]:
-        """How well each node suits the pod, from 0 to HIGHEST_SCORE."""
+        """How well each node suits the pod among these nodes: 0, and HIGHEST_SCORE for the best alone.
+
+        Stretched from the worst to the best, because one pod is a small part of a node: in tenths of what is taken,
+        nearly all nodes would be equal, and neither policy would be seen.
+        """
         try:
             request = parse(pod, self._configuration.value)
         except BadInput:
             request = None
-        return {name: self._score(request, _uid(pod), name) for name in nodes}
+        worth = {name: self._worth(request, _uid(pod), name) for name in nodes}
+        fitting = [value for value in worth.values() if value is not None]
+        low, high = min(fitting, default=0.0), max(fitting, default=0.0)
+        return {
+            name: 0 if value is None or low == high else int(HIGHEST_SCORE * (value - low) / (high - low))
+            for name, value in worth.items()
+        }
 
     def place(self, request: PodRequest, pod_uid: str, node: str) -> Placement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
@@ -97,11 +107,10 @@ class Decisions:
             config,
         )
 
-    def _score(self, request: PodRequest | None, pod_uid: str, node: str) -> int:
-        if request is None:
-            return 0
-        answer = self.place(request, pod_uid, node)
-        return min(HIGHEST_SCORE, max(0, round(answer.score))) if isinstance(answer, Placement) else 0
+    def _worth(self, request: PodRequest | None, pod_uid: str, node: str) -> float | None:
+        """The policy's score of the node, or None where the pod does not fit."""
+        answer = None if request is None else self.place(request, pod_uid, node)
+        return answer.score if isinstance(answer, Placement) else None
 
 
 def _uid(pod: Mapping[str, Any]) -> str:
