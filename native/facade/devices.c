@@ -101,6 +101,15 @@ int device_entry(int ordinal)
     return entry_of[ordinal];
 }
 
+int device_of_location(const CUmemLocation *location)
+{
+    /* One part of a GPU's memory; the ordinal is then only the first byte of the id. Since CUDA 13.4. */
+    enum { DEVICE_LOCALITY_DOMAIN = 6 };
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return device_entry(location->id);
+    return location->type == DEVICE_LOCALITY_DOMAIN ? device_entry(location->id & 0xff) : -1;
+}
+
 int device_ordinal(int entry)
 {
     for (int ordinal = 0; ordinal < __atomic_load_n(&shown, __ATOMIC_ACQUIRE); ordinal++)

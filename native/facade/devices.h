@@ -3,6 +3,7 @@
 #ifndef LAMINA_DEVICES_H
 #define LAMINA_DEVICES_H
 
+#include "cuda_min.h"
 #include "lamina_layout.h"
 
 #include <stdbool.h>
@@ -19,6 +20,9 @@ bool devices_map(void);
 
 /* The entry behind an ordinal (a CUdevice), or -1. */
 int device_entry(int ordinal);
+
+/* The entry in whose memory a location lies, all or a part of it, or -1 for host memory and GPUs that are not there. */
+int device_of_location(const CUmemLocation *location);
 
 /* The ordinal of an entry; the entry's own number while the driver does not show it. */
 int device_ordinal(int entry);

@@ -17,9 +17,7 @@ struct addition {
 
 static CUresult add_allocation(const struct addition *addition, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-    int device = -1;
-    if (params != NULL && params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        device = device_entry(params->poolProps.location.id);
+    int device = params == NULL ? -1 : device_of_location(&params->poolProps.location);
     CUresult result = graphs_announce(addition->graph, device, params == NULL ? 0 : params->bytesize);
     if (result != CUDA_SUCCESS)
         return result;

@@ -2,6 +2,7 @@
 #include "devices.h"
 #include "facade.h"
 #include "hooks.h"
+#include "init.h"
 #include "log.h"
 #include "self.h"
 
@@ -37,12 +38,17 @@ int facade_missing(void)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+void init_forget(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 /* Calls the driver under an environment in which CUDA_VISIBLE_DEVICES has another value. The environment is replaced
- * as a whole and put back, so that other threads always read a sound one. */
+ * as a whole and put back, so that other threads always read a sound one. A child forked meanwhile keeps it. */
 static CUresult init_showing(const char *visible, unsigned int flags)
 {
     static const char name[] = "CUDA_VISIBLE_DEVICES=";
-    char assignment[sizeof name + UUIDS];
+    static char assignment[sizeof name + UUIDS];
     size_t count = 0, used = 0;
     while (environ != NULL && environ[count] != NULL)
         count++;
@@ -86,6 +92,7 @@ CUresult cuInit(unsigned int flags)
     const struct facade *facade = facade_open();
     if (facade == NULL)
         return CUDA_ERROR_NO_DEVICE;
+    self_watch_forks();
     pthread_mutex_lock(&lock);
     CUresult result = refused ? CUDA_ERROR_NO_DEVICE : init_granted(facade, flags);
     pthread_mutex_unlock(&lock);

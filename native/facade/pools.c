@@ -13,7 +13,7 @@
 struct pool {
     struct pool *next;
     CUmemoryPool handle; /* NULL: destroyed while blocks of it were in use; it goes with the last of them */
-    int device;          /* -1: not on a granted GPU */
+    int device;          /* -1: not in device memory */
     uint64_t charged;
     uint64_t used; /* asked for and not freed */
 };
@@ -51,15 +51,17 @@ static struct pool *add(CUmemoryPool handle, int device)
     return pool;
 }
 
-/* A pool that nobody created through us: a device's own one, or one imported from a process that counts it. */
+/* A pool that nobody created through us: a device's own one, or one that is not in device memory. Of the latter nothing
+ * is kept: the handle may be wrong, and be that of a pool in device memory one day. */
 static struct pool *find_or_add(CUmemoryPool handle)
 {
+    static struct pool elsewhere = {.device = -1};
     struct pool *pool = find(handle);
     CUmemoryPool own;
     for (int ordinal = 0; pool == NULL && device_entry(ordinal) >= 0; ordinal++)
         if (REAL(cuDeviceGetDefaultMemPool)(&own, ordinal) == CUDA_SUCCESS && own == handle)
-            pool = add(handle, device_entry(ordinal));
-    return pool != NULL ? pool : add(handle, -1);
+            return add(handle, device_entry(ordinal));
+    return pool != NULL ? pool : &elsewhere;
 }
 
 static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which)
@@ -80,12 +82,23 @@ static void refresh(struct pool *pool)
     pool->charged = reserved;
 }
 
+/* The driver lets go of what was freed only once the program waits for the GPU, so one look may be too early. */
+static bool can_shrink(const struct pool *pool)
+{
+    if (pool->handle == NULL || pool->device < 0 || pool->charged < SMALLEST_STEP)
+        return false;
+    return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - SMALLEST_STEP;
+}
+
 void pools_refresh(void)
 {
     pthread_mutex_lock(&lock);
     freed = false;
-    for (struct pool *pool = pools; pool != NULL; pool = pool->next)
+    for (struct pool *pool = pools; pool != NULL; pool = pool->next) {
         refresh(pool);
+        if (can_shrink(pool))
+            freed = true;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -287,9 +300,11 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
     CUresult result = REAL(cuMemPoolCreate)(pool, props);
     if (result != CUDA_SUCCESS)
         return result;
-    bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    int device = device_of_location(&props->location);
+    if (device < 0)
+        return CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    struct pool *added = add(*pool, on_device ? device_entry(props->location.id) : -1);
+    struct pool *added = add(*pool, device);
     pthread_mutex_unlock(&lock);
     if (added != NULL)
         return CUDA_SUCCESS;
@@ -304,7 +319,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle)
     struct pool *pool = result == CUDA_SUCCESS && handle != NULL ? find(handle) : NULL;
     if (pool != NULL) {
         pool->handle = NULL;
-        if (pool->used == 0 || pool->device < 0)
+        if (pool->used == 0)
             remove_pool(pool);
     }
     pthread_mutex_unlock(&lock);

@@ -4,6 +4,7 @@
 #include "contexts.h"
 #include "graphs.h"
 #include "hold.h"
+#include "init.h"
 #include "log.h"
 #include "pools.h"
 #include "vmm.h"
@@ -25,6 +26,7 @@ static struct fork_sensitive *_Atomic mine = &nobody;
 static struct identity identity;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER, reclaiming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t swept_at_ms;
+static bool watched; /* forks */
 
 /* What the parent knew and held is none of the child's. */
 static void forget_parent(void)
@@ -34,6 +36,7 @@ static void forget_parent(void)
     graphs_forget();
     pools_forget();
     vmm_forget();
+    init_forget();
 }
 
 /* Locks may have been held by threads that the child does not have. */
@@ -57,15 +60,24 @@ static bool prepare(void)
 #ifdef MADV_WIPEONFORK
     madvise(page, 4096, MADV_WIPEONFORK);
 #endif
-    if (pthread_atfork(NULL, NULL, in_child) != 0)
-        return false;
     mine = page;
     return true;
 }
 
+static void watch_forks(void)
+{
+    watched = pthread_atfork(NULL, NULL, in_child) == 0;
+}
+
+void self_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+}
+
 static struct lamina_slot *join(const struct facade *facade)
 {
-    if (!prepare())
+    if (!watched || !prepare())
         return NULL;
     identity = identity_of_self();
     account_reclaim(&facade->account, &identity, NEWCOMER_LOOKS_AT);
@@ -95,6 +107,7 @@ struct lamina_slot *self_slot(void)
     const struct facade *facade = facade_open();
     if (facade == NULL)
         return NULL;
+    self_watch_forks();
     pthread_mutex_lock(&joining);
     slot = self_slot_if_any();
     if (slot == NULL && mine->slot != NULL)

@@ -6,6 +6,10 @@
 
 #include <stdbool.h>
 
+/* To be called before the first lock is taken: from then on a forked child starts with free locks and no slot, also if
+ * another thread holds them at that moment. */
+void self_watch_forks(void);
+
 /* The slot of this process, taken at the first call. NULL when there is none to be had: the container has as many
  * processes as there are slots, or there is no container. */
 struct lamina_slot *self_slot(void);

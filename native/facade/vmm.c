@@ -71,9 +71,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                      unsigned long long flags)
 {
-    int device = -1;
-    if (prop != NULL && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        device = device_entry(prop->location.id);
+    int device = prop == NULL ? -1 : device_of_location(&prop->location);
     if (device < 0 || handle == NULL || bytes == 0)
         return REAL(cuMemCreate)(handle, bytes, prop, flags); /* host memory, or the driver's own answer */
     pthread_mutex_lock(&lock);

@@ -15,7 +15,7 @@ from tests.building import compile_program
 
 MIB = 1 << 20
 CONTEXT = 303 * MIB
-PROGRAMS = ("kinds", "worker", "killed", "threads")
+PROGRAMS = ("kinds", "worker", "killed", "threads", "forking")
 
 
 @dataclass

@@ -20,8 +20,13 @@ nvml.nvmlErrorString.restype = ctypes.c_char_p
 print(nvml.nvmlErrorString(9).decode())
 print(cuda.cuGetProcAddress_v2(b"cuInit", ctypes.byref(found), 12000, ctypes.c_uint64(0), None))
 print(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)(found.value)(0))
+text = ctypes.c_char_p(b"never written")
+print(cuda.cuGetErrorName(100, ctypes.byref(text)), text.value.decode())
+print(cuda.cuGetErrorString(100, ctypes.byref(text)), text.value.decode())
+print(cuda.cuGetErrorString(4711, ctypes.byref(text)), text.value, cuda.cuGetErrorName(100, None))
 """
 NOTHING = ["100 3 -1", "3 3", "9 1 -1", "Driver Not Loaded", "0", "100"]
+NOTHING += ["0 CUDA_ERROR_NO_DEVICE", "0 no CUDA-capable device is detected", "1 None 1"]
 
 
 def truncate(path: Path, size: int) -> None:

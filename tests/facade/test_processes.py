@@ -107,6 +107,11 @@ print(take(1000))
     assert done.stdout.splitlines() == ["(0, 0, 0) 0 (0, 1097)", "(0, 0, 0) 0 2 (0, 94)", "0"], done.stderr
 
 
+def test_children_forked_during_initialisation_do_not_hang(container: MakeContainer, programs) -> None:
+    done = container(2000).run(programs["forking"], timeout=120)
+    assert done.stdout == "ok\n", done.stdout + done.stderr
+
+
 def test_another_program_in_the_same_process_starts_from_nothing(container: MakeContainer) -> None:
     script = """
 print(begin(), take(600), free(), flush=True)
