@@ -144,6 +144,20 @@ async def test_a_removed_inventory_is_written_again(running: Running) -> None:
     await running.inventory(lambda found: len(found.gpus) == 2)
 
 
+async def test_an_inventory_does_not_outlive_its_node(running: Running) -> None:
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    await asyncio.sleep(0.1)
+    await running.kube.delete(NODES, running.node.name)
+    await asyncio.sleep(0.3)
+    with pytest.raises(NotFound):
+        await running.kube.get(INVENTORIES, running.node.name)
+    node = await running.kube.create(NODES, {"metadata": {"name": running.node.name}})
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    (owner,) = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["ownerReferences"]
+    assert owner["uid"] == node["metadata"]["uid"]
+
+
 async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: Running) -> None:
     await running.start()
     await running.kubelet.until(RESOURCE, 20)

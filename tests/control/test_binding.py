@@ -178,6 +178,18 @@ async def test_a_grant_left_behind_that_somebody_deleted_is_made_anew(bench: Ben
     assert bench.memory() + bench.memory(gpu="GPU-1") == 1000
 
 
+async def test_a_grant_left_behind_that_is_being_deleted_is_not_built_upon(bench: Bench) -> None:
+    pod = await left_behind(bench, gpumem=1000)
+    (grant,) = await bench.grants()
+    name = grant["metadata"]["name"]
+    await bench.kube.patch(GRANTS, name, {"metadata": {"finalizers": ["foregroundDeletion"]}}, namespace="default")
+    await bench.kube.delete(GRANTS, name, namespace="default")
+    assert "still being deleted" in await bench.bind(pod)
+    assert await bench.node_of(pod) == ""
+    await bench.kube.patch(GRANTS, name, {"metadata": {"finalizers": None}}, namespace="default")
+    assert await bench.bind(pod) == ""
+
+
 async def test_what_was_left_behind_does_not_stand_in_the_pods_own_way(bench: Bench) -> None:
     pod = await left_behind(bench, gpu=2, gpumem=20000)
     assert bench.decisions.filter(pod, ["node-0"]).fitting == ["node-0"]

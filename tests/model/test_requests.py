@@ -59,6 +59,7 @@ def test_a_grants_name_keeps_pods_of_one_name_apart_and_is_not_too_long() -> Non
     names = {grant_name("p" * 253, uid) for uid in ("11111111-a", "22222222-b")}
     assert len(names) == 2
     assert all(len(name) <= 253 for name in names)
+    assert grant_name("p" * 239 + ".q" * 7, "11111111-a") == "p" * 239 + "-11111111", "a part may not end with a point"
 
 
 @pytest.mark.parametrize(("text", "mib"), [("5120", 5120), ("5120Mi", 5120), ("5Gi", 5120), ("1Ti", 1048576)])

@@ -68,11 +68,11 @@ class Cluster:
         return True
 
     async def _owner(self) -> list[dict[str, str]]:
-        """The node owns its inventory, so that they go together."""
+        """The node owns its inventory, so that they go together: one without an owner would stay for ever."""
         try:
             node = await self._kube.get(NODES, self._node)
-        except NotFound:
-            return []
+        except NotFound as error:
+            raise NotFound(f"Kubernetes has no node {self._node}, whose inventory this is") from error
         uid = node["metadata"]["uid"]
         return [{"apiVersion": NODES.api_version, "kind": NODES.kind, "name": self._node, "uid": uid}]
 

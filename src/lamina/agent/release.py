@@ -63,6 +63,8 @@ class Releaser:
                 ended |= {a for a in waiting if a.bound and a.bound.pod_uid == bound.pod_uid}
         unchanged = ended.intersection(self._record.allocations)
         self.release({allocation.name for allocation in unchanged})
+        left = {allocation.name for allocation in self._record.allocations}
+        self._unlisted_since = {name: since for name, since in self._unlisted_since.items() if name in left}
 
     def release(self, names: set[str]) -> None:
         """Remove everything that was made for `names`. Raises Outside."""

@@ -161,12 +161,13 @@ class Binder:
         return None
 
     async def _exists(self, record: GrantRecord) -> bool:
-        """Whether the server still has the grant: without it the pod would wait on its node for ever."""
+        """Whether the server still has the grant, and keeps it: without it the pod would wait on its node for ever."""
         try:
             present = await self._kube.get(GRANTS, record.name, namespace=record.namespace)
         except NotFound:
             return False
-        return bool(present["metadata"]["uid"] == record.uid)
+        meta = present["metadata"]
+        return bool(meta["uid"] == record.uid and not meta.get("deletionTimestamp"))
 
     async def _learn(self, args: BindArgs) -> None:
         """Read the grant that stands in the way of a new one, which the watch has not told yet."""

@@ -55,4 +55,4 @@ class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def grant_name(pod: str, pod_uid: str) -> str:
     """The name of a pod's grant. The UID's part keeps a pod apart from a later one of the same name."""
-    return f"{pod[:240]}-{pod_uid[:8]}"
+    return f"{pod[:240].rstrip('.-')}-{pod_uid[:8]}"

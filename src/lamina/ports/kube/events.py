@@ -39,7 +39,7 @@ class EventRecorder:
         meta = obj["metadata"]
         namespace = meta.get("namespace") or "default"
         digest = hashlib.sha256(f"{meta.get('uid')} {self._component} {reason} {message}".encode()).hexdigest()[:16]
-        name = f"{meta['name'][:230]}.{digest}"
+        name = f"{meta['name'][:230].rstrip('.-')}.{digest}"
         moment = self._now()
         last, count = self._written.pop((namespace, name), (float("-inf"), 0))
         loud = not last <= moment < last + self._quiet
