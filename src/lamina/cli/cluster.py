@@ -4,13 +4,14 @@
 what decides about the pod agree. They need no more than the right to read.
 """
 
+import logging
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
-import msgspec
-
-from lamina.control.claims import GrantRecord
+from lamina.control.grant_objects import grant_record, inventory_of
 from lamina.control.ledger import Ledger
 from lamina.control.stages import pod_state
 from lamina.dialects import config as configuration
@@ -19,11 +20,17 @@ from lamina.dialects.config import Config
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
+from lamina.model.requests import PodRequest
 from lamina.placement import Explanation, NodeState, explain
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
 
+log = logging.getLogger(__name__)
 
-class Cluster(NamedTuple):
+_T = TypeVar("_T")
+
+
+@dataclass
+class Cluster:
     """`grants` are keyed by the UID of their pod, `inventories` by node."""
 
     config: Config
@@ -31,6 +38,7 @@ class Cluster(NamedTuple):
     grants: Mapping[str, Grant]
     inventories: Mapping[str, Inventory]
     ledger: Ledger
+    _explained: dict[PodRequest, Explanation] = field(default_factory=dict, repr=False)
 
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None where it asks no GPU. Raises BadInput as admission does."""
@@ -38,7 +46,17 @@ class Cluster(NamedTuple):
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
-        return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)])
+        if self.ledger.grants_of(uid):
+            return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)])
+        # Replicas that hold nothing ask the same of the same nodes: one search answers for all of them.
+        if request not in self._explained:
+            self._explained[request] = explain(request, self._nodes)
+        return self._explained[request]
+
+    @cached_property
+    def _nodes(self) -> list[NodeState]:
+        """All nodes as a pod finds them that holds nothing."""
+        return [self._node(name, without="") for name in sorted(self.inventories)]
 
     def _node(self, name: str, *, without: str) -> NodeState:
         return NodeState.of(name, self.inventories[name], self.ledger.taken(name, without=without))
@@ -48,8 +66,8 @@ async def read(kube: Kube) -> Cluster:
     """Read all of it. Raises BadInput where Lamina is not installed."""
     config = await _configuration(kube)
     try:
-        inventories = [_inventory(item) for item in (await kube.list(INVENTORIES)).items]
-        records = [_record(item) for item in (await kube.list(GRANTS)).items]
+        inventories = list(_readable(inventory_of, (await kube.list(INVENTORIES)).items))
+        records = list(_readable(grant_record, (await kube.list(GRANTS)).items))
     except NotFound as error:
         raise BadInput("Lamina is not installed in this cluster: it does not know inventories.lamina.dev") from error
     pods = (await kube.list(PODS)).items
@@ -80,10 +98,10 @@ async def _configuration(kube: Kube) -> Config:
     return configuration.load((found.get("data") or {}).get("lamina.yaml", ""), "ConfigMap lamina-system/lamina")
 
 
-def _inventory(item: Object) -> Inventory:
-    return msgspec.convert(item["spec"], Inventory)
-
-
-def _record(item: Object) -> GrantRecord:
-    meta = item["metadata"]
-    return GrantRecord(meta["uid"], meta["namespace"], meta["name"], msgspec.convert(item["spec"], Grant))
+def _readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:
+    """What the control part understands of these objects; of the others it says why it leaves them out."""
+    for item in items:
+        try:
+            yield read(item)
+        except BadInput as problem:
+            log.warning("%s", problem)
