@@ -37,7 +37,6 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *(sys.executable, "-m", "lamina", "agent"),
         *("--node", name),
         *("--kubeconfig", str(directory.kubeconfig)),
-        *("--config", str(directory.config)),
         *("--kubelet-dir", str(node.kubelet)),
         *("--cdi-dir", str(node.cdi)),
         *("--state-dir", str(node.agent_state)),
