@@ -23,6 +23,7 @@ async def test_a_quota_container_gets_its_limits_the_facade_and_its_gpu(node: No
         "/run/lamina/usage": (str(folder / "usage"), "rw"),
         "/run/lamina-driver": (str(node.places.driver), "ro"),
         "/usr/local/lamina/1/libcuda.so.1": (str(node.places.libraries.folder / "libcuda.so.1"), "ro"),
+        "/usr/local/lamina/1/libcuda.so": (str(node.places.libraries.folder / "libcuda.so"), "ro"),
         "/usr/local/lamina/1/libnvidia-ml.so.1": (str(node.places.libraries.folder / "libnvidia-ml.so.1"), "ro"),
         "/etc/ld.so.preload": (str(node.places.libraries.folder / "ld.so.preload"), "ro"),
     }

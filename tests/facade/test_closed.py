@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina import native
 from tests.facade.conftest import Container, MakeContainer
 
 LOOK = """
@@ -84,6 +85,19 @@ def test_without_a_driver_there_is_no_device(container: MakeContainer, tmp_path:
     change = f"import os, sys; os.environ['LAMINA_DRIVER'] = {str(tmp_path)!r}; "
     done = box.run(sys.executable, "-c", change + f"os.execv(sys.executable, [sys.executable, '-c', {LOOK!r}])")
     assert done.stdout.splitlines() == NOTHING and done.stderr.count("cannot open shared object file") == 2
+
+
+def test_the_linkers_name_leads_to_the_facade_too(container: MakeContainer, tmp_path: Path) -> None:
+    box = container(2000)
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/libcuda.so").symlink_to(native.path("simgpu/libcuda.so.1"))
+    script = """
+import ctypes
+cuda, bytes = ctypes.CDLL("libcuda.so"), ctypes.c_size_t()
+print(cuda.cuInit(0), cuda.cuDeviceTotalMem_v2(ctypes.byref(bytes), 0), bytes.value >> 20)
+"""
+    done = box.run(sys.executable, "-c", script, LD_LIBRARY_PATH=str(tmp_path / "system"))
+    assert done.stdout == "0 0 2000\n", done.stderr
 
 
 def test_a_program_without_cuda_touches_neither_files_nor_driver(container: MakeContainer) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from lamina import native
 from lamina.errors import BadInput
 
-FACADES = ("facade/libcuda.so.1", "facade/libnvidia-ml.so.1")
+FACADES = ("facade/libcuda.so.1", "facade/libnvidia-ml.so.1", "facade/libcuda.so")
 
 
 def environment(folder: Path, driver: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
