@@ -98,3 +98,10 @@ def test_a_tenant_may_write_anything_into_its_usage(tmp_path: Path) -> None:
         data[position] = 0xFF
     usage = decode(bytes(data))
     assert len(usage.processes) <= layout.SLOTS
+
+
+def test_a_usage_file_that_its_tenants_blew_up_is_refused_unread(tmp_path: Path) -> None:
+    write_container(tmp_path, TWO)
+    os.truncate(tmp_path / "usage", 1 << 40)
+    with pytest.raises(BadInput, match="wrong size"):
+        read_usage(tmp_path / "usage")

@@ -2,7 +2,6 @@
 looking at it first, and never act upon it without asking the driver too."""
 
 import ctypes
-import mmap
 from pathlib import Path
 
 from msgspec import Struct
@@ -116,9 +115,12 @@ def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage
 
 
 def read_usage(path: Path) -> Usage:
-    """The usage file at this moment. Raises Outside when it cannot be read, BadInput when it is not sound."""
+    """The usage file at this moment. Raises Outside when it cannot be read, BadInput when it is not sound.
+
+    It is read, not mapped: its tenants may truncate it at any time, and touching a page that is gone kills the reader.
+    """
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-            return decode(bytes(memory))
-    except (OSError, ValueError) as error:
-        raise Outside(f"cannot read {path}: {error}") from error
+        with path.open("rb") as file:
+            return decode(file.read(layout.usage_bytes(layout.MAX_DEVICES) + 1))
+    except OSError as error:
+        raise Outside(f"cannot read {path}: {error.strerror}") from error
