@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIXED_DIRECTORY "/run/lamina"
@@ -24,8 +23,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool exists(const char *path)
 {
-    struct stat status;
-    return lstat(path, &status) == 0 || errno != ENOENT;
+    return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
 /* The environment counts only where nobody mounted anything, so never in a container. */
@@ -57,14 +55,14 @@ static bool map_usage(const char *directory)
     char path[4096];
     snprintf(path, sizeof path, "%s/usage", directory);
     size_t size = LAMINA_USAGE_BYTES(facade.limits.device_count);
-    struct stat status;
     void *memory = MAP_FAILED;
     int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file >= 0 && fstat(file, &status) == 0 && (size_t)status.st_size >= size)
+    off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (end >= 0 && (size_t)end >= size)
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     const char *why = file < 0                 ? strerror(errno)
                       : memory == MAP_FAILED   ? "the file is truncated or cannot be mapped"
-                                               : usage_check(memory, (size_t)status.st_size, &facade.limits);
+                                               : usage_check(memory, (size_t)end, &facade.limits);
     if (file >= 0)
         close(file);
     if (why != NULL) {

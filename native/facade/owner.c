@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static bool read_text(const char *path, char *text, size_t size)
@@ -35,6 +34,18 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
                   &stat->state, &stat->threads, &stat->start, &stat->stack) == 4;
 }
 
+/* The inode of this process's pid namespace; 0 when nobody tells. */
+static uint64_t pid_namespace(void)
+{
+    char target[64];
+    ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target - 1);
+    if (length <= 0)
+        return 0;
+    target[length] = 0;
+    const char *number = strchr(target, '['); /* "pid:[4026531836]" */
+    return number == NULL ? 0 : strtoull(number + 1, NULL, 10);
+}
+
 /* /proc may show another pid namespace than ours; then it tells nothing about our pids. */
 static bool proc_shows(int pid)
 {
@@ -53,10 +64,8 @@ struct identity identity_of_self(void)
     char text[1024];
     if (read_text("/proc/self/stat", text, sizeof text))
         process_stat_parse(text, &status);
-    struct stat namespace;
-    uint64_t ns = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
     const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
-    self.owner = LAMINA_OWNER(getpid(), status.start, ns);
+    self.owner = LAMINA_OWNER(getpid(), status.start, pid_namespace());
     self.stack = status.stack;
     self.proc_is_ours = proc_shows(getpid());
     if (random != NULL)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +99,13 @@ def test_loading_a_facade_does_nothing(library: str) -> None:
     assert imported.isdisjoint({"exit", "_exit", "abort", "signal", "sigaction", "pthread_create", "atexit"})
     constructors = told("readelf", "-SW", path).split(".init_array")[1].split()
     assert int(constructors[4], 16) <= 8, "the compiler's own constructor only"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_c_library_of_2012_is_enough(library: str) -> None:
+    """A preloaded library that asks for a newer version than the container's ends every program there."""
+    text = subprocess.run(
+        ["objdump", "-T", native.path(LIBRARIES[library])], capture_output=True, text=True, check=True
+    ).stdout
+    versions = {tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", text)}
+    assert versions and max(versions) <= (2, 17)
