@@ -1,0 +1,99 @@
+"""The table of rights names all that the parts do with the API server, and nothing that they do not do."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lamina.cli import cluster
+from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS
+from lamina.ports.kube.fake import FakeKube
+from tests.agent.node import RESOURCE, container, share
+from tests.agent.test_agent import Running as Agent
+from tests.control.cluster import gpu_pod, inventory_object, running, until
+
+TABLE = Path(__file__).parents[2] / "docs" / "cluster.md"
+VERBS = {"replace": "update"}
+RARE = {
+    ("control", "secrets", "update"),  # a year on
+    ("control", "customresourcedefinitions.apiextensions.k8s.io", "update"),  # after an upgrade
+    ("control", "events", "get"),  # an event of an earlier run
+    ("control", "events", "patch"),
+    ("control", "grants.lamina.dev", "get"),  # a bind that was cut off
+    ("control", "grants.lamina.dev", "delete"),
+    ("control", "namespaces", "create"),  # only where it is missing
+}
+
+
+class Noted:
+    """An API server that notes what is asked of it through this door."""
+
+    def __init__(self, part: str, kube: FakeKube) -> None:
+        self._part, self._kube = part, kube
+        self.asked: set[tuple[str, str, str]] = set()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def note(*arguments: Any, **named: Any) -> Any:
+            if verb == "bind":
+                self.asked.add((self._part, "pods/binding", "create"))
+            else:
+                kind = arguments[0]
+                name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+                self.asked.add((self._part, name, VERBS.get(verb, verb)))
+            return getattr(self._kube, verb)(*arguments, **named)
+
+        return note
+
+
+def rights(part: str) -> set[tuple[str, str, str]]:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in TABLE.read_text().splitlines() if "|" in line]
+    return {(row[0], row[1], verb) for row in rows if row[0] == part for verb in row[2].split()}
+
+
+async def test_the_control_part(tmp_path: Path) -> None:
+    kube = FakeKube()
+    noted = Noted("control", kube)
+    await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}})
+    stranger = {("control", "nodes", "create"), ("control", "inventories.lamina.dev", "create")}  # the test's own
+    async with running(noted, tmp_path) as made:  # type: ignore[arg-type]
+        pod = await kube.create(PODS, gpu_pod("p", gpumem=1000))
+        assert await made.scheduler.bind(pod, "node-0") == ""
+        big = await kube.create(PODS, gpu_pod("q", gpumem=99999))
+        await made.scheduler.filter(big, "node-0")
+        text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
+        await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
+        update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")
+        await until(lambda: update in noted.asked and ("control", "pods", "patch") in noted.asked, made.task)
+    assert noted.asked - stranger | RARE == rights("control")
+
+
+async def test_the_agent() -> None:
+    with tempfile.TemporaryDirectory(prefix="lam") as folder:
+        agent = Agent(Path(folder))
+        kube = agent.kube
+        await kube.create(NODES, {"metadata": {"name": agent.node.name, "labels": {"gpu": "on"}}})
+        await agent.kubelet.start()
+        agent.kube = noted = Noted("agent", kube)  # type: ignore[assignment]
+        try:
+            await agent.start('nodeSelector: {gpu: "on"}')
+            await agent.kubelet.until(RESOURCE, 20)
+            await agent.node.pod("p", container("main", share(0, 4096)))
+            await agent.started("p", "ticket-4")
+            (agent.settings.containers / "00000000-unknown_main").mkdir()
+            agent.nvml.strike("", 79)
+            await agent.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
+            await agent.stop()
+            await agent.start()
+            await agent.kubelet.until(RESOURCE, 20)
+        finally:
+            await agent.stop()
+            await agent.kubelet.stop()
+    assert noted.asked | {("agent", "configmaps", "get")} == rights("agent")
+
+
+async def test_people_who_look() -> None:
+    kube = FakeKube()
+    await kube.create(INVENTORIES, inventory_object())
+    noted = Noted("reader", kube)
+    await cluster.read(noted)  # type: ignore[arg-type]
+    assert noted.asked == rights("reader")
