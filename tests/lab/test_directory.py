@@ -52,3 +52,11 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(BadInput, match="belongs to another user or is a link"):
         make_private(tmp_path / "link")
+
+
+def test_a_folder_that_holds_no_lab_is_not_listed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMINA_LABS", str(tmp_path))
+    (tmp_path / "stray").mkdir()
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "plan.json").write_text("{}")
+    assert [lab.name for lab in directory.known_labs()] == ["lab"]

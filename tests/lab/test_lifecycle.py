@@ -132,6 +132,7 @@ def test_a_port_in_use_is_one_sentence_and_nothing_stays(labs: Path) -> None:
         (("--nodes", "0"), "allowed are 1 to 64"),
         (("--gpu", "RTX-9999"), "known models are"),
         (("--machines", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--machines", "nowhere.yaml", "--gpu", "T4"), "leave out --nodes, --gpus-per-node and --gpu"),
         (("--config", "nowhere.yaml"), "nowhere.yaml cannot be read"),
         (("--kubeconfig", "nowhere/at/all"), "cannot be written"),
         (("--kubeconfig", "/"), "cannot be written"),

@@ -15,11 +15,13 @@ Name = Annotated[str, typer.Option("--name", help="Which lab; several can run si
 @app.command()
 def up(
     name: Name = "default",
-    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.")] = 1,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default="1")] = None,
     gpus_per_node: Annotated[
-        int, typer.Option("--gpus-per-node", help="How many GPUs on each node; 0 is a CPU node.")
-    ] = 2,
-    gpu: Annotated[str, typer.Option("--gpu", help="Which card, such as A100-SXM4-40GB.")] = "V100-SXM2-32GB",
+        int | None, typer.Option("--gpus-per-node", help="GPUs on each node; 0 is a CPU node.", show_default="2")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="Which card, such as T4.", show_default="V100-SXM2-32GB")
+    ] = None,
     machines: Annotated[
         Path | None, typer.Option("--machines", help="A YAML file that describes each node instead.")
     ] = None,
@@ -33,12 +35,20 @@ def up(
 ) -> None:
     """Start a lab and return when its API answers and its nodes are Ready."""
     from lamina.cli.terminal import console
+    from lamina.errors import BadInput
     from lamina.lab import plan, up
 
-    if machines is not None:
-        wanted = plan.from_file(machines, port=port)
+    if machines is None:
+        wanted = plan.from_options(
+            nodes=plan.DEFAULT_NODES if nodes is None else nodes,
+            gpus_per_node=plan.DEFAULT_GPUS_PER_NODE if gpus_per_node is None else gpus_per_node,
+            gpu=plan.DEFAULT_GPU if gpu is None else gpu,
+            port=port,
+        )
+    elif (nodes, gpus_per_node, gpu) != (None, None, None):
+        raise BadInput("--machines describes every node; leave out --nodes, --gpus-per-node and --gpu")
     else:
-        wanted = plan.from_options(nodes=nodes, gpus_per_node=gpus_per_node, gpu=gpu, port=port)
+        wanted = plan.from_file(machines, port=port)
     with console.status("Starting the lab") as spinner:
         lab = up.up(name, wanted, config_file=config, kubeconfig=kubeconfig, say=console.print, progress=spinner.update)
     nodes_ready = "its node is Ready" if len(wanted.nodes) == 1 else f"its {len(wanted.nodes)} nodes are Ready"

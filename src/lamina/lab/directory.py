@@ -140,4 +140,5 @@ def known_labs() -> list[LabDirectory]:
     root = labs_root()
     if not root.is_dir():
         return []
-    return [LabDirectory(path) for path in sorted(root.iterdir()) if path.is_dir()]
+    labs = [LabDirectory(path) for path in sorted(root.iterdir())]
+    return [lab for lab in labs if lab.plan.is_file()]

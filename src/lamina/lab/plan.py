@@ -17,6 +17,8 @@ from lamina.simgpu import GpuSpec, Machine
 from lamina.simgpu import description as simgpu
 
 DEFAULT_GPU = "V100-SXM2-32GB"
+DEFAULT_NODES = 1
+DEFAULT_GPUS_PER_NODE = 2
 MAX_NODES = 64
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import ssl
 import uuid
 from collections.abc import Iterator
@@ -120,6 +121,11 @@ class Webhooks:
                     raise _Unanswered(f'Post "{url}": the answer has status {response.status}')
         except TimeoutError as error:
             raise _Unanswered(f'Post "{url}": context deadline exceeded') from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise _Unanswered(f'Post "{url}": tls: {error.certificate_error}') from error
+        except aiohttp.ClientConnectorError as error:
+            reason = os.strerror(error.os_error.errno).lower() if error.os_error.errno else str(error.os_error)
+            raise _Unanswered(f'Post "{url}": dial tcp {error.host}:{error.port}: connect: {reason}') from error
         except aiohttp.ClientError as error:
             raise _Unanswered(f'Post "{url}": {error}') from error
         return _response(text, request["uid"])
