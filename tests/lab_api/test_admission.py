@@ -130,7 +130,7 @@ async def test_a_webhook_that_is_down_fails_by_policy(bench: Bench, hook: Hook) 
     await _configure(bench, hook.config(failurePolicy="Ignore"))
     await bench.pod("a")
     await _configure(bench, hook.config(), name="strict")
-    with pytest.raises(ApiError, match="failed to call webhook: Post .*connect: connection refused$"):
+    with pytest.raises(ApiError, match=r"failed to call webhook: Post .*connect: connection refused$"):
         await bench.pod("b")
 
 
