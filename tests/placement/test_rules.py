@@ -64,6 +64,11 @@ def test_a_whole_gpu_stays_exclusive_with_scaled_cores() -> None:
     assert missed(answer).cause is Cause.NOT_IDLE
 
 
+def test_scaling_does_not_make_a_whole_gpu_larger_than_it_is() -> None:
+    (share,) = placed(fit(request(ask()), node(gpus(1, scaling=3)))).containers[0].shares
+    assert (share.mode, share.memory_mib) == (Mode.WHOLE, 32768)
+
+
 @pytest.mark.parametrize(
     ("gpu", "wishes", "cause"),
     [

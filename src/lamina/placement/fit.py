@@ -66,10 +66,11 @@ def _grant(
 
 
 def _share(request: PodRequest, container: ContainerRequest, state: GpuState) -> Share:
-    alone = needs_alone(container, state)
+    alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
     return Share(
         gpu=state.gpu.uuid,
-        memory_mib=container.memory_on(state.gpu.capacity_mib),
+        # A whole GPU has what it has; only shares of it can be scaled beyond.
+        memory_mib=min(memory, state.gpu.memory_mib) if container.whole else memory,
         cores=container.cores,
         mode=Mode.WHOLE if container.whole else Mode.QUOTA,
         exclusive=alone,
