@@ -71,7 +71,7 @@ static CUresult announce(struct making *making, const CUDA_ARRAY3D_DESCRIPTOR *d
     if (making->device < 0 || descriptor == NULL)
         making->bytes = 0;
     else
-        making->bytes = array_bytes(descriptor, levels);
+        making->bytes = in_blocks(array_bytes(descriptor, levels));
     return making->bytes == 0 ? CUDA_SUCCESS : hold(making->device, LAMINA_ARRAY, making->bytes);
 }
 

@@ -32,13 +32,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || bytes == 0)
         return REAL(cuMemAlloc_v2)(pointer, bytes); /* for the driver's own answer */
-    CUresult result = hold(device, LAMINA_DATA, bytes);
+    uint64_t taken = in_blocks(bytes);
+    CUresult result = hold(device, LAMINA_DATA, taken);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuMemAlloc_v2)(pointer, bytes);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_DATA, bytes);
-    give_back(device, LAMINA_DATA, bytes);
+        return book(*pointer, device, context, LAMINA_DATA, taken);
+    give_back(device, LAMINA_DATA, taken);
     return result;
 }
 
@@ -48,13 +49,14 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || bytes == 0)
         return REAL(cuMemAllocManaged)(pointer, bytes, flags);
-    CUresult result = hold(device, LAMINA_MANAGED, bytes);
+    uint64_t taken = in_blocks(bytes);
+    CUresult result = hold(device, LAMINA_MANAGED, taken);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_MANAGED, bytes);
-    give_back(device, LAMINA_MANAGED, bytes);
+        return book(*pointer, device, context, LAMINA_MANAGED, taken);
+    give_back(device, LAMINA_MANAGED, taken);
     return result;
 }
 
@@ -86,13 +88,13 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || pitch == NULL || width == 0 || height == 0)
         return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
-    uint64_t announced = pitched(width, height);
+    uint64_t announced = in_blocks(pitched(width, height));
     CUresult result = hold(device, LAMINA_DATA, announced);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     if (result == CUDA_SUCCESS)
-        return book_pitched(*pointer, device, context, announced, times(*pitch, height));
+        return book_pitched(*pointer, device, context, announced, in_blocks(times(*pitch, height)));
     give_back(device, LAMINA_DATA, announced);
     return result;
 }

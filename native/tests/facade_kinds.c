@@ -103,18 +103,19 @@ static CUresult take_mipmap(struct thing *t, size_t bytes)
 static void drop_mipmap(struct thing *t) { NEED(CALL(cuMipmappedArrayDestroy)(t->mipmap)); }
 
 static const struct kind kinds[] = {
-    {"plain", 1, take_plain, drop_plain},
-    {"managed", 1, take_managed, drop_plain},
-    {"pitch", 512, take_pitch, drop_plain},
+    {"small", 1, take_plain, drop_plain},
+    {"plain", 2 * MIB, take_plain, drop_plain},
+    {"managed", 2 * MIB, take_managed, drop_plain},
+    {"pitch", 2 * MIB, take_pitch, drop_plain},
     {"async", 32 * MIB, take_async, drop_async},
     {"per-thread", 32 * MIB, take_per_thread, drop_per_thread},
     {"pool", 32 * MIB, take_pool, drop_async},
     {"async-freed-plainly", 32 * MIB, take_async, drop_plain},
     {"physical", 2 * MIB, take_physical, drop_physical},
     {"mapped", 2 * MIB, take_mapped, drop_mapped},
-    {"array", 65536, take_array, drop_array},
-    {"array3d", MIB, take_array3d, drop_array},
-    {"mipmap", 4096, take_mipmap, drop_mipmap},
+    {"array", 2 * MIB, take_array, drop_array},
+    {"array3d", 2 * MIB, take_array3d, drop_array},
+    {"mipmap", 2 * MIB, take_mipmap, drop_mipmap},
 };
 
 static size_t free_now(void)

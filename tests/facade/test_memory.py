@@ -26,9 +26,26 @@ def test_a_limit_that_is_no_multiple_of_anything_is_held_to_the_byte(container: 
     box = container(1)
     odd = Limits(devices=(DeviceLimit(uuid=box.uuids[0], memory_bytes=CONTEXT + 123_457),))
     write_container(box.folder, odd)
-    done = box.run(programs["kinds"], "linked", "plain")
+    done = box.run(programs["kinds"], "linked", "small")
     assert done.stdout == "ok\n", done.stdout + done.stderr
     assert f"OOM {CONTEXT + 123_458} / {CONTEXT + 123_457}\n" in done.stderr
+
+
+def test_a_byte_more_than_a_block_takes_another(container: MakeContainer) -> None:
+    """The driver gives whole blocks of 2 MiB, so that is what counts, or a GPU shared by many would overflow."""
+    script = """
+begin()
+def fill(bytes, call, *more):
+    count = 0
+    while call(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(bytes), *more) == 0:
+        count += 1
+    return count
+print(fill((100 << 20) + 1, cuda.cuMemAlloc_v2), fill((2 << 20) + 1, cuda.cuMemAllocManaged, 1),
+      fill((1 << 20) + 1, cuda.cuMemAlloc_v2), fill(1 << 20, cuda.cuMemAlloc_v2))
+"""
+    box = container(2000)
+    # of 1697 MiB: 16 of 102 leave 65, 16 of 4 leave 1, which is no whole block, and then there is that one
+    assert python(box, script).stdout.split() == ["16", "16", "0", "1"]
 
 
 def test_s4_4_the_refusal_is_logged_in_bytes(container: MakeContainer, programs, tmp_path) -> None:

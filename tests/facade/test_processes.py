@@ -61,7 +61,7 @@ def test_contexts_that_start_together_stay_within_the_limit(container: MakeConta
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_all_comes_back_after_hundreds_of_kills(seed: int, container: MakeContainer, programs) -> None:
-    box = container(2000)
+    box = container(303 + 1700)
     done = box.run(programs["killed"], "300", str(seed))
     assert done.stdout.splitlines()[-1] == f"ok {CONTEXT}", done.stdout + done.stderr
 
