@@ -62,6 +62,8 @@ async def test_the_marks_of_hami_are_on_the_pod(bench: Bench) -> None:
         "hami.io/vgpu-devices-to-allocate": devices,
         "hami.io/vgpu-devices-allocated": devices,
         "hami.io/vgpu-time": "1700000000",
+        "hami.io/bind-time": "1700000000",
+        "hami.io/bind-phase": "success",
     }
     assert meta["labels"] == {"hami.io/vgpu-node": "node-0"}
 

@@ -55,7 +55,7 @@ async def test_the_control_part(tmp_path: Path) -> None:
     noted = Noted("control", kube)
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}})
     stranger = {("control", "nodes", "create"), ("control", "inventories.lamina.dev", "create")}  # the test's own
-    async with running(noted, tmp_path) as made:  # type: ignore[arg-type]
+    async with running(noted, tmp_path) as made:
         pod = await kube.create(PODS, gpu_pod("p", gpumem=1000))
         assert await made.scheduler.bind(pod, "node-0") == ""
         big = await kube.create(PODS, gpu_pod("q", gpumem=99999))
@@ -95,5 +95,5 @@ async def test_people_who_look() -> None:
     kube = FakeKube()
     await kube.create(INVENTORIES, inventory_object())
     noted = Noted("reader", kube)
-    await cluster.read(noted)  # type: ignore[arg-type]
+    await cluster.read(noted)
     assert noted.asked == rights("reader")
