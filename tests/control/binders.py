@@ -14,7 +14,7 @@ from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING
 from lamina.ports.kube import GRANTS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
-from tests.control.cluster import gpu_pod, inventory
+from tests.control.cluster import admitted_pod, inventory
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Bench:
         self.ledger.inventory_seen(inventory(node, *given))
 
     async def pod(self, name: str = "pod", **limits: object) -> Object:
-        return await self.kube.create(PODS, gpu_pod(name, **limits))
+        return await self.kube.create(PODS, admitted_pod(name, **limits))
 
     async def bind(self, pod: Object, node: str = "node-0") -> str:
         meta = pod["metadata"]

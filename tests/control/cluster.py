@@ -46,6 +46,11 @@ def gpu_pod(name: str = "pod", *, namespace: str = "default", scheduler: str = "
     return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
+def admitted_pod(name: str = "pod", **limits: Any) -> Object:
+    """The pod as admission leaves it: a share comes with a count."""
+    return gpu_pod(name, **({"gpu": 1} | limits if limits else {}))
+
+
 @dataclass
 class Scheduler:
     """Speaks to the extender as kube-scheduler does, with node names."""

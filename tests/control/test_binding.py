@@ -13,7 +13,7 @@ from lamina.errors import Outside
 from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound, Object, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.control.binders import Bench
-from tests.control.cluster import gpu_pod, gpus
+from tests.control.cluster import admitted_pod, gpu_pod, gpus
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def test_the_grant_says_what_the_pod_got_and_goes_with_it(bench: Bench) ->
 
 
 async def test_the_marks_of_hami_are_on_the_pod(bench: Bench) -> None:
-    pod = gpu_pod(gpumem=3000, gpucores=30)
+    pod = admitted_pod(gpumem=3000, gpucores=30)
     pod["spec"]["containers"].insert(0, {"name": "first", "image": "x"})
     pod = await bench.kube.create(PODS, pod)
     await bench.bind(pod)
@@ -213,7 +213,7 @@ async def test_a_grant_left_behind_that_no_longer_fits_is_decided_anew(bench: Be
     bench.ledger.pod_seen(pod["metadata"]["uid"], PodState(Stage.PENDING), 0)
     bench.ledger.grant_gone((await bench.grants())[0]["metadata"]["uid"], pod["metadata"]["uid"], 0)
     wish = {"nvidia.com/use-gpuuuid": before["gpu"]}
-    other = gpu_pod("other", gpumem=20000)
+    other = admitted_pod("other", gpumem=20000)
     other["metadata"]["annotations"] = wish
     assert await bench.bind(await bench.kube.create(PODS, other)) == ""
     # The server still has the older grant, of which the ledger knows nothing: it stands in the way.
@@ -252,7 +252,7 @@ async def test_a_pod_deleted_between_grant_and_binding_frees_its_share() -> None
 
 
 async def test_a_pod_being_deleted_is_not_bound(bench: Bench) -> None:
-    pod = gpu_pod(gpu=1)
+    pod = admitted_pod(gpu=1)
     pod["metadata"]["finalizers"] = ["x/y"]
     pod = await bench.kube.create(PODS, pod)
     await bench.kube.delete(PODS, "pod", namespace="default")
@@ -289,3 +289,12 @@ async def test_the_grants_carry_the_policy_of_the_configuration() -> None:
     await bench.bind(await bench.pod(gpumem=1000, gpucores=30))
     assert (await bench.grants())[0]["spec"]["containers"][0]["shares"][0]["computePolicy"] == "cap"
     assert [g["kind"] for g in (await bench.kube.list(GRANTS)).items] == ["Grant"]
+
+
+async def test_a_pod_that_admission_did_not_fill_in_gets_no_share(bench: Bench) -> None:
+    pod = await bench.kube.create(PODS, gpu_pod(gpumem=1000))
+    sentence = "container main names no nvidia.com/gpu, which admission fills in; it has not seen this pod"
+    assert bench.decisions.filter(pod, ["node-0"]).error == sentence
+    assert sentence in await bench.bind(pod)
+    assert await bench.grants() == []
+    assert bench.ledger.taken("node-0") == {}

@@ -23,7 +23,7 @@ from lamina.ports.kube import (
     Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
-from tests.control.cluster import Running, gpu_pod, gpus, inventory_object, running, until
+from tests.control.cluster import Running, admitted_pod, gpus, inventory_object, running, until
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
 
 
 def unbound(**limits: Any) -> dict[str, Any]:
-    pod = gpu_pod(**limits)
+    pod = admitted_pod(**limits)
     pod["metadata"]["uid"] = "5d4e"
     return pod
 
@@ -100,7 +100,7 @@ async def test_filter_by_whole_nodes_answers_with_whole_nodes(cluster: Running) 
 
 
 async def test_prioritize_scores_from_0_to_10(cluster: Running) -> None:
-    first = await cluster.make(gpu_pod("first", gpumem=1000))
+    first = await cluster.make(admitted_pod("first", gpumem=1000))
     body = {"pod": unbound(gpumem=1000), "nodenames": ["node-0", "node-1", "node-2"]}
     before = await cluster.scheduler.ask("prioritize", body)
     assert await cluster.scheduler.bind(first, "node-1") == ""
@@ -114,7 +114,7 @@ async def test_prioritize_scores_from_0_to_10(cluster: Running) -> None:
 async def test_a_small_pod_is_enough_to_tell_nodes_apart(tmp_path: Path, policy: str, best: list[str]) -> None:
     nodes = [(f"node-{number}", gpus(8, memory=81559, prefix=f"H{number}-")) for number in range(3)]
     async with running(FakeKube(), tmp_path, *nodes) as made:
-        first = await made.make(gpu_pod("first", gpumem=100))
+        first = await made.make(admitted_pod("first", gpumem=100))
         assert await made.scheduler.bind(first, "node-1") == ""
         pod = unbound(gpumem=100)
         pod["metadata"]["annotations"] = {"hami.io/node-scheduler-policy": policy}
@@ -126,13 +126,13 @@ async def test_a_small_pod_is_enough_to_tell_nodes_apart(tmp_path: Path, policy:
 
 async def test_what_other_pods_hold_is_failed_but_not_for_good(cluster: Running) -> None:
     for name in ("a", "b"):
-        assert await cluster.scheduler.bind(await cluster.make(gpu_pod(name, gpumem=30000)), "node-0") == ""
+        assert await cluster.scheduler.bind(await cluster.make(admitted_pod(name, gpumem=30000)), "node-0") == ""
     answer = await cluster.scheduler.filter(unbound(gpumem=10000), "node-0")
     assert answer["failedNodes"] == {"node-0": "needs 10000 MiB; the best GPU has 2768 MiB free"}
 
 
 async def test_a_pod_that_fits_nowhere_gets_an_event_in_numbers(cluster: Running) -> None:
-    pod = await cluster.make(gpu_pod("big", gpumem=40000))
+    pod = await cluster.make(admitted_pod("big", gpumem=40000))
     for _ in range(3):
         await cluster.scheduler.filter(pod, "node-0", "node-1")
 
@@ -162,7 +162,7 @@ async def test_what_is_no_request_is_answered_400(cluster: Running, verb: str, b
 
 
 async def test_metrics_tell_decisions_and_grants(cluster: Running) -> None:
-    await cluster.scheduler.bind(await cluster.make(gpu_pod(gpumem=1000, gpucores=30)), "node-1")
+    await cluster.scheduler.bind(await cluster.make(admitted_pod(gpumem=1000, gpucores=30)), "node-1")
     async with cluster.session.get(f"{cluster.urls['extender']}/metrics") as response:
         lines = (await response.text()).splitlines()
     labels = 'gpu="T4-0",model="V100-SXM2-32GB",node="node-1"'
@@ -198,12 +198,12 @@ async def test_admission_is_registered_and_answers_over_https(cluster: Running) 
     insecure = ssl.create_default_context()
     insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-    asked = {"uid": "1", "operation": "CREATE", "namespace": "default", "object": gpu_pod(gpu=1), "dryRun": True}
+    asked = {"uid": "1", "operation": "CREATE", "namespace": "default", "object": admitted_pod(gpu=1), "dryRun": True}
     async with cluster.session.post(url, json=review | {"request": asked}, ssl=insecure) as response:
         assert (await response.json())["response"]["patchType"] == "JSONPatch"
     async with cluster.session.post(url, data=b"{}", ssl=insecure) as response:
         assert response.status == 400
-    update = asked | {"operation": "UPDATE", "object": gpu_pod(gpu=-1)}
+    update = asked | {"operation": "UPDATE", "object": admitted_pod(gpu=-1)}
     async with cluster.session.post(url, json=review | {"request": update}, ssl=insecure) as response:
         assert (await response.json())["response"] == {"uid": "1", "allowed": True}
 

@@ -8,11 +8,12 @@ import pytest
 
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.fake import FakeKube
-from tests.control.cluster import Running, gpu_pod, gpus, running
+from tests.control.cluster import Running, admitted_pod, gpus, running
 
 POD = (
     b'{"metadata":{"name":"p","namespace":"default","uid":"5d4e","creationTimestamp":null},"spec":{"containers":'
-    b'[{"name":"main","image":"x","resources":{"limits":{"nvidia.com/gpumem":"20k"}}}]},"status":{}}'
+    b'[{"name":"main","image":"x","resources":{"limits":{"nvidia.com/gpu":"1","nvidia.com/gpumem":"20k"}}}]},'
+    b'"status":{}}'
 )
 NODES = b'["node-0","node-1"]'
 ARGUMENTS = [
@@ -59,6 +60,6 @@ async def test_whole_nodes(cluster: Running) -> None:
 
 @pytest.mark.parametrize("body", BINDINGS)
 async def test_bind(cluster: Running, body: str) -> None:
-    pod = await cluster.make(gpu_pod("p", gpumem=1000))
+    pod = await cluster.make(admitted_pod("p", gpumem=1000))
     assert await answered(cluster, "bind", (body % pod["metadata"]["uid"]).encode()) == b'{"error":""}'
     assert len((await cluster.kube.list(GRANTS)).items) == 1

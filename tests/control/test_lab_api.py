@@ -12,7 +12,7 @@ from lamina.lab.api.kubelets import UnixKubelets
 from lamina.lab.api.server import serve as serve_api
 from lamina.ports.kube import GRANTS, MUTATING_WEBHOOKS, PODS, Object
 from lamina.ports.kube.client import connect
-from tests.control.cluster import Running, gpu_pod, gpus, running, until
+from tests.control.cluster import Running, admitted_pod, gpus, running, until
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def _registered(made: Running) -> bool:
 
 
 async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: Running) -> None:
-    pod = await cluster.make(gpu_pod(gpumem=10000, gpucores=10))
+    pod = await cluster.make(admitted_pod(gpumem=10000, gpucores=10))
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert (await cluster.scheduler.filter(pod, "node-0"))["nodenames"] == ["node-0"]
@@ -50,12 +50,12 @@ async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: Running) -> 
 
 async def test_nonsense_is_refused_in_one_sentence(cluster: Running) -> None:
     with pytest.raises(LaminaError, match="gpumem-percentage"):
-        await cluster.make(gpu_pod(gpu=1, gpumem_percentage=101))
+        await cluster.make(admitted_pod(gpu=1, gpumem_percentage=101))
 
 
 async def test_a_finished_pod_frees_its_share_and_a_deleted_one_its_grant(cluster: Running) -> None:
     for round in range(2):
-        pods = [await cluster.make(gpu_pod(f"p{round}-{i}", gpu=1)) for i in range(2)]
+        pods = [await cluster.make(admitted_pod(f"p{round}-{i}", gpu=1)) for i in range(2)]
         for pod in pods:
             await until(partial(_fits, cluster, pod))
             assert await cluster.scheduler.bind(pod, "node-0") == ""
@@ -78,7 +78,7 @@ async def _no_grants(cluster: Running) -> bool:
 
 
 async def test_forty_binds_at_once_never_over_commit(cluster: Running) -> None:
-    pods = [await cluster.make(gpu_pod(f"p{i}", gpumem=3000)) for i in range(40)]
+    pods = [await cluster.make(admitted_pod(f"p{i}", gpumem=3000)) for i in range(40)]
     errors = await asyncio.gather(*(cluster.scheduler.bind(pod, "node-0") for pod in pods))
     assert sum(not error for error in errors) == 20, errors
     grants = (await cluster.kube.list(GRANTS)).items

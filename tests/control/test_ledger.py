@@ -132,6 +132,21 @@ def test_a_bound_pod_keeps_what_a_deleted_grant_said(ledger: Ledger) -> None:
     assert taken(ledger) == 0
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bound_pod_counts_once_where_a_new_grant_followed_a_deleted_one(ledger: Ledger, late: bool) -> None:
+    ledger.pod_seen("u1", BOUND, 0)
+    ledger.grant_seen(record(uid="old"))
+    if late:
+        ledger.grant_seen(record(uid="new"))
+        ledger.grant_gone("old", "u1", 0)
+    else:
+        ledger.grant_gone("old", "u1", 0)
+        ledger.grant_seen(record(uid="new"))
+    assert taken(ledger) == 1000
+    ledger.grant_gone("new", "u1", 0)
+    assert taken(ledger) == 1000
+
+
 def test_a_deleted_grant_of_a_waiting_pod_frees_and_stays_deleted(ledger: Ledger) -> None:
     ledger.pod_seen("u1", PodState(Stage.PENDING), 0)
     ledger.grant_seen(record())

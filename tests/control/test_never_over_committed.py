@@ -26,7 +26,7 @@ from lamina.dialects.config import Config
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.ports.kube import GRANTS, PODS, Object, Resource, Unreachable, Watched
 from lamina.ports.kube.fake import FakeKube
-from tests.control.cluster import gpu_pod, gpus, inventory
+from tests.control.cluster import admitted_pod, gpus, inventory
 
 NODES = ("a", "b")
 GPUS = {node: gpus(2, memory=1000, prefix=node) for node in NODES}
@@ -116,7 +116,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(size=st.sampled_from(SIZES))
     def a_pod_appears(self, size: dict[str, int]) -> None:
         self.made += 1
-        self.run(FakeKube.create(self.kube, PODS, gpu_pod(f"p{self.made}", **size)))
+        self.run(FakeKube.create(self.kube, PODS, admitted_pod(f"p{self.made}", **size)))
 
     @rule(
         numbers=st.lists(st.integers(0, 30), min_size=1, max_size=5),

@@ -10,7 +10,7 @@ from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.test_agent import Running as Agent
-from tests.control.cluster import gpu_pod, inventory_object, running, until
+from tests.control.cluster import admitted_pod, inventory_object, running, until
 
 TABLE = Path(__file__).parents[2] / "docs" / "cluster.md"
 VERBS = {"replace": "update"}
@@ -56,9 +56,9 @@ async def test_the_control_part(tmp_path: Path) -> None:
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}})
     stranger = {("control", "nodes", "create"), ("control", "inventories.lamina.dev", "create")}  # the test's own
     async with running(noted, tmp_path) as made:
-        pod = await kube.create(PODS, gpu_pod("p", gpumem=1000))
+        pod = await kube.create(PODS, admitted_pod("p", gpumem=1000))
         assert await made.scheduler.bind(pod, "node-0") == ""
-        big = await kube.create(PODS, gpu_pod("q", gpumem=99999))
+        big = await kube.create(PODS, admitted_pod("q", gpumem=99999))
         await made.scheduler.filter(big, "node-0")
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")

@@ -180,6 +180,8 @@ class Binder:
 
     def _reserve(self, args: BindArgs, pod: Object, request: PodRequest) -> tuple[ContainerGrant, ...]:
         """Decide and take, without a pause between: what was free when it was looked at is ours."""
+        if refusal := self._decisions.refusal(pod, request):
+            raise DoesNotFit(refusal)
         placement = self._decisions.place(request, args.podUID, args.node)
         if placement is None:
             raise DoesNotFit(f"node {args.node} offers no GPUs")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
 from lamina.control.quotas import Amounts, Quotas, asked, excess
-from lamina.dialects import parse
+from lamina.dialects import parse, unseen_by_admission
 from lamina.errors import BadInput
 from lamina.model.requests import PodRequest
 from lamina.placement import Misfit, NodeState, Placement, explain, fit
@@ -50,9 +50,9 @@ class Decisions:
             return Filtered(fitting=[], error=str(problem), summary=str(problem))
         if request is None:
             return Filtered(fitting=nodes)
-        beyond = self.over_quota(pod, asked(request))
-        if beyond:
-            return Filtered(fitting=[], error=beyond, summary=beyond)
+        refusal = self.refusal(pod, request) or self.over_quota(pod, asked(request))
+        if refusal:
+            return Filtered(fitting=[], error=refusal, summary=refusal)
         result = Filtered(fitting=[], failed={}, unresolvable={})
         states: list[NodeState] = []
         for name in nodes:
@@ -94,6 +94,10 @@ class Decisions:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
         state = self._capacity.state(node, without=pod_uid)
         return None if state is None else fit(request, state)
+
+    def refusal(self, pod: Mapping[str, Any], request: PodRequest) -> str:
+        """The sentence that says why no node may take the pod as it is, or nothing."""
+        return unseen_by_admission(pod, request, self._configuration.value)
 
     def over_quota(self, pod: Mapping[str, Any], amounts: Amounts) -> str:
         """The sentence that says which quota of its namespace the pod exceeds with these amounts, or nothing."""

@@ -69,19 +69,20 @@ class Ledger:
             return
         claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
         claim.grants[record.uid] = record
+        self._drop_superseded(claim)
         self._recount(uid, claim)
 
     def grant_gone(self, record_uid: str, pod_uid: str, now: float) -> None:
-        """The grant is deleted. A pod that is bound goes on holding it until the pod ends."""
+        """The grant is deleted. A pod that is bound goes on holding it until the pod ends, or has another one there."""
         self._dead_grants[record_uid] = now
         claim = self._claims.get(pod_uid)
         record = claim.grants.get(record_uid) if claim else None
         if claim is None or record is None:
             return
         pod = self.pod(pod_uid)
-        if pod.stage is Stage.BOUND and pod.node == record.grant.node:
-            return
-        del claim.grants[record_uid]
+        if not (pod.stage is Stage.BOUND and pod.node == record.grant.node):
+            del claim.grants[record_uid]
+        self._drop_superseded(claim)
         self._recount(pod_uid, claim)
 
     def pod_seen(self, uid: str, state: PodState, now: float) -> None:
@@ -202,6 +203,13 @@ class Ledger:
             lack = _lack(gpus[uuid], present.get(uuid, NOTHING), more)
             if lack:
                 raise DoesNotFit(f"GPU {uuid} of node {node} {lack}")
+
+    def _drop_superseded(self, claim: Claim) -> None:
+        """Forget deleted grants of a node on which the pod has one that exists: it was bound by that one."""
+        existing = {record.grant.node for uid, record in claim.grants.items() if uid not in self._dead_grants}
+        for uid, record in list(claim.grants.items()):
+            if uid in self._dead_grants and record.grant.node in existing:
+                del claim.grants[uid]
 
     def _recount(self, uid: str, claim: Claim) -> None:
         """Bring the sums up to what the claim holds now, and drop a claim that holds nothing."""

@@ -7,7 +7,7 @@ from lamina.dialects.config import Config
 from lamina.dialects.hami import Container, asks, containers_of, parse
 from lamina.dialects.resources import resource_names
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest
+from lamina.model.requests import ContainerRequest, PodRequest
 
 SCHEDULERS = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-scheduler")
 _ENV = "NVIDIA_VISIBLE_DEVICES"
@@ -50,6 +50,19 @@ def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
         elif config.hami.overwrite_env:
             fills += _hide_gpus(container)
     return tuple(fills)
+
+
+def unseen_by_admission(pod: Mapping[str, Any], request: PodRequest, config: Config) -> str:
+    """The sentence that refuses a pod which admission has not filled in, or nothing.
+
+    Kubelet hands out GPUs by the count alone: a container that names a share without one would hold it on paper and
+    start without any GPU.
+    """
+    count, asking = resource_names(config).count, {container.container for container in request.containers}
+    for container in containers_of(pod):
+        if container.name in asking and count not in container.asked:
+            return f"container {container.name} names no {count}, which admission fills in; it has not seen this pod"
+    return ""
 
 
 def _pod_fills(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterator[Fill]:
