@@ -100,6 +100,19 @@ def test_a_container_without_a_grant_does_not_start_and_says_why(lab: Lab) -> No
     lab.kubectl("delete", "namespace", "unwatched")
 
 
+def test_a_pod_that_admission_did_not_see_gets_no_share_and_says_why(lab: Lab) -> None:
+    lab.kubectl("create", "namespace", "unseen")
+    lab.kubectl("label", "namespace", "unseen", "lamina.dev/webhook=ignore")
+    lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", namespace="unseen"))
+
+    def told() -> bool:
+        return "admission fills in" in lab.kubectl("describe", "pod", "asked", "-n", "unseen")
+
+    wait_for(told, lambda: lab.kubectl("describe", "pod", "asked", "-n", "unseen"))
+    assert lab.kubectl("get", "grants", "-A", "-o", "name") == ""
+    lab.kubectl("delete", "namespace", "unseen")
+
+
 def test_a_pod_of_no_gpu_is_none_of_our_business(lab: Lab) -> None:
     lab.apply(pod("cpu: 100m"))
     lab.settled("", {"Running": 1})
