@@ -137,7 +137,7 @@ def main() -> None:
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     directory = LabDirectory(Path(sys.argv[1]))
     start_guard(directory)
-    with status.running(directory) as ours:
+    with status.running(directory, patience_s=2.0) as ours:
         if not ours:
             sys.exit(f"another supervisor runs the lab {directory.name}")
         code = asyncio.run(run(directory))

@@ -7,6 +7,7 @@ however the supervisor dies, so a lab that crashed is told from one that runs wi
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -48,18 +49,27 @@ def read(directory: LabDirectory) -> Status | None:
 
 
 @contextlib.contextmanager
-def running(directory: LabDirectory) -> Iterator[bool]:
-    """Hold the lab's lock; yields False where another process holds it already."""
+def running(directory: LabDirectory, *, patience_s: float = 0.0) -> Iterator[bool]:
+    """Hold the lab's lock; yields False where another process holds it longer than `patience_s`.
+
+    Whoever asks `is_running` holds it for a moment, so a supervisor has to have some patience.
+    """
     handle = os.open(directory.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience_s
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        while not (held := _locked(handle)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        yield held
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_running(directory: LabDirectory) -> bool:
