@@ -88,7 +88,7 @@ def test_a_lab_of_which_even_the_guard_was_killed_is_mended_by_up(labs: Path) ->
         if "lamina.lab.guard" in Path(f"/proc/{pid}/cmdline").read_text():
             os.kill(pid, signal.SIGKILL)
     os.kill(supervisor(lab), signal.SIGKILL)
-    wait_for(lambda: processes.start_time(supervisor(lab)) is None, lambda: "the supervisor lives on")
+    wait_for(lambda: not processes.carries(lab, supervisor(lab)), lambda: "the supervisor lives on")
     code, said, sentence = run(labs, "lab", "up", *SMALL)
     assert code == 0, sentence
     assert "had crashed" in said

@@ -68,21 +68,24 @@ def test_a_lab_with_no_process_has_nobody_to_end(tmp_path: Path) -> None:
     assert processes.end_all(tmp_path, grace_s=1.0) == 0
 
 
-def test_a_child_ends_when_its_parent_is_killed(start: Start) -> None:
+def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path, start: Start) -> None:
     parent, said = start(
         "import subprocess\nfrom lamina.lab.processes import die_with_parent\n"
         "said = subprocess.Popen(['sleep', '60'], preexec_fn=die_with_parent).pid"
     )
     child = int(said)
-    assert processes.start_time(child) is not None
+    assert processes.carries(tmp_path, child)
     parent.kill()
     parent.wait()
     deadline = time.monotonic() + 5
-    while processes.start_time(child) is not None and time.monotonic() < deadline:
+    while processes.carries(tmp_path, child) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert processes.start_time(child) is None
+    assert not processes.carries(tmp_path, child)
 
 
-def test_the_start_time_of_nobody_is_none() -> None:
-    assert processes.start_time(2**22 + 1) is None
-    assert processes.start_time(os.getpid()) is not None
+def test_all_variables_have_to_be_there(tmp_path: Path, start: Start) -> None:
+    found = start().process
+    marker = {MARKER: str(tmp_path)}
+    assert found.pid in set(processes.carrying(marker | {"PATH": os.environ["PATH"]}))
+    assert found.pid not in set(processes.carrying(marker | {"PATH": "elsewhere"}))
+    assert found.pid not in set(processes.carrying(marker | {"NOBODY_HAS_THIS": ""}))

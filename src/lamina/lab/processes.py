@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lamina.lab.directory import MARKER
@@ -25,18 +25,32 @@ def die_with_parent() -> None:
 
 def carries(root: Path, pid: int) -> bool:
     """Whether the process `pid` carries the marker of the lab at `root`; a dead one does not."""
-    try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
-    return f"{MARKER}={root}".encode() in environment.split(b"\0")
+    return _has_all(_assignments({MARKER: str(root)}), pid)
 
 
 def marked(root: Path) -> Iterator[int]:
     """Process ids that carry the marker of the lab at `root`, this process left out."""
+    return carrying({MARKER: str(root)})
+
+
+def carrying(variables: Mapping[str, str]) -> Iterator[int]:
+    """Process ids with all these variables in their environment, this process left out."""
+    wanted = _assignments(variables)
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid() and carries(root, int(entry.name)):
+        if entry.name.isdigit() and int(entry.name) != os.getpid() and _has_all(wanted, int(entry.name)):
             yield int(entry.name)
+
+
+def _assignments(variables: Mapping[str, str]) -> set[bytes]:
+    return {f"{name}={value}".encode() for name, value in variables.items()}
+
+
+def _has_all(assignments: set[bytes], pid: int) -> bool:
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return assignments <= set(environment.split(b"\0"))
 
 
 def end_all(root: Path, *, grace_s: float, spare: frozenset[int] = frozenset()) -> int:
@@ -75,12 +89,3 @@ def _pidfd(pid: int) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def start_time(pid: int) -> int | None:
-    """Clock ticks since boot at which `pid` began, or None when it is gone or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else int(fields[19])

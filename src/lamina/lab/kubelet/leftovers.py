@@ -10,10 +10,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lamina.lab.kubelet.shim import PR_SET_CHILD_SUBREAPER, children_of, prctl
+from lamina.lab.processes import carrying
 
 KILL_PASSES = 200
 
@@ -25,10 +26,9 @@ def become_subreaper() -> None:
 
 def kill_marked(marker: Mapping[str, str]) -> int:
     """Kill every process that carries all variables of `marker`; returns how many were met."""
-    wanted = [f"{name}={value}".encode() for name, value in marker.items()]
     met: set[int] = set()
     for _ in range(KILL_PASSES):
-        found = list(_carriers(wanted))
+        found = list(carrying(marker))
         if not found:
             break
         met.update(found)
@@ -60,16 +60,6 @@ def _children(parent: int) -> set[int]:
         with contextlib.suppress(OSError):
             found.update(int(pid) for pid in (task / "children").read_text().split())
     return found
-
-
-def _carriers(wanted: list[bytes]) -> Iterator[int]:
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            environment = Path(entry.path, "environ").read_bytes().split(b"\0")
-            if all(variable in environment for variable in wanted):
-                yield int(entry.name)
 
 
 def _kill(pids: list[int]) -> None:
