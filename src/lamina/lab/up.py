@@ -17,6 +17,7 @@ import msgspec
 from lamina.dialects import config as configuration
 from lamina.errors import BadInput, LaminaError
 from lamina.lab import leftovers, status
+from lamina.lab.api.kubeconfig import write as write_kubeconfig
 from lamina.lab.directory import MARKER, LabDirectory, lab_directory, labs_root, make_private
 from lamina.lab.plan import Plan
 from lamina.lab.status import Phase
@@ -51,7 +52,7 @@ def up(
     try:
         _wait_until_ready(directory, supervisor, progress)
         if kubeconfig is not None:
-            _copy_private(directory.kubeconfig, kubeconfig)
+            write_kubeconfig(kubeconfig, directory.kubeconfig.read_text())
     except BaseException:
         _abandon(directory, supervisor)
         raise
@@ -72,13 +73,6 @@ def _configuration(path: Path | None) -> str:
 def _check_writable(kubeconfig: Path | None) -> None:
     if kubeconfig is not None and (kubeconfig.is_dir() or not os.access(kubeconfig.absolute().parent, os.W_OK)):
         raise BadInput(f"--kubeconfig {kubeconfig} cannot be written; allowed is a file in a directory of yours")
-
-
-def _copy_private(source: Path, target: Path) -> None:
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")
-    fresh.touch(mode=0o600, exist_ok=False)
-    fresh.write_bytes(source.read_bytes())
-    fresh.replace(target)
 
 
 def _start(directory: LabDirectory) -> subprocess.Popen[bytes]:
