@@ -1,28 +1,28 @@
 """Whether a lab is ready, and if not, what it waits for, in words."""
 
-from lamina.dialects import config as configuration
+from lamina.dialects.config import Config
 from lamina.lab import commands
 from lamina.lab.directory import LabDirectory
+from lamina.lab.informer import objects
 from lamina.lab.plan import NodePlan, Plan
 from lamina.ports.kube import INVENTORIES, MUTATING_WEBHOOKS, NODES, Kube, NotFound, Object
 from lamina.simgpu.description import place
 
 
-async def readiness(kube: Kube, directory: LabDirectory, plan: Plan) -> str | None:
+async def readiness(kube: Kube, directory: LabDirectory, plan: Plan, config: Config) -> str | None:
     """None when the control part answers, every node is Ready and its GPUs are on offer; else what is missing."""
     if commands.extender_url(directory) is None:
         return "the control part"
     nodes = {node["metadata"]["name"]: node for node in (await kube.list(NODES)).items}
     for planned in plan.nodes:
-        if not _is_ready(nodes.get(planned.name)):
+        if planned.name not in nodes or not objects.is_ready(nodes[planned.name]):
             return f"node {planned.name} to be Ready"
     if not (await kube.list(MUTATING_WEBHOOKS)).items:
         return "the admission webhook"
-    return await _offers(kube, directory, plan, nodes)
+    return await _offers(kube, plan, config, nodes)
 
 
-async def _offers(kube: Kube, directory: LabDirectory, plan: Plan, nodes: dict[str, Object]) -> str | None:
-    config = configuration.load(directory.config.read_text(), str(directory.config))
+async def _offers(kube: Kube, plan: Plan, config: Config, nodes: dict[str, Object]) -> str | None:
     try:
         inventories = {item["metadata"]["name"]: item for item in (await kube.list(INVENTORIES)).items}
     except NotFound:
@@ -39,11 +39,6 @@ async def _offers(kube: Kube, directory: LabDirectory, plan: Plan, nodes: dict[s
     return None
 
 
-def _offers_gpus(node: NodePlan, plan: Plan, config: configuration.Config) -> bool:
+def _offers_gpus(node: NodePlan, plan: Plan, config: Config) -> bool:
     settings = config.for_node(node.name)
     return any(settings.offers(gpu.uuid, gpu.index) for gpu in place(node.machine(plan)))
-
-
-def _is_ready(node: Object | None) -> bool:
-    conditions = node["status"].get("conditions", []) if node else []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from lamina import simgpu
+from lamina.dialects import config as configuration
 from lamina.errors import LaminaError
 from lamina.lab import commands, programs, status
 from lamina.lab.api import server
@@ -29,7 +30,6 @@ from lamina.lab.scheduling import schedule
 from lamina.lab.status import Phase, Status
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import CONFIG_MAPS, Kube
-from lamina.ports.kube.client import connect
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ async def supervise(directory: LabDirectory, plan: Plan) -> None:
         account = Status(phase=Phase.STARTING, pid=os.getpid(), url=api.url, message="the control part")
         status.write(directory, account)
         _furnish(directory, plan)
-        kube = await connect(directory.kubeconfig)
+        kube = InProcess(api.api, "system:lab-supervisor")
         await _publish_configuration(kube, directory)
         async with asyncio.TaskGroup() as group:
             for child in _children(directory, plan):
@@ -102,7 +102,8 @@ async def _publish_configuration(kube: Kube, directory: LabDirectory) -> None:
 
 
 async def _tell_progress(kube: Kube, directory: LabDirectory, plan: Plan, account: Status) -> None:
-    while (waiting_for := await readiness(kube, directory, plan)) is not None:
+    config = configuration.load(directory.config.read_text(), str(directory.config))
+    while (waiting_for := await readiness(kube, directory, plan, config)) is not None:
         if waiting_for != account.message:
             account = msgspec.structs.replace(account, message=waiting_for)
             status.write(directory, account)
