@@ -29,7 +29,8 @@
 
 typedef struct {
     uint64_t magic;
-    uint32_t version, gpu_count, cuda_version, reserved;
+    uint32_t version, gpu_count, cuda_version;
+    uint32_t context_us;     /* how long the driver takes to make a context */
     uint64_t size;           /* bytes of the whole file */
     uint64_t kernel_ns;      /* duration of a kernel that does not say its own */
     uint64_t host_mib;       /* host memory that managed allocations may spill to */
@@ -37,7 +38,7 @@ typedef struct {
     uint64_t gpus;
     uint64_t gpu_stride;
     uint32_t slots_used;     /* no slot at or above this index was ever used */
-    uint32_t padding;
+    uint32_t allocation_us;  /* and to get memory from a GPU */
     uint64_t swept_at;       /* CLOCK_MONOTONIC ns of the last search for dead processes */
     char driver[32], nvml[32];
 } simgpu_header;
@@ -64,7 +65,8 @@ typedef struct {
     uint32_t pci_bus, pci_slot, pcie_generation, sm_clock_mhz, memory_clock_mhz, bus_width, l2_bytes, ecc;
     uint32_t persistence, mig_capable, bar1_mib, shared_per_sm;
     int32_t numa;
-    uint32_t reserved[3];
+    uint32_t contexts_made;  /* ever, by all processes */
+    uint32_t reserved[2];
     /* written from outside, to make things happen */
     uint64_t xid;            /* number of XID events so far << 32 | code of the last one */
     uint32_t lost, padding;

@@ -18,8 +18,10 @@ int main(void) {
     printf("HEADER_BYTES %u\nRECORD_BYTES %u\nGPU_STRIDE %zu\n", SIMGPU_HEADER_BYTES, SIMGPU_RECORD_BYTES,
            (size_t)SIMGPU_GPU_BYTES);
     SIZE(simgpu_header, "Header")
-    HEADER(magic) HEADER(version) HEADER(gpu_count) HEADER(cuda_version) HEADER(size) HEADER(kernel_ns) HEADER(host_mib)
-    HEADER(processes) HEADER(gpus) HEADER(gpu_stride) HEADER(slots_used) HEADER(swept_at) HEADER(driver) HEADER(nvml)
+    HEADER(magic) HEADER(version) HEADER(gpu_count) HEADER(cuda_version) HEADER(context_us)
+    HEADER(size) HEADER(kernel_ns) HEADER(host_mib)
+    HEADER(processes) HEADER(gpus) HEADER(gpu_stride) HEADER(slots_used) HEADER(allocation_us)
+    HEADER(swept_at) HEADER(driver) HEADER(nvml)
     SIZE(simgpu_process, "Process")
     PROCESS(identity) PROCESS(image) PROCESS(since_ns) PROCESS(name)
     SIZE(simgpu_gpu, "Gpu")
@@ -27,7 +29,8 @@ int main(void) {
     GPU(compute_major) GPU(compute_minor) GPU(threads_per_sm) GPU(cuda_cores) GPU(architecture) GPU(brand)
     GPU(power_limit_mw) GPU(power_idle_mw) GPU(temperature) GPU(pci_device) GPU(pci_subsystem) GPU(pci_domain)
     GPU(pci_bus) GPU(pci_slot) GPU(pcie_generation) GPU(sm_clock_mhz) GPU(memory_clock_mhz) GPU(bus_width) GPU(l2_bytes)
-    GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa) GPU(xid) GPU(lost) GPU(ledger)
+    GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa)
+    GPU(contexts_made) GPU(xid) GPU(lost) GPU(ledger)
     GPU(turn)
     SIZE(simgpu_log_entry, "LogEntry")
     LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 bool charge_take(device *dev, uint32_t mib) {
+    driver_take_time(driver.m.head->allocation_us);
     if (mib == 0 || ledger_take(&driver.m, dev->gpu, driver.slot, mib)) return true;
     slots_sweep(&driver.m, 0);
     if (ledger_take(&driver.m, dev->gpu, driver.slot, mib)) return true;

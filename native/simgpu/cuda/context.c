@@ -46,6 +46,8 @@ static CUresult make(CUcontext *out, int ordinal, unsigned int flags) {
         free(ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    driver_take_time(driver.m.head->context_us);
+    __atomic_add_fetch(&record->contexts_made, 1, __ATOMIC_SEQ_CST);
     ctx->magic = CONTEXT_MAGIC;
     ctx->ordinal = ordinal;
     ctx->dev = dev;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -69,6 +70,12 @@ CUresult driver_ready(void) {
 
 device *driver_device(int ordinal) {
     return ordinal >= 0 && ordinal < driver.count ? &driver.devices[ordinal] : NULL;
+}
+
+void driver_take_time(uint32_t us) {
+    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L};
+    while (us != 0 && nanosleep(&left, &left) != 0) {
+    }
 }
 
 simgpu_gpu *device_record(const device *dev) { return machine_gpu(&driver.m, dev->gpu); }

@@ -74,6 +74,8 @@ static inline void driver_unlock(void) { pthread_mutex_unlock(&driver.lock); }
 device *driver_device(int ordinal);
 /* CUDA_SUCCESS when cuInit was called in this process. */
 CUresult driver_ready(void);
+/* Lets the calling thread wait, as for a driver that takes so long. */
+void driver_take_time(uint32_t us);
 simgpu_gpu *device_record(const device *dev);
 simgpu_cell *device_cell(const device *dev);
 

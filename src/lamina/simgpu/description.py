@@ -40,7 +40,8 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A simulated machine. `kernel_ns` is how long a kernel takes that does not say so itself."""
+    """A simulated machine. `kernel_ns` is how long a kernel takes that does not say so itself,
+    `context_us` and `allocation_us` how long the driver takes to make a context and to get memory from a GPU."""
 
     gpus: tuple[GpuSpec, ...]
     driver: str = "515.86.01"
@@ -49,6 +50,8 @@ class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     host_memory_mib: int = field(default=65536, name="hostMemoryMiB")
     """How much of managed memory may lie on the host, for all GPUs together."""
     kernel_ns: int = 10_000
+    context_us: int = 0
+    allocation_us: int = 0
 
     @property
     def cuda_number(self) -> int:
@@ -86,8 +89,9 @@ def check(machine: Machine) -> None:
         raise BadInput(f"driver {machine.driver!r} is not a driver version; write one like 515.86.01")
     if not _CUDA.fullmatch(machine.cuda):
         raise BadInput(f"cuda {machine.cuda!r} is not a CUDA version; write one like 11.7")
-    if machine.kernel_ns < 0 or machine.host_memory_mib < 0:
-        raise BadInput("kernelNs and hostMemoryMiB must not be negative")
+    for name in ("kernelNs", "hostMemoryMiB", "contextUs", "allocationUs"):
+        if not 0 <= msgspec.to_builtins(machine)[name] < 1 << 32:
+            raise BadInput(f"{name} must not be negative, nor {1 << 32} or more")
     for number, spec in enumerate(machine.gpus):
         _check_spec(f"gpus[{number}]", spec)
     total = sum(spec.count for spec in machine.gpus)

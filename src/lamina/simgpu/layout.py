@@ -19,9 +19,9 @@ class Header(ctypes.Structure):
 
     _fields_ = (
         ("magic", c_uint64),
-        *[(name, c_uint32) for name in ("version", "gpu_count", "cuda_version", "reserved")],
+        *[(name, c_uint32) for name in ("version", "gpu_count", "cuda_version", "context_us")],
         *[(name, c_uint64) for name in ("size", "kernel_ns", "host_mib", "processes", "gpus", "gpu_stride")],
-        *[(name, c_uint32) for name in ("slots_used", "padding")],
+        *[(name, c_uint32) for name in ("slots_used", "allocation_us")],
         ("swept_at", c_uint64),
         ("driver", c_char * 32),
         ("nvml", c_char * 32),
@@ -64,7 +64,8 @@ class Gpu(ctypes.Structure):
         ("model", c_char * 32),
         *[(name, c_uint32) for name in _NUMBERS],
         ("numa", c_int32),
-        ("reserved", c_uint32 * 3),
+        ("contexts_made", c_uint32),
+        ("reserved", c_uint32 * 2),
         ("xid", c_uint64),
         ("lost", c_uint32),
         ("padding", c_uint32),

@@ -40,6 +40,8 @@ def _header(machine: Machine, gpus: int) -> layout.Header:
         version=layout.VERSION,
         gpu_count=gpus,
         cuda_version=machine.cuda_number,
+        context_us=machine.context_us,
+        allocation_us=machine.allocation_us,
         size=layout.file_size(gpus),
         kernel_ns=machine.kernel_ns,
         host_mib=machine.host_memory_mib,

@@ -34,6 +34,8 @@ class GpuState(Struct, frozen=True, kw_only=True):
     busy_ns: int
     """GPU time given to anybody since the machine began."""
     turns: int
+    contexts_made: int
+    """By all processes since the machine began."""
     lost: bool
     processes: tuple[ProcessState, ...]
 
@@ -131,6 +133,7 @@ def _gpu(file: _File, number: int, now: int) -> GpuState:
         used_mib=record.ledger.low & 0xFFFFFFFF,
         busy_ns=busy,
         turns=record.turn.high >> 36,
+        contexts_made=record.contexts_made,
         lost=bool(record.lost),
         processes=tuple(processes),
     )

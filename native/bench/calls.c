@@ -1,0 +1,211 @@
+/* Times calls of the driver, in batches, until it is told to stop. It reads lines "CALL ARGUMENT THREADS START UNTIL" and
+ * answers each with "operations cpu_ns"; START and UNTIL are nanoseconds of CLOCK_MONOTONIC, so that several processes
+ * can be told to work in the same span. ARGUMENT is the number of blocks held meanwhile for calls that allocate.
+ * The first line on standard output, "ready", says that there is a context. */
+#include "bench.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { BATCH = 256, MOST_THREADS = 16, MOST_LIVE = 10000, BLOCK = 2 << 20 };
+
+struct call {
+    const char *name;
+    void (*once)(void);
+    void (*take)(CUdeviceptr *block); /* for what is held meanwhile */
+    void (*drop)(CUdeviceptr block);
+};
+
+static CUcontext context;
+static CUfunction empty;
+static CUdeviceptr buffer;
+static CUmemoryPool pool;
+static nvmlDevice_t handle;
+static nvmlReturn_t (*nvml_memory)(nvmlDevice_t device, nvmlMemory_t *memory);
+
+static void take_plain(CUdeviceptr *block) { need(cuda.cuMemAlloc_v2(block, BLOCK), "cuMemAlloc"); }
+static void drop_plain(CUdeviceptr block) { need(cuda.cuMemFree_v2(block), "cuMemFree"); }
+static void take_async(CUdeviceptr *block) { need(cuda.cuMemAllocAsync(block, BLOCK, NULL), "cuMemAllocAsync"); }
+static void drop_async(CUdeviceptr block) { need(cuda.cuMemFreeAsync(block, NULL), "cuMemFreeAsync"); }
+
+static void take_pool(CUdeviceptr *block)
+{
+    need(cuda.cuMemAllocFromPoolAsync(block, BLOCK, pool, NULL), "cuMemAllocFromPoolAsync");
+}
+
+static void take_physical(CUdeviceptr *block)
+{
+    static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemGenericAllocationHandle made;
+    need(cuda.cuMemCreate(&made, BLOCK, &on_device, 0), "cuMemCreate");
+    *block = made;
+}
+
+static void drop_physical(CUdeviceptr block) { need(cuda.cuMemRelease(block), "cuMemRelease"); }
+
+static void launch(void)
+{
+    need(cuda.cuLaunchKernel(empty, 1056, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
+}
+
+static void memory_info(void)
+{
+    size_t free, total;
+    need(cuda.cuMemGetInfo_v2(&free, &total), "cuMemGetInfo");
+}
+
+static void nvml_info(void)
+{
+    nvmlMemory_t memory;
+    need((CUresult)nvml_memory(handle, &memory), "nvmlDeviceGetMemoryInfo");
+}
+
+static void proc_address(void)
+{
+    void *function;
+    CUdriverProcAddressQueryResult found;
+    need(cuda.cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &found), "cuGetProcAddress");
+}
+
+static void current(void)
+{
+    CUcontext now;
+    need(cuda.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
+}
+
+static void attribute(void)
+{
+    int value;
+    need(cuda.cuDeviceGetAttribute(&value, 16, 0), "cuDeviceGetAttribute");
+}
+
+static void copy(void)
+{
+    static const char bytes[16];
+    need(cuda.cuMemcpyHtoDAsync_v2(buffer, bytes, sizeof bytes, NULL), "cuMemcpyHtoDAsync");
+}
+
+#define PAIR(kind, drop)                                                                                               \
+    static void pair_##kind(void)                                                                                      \
+    {                                                                                                                  \
+        CUdeviceptr block;                                                                                             \
+        take_##kind(&block);                                                                                           \
+        drop(block);                                                                                                   \
+    }
+PAIR(plain, drop_plain)
+PAIR(async, drop_async)
+PAIR(pool, drop_async)
+PAIR(physical, drop_physical)
+
+static const struct call calls[] = {
+    {"launch", launch, NULL, NULL},
+    {"plain", pair_plain, take_plain, drop_plain},
+    {"async", pair_async, take_async, drop_async},
+    {"pool", pair_pool, take_pool, drop_async},
+    {"physical", pair_physical, take_physical, drop_physical},
+    {"memory-info", memory_info, NULL, NULL},
+    {"nvml-memory", nvml_info, NULL, NULL},
+    {"proc-address", proc_address, NULL, NULL},
+    {"current", current, NULL, NULL},
+    {"attribute", attribute, NULL, NULL},
+    {"copy", copy, NULL, NULL},
+};
+
+static const struct call *held_by;
+static CUdeviceptr live[MOST_LIVE];
+static int held;
+
+static void hold(const struct call *call, int wanted)
+{
+    while (held > (held_by == call ? wanted : 0))
+        held_by->drop(live[--held]);
+    held_by = call;
+    while (call->take != NULL && held < wanted && held < MOST_LIVE)
+        call->take(&live[held++]);
+}
+
+struct span {
+    const struct call *call;
+    uint64_t start, until, operations, cpu_ns;
+};
+
+static void *work(void *argument)
+{
+    struct span *span = argument;
+    need(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    void (*once)(void) = span->call->once;
+    wait_until(span->start);
+    uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    do {
+        for (int i = 0; i < BATCH; i++)
+            once();
+        span->operations += BATCH;
+    } while (clock_ns(CLOCK_MONOTONIC) < span->until);
+    span->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+    return NULL;
+}
+
+static void measure(const struct call *call, int blocks, int threads, uint64_t start, uint64_t until)
+{
+    pthread_t ids[MOST_THREADS];
+    struct span spans[MOST_THREADS], sum = {0};
+    hold(call, blocks);
+    for (int i = 0; i < threads; i++) {
+        spans[i] = (struct span){.call = call, .start = start, .until = until};
+        if (threads > 1)
+            pthread_create(&ids[i], NULL, work, &spans[i]);
+    }
+    if (threads == 1)
+        work(&spans[0]);
+    for (int i = 0; i < threads; i++) {
+        if (threads > 1)
+            pthread_join(ids[i], NULL);
+        sum.operations += spans[i].operations;
+        sum.cpu_ns += spans[i].cpu_ns;
+    }
+    printf("%llu %llu\n", (unsigned long long)sum.operations, (unsigned long long)sum.cpu_ns);
+    fflush(stdout);
+}
+
+static void begin(void)
+{
+    static const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmodule module;
+    context = bench_begin();
+    need(cuda.cuModuleLoadData(&module, "empty"), "cuModuleLoadData");
+    need(cuda.cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
+    need(cuda.cuMemAlloc_v2(&buffer, BLOCK), "cuMemAlloc");
+    need(cuda.cuMemPoolCreate(&pool, &props), "cuMemPoolCreate");
+    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    nvmlReturn_t (*init)(void) = nvml == NULL ? NULL : (nvmlReturn_t(*)(void))dlsym(nvml, "nvmlInit_v2");
+    nvmlReturn_t (*by_index)(unsigned, nvmlDevice_t *);
+    need(init == NULL ? 1 : (CUresult)init(), "nvmlInit");
+    by_index = (__typeof__(by_index))dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
+    nvml_memory = (__typeof__(nvml_memory))dlsym(nvml, "nvmlDeviceGetMemoryInfo");
+    need((CUresult)by_index(0, &handle), "nvmlDeviceGetHandleByIndex");
+}
+
+int main(void)
+{
+    char line[256], name[32];
+    int blocks, threads;
+    unsigned long long start, until;
+    begin();
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 || threads > MOST_THREADS)
+            return 2;
+        const struct call *call = NULL;
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            if (strcmp(calls[i].name, name) == 0)
+                call = &calls[i];
+        if (call == NULL)
+            return 2;
+        measure(call, blocks, threads, start, until);
+    }
+    return 0;
+}
