@@ -1,0 +1,63 @@
+"""Cost of single calls in nanoseconds of the calling thread's CPU time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.machine import Bench, Worker, soon, workers
+from bench.measures import Report, alternate
+from lamina.model.grants import ComputePolicy
+
+SPAN = 0.02
+LIVE = (0, 100, 1_000, 10_000)
+CHEAP = ("memory-info", "nvml-memory", "proc-address", "current", "attribute", "copy")
+KINDS = ("plain", "async", "pool", "physical")
+
+
+def cost(group: list[Worker], call: str, *, live: int = 0, threads: int = 1) -> float:
+    """CPU ns of one call while all of the group call at once."""
+    start = soon()
+    for worker in group:
+        worker.say(f"{call} {live} {threads} {start} {start + int(SPAN * 1e9)}")
+    answers = [list(map(int, worker.hear().split())) for worker in group]
+    return sum(cpu for _, cpu in answers) / sum(operations for operations, _ in answers)
+
+
+@contextmanager
+def sides(
+    program: Path, bench: Bench, count: int = 1, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.NONE
+) -> Iterator[dict[str, list[Worker]]]:
+    """So many processes without the facade, and as many in one container."""
+    held = bench.ours(cores=cores, policy=policy)
+    with workers(count, [program], bench.native()) as plain, workers(count, [program], held) as ours:
+        yield {"native": plain, "ours": ours}
+
+
+def compare(
+    groups: dict[str, list[Worker]], rounds: int, call: str, *, live: int = 0, threads: int = 1
+) -> dict[str, float]:
+    """Medians of native and ours."""
+
+    def one(group: list[Worker]) -> float:
+        return cost(group, call, live=live, threads=threads)
+
+    for group in groups.values():  # makes what is held meanwhile, and fills caches
+        one(group)
+    return alternate(rounds, {side: lambda group=group: one(group) for side, group in groups.items()})
+
+
+def measure(report: Report, program: Path, bench: Bench, rounds: int) -> None:
+    """All single calls."""
+    with sides(program, bench) as groups:
+        report.add("launch", "ns", **compare(groups, rounds, "launch"))
+        for kind in KINDS:
+            for live in LIVE:
+                report.add(f"{kind}-{live}-live", "ns", **compare(groups, rounds, kind, live=live))
+        for call in CHEAP:
+            report.add(call, "ns", **compare(groups, rounds, call))
+    limit = {"cores": 50, "policy": ComputePolicy.CAP}
+    with sides(program, bench, **limit) as groups:
+        report.add("launch-limited", "ns", **compare(groups, rounds, "launch"))
+        report.add("launch-limited-4-threads", "ns", **compare(groups, rounds, "launch", threads=4))
+    with sides(program, bench, 4, **limit) as groups:
+        report.add("launch-limited-4-processes", "ns", **compare(groups, rounds, "launch"))

@@ -1,0 +1,128 @@
+"""A simulated machine to measure on, and programs on it with and without the facade."""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamina import native, simgpu
+from lamina.enforcement import DeviceLimit, Limits, environment, write_container
+from lamina.model.cards import card
+from lamina.model.grants import ComputePolicy
+from lamina.simgpu.description import place
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 1 << 20
+MODEL = "H200"
+"""The card with the most memory, so that 256 processes have room for their contexts."""
+CONTEXT_MIB = card(MODEL).context_bytes // MIB
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A folder with a machine, and the variables under which a program runs on it."""
+
+    folder: Path
+    uuid: str
+
+    def native(self) -> dict[str, str]:
+        """No facade: the program finds the simulated driver itself."""
+        return _plain() | simgpu.environment(self.folder / "machine")
+
+    def ours(
+        self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.NONE
+    ) -> dict[str, str]:
+        """Held by the facade to a container of its own; without a figure to all of the memory."""
+        container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
+        limit = DeviceLimit(
+            uuid=self.uuid,
+            memory_bytes=(memory_mib or card(MODEL).memory_mib) * MIB,
+            cores_percent=cores,
+            compute_policy=policy,
+        )
+        write_container(container, Limits(devices=(limit,)))
+        base = _plain() | {"SIMGPU_MACHINE": str(self.folder / "machine")}
+        return environment(container, native.path("simgpu/libcuda.so.1").parent, base)
+
+    def state(self) -> simgpu.GpuState:
+        """The GPU now."""
+        return simgpu.read(self.folder / "machine").gpus[0]
+
+
+def _plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "LAMINA_", "LD_"))}
+
+
+@contextmanager
+def machine(*, context_us: int = 0, allocation_us: int = 0) -> Iterator[Bench]:
+    """A machine of one GPU for the time of the block."""
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
+        folder = Path(name)
+        described = simgpu.Machine(
+            gpus=(simgpu.GpuSpec(model=MODEL),), context_us=context_us, allocation_us=allocation_us, seed=name
+        )
+        simgpu.write(described, folder / "machine")
+        yield Bench(folder, place(described)[0].uuid)
+
+
+def build(folder: Path, name: str) -> Path:
+    """Compiles native/bench/NAME.c. Raises subprocess.CalledProcessError with the compiler's words on stderr."""
+    program = folder / name
+    flags = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Inative/include", "-Inative/bench")
+    sources = (f"native/bench/{name}.c", "native/bench/bench.c")
+    command = [os.environ.get("CC", "cc"), *flags, *sources, "-o", str(program), "-lpthread", "-ldl"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return program
+
+
+class Worker:
+    """One process of a benchmark's program, spoken to line by line."""
+
+    def __init__(self, command: Sequence[str | Path], variables: dict[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+        self.pid = self._process.pid
+
+    def say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+
+    def hear(self) -> str:
+        """The next line. Raises RuntimeError when the program has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._process.args!r} ended with {self._process.wait()}")
+        return line.strip()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        """Ends the program, whatever it does."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def workers(count: int, command: Sequence[str | Path], variables: dict[str, str]) -> Iterator[list[Worker]]:
+    """So many processes that have said "ready"."""
+    with ExitStack() as stack:
+        started = []
+        for _ in range(count):
+            worker = Worker(command, variables)
+            stack.callback(worker.close)
+            started.append(worker)
+        for worker in started:
+            if (line := worker.hear()) != "ready":
+                raise RuntimeError(line)
+        yield started
+
+
+def soon(seconds: float = 0.005) -> int:
+    """A moment from now, in ns of CLOCK_MONOTONIC."""
+    return time.monotonic_ns() + int(seconds * 1e9)
