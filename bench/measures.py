@@ -126,7 +126,7 @@ def _compared(of: str, native: float | None, ours: float) -> float:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
 
 
 def alternate(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, float]:
