@@ -134,12 +134,13 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *dev
     return found(REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus, device), device);
 }
 
-/* A list of devices by either of two calls. */
+/* A list of devices by one of three calls. */
 struct list_call {
     nvmlReturn_t (*get)(const struct list_call *call, unsigned int *count, nvmlDevice_t *devices);
     nvmlDevice_t device;
     int level;
     unsigned cpu;
+    void *unit;
 };
 
 static nvmlReturn_t granted_of(const struct list_call *call, unsigned int *count, nvmlDevice_t *devices)
@@ -169,6 +170,11 @@ static nvmlReturn_t of_cpu(const struct list_call *call, unsigned int *count, nv
     return REAL(nvmlSystemGetTopologyGpuSet)(call->cpu, count, devices);
 }
 
+static nvmlReturn_t of_unit(const struct list_call *call, unsigned int *count, nvmlDevice_t *devices)
+{
+    return REAL(nvmlUnitGetDevices)(call->unit, count, devices);
+}
+
 nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, int level, unsigned int *count, nvmlDevice_t *devices)
 {
     return granted_of(&(struct list_call){.get = nearest, .device = device, .level = level}, count, devices);
@@ -177,4 +183,9 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, int level, un
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count, nvmlDevice_t *devices)
 {
     return granted_of(&(struct list_call){.get = of_cpu, .cpu = cpu}, count, devices);
+}
+
+nvmlReturn_t nvmlUnitGetDevices(void *unit, unsigned int *count, nvmlDevice_t *devices)
+{
+    return granted_of(&(struct list_call){.get = of_unit, .unit = unit}, count, devices);
 }

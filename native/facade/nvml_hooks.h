@@ -41,6 +41,13 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                              unsigned int *count, unsigned long long since);
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates);
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long since, int *value_type,
+                                  unsigned int *count, nvmlSample_t *samples);
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory);
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
+nvmlReturn_t nvmlUnitGetDevices(void *unit, unsigned int *count, nvmlDevice_t *devices);
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *count, unsigned int *pids);
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid, void *stats);
 nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, unsigned int pid, void *stats);
@@ -65,6 +72,9 @@ void granted_find(void);
 
 /* The entry of the limits behind a handle, or -1 for a device that was not granted. */
 int granted_entry(nvmlDevice_t device);
+
+/* The slot of a pid, or NULL when the container has no such process. */
+struct lamina_slot *slot_of_pid(unsigned pid);
 
 /* Brings the account up to date for a view: frees dead processes' slots, at most every 100 ms. */
 void account_sweep(void);

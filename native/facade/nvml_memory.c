@@ -37,3 +37,41 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     memory->reserved = 0;
     return result;
 }
+
+/* The window through which the host reaches the card's memory; how much of it others use is theirs to know. */
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
+{
+    unsigned long long total, used;
+    nvmlReturn_t result = REAL(nvmlDeviceGetBAR1MemoryInfo)(device, memory);
+    if (result == NVML_SUCCESS)
+        result = memory_of(device, &total, &used);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (memory->bar1Total > total)
+        memory->bar1Total = total;
+    if (memory->bar1Used > used)
+        memory->bar1Used = used;
+    memory->bar1Free = rest(memory->bar1Total, memory->bar1Used);
+    return NVML_SUCCESS;
+}
+
+/* What a MIG device is cut to; its memory is the limit's, if that is less. */
+static nvmlReturn_t attributes_of(nvmlReturn_t result, nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    unsigned long long total, used;
+    if (result == NVML_SUCCESS)
+        result = memory_of(device, &total, &used);
+    if (result == NVML_SUCCESS && attributes->memorySizeMB > total >> 20)
+        attributes->memorySizeMB = total >> 20;
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    return attributes_of(REAL(nvmlDeviceGetAttributes)(device, attributes), device, attributes);
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    return attributes_of(REAL(nvmlDeviceGetAttributes_v2)(device, attributes), device, attributes);
+}

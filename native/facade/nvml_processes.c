@@ -129,8 +129,7 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses)
 NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
 NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 
-/* The slot of a pid, or NULL when the container has no such process. */
-static struct lamina_slot *slot_of(unsigned pid)
+struct lamina_slot *slot_of_pid(unsigned pid)
 {
     const struct account *account = &facade_open()->account;
     for (uint32_t i = 0; i < account_slots(account); i++) {
@@ -140,33 +139,6 @@ static struct lamina_slot *slot_of(unsigned pid)
             return slot;
     }
     return NULL;
-}
-
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
-                                             unsigned int *count, unsigned long long since)
-{
-    nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization)(device, samples, count, since);
-    unsigned kept = 0;
-    if (result != NVML_SUCCESS || samples == NULL)
-        return result;
-    for (unsigned i = 0; i < *count; i++)
-        if (slot_of(samples[i].pid) != NULL)
-            samples[kept++] = samples[i];
-    *count = kept;
-    return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info)
-{
-    nvmlReturn_t result = REAL(nvmlDeviceGetProcessesUtilizationInfo)(device, info);
-    unsigned kept = 0;
-    if (result != NVML_SUCCESS || info->procUtilArray == NULL)
-        return result;
-    for (unsigned i = 0; i < info->processSamplesCount; i++)
-        if (slot_of(info->procUtilArray[i].pid) != NULL)
-            info->procUtilArray[kept++] = info->procUtilArray[i];
-    info->processSamplesCount = kept;
-    return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
 
 /* The driver's own accounting is of the whole machine. */
@@ -190,7 +162,7 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, unsigned int p
 
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
 {
-    struct lamina_slot *slot = facade_open() == NULL ? NULL : slot_of(pid);
+    struct lamina_slot *slot = facade_open() == NULL ? NULL : slot_of_pid(pid);
     if (slot == NULL)
         return facade_open() == NULL ? (nvmlReturn_t)facade_denied() : NVML_ERROR_NOT_FOUND;
     nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);

@@ -10,6 +10,7 @@ import pytest
 
 from lamina import native, simgpu
 from lamina.enforcement import DeviceLimit, Limits, Usage, environment, read_usage, write_container
+from lamina.model.grants import ComputePolicy
 from lamina.simgpu.description import place
 from tests.building import compile_program
 
@@ -35,10 +36,14 @@ class Container:
         base = {**outer, "SIMGPU_MACHINE": str(self.folder / "machine"), **more}
         return environment(self.folder, native.path("simgpu/libcuda.so.1").parent, base)
 
-    def run(self, *command: str | Path, timeout: float = 60, **more: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str | Path, timeout: float = 60, stdin: str = "", **more: str
+    ) -> subprocess.CompletedProcess[str]:
         """Runs a program in the container; its output is one text."""
         variables = self.environment(**more)
-        return subprocess.run(command, env=variables, text=True, capture_output=True, timeout=timeout, check=False)
+        return subprocess.run(
+            command, env=variables, text=True, capture_output=True, timeout=timeout, check=False, input=stdin
+        )
 
     def start(self, *command: str | Path) -> "subprocess.Popen[str]":
         pipe = subprocess.PIPE
@@ -57,13 +62,15 @@ MakeContainer = Callable[..., Container]
 
 @pytest.fixture
 def container(tmp_path: Path) -> MakeContainer:
-    """Makes a container with so many MiB on each of the given GPUs of a machine of V100s."""
+    """Makes a container with so many MiB (and, if not 0, cores) on each of the given GPUs of a machine of V100s."""
 
-    def make(mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,)) -> Container:
+    def make(mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0) -> Container:
         machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(tmp_path))
         simgpu.write(machine, tmp_path / "machine")
         uuids = [gpu.uuid for gpu in place(machine)]
-        limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], memory_bytes=mib * MIB) for i in granted))
+        policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
+        share = {"memory_bytes": mib * MIB, "cores_percent": cores, "compute_policy": policy}
+        limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], **share) for i in granted))
         write_container(tmp_path, limits)
         return Container(tmp_path, machine, limits)
 

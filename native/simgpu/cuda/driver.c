@@ -15,10 +15,30 @@ static void forget_parent(void) {
     pthread_mutex_init(&driver.lock, NULL);
 }
 
+static uint64_t speed(uint32_t gpu) {
+    const simgpu_gpu *record = machine_gpu(&driver.m, gpu);
+    return (uint64_t)record->sm_count * record->threads_per_sm * record->sm_clock_mhz;
+}
+
+/* CUDA's own numbers: the fastest GPU is 0, the others in the order of their bus ids; or all of them in that order. */
+static void cuda_order(uint32_t *gpus) {
+    const char *order = getenv("CUDA_DEVICE_ORDER");
+    memcpy(gpus, driver.m.visible, sizeof driver.m.visible);
+    if (driver.m.visible_count == 0 || (order != NULL && strcmp(order, "PCI_BUS_ID") == 0)) return;
+    uint32_t fastest = 0;
+    for (uint32_t i = 1; i < driver.m.visible_count; i++)
+        if (speed(gpus[i]) > speed(gpus[fastest])) fastest = i;
+    uint32_t first = gpus[fastest];
+    memmove(gpus + 1, gpus, fastest * sizeof gpus[0]);
+    gpus[0] = first;
+}
+
 static uint32_t visible_gpus(uint32_t *gpus) {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    if (list != NULL) return machine_select(&driver.m, list, driver.m.visible, driver.m.visible_count, gpus);
-    memcpy(gpus, driver.m.visible, sizeof driver.m.visible);
+    uint32_t ordered[SIMGPU_MAX_GPUS];
+    cuda_order(ordered);
+    if (list != NULL) return machine_select(&driver.m, list, ordered, driver.m.visible_count, gpus);
+    memcpy(gpus, ordered, sizeof ordered);
     return driver.m.visible_count;
 }
 
