@@ -1,8 +1,14 @@
 """Nodes as placement sees them, kept ready: worked out when the ledger or the configuration has changed a node."""
 
+from collections import OrderedDict
+
 from lamina.control.configuration import Configuration
 from lamina.control.ledger import Ledger
-from lamina.placement import NodeState
+from lamina.model.requests import PodRequest
+from lamina.placement import NodeState, NodeTable, Survey, alike
+
+_SURVEYS = 128
+"""Kinds of pods whose answers are kept; the one asked for longest ago goes first."""
 
 
 class Capacity:
@@ -11,19 +17,38 @@ class Capacity:
     def __init__(self, configuration: Configuration) -> None:
         self.ledger = Ledger(changed=self._forget)
         self._configuration = configuration
-        self._states: dict[str, NodeState] = {}
-        configuration.listeners.append(self._states.clear)
+        self._table = NodeTable()
+        self._changed: set[str] = set()
+        self._surveys: OrderedDict[PodRequest, Survey] = OrderedDict()
+        configuration.listeners.append(self._forget_all)
+
+    @property
+    def table(self) -> NodeTable:
+        """All nodes with an inventory, as a pod finds them that holds nothing."""
+        while self._changed:
+            node = self._changed.pop()
+            state = self._worked_out(node, "")
+            if state is None:
+                self._table.drop(node)
+            else:
+                self._table.put(state)
+        return self._table
+
+    def survey(self, request: PodRequest) -> Survey:
+        """Where such a pod fits, if it holds nothing."""
+        kind, table = alike(request), self.table
+        survey = self._surveys.pop(kind, None) or Survey(kind, table)
+        self._surveys[kind] = survey
+        if len(self._surveys) > _SURVEYS:
+            self._surveys.popitem(last=False)
+        survey.refresh()
+        return survey
 
     def state(self, node: str, *, without: str) -> NodeState | None:
         """The node with what is free for the pod with the UID `without`, or None where it offers no GPUs."""
         if self.ledger.holds(without, node):
             return self._worked_out(node, without)
-        state = self._states.get(node)
-        if state is None:
-            state = self._worked_out(node, "")
-            if state is not None:
-                self._states[node] = state
-        return state
+        return self.table.state(node)
 
     def _worked_out(self, node: str, without: str) -> NodeState | None:
         inventory = self.ledger.inventory(node)
@@ -33,4 +58,7 @@ class Capacity:
         return NodeState.of(node, inventory, self.ledger.taken(node, without=without), log_level=level)
 
     def _forget(self, node: str) -> None:
-        self._states.pop(node, None)
+        self._changed.add(node)
+
+    def _forget_all(self) -> None:
+        self._changed.update(self.ledger.nodes())

@@ -3,10 +3,12 @@
 The pod is parsed again each time: annotations are hints for people, never authority.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
@@ -14,7 +16,7 @@ from lamina.control.quotas import Amounts, Quotas, asked, excess
 from lamina.dialects import parse, unseen_by_admission
 from lamina.errors import BadInput
 from lamina.model.requests import PodRequest
-from lamina.placement import Misfit, NodeState, Placement, explain, fit
+from lamina.placement import FITS, NO_NODE, Misfit, Placement, fit, miss_of, node_score, summary
 
 HIGHEST_SCORE = 10
 """kube-scheduler's MaxExtenderPriority."""
@@ -53,26 +55,32 @@ class Decisions:
         refusal = self.refusal(pod, request) or self.over_quota(pod, asked(request))
         if refusal:
             return Filtered(fitting=[], error=refusal, summary=refusal)
-        result = Filtered(fitting=[], failed={}, unresolvable={})
-        states: list[NodeState] = []
-        for name in nodes:
-            state = self._capacity.state(name, without=_uid(pod))
-            if state is None:
-                result.unresolvable[name] = _NO_GPUS
-                continue
-            states.append(state)
-            answer = fit(request, state)
+        return self._surveyed(request, _uid(pod), nodes)
+
+    def _surveyed(self, request: PodRequest, uid: str, nodes: list[str]) -> Filtered:
+        survey = self._capacity.survey(request)
+        verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes)).tolist()
+        own = self._own(request, uid)
+        groups: dict[int, list[str]] = {}
+        for name, number in zip(nodes, verdicts, strict=True):
+            if name not in own:
+                groups.setdefault(number, []).append(name)
+        result = Filtered(fitting=groups.pop(FITS, []), failed={}, unresolvable={})
+        result.unresolvable.update(dict.fromkeys(groups.pop(NO_NODE, []), _NO_GPUS))
+        missed = [(survey.misses[number], names) for number, names in groups.items()]
+        for name in own.keys() & set(nodes):
+            answer = own[name]
             if isinstance(answer, Placement):
                 result.fitting.append(name)
-            elif answer.lasting:
-                result.unresolvable[name] = answer.reason
             else:
-                result.failed[name] = answer.reason
+                missed.append((miss_of(answer), [name]))
+        for miss, names in missed:
+            (result.unresolvable if miss.lasting else result.failed).update(dict.fromkeys(names, miss.reason))
         if not result.fitting:
-            result.summary = explain(request, states).summary
+            result.summary = summary([], missed)
         return result
 
-    def scores(self, pod: Mapping[str, Any], nodes: Iterable[str]) -> dict[str, int]:
+    def scores(self, pod: Mapping[str, Any], nodes: list[str]) -> dict[str, int]:
         """How well each node suits the pod among these nodes: 0, and HIGHEST_SCORE for the best alone.
 
         Stretched from the worst to the best, because one pod is a small part of a node: in tenths of what is taken,
@@ -82,13 +90,23 @@ class Decisions:
             request = parse(pod, self._configuration.value)
         except BadInput:
             request = None
-        worth = {name: self._worth(request, _uid(pod), name) for name in nodes}
-        fitting = [value for value in worth.values() if value is not None]
-        low, high = min(fitting, default=0.0), max(fitting, default=0.0)
-        return {
-            name: 0 if value is None or low == high else int(HIGHEST_SCORE * (value - low) / (high - low))
-            for name, value in worth.items()
-        }
+        if request is None:
+            return dict.fromkeys(nodes, 0)
+        table = self._capacity.table
+        rows = table.rows_of(nodes)
+        fits = self._capacity.survey(request).verdicts_on(rows) == FITS
+        worth = np.where(rows < 0, 0.0, node_score(request.node_policy, table.usage)[rows])
+        for name, answer in self._own(request, _uid(pod)).items():
+            if name in nodes:
+                place = nodes.index(name)
+                fits[place] = isinstance(answer, Placement)
+                worth[place] = answer.score if isinstance(answer, Placement) else 0.0
+        return dict(zip(nodes, _stretched(worth, fits), strict=True))
+
+    def _own(self, request: PodRequest, uid: str) -> dict[str, Placement | Misfit]:
+        """The answers of the nodes on which the pod holds something already, without what it holds."""
+        answers = {name: self.place(request, uid, name) for name in self._capacity.ledger.nodes_of(uid)}
+        return {name: answer for name, answer in answers.items() if answer is not None}
 
     def place(self, request: PodRequest, pod_uid: str, node: str) -> Placement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
@@ -111,10 +129,14 @@ class Decisions:
             config,
         )
 
-    def _worth(self, request: PodRequest | None, pod_uid: str, node: str) -> float | None:
-        """The policy's score of the node, or None where the pod does not fit."""
-        answer = None if request is None else self.place(request, pod_uid, node)
-        return answer.score if isinstance(answer, Placement) else None
+
+def _stretched(worth: NDArray[np.float64], fits: NDArray[np.bool_]) -> list[int]:
+    low, high = worth.min(where=fits, initial=np.inf), worth.max(where=fits, initial=-np.inf)
+    if low >= high:
+        return [0] * len(worth)
+    scores = (HIGHEST_SCORE * (worth - low) / (high - low)).astype(np.int64)
+    stretched: list[int] = np.where(fits, scores, 0).tolist()
+    return stretched
 
 
 def _uid(pod: Mapping[str, Any]) -> str:

@@ -131,8 +131,10 @@ def _decoded(body: bytes, kind: type[_Args]) -> _Args:
     kube-scheduler writes "Pod", "NodeNames", "PodUID", as its types carry no JSON names; older ones and Go programs in
     between write others, and Go reads them all.
     """
-    fields = msgspec.json.decode(body, type=dict[str, Any])
-    return msgspec.convert({name.lower(): value for name, value in fields.items()}, type=kind)
+    parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    given = {name.lower(): value for name, value in parts.items()}
+    fields = [field for field in msgspec.structs.fields(kind) if field.encode_name in given]
+    return kind(**{field.name: msgspec.json.decode(given[field.encode_name], type=field.type) for field in fields})
 
 
 def _filter_result(args: ExtenderArgs, filtered: Filtered) -> Object:

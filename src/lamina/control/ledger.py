@@ -157,6 +157,11 @@ class Ledger:
         """Whether the pod holds anything on the node."""
         return pod_uid in self._holders.get(node, ())
 
+    def nodes_of(self, pod_uid: str) -> Iterable[str]:
+        """The nodes on which the pod holds something."""
+        claim = self._claims.get(pod_uid)
+        return claim.held.keys() if claim else ()
+
     def inventory(self, node: str) -> Inventory | None:
         return self._inventories.get(node)
 

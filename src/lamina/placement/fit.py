@@ -48,7 +48,7 @@ def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
     grants = tuple(
         _grant(request, container, states, node) for container, states in zip(request.containers, chosen, strict=True)
     )
-    return Placement(grants, node_score(request.node_policy, node))
+    return Placement(grants, node_score(request.node_policy, node.usage))
 
 
 def _grant(

@@ -5,13 +5,18 @@ that is being placed is counted in, so that unequal GPUs compare rightly; for no
 """
 
 from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lamina.model.requests import ContainerRequest
-from lamina.placement.nodes import GpuState, NodeState, share
+from lamina.placement.nodes import GpuState, share
 
 BINPACK = "binpack"
 SPREAD = "spread"
 
+Usage = TypeVar("Usage", float, NDArray[np.float64])
 Order = tuple[float, int, int]
 
 
@@ -27,6 +32,6 @@ def gpu_order(policy: str, container: ContainerRequest) -> Callable[[GpuState], 
     return key
 
 
-def node_score(policy: str, node: NodeState) -> float:
-    """0 to 10, the higher the better."""
-    return 10.0 * (1.0 - node.usage) if policy == SPREAD else 10.0 * node.usage
+def node_score(policy: str, usage: Usage) -> Usage:
+    """0 to 10, the higher the better, of a node or of many, by `NodeState.usage`."""
+    return 10.0 * (1.0 - usage) if policy == SPREAD else 10.0 * usage

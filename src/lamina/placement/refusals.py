@@ -1,0 +1,69 @@
+"""The rules of `causes.refusal` for many GPUs at once, and for one container that is alone in its pod.
+
+The order of the rules is the same; a property test holds the two together. Later assignments win, so the rules stand
+here from the last to the first.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.model.requests import ContainerRequest, Wishes
+from lamina.placement.causes import Cause
+from lamina.placement.table import Bools, Columns, Ints, NodeTable
+
+Codes = NDArray[np.int8]
+TAKES, ABSENT = 127, -1
+_MOST = 1 << 62
+"""More than any GPU has, and still a number of the columns."""
+
+
+def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, columns: Columns) -> Codes:
+    """A `Cause` for each cell, TAKES where the GPU takes the container, ABSENT where the node has no such GPU."""
+    memory, cores = needed_memory(container, columns), min(container.cores, _MOST)
+    alone = np.full(columns.capacity.shape, container.exclusive)
+    if container.cores == 100:
+        alone |= columns.cores_capacity == 100
+    found = np.full(columns.capacity.shape, TAKES, np.int8)
+    if container.cores == 0:
+        found[columns.free_cores <= 0] = Cause.TIME
+    found[cores > columns.free_cores] = Cause.CORES
+    found[memory > columns.free_memory] = Cause.MEMORY
+    found[columns.free_slots < 1] = Cause.SLOTS
+    found[columns.busy & alone] = Cause.NOT_IDLE
+    found[columns.whole & ~alone] = Cause.HELD
+    found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
+    if wishes is not None:
+        _unwanted(found, wishes, table, columns)
+    found[~columns.healthy] = Cause.UNHEALTHY
+    found[~columns.present] = ABSENT
+    return found
+
+
+def needed_memory(container: ContainerRequest, columns: Columns) -> Ints:
+    """`ContainerRequest.memory_on` for each cell."""
+    if container.memory_mib is not None:
+        return np.full(columns.capacity.shape, min(container.memory_mib, _MOST), np.int64)
+    if container.memory_percent is None:
+        raise ValueError(f"the request of {container.container} names neither memory nor a percentage")
+    needed: Ints = np.maximum(1, columns.capacity * container.memory_percent // 100)
+    return needed
+
+
+def _unwanted(found: Codes, wishes: Wishes, table: NodeTable, columns: Columns) -> None:
+    if wishes.not_uuids:
+        found[_among(wishes.not_uuids, table.uuids, columns.uuid)] = Cause.UUID
+    if wishes.uuids:
+        found[~_among(wishes.uuids, table.uuids, columns.uuid)] = Cause.UUID
+    if wishes.not_types:
+        found[_named(wishes.not_types, table.models)[columns.model]] = Cause.TYPE
+    if wishes.types:
+        found[~_named(wishes.types, table.models)[columns.model]] = Cause.TYPE
+
+
+def _among(names: tuple[str, ...], numbers: dict[str, int], column: Ints) -> Bools:
+    return np.isin(column, [numbers[name] for name in names if name in numbers])
+
+
+def _named(parts: tuple[str, ...], models: dict[str, int]) -> Bools:
+    """By number of the model: whether its name contains one of the parts."""
+    return np.array([any(part.lower() in model.lower() for part in parts) for model in models], np.bool_)

@@ -1,0 +1,59 @@
+"""One text about a pod that waits: nodes counted by cause, and the nearest miss in numbers."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lamina.placement.causes import Cause
+from lamina.placement.misfit import Misfit
+
+_COUNTED = {
+    Cause.NO_GPU: "without a GPU",
+    Cause.UNHEALTHY: "without a healthy GPU",
+    Cause.TYPE: "without a GPU of the type",
+    Cause.UUID: "without the GPU by UUID",
+    Cause.COUNT: "with too few GPUs",
+    Cause.SIZE: "with too small GPUs",
+    Cause.HELD: "with GPUs held whole",
+    Cause.NOT_IDLE: "without an idle GPU",
+    Cause.SLOTS: "without a free slot",
+    Cause.MEMORY: "short of memory",
+    Cause.CORES: "short of compute",
+    Cause.TIME: "with all time granted",
+    Cause.TOGETHER: "without room for all containers",
+}
+
+
+class Miss(NamedTuple):
+    """What a misfit says, without its node. Of two the one with the greater `nearness` is nearer to a fit."""
+
+    reason: str
+    cause: Cause
+    lasting: bool
+    nearness: tuple[int, int, float]
+
+
+def miss_of(misfit: Misfit) -> Miss:
+    """Later causes are nearer; of one cause, the one with more GPUs that fit; then the smaller gap."""
+    numbers = misfit.numbers
+    nearness = (int(misfit.cause), misfit.fitting, numbers.available / max(1, numbers.needed))
+    return Miss(misfit.reason, misfit.cause, misfit.lasting, nearness)
+
+
+def summary(fitting: Sequence[str], missed: Sequence[tuple[Miss, Sequence[str]]]) -> str:
+    """The text about nodes that fit, in the order in which they are to be named, and nodes that do not, by miss."""
+    total = len(fitting) + sum(len(nodes) for _, nodes in missed)
+    if total == 0:
+        return "no node offers GPUs"
+    if fitting:
+        return f"fits on {len(fitting)} of {total} nodes: {', '.join(fitting[:5])}{' ...' if len(fitting) > 5 else ''}"
+    least = max(miss.nearness for miss, _ in missed)
+    nearest, reason = min((min(nodes), miss.reason) for miss, nodes in missed if miss.nearness == least)
+    if total == 1:
+        return f"node {nearest}: {reason}"
+    counts: Counter[Cause] = Counter()
+    for miss, nodes in missed:
+        counts[miss.cause] += len(nodes)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))
+    causes = ", ".join(f"{count} {_COUNTED[cause]}" for cause, count in ranked)
+    return f"0 of {total} nodes fit: {causes}; nearest is {nearest}: {reason}"

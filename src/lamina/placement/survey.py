@@ -1,0 +1,149 @@
+"""Where pods of one kind fit, over all nodes, kept up to date: only nodes that changed are asked again.
+
+The rules run over columns. What a column cannot say is asked of `fit` itself: pods whose containers have to be
+arranged together. Sentences are `Misfit`'s, made once for all nodes about which they say the same.
+"""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.model.grants import ComputePolicy
+from lamina.model.requests import PodRequest, Wishes
+from lamina.placement.causes import Cause
+from lamina.placement.fit import Placement, fit
+from lamina.placement.misfit import Misfit
+from lamina.placement.refusals import ABSENT, TAKES, Codes, codes
+from lamina.placement.summary import Miss, miss_of
+from lamina.placement.table import Columns, Ints, NodeTable
+
+FITS, NO_NODE = 0, -1
+_MOST_MISSES = 20_000
+_NO_WISHES = Wishes()
+_NO_MISS = Miss("", Cause.NO_GPU, False, (0, 0, 0.0))
+
+
+def alike(request: PodRequest) -> PodRequest:
+    """The request without what makes no difference to where it fits: requests that are equal then fit alike."""
+    containers = request.containers
+    gpu_policy = request.gpu_policy
+    if len(containers) == 1:
+        [only] = containers
+        containers = (msgspec.structs.replace(only, container="", priority=None, init=False, sidecar=False),)
+        gpu_policy = ""
+    return msgspec.structs.replace(
+        request,
+        dialect="",
+        containers=containers,
+        node_policy="",
+        gpu_policy=gpu_policy,
+        compute_policy=ComputePolicy.NONE,
+    )
+
+
+class Survey:
+    """The answers for one request over one table. Call `refresh` before reading."""
+
+    def __init__(self, request: PodRequest, table: NodeTable) -> None:
+        self._request = request
+        self._wishes = None if request.wishes == _NO_WISHES else request.wishes
+        self._table = table
+        self._stamp = 0
+        self._verdicts: NDArray[np.int32] = np.zeros(1, np.int32)
+        self.misses: list[Miss] = [_NO_MISS]
+        self._numbers: dict[bytes, int] = {}
+
+    def refresh(self) -> None:
+        """Ask again where something was written since the last time."""
+        if len(self._numbers) > _MOST_MISSES:
+            self._stamp, self.misses = 0, [_NO_MISS]
+            self._numbers.clear()
+        table = self._table
+        if len(self._verdicts) < len(table.stamps):
+            more = np.full(len(table.stamps) - len(self._verdicts), NO_NODE, np.int32)
+            self._verdicts = np.concatenate([self._verdicts, more])
+        rows = table.since(self._stamp)
+        self._stamp = table.stamp
+        if rows.size:
+            self._ask(rows)
+
+    def verdicts_on(self, rows: Ints) -> NDArray[np.int32]:
+        """By row of `rows`: FITS, NO_NODE (for the row -1 too), or the number of a miss in `misses`."""
+        return np.where(rows < 0, np.int32(NO_NODE), self._verdicts[rows])
+
+    def _ask(self, rows: Ints) -> None:
+        table = self._table
+        self._verdicts[rows] = NO_NODE
+        rows = rows[table.kinds[rows] >= 0]
+        columns = table.columns(rows)
+        found = []
+        for index, container in enumerate(self._request.containers):
+            here = codes(container, self._wishes, table, columns)
+            found.append(here)
+            fits = np.count_nonzero(here == TAKES, axis=1) >= container.count
+            missed = np.flatnonzero(~fits)
+            self._note_misses(index, rows[missed], Columns(columns.cells[:, missed]), here[missed])
+            rows, columns = rows[fits], Columns(columns.cells[:, fits])
+            found = [each[fits] for each in found]
+        if len(found) == 1:
+            self._verdicts[rows] = FITS
+        elif rows.size:
+            self._arrange(rows, columns, found)
+
+    def _note_misses(self, index: int, rows: Ints, columns: Columns, found: Codes) -> None:
+        """Number the misses. The key of a miss holds all that its sentence may depend on."""
+        if not rows.size:
+            return
+        kinds = self._table.kinds[rows]
+        uniform = np.array(self._table.uniform, np.bool_)[kinds]
+        short = np.where(uniform[:, None], np.sort(found, axis=1), found)
+        memory = _best(columns.free_memory, found == Cause.MEMORY, uniform)
+        cores = _best(columns.free_cores, found == Cause.CORES, uniform)
+        keys = _keys(index, kinds, short, memory, cores)
+        container = self._request.containers[index]
+        for row, key, cells in zip(rows.tolist(), keys, found, strict=True):
+            number = self._numbers.get(key)
+            if number is None:
+                state = self._table.states[row]
+                assert state is not None
+                refusals = tuple([None if c == TAKES else Cause(c) for c in cells.tolist() if c != ABSENT])
+                miss = Misfit(state, container, self._request.wishes, refusals, self._request.containers)
+                number = self._number(key, miss)
+            self._verdicts[row] = number
+
+    def _arrange(self, rows: Ints, columns: Columns, found: list[Codes]) -> None:
+        """Ask `fit` for pods whose containers fit one by one; once for nodes with the same hardware and free amounts."""
+        without_uuids = np.delete(columns.cells, 6, axis=0)
+        cells = np.moveaxis(without_uuids, 0, 1).reshape(len(rows), -1)
+        keys = _keys(len(found), self._table.kinds[rows], np.concatenate(found, axis=1), cells)
+        for row, key in zip(rows.tolist(), keys, strict=True):
+            number = self._numbers.get(key)
+            if number is None:
+                state = self._table.states[row]
+                assert state is not None
+                answer = fit(self._request, state)
+                number = self._number(key, None if isinstance(answer, Placement) else answer)
+            self._verdicts[row] = number
+
+    def _number(self, key: bytes, misfit: Misfit | None) -> int:
+        number = FITS
+        if misfit is not None:
+            number = len(self.misses)
+            self.misses.append(miss_of(misfit))
+        self._numbers[key] = number
+        return number
+
+
+def _best(free: Ints, group: NDArray[np.bool_], uniform: NDArray[np.bool_]) -> Ints:
+    """What is free in the cells of the group; among GPUs that are alike only the most of it matters."""
+    there = np.where(group, free, -1)
+    return np.where(uniform[:, None], there.max(axis=1, keepdims=True, initial=-1), there)
+
+
+def _keys(tag: int, kinds: Ints, *parts: NDArray[np.int8] | Ints) -> list[bytes]:
+    """One string of bytes for each row, equal where all of this is equal."""
+    columns = [np.full((len(kinds), 1), tag, np.int64), kinds[:, None], *parts]
+    joined = np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in columns], axis=1)
+    width = joined.shape[1]
+    text = joined.tobytes()
+    return [text[start : start + width] for start in range(0, len(text), width)]

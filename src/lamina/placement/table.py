@@ -1,0 +1,162 @@
+"""All nodes side by side: what `NodeState` says of each GPU, as columns, so that one question is asked of all at once.
+
+A row is a node, a cell one of its GPUs. Each write stamps its row, so that whoever keeps answers asks again only for
+the rows stamped since.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.model.gpus import Gpu
+from lamina.placement.nodes import GpuState, NodeState
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_NUMBERS = ("free_slots", "free_memory", "free_cores", "capacity", "cores_capacity", "model", "uuid", "flags")
+_PRESENT, _HEALTHY, _BUSY, _WHOLE = 1, 2, 4, 8
+
+
+class Columns:
+    """Cells of some rows, by what they tell; each has the shape (rows, most GPUs of a node).
+
+    `model` and `uuid` are numbers that the table gave them.
+    """
+
+    def __init__(self, cells: Ints) -> None:
+        self.cells = cells
+        self.free_slots, self.free_memory, self.free_cores = cells[0], cells[1], cells[2]
+        self.capacity, self.cores_capacity = cells[3], cells[4]
+        self.model, self.uuid = cells[5], cells[6]
+
+    @property
+    def present(self) -> Bools:
+        return self._flag(_PRESENT)
+
+    @property
+    def healthy(self) -> Bools:
+        return self._flag(_HEALTHY)
+
+    @property
+    def busy(self) -> Bools:
+        return self._flag(_BUSY)
+
+    @property
+    def whole(self) -> Bools:
+        """Somebody has the GPU to itself."""
+        return self._flag(_WHOLE)
+
+    def _flag(self, bit: int) -> Bools:
+        found: Bools = (self.cells[7] & bit) != 0
+        return found
+
+
+class NodeTable:
+    """Nodes by row. A row that is given up is taken by the next new node."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.states: list[NodeState | None] = []
+        self.models: dict[str, int] = {"": 0}
+        self.uuids: dict[str, int] = {"": 0}
+        self.stamp = 0
+        """The number of the last write."""
+        self.stamps: Ints = np.zeros(0, np.int64)
+        self.kinds: Ints = np.zeros(0, np.int64)
+        """Nodes with the same hardware, cell by cell, have the same kind; -1 where the row has no node."""
+        self.usage: NDArray[np.float64] = np.zeros(0)
+        self.uniform: list[bool] = []
+        """By kind: whether all GPUs of such a node are alike but for their place."""
+        self._cells: Ints = np.zeros((len(_NUMBERS), 0, 1), np.int64)
+        self._kinds: dict[tuple[Gpu, ...], int] = {}
+        self._spare: list[int] = []
+
+    def put(self, state: NodeState) -> None:
+        """The node as it is now."""
+        row = self.rows.get(state.name)
+        if row is None:
+            row = self._new_row(state.name)
+        width = len(state.gpus)
+        if width > self._cells.shape[2]:
+            self._resize(self._cells.shape[1], width)
+        self._cells[:, row, :] = 0
+        if width:
+            self._cells[:, row, :width] = np.array([self._cell(gpu) for gpu in state.gpus], np.int64).T
+        self.states[row] = state
+        self.kinds[row] = self._kind(state)
+        self.usage[row] = state.usage
+        self._stamp(row)
+
+    def drop(self, node: str) -> None:
+        """The node offers nothing any more."""
+        row = self.rows.pop(node, None)
+        if row is not None:
+            self.states[row] = None
+            self._cells[:, row, :] = 0
+            self.kinds[row] = -1
+            self._spare.append(row)
+            self._stamp(row)
+
+    def state(self, node: str) -> NodeState | None:
+        row = self.rows.get(node)
+        return None if row is None else self.states[row]
+
+    def since(self, stamp: int) -> Ints:
+        """The rows written after `stamp`."""
+        return np.flatnonzero(self.stamps > stamp)
+
+    def rows_of(self, nodes: Iterable[str]) -> Ints:
+        """The row of each node, -1 where it has none."""
+        get = self.rows.get
+        return np.array([get(node, -1) for node in nodes], np.int64)
+
+    def columns(self, rows: Ints) -> Columns:
+        return Columns(self._cells[:, rows, :])
+
+    def _cell(self, state: GpuState) -> tuple[int, ...]:
+        gpu = state.gpu
+        flags = _PRESENT | _HEALTHY * gpu.healthy | _BUSY * state.busy | _WHOLE * state.taken.whole
+        model = self.models.setdefault(gpu.model, len(self.models))
+        uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
+        free = (state.free_slots, state.free_memory, state.free_cores)
+        return (*free, gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags)
+
+    def _kind(self, state: NodeState) -> int:
+        hardware = tuple([msgspec.structs.replace(s.gpu, uuid="", index=0) for s in state.gpus])
+        kind = self._kinds.get(hardware)
+        if kind is None:
+            kind = self._kinds[hardware] = len(self.uniform)
+            self.uniform.append(len({msgspec.structs.replace(gpu, numa=None) for gpu in hardware}) <= 1)
+        return kind
+
+    def _new_row(self, node: str) -> int:
+        if self._spare:
+            row = self._spare.pop()
+        else:
+            row = len(self.states)
+            self.states.append(None)
+            if row >= len(self.stamps):
+                self._resize(max(64, 2 * row), self._cells.shape[2])
+        self.rows[node] = row
+        return row
+
+    def _resize(self, rows: int, width: int) -> None:
+        _, old_rows, old_width = self._cells.shape
+        cells = np.zeros((len(_NUMBERS), rows, width), np.int64)
+        cells[:, :old_rows, :old_width] = self._cells
+        self._cells = cells
+        more = rows - old_rows
+        self.stamps, self.usage = _longer(self.stamps, more, 0), _longer(self.usage, more, 0.0)
+        self.kinds = _longer(self.kinds, more, -1)
+
+    def _stamp(self, row: int) -> None:
+        self.stamp += 1
+        self.stamps[row] = self.stamp
+
+
+def _longer(column: NDArray[Any], more: int, value: float) -> NDArray[Any]:
+    return np.concatenate([column, np.full(more, value, column.dtype)])

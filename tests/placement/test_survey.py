@@ -1,0 +1,104 @@
+"""The answers over columns are those of `fit`, node by node: whether, why in which words, and how near."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.model.gpus import Gpu
+from lamina.model.requests import PodRequest, Wishes
+from lamina.placement import FITS, NO_NODE, NodeState, NodeTable, Placement, Survey, alike, explain, fit, miss_of
+from lamina.placement import node_score, summary
+from tests.placement.nodes import ask, gpus, node, request
+from tests.placement.test_properties import gpu_lists, pods, takens
+
+
+@st.composite
+def states(draw: st.DrawFn, name: str) -> NodeState:
+    """A node, sometimes of GPUs that are all alike, with anything taken of them."""
+    given_gpus: tuple[Gpu, ...] = draw(gpu_lists)
+    if given_gpus and draw(st.booleans()):
+        given_gpus = tuple(msgspec.structs.replace(given_gpus[0], uuid=g.uuid, index=g.index) for g in given_gpus)
+    reason = draw(st.sampled_from(["", "XID 79"]))
+    given_gpus = tuple(g if g.healthy else msgspec.structs.replace(g, reason=reason) for g in given_gpus)
+    return node(given_gpus, {gpu.uuid: draw(takens) for gpu in given_gpus if draw(st.booleans())}, name=name)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> PodRequest:
+    wishes = st.builds(
+        Wishes,
+        types=st.sampled_from([(), (), ("v100",), ("A1", "X")]),
+        not_types=st.sampled_from([(), (), ("TESLA",)]),
+        uuids=st.sampled_from([(), (), ("GPU-0", "GPU-9"), ("GPU-9",)]),
+        not_uuids=st.sampled_from([(), (), ("GPU-1",)]),
+    )
+    return msgspec.structs.replace(draw(pods()), wishes=draw(wishes))
+
+
+def check(survey: Survey, table: NodeTable, wanted: PodRequest, of: dict[str, NodeState]) -> None:
+    """The survey says the same as `fit` of every node, and the same as `explain` of all."""
+    survey.refresh()
+    names = [*of, "unknown"]
+    verdicts = survey.verdicts_on(table.rows_of(names)).tolist()
+    assert verdicts.pop() == NO_NODE
+    missed = []
+    for state, verdict in zip(of.values(), verdicts, strict=True):
+        answer = fit(wanted, state)
+        if isinstance(answer, Placement):
+            assert verdict == FITS
+            usage = table.usage[table.rows[state.name]]
+            assert node_score(wanted.node_policy, float(usage)) == answer.score
+        else:
+            assert verdict > FITS and survey.misses[verdict] == miss_of(answer), (survey.misses[verdict], answer.reason)
+            missed.append((survey.misses[verdict], [state.name]))
+    if len(missed) == len(of):
+        assert summary([], missed) == explain(wanted, of.values()).summary
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.lists(requests(), min_size=1, max_size=3))
+def test_a_survey_says_what_fit_says_after_any_changes(data: st.DataObject, wanted: list[PodRequest]) -> None:
+    table = NodeTable()
+    surveys = [Survey(alike(each), table) for each in wanted]
+    of: dict[str, NodeState] = {}
+    for _ in range(data.draw(st.integers(1, 4))):
+        for name in data.draw(st.sets(st.sampled_from("abcdef"), max_size=4)):
+            if name in of and data.draw(st.booleans()):
+                del of[name]
+                table.drop(name)
+            else:
+                of[name] = data.draw(states(name))
+                table.put(of[name])
+        for survey, each in zip(surveys, wanted, strict=True):
+            check(survey, table, each, of)
+
+
+def test_only_what_changed_is_asked_again() -> None:
+    table = NodeTable()
+    for name in "abc":
+        table.put(node(name=name))
+    before = table.stamp
+    table.put(node(name="b"))
+    table.drop("c")
+    assert table.since(before).tolist() == [1, 2] and table.since(table.stamp).size == 0
+
+
+def test_a_wider_node_and_many_nodes_find_room() -> None:
+    table, wanted = NodeTable(), request(ask(1000))
+    survey = Survey(alike(wanted), table)
+    of = {f"n{i}": node(gpus(1 + i % 9), name=f"n{i}") for i in range(200)}
+    for state in of.values():
+        table.put(state)
+    check(survey, table, wanted, of)
+
+
+def test_a_request_beyond_any_number_of_a_column_fits_nowhere() -> None:
+    table, wanted = NodeTable(), request(ask(1 << 70))
+    table.put(node(name="a"))
+    check(Survey(alike(wanted), table), table, wanted, {"a": node(name="a")})
+
+
+def test_requests_that_differ_in_what_does_not_matter_share_a_survey() -> None:
+    one = request(ask(1000, name="x", priority=1), node_policy="spread", gpu_policy="spread")
+    assert alike(one) == alike(request(ask(1000, name="y")))
+    assert alike(one) != alike(request(ask(1001, name="x")))
