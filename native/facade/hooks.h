@@ -13,6 +13,7 @@ CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status);
+CUresult cuGetExportTable(const void **table, const CUuuid *id);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);

@@ -1,5 +1,9 @@
 /* cuGetProcAddress: the driver says which function it would give for name, version and flags; where that is one of
- * those that we replace, ours for the same form is given instead. */
+ * those that we replace, ours for the same form is given instead.
+ *
+ * What nobody reviewed is not there. A name that is not in the table is not found, as it is not found by dlsym either;
+ * nor is a form that is newer than the table, of a function whose known forms we replace. CUDA's own libraries bear
+ * both, for they run on older drivers. New forms of functions that are only passed on are the driver's. */
 #include "entries.h"
 #include "hooks.h"
 
@@ -56,16 +60,27 @@ static const struct entry *by_name(const char *symbol, int version, cuuint64_t f
     return best;
 }
 
-static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
+/* What the table says about a name in all its forms. */
+static enum known { UNKNOWN, PASSED, REPLACED } known(const char *symbol)
 {
-    pthread_once(&once, resolve_all);
-    if (real_addresses == NULL)
-        return NULL;
-    for (unsigned i = 0; i < entries_count; i++)
-        if (real_addresses[i] == real && is_form_of(facade_names[i], symbol))
-            return (void *)entries[i].address;
-    const struct entry *entry = by_name(symbol, version, flags, true);
-    return entry == NULL ? real : (void *)entry->address;
+    enum known found = symbol[0] == 0 ? PASSED : UNKNOWN; /* no name asks for no function */
+    for (unsigned i = 0; i < entries_count && found != REPLACED; i++)
+        if (is_form_of(facade_names[i], symbol))
+            found = entries[i].replaced ? REPLACED : PASSED;
+    return found;
+}
+
+static const void *by_address(const char *symbol, const void *real)
+{
+    const void *other = NULL;
+    for (unsigned i = 0; i < entries_count; i++) {
+        if (real_addresses[i] != real)
+            continue;
+        if (is_form_of(facade_names[i], symbol))
+            return entries[i].address;
+        other = entries[i].address;
+    }
+    return other;
 }
 
 /* Without a driver every name still leads to us, so that the program gets to cuInit and hears that there is no
@@ -82,19 +97,66 @@ static CUresult without_driver(const char *symbol, void **function, int version,
     return CUDA_SUCCESS;
 }
 
-static CUresult replaced(CUresult result, const char *symbol, void **function, int version, cuuint64_t flags)
+struct question {
+    bool with_status; /* the second form of cuGetProcAddress */
+    const char *symbol;
+    int version;
+    cuuint64_t flags;
+    CUdriverProcAddressQueryResult *status;
+};
+
+static CUresult ask(const struct question *q, int version, void **function, CUdriverProcAddressQueryResult *status)
 {
-    if (result != CUDA_SUCCESS || function == NULL || *function == NULL)
+    return q->with_status ? REAL(cuGetProcAddress_v2)(q->symbol, function, version, q->flags, status)
+                          : REAL(cuGetProcAddress)(q->symbol, function, version, q->flags);
+}
+
+/* In the words of the driver, which has no function for version 0. */
+static CUresult not_found(const struct question *q, void **function)
+{
+    CUresult result = ask(q, 0, function, q->status);
+    if (*function == NULL)
         return result;
-    *function = ours(symbol, *function, version, flags);
-    return *function == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    *function = NULL;
+    if (q->status != NULL)
+        *q->status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* Whether the driver gives another function to those who know no more than the table. */
+static bool is_newer(const struct question *q, const void *function)
+{
+    void *older = NULL;
+    return q->version > REVIEWED && (ask(q, REVIEWED, &older, NULL) != CUDA_SUCCESS || older != function);
+}
+
+static CUresult answer(const struct question *q, void **function)
+{
+    CUresult result = ask(q, q->version, function, q->status);
+    if (result != CUDA_SUCCESS || q->symbol == NULL || function == NULL || *function == NULL)
+        return result;
+    pthread_once(&once, resolve_all);
+    if (real_addresses == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const void *address = by_address(q->symbol, *function);
+    enum known class = address == NULL ? known(q->symbol) : REPLACED;
+    if (class == PASSED)
+        return result;
+    if (address == NULL && class == REPLACED && !is_newer(q, *function)) {
+        const struct entry *entry = by_name(q->symbol, q->version, q->flags, true);
+        address = entry == NULL ? NULL : entry->address;
+    }
+    if (address == NULL)
+        return not_found(q, function);
+    *function = (void *)address;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
     if (facade_open() == NULL)
         return without_driver(symbol, function, version, flags, NULL);
-    return replaced(REAL(cuGetProcAddress)(symbol, function, version, flags), symbol, function, version, flags);
+    return answer(&(struct question){false, symbol, version, flags, NULL}, function);
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
@@ -102,6 +164,5 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
 {
     if (facade_open() == NULL)
         return without_driver(symbol, function, version, flags, status);
-    return replaced(REAL(cuGetProcAddress_v2)(symbol, function, version, flags, status), symbol, function, version,
-                    flags);
+    return answer(&(struct question){true, symbol, version, flags, status}, function);
 }

@@ -47,6 +47,35 @@ def test_every_name_in_the_headers_is_classified(library: str) -> None:
     assert generate.unclassified(library, folders) == {}
 
 
+def test_the_table_is_up_to_the_newest_headers() -> None:
+    headers = [header for folder in header_folders() for header in folder.rglob("cuda.h")]
+    versions = [re.search(r"^#define CUDA_VERSION (\d+)$", path.read_text(), re.MULTILINE) for path in headers]
+    if not versions:
+        pytest.skip("this machine has no CUDA headers")
+    assert max(int(found[1]) for found in versions if found) <= generate.reviewed("cuda")
+
+
+def test_functions_with_several_forms_have_the_versions_of_the_headers() -> None:
+    """Where cuGetProcAddress has to choose between our functions, by what NVIDIA says about the driver's."""
+    headers = [header for folder in header_folders() for header in folder.rglob("cuda*Typedefs.h")]
+    if not headers:
+        pytest.skip("this machine has no CUDA headers")
+    told: dict[tuple[str, str], set[int]] = {}
+    for header in headers:
+        for base, since, suffix in re.findall(r"PFN_(cu\w+?)_v(\d+)(_pts[zd])?\)", header.read_text()):
+            told.setdefault((base, suffix), set()).add(int(since))
+    listed: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
+    for name, (kind, since) in generate.read_classes("cuda").items():
+        found = re.fullmatch(r"(cu\w+?)(?:_v(\d))?(_pts[zd])?", name)
+        assert found is not None
+        listed.setdefault((found[1], found[3] or ""), []).append((int(found[2] or 1), since, kind))
+    several = {key: sorted(forms) for key, forms in listed.items() if len(forms) > 1 and key in told}
+    for key, entries in several.items():
+        if any(generate.MACROS[kind] != "PASS" for _, _, kind in entries):
+            assert [since for _, since, _ in entries] == sorted(told[key]), key
+    assert len(several) > 50
+
+
 def test_a_new_function_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "cuda.h").write_text(
         "#define CUDAAPI\n#define cuMemAlloc cuMemAlloc_v9\ntypedef int CUresult;\n"
