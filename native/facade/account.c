@@ -139,8 +139,7 @@ static void slot_clear(const struct account *account, struct lamina_slot *slot)
             atomic_store(ATOMIC(&line->bytes[kind]), 0);
         atomic_fetch_sub(ATOMIC(&account->usage->devices[device].total), charged);
         atomic_store(ATOMIC(&line->peak), 0);
-        for (int word = 0; word < 8; word++)
-            atomic_store(ATOMIC(&line->compute[word]), 0);
+        line->compute = (struct lamina_slot_compute){0};
     }
     atomic_store(ATOMIC(&slot->image), 0);
     atomic_store(ATOMIC(&slot->stack), 0);

@@ -1,4 +1,4 @@
-/* The two files by which a container is held to its limits, byte for byte.
+/* The three files by which a container is held to its limits, byte for byte.
  *
  * `limits` says what the container may use. The agent writes it once, before the container starts; programs read it
  * once, when they first touch the driver. A missing, truncated or altered file means no device, never no limit.
@@ -7,8 +7,11 @@
  * adds to it; the container's total is the sum over slots. Nothing here is a lock: whatever instruction a process is
  * killed at, the others go on, and whoever meets the dead process's slot frees it.
  *
- * Entries of both files have the same order: that of the GPUs' indices on the node. src/lamina/enforcement/layout.py
- * is the Python twin; a test compares both. Little-endian, 64-bit. */
+ * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU; programs
+ * only read it. Without it, or when its heartbeat is old, a container is held to its own share alone.
+ *
+ * Entries of all files have the same order: that of the GPUs' indices on the node. src/lamina/enforcement/layout.py
+ * is the Python twin; a test compares both. Times are CLOCK_MONOTONIC in ns. Little-endian, 64-bit. */
 #ifndef LAMINA_LAYOUT_H
 #define LAMINA_LAYOUT_H
 
@@ -17,12 +20,14 @@
 
 #define LAMINA_LIMITS_MAGIC UINT64_C(0x54494d494c4d414c) /* "LAMLIMIT" */
 #define LAMINA_USAGE_MAGIC UINT64_C(0x45474153554d414c)  /* "LAMUSAGE" */
+#define LAMINA_ARBITER_MAGIC UINT64_C(0x49425241414d414c) /* "LAMAARBI" */
 #define LAMINA_LAYOUT_VERSION 1u
 
 enum {
     LAMINA_MAX_DEVICES = 16,
     LAMINA_SLOTS = 1024,
     LAMINA_UUID_BYTES = 48, /* "GPU-" or "MIG-" and the 36 characters of a UUID, then zeros */
+    LAMINA_BINS = 128,      /* of a millisecond each, the last ones in which the GPU had work */
 };
 
 enum lamina_compute_policy {
@@ -64,12 +69,21 @@ enum lamina_kind {
     LAMINA_KINDS = 6,
 };
 
+/* When a process makes a GPU work. Only stamps: those of a killed process grow old. */
+struct lamina_slot_compute {
+    uint64_t busy_since; /* since when it has had work on the GPU; 0: it has none */
+    uint64_t asked_at;   /* when it last asked for GPU time, or was waiting for it */
+    uint64_t waited_at;  /* when it last waited for its share */
+    uint64_t busy_ns;    /* how long it had work on the GPU, ever */
+    uint64_t reserved[4];
+};
+
 /* One device of one slot: exactly one cache line for memory and one for compute. */
 struct lamina_slot_device {
     uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
     uint64_t charged;             /* the part that `total` of the device surely contains */
     uint64_t peak;                /* the most this process held */
-    uint64_t compute[8];          /* of the compute limiter */
+    struct lamina_slot_compute compute;
 };
 
 /* `owner` names a process beyond reuse of its pid: bits 0..21 pid, 22..47 start time in clock ticks since boot,
@@ -87,6 +101,18 @@ struct lamina_slot {
     /* then device_count x struct lamina_slot_device */
 };
 
+/* GPU time of the container. See native/facade/bucket.h for the arithmetic. */
+struct lamina_usage_compute {
+    uint64_t due;       /* the container may launch from this time on; earlier than now: it has saved time up */
+    int64_t refund_ns;  /* the part of the arbiter's refund that is in `due` */
+    uint64_t busy_ns;   /* how long any of its processes had work on the GPU, ever */
+    uint64_t waited_ns; /* how long threads waited for the share, ever */
+    uint64_t reserved[12];
+    /* For each of the last milliseconds its number << 24, and the ns that processes had work in it, all added up. The
+     * place is the number modulo LAMINA_BINS. */
+    uint64_t bins[LAMINA_BINS];
+};
+
 struct lamina_usage_device {
     char uuid[LAMINA_UUID_BYTES];
     uint64_t context_bytes; /* what a context was measured to cost; 0: not measured */
@@ -94,7 +120,7 @@ struct lamina_usage_device {
     uint64_t total;         /* at least what is held; exact but for processes killed within an update */
     uint64_t peak;          /* the most that `total` was within the limit */
     uint64_t reserved[6];
-    uint64_t compute[16]; /* of the compute limiter */
+    struct lamina_usage_compute compute;
 };
 
 struct lamina_usage {
@@ -110,6 +136,24 @@ struct lamina_usage {
     uint8_t reserved[16];
     struct lamina_usage_device devices[LAMINA_MAX_DEVICES];
     /* then slot_count x slot_stride bytes of slots */
+};
+
+/* What the agent decides for one device of the container. */
+struct lamina_decision {
+    uint64_t closed;    /* not 0: no launch, because a container of higher priority has work */
+    uint64_t watched;   /* not 0: others need to know when this container works, also where it has no limit */
+    uint64_t rate_ppm;  /* own share and what is lent, in millionths of the GPU's time; for the policy `weight` */
+    int64_t refund_ns;  /* time charged while the GPU worked for others, ever */
+    uint64_t reserved[4];
+};
+
+struct lamina_arbiter {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t device_count;
+    uint64_t heartbeat; /* when the agent last decided */
+    uint64_t reserved[5];
+    struct lamina_decision devices[LAMINA_MAX_DEVICES];
 };
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
@@ -131,9 +175,11 @@ _Static_assert(offsetof(struct lamina_limits, devices) == 64, "layout");
 _Static_assert(sizeof(struct lamina_slot_device) == 128, "layout: two cache lines");
 _Static_assert(offsetof(struct lamina_slot_device, compute) == 64, "layout: a line of its own");
 _Static_assert(sizeof(struct lamina_slot) == 64, "layout: one cache line");
-_Static_assert(sizeof(struct lamina_usage_device) == 256, "layout: four cache lines");
+_Static_assert(sizeof(struct lamina_usage_device) == 256 + 8 * 128, "layout: four cache lines and the bins");
 _Static_assert(offsetof(struct lamina_usage_device, total) == 64, "layout: a line of its own");
 _Static_assert(offsetof(struct lamina_usage_device, compute) == 128, "layout: a line of its own");
-_Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 256, "layout");
+_Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 1280, "layout");
+_Static_assert(sizeof(struct lamina_decision) == 64, "layout: one cache line");
+_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64, "layout");
 
 #endif

@@ -26,6 +26,12 @@ int main(void)
     FIELD(lamina_limits, flags);
     FIELD(lamina_limits, reserved);
     FIELD(lamina_limits, devices);
+    SIZE(lamina_slot_compute);
+    FIELD(lamina_slot_compute, busy_since);
+    FIELD(lamina_slot_compute, asked_at);
+    FIELD(lamina_slot_compute, waited_at);
+    FIELD(lamina_slot_compute, busy_ns);
+    FIELD(lamina_slot_compute, reserved);
     SIZE(lamina_slot_device);
     FIELD(lamina_slot_device, bytes);
     FIELD(lamina_slot_device, charged);
@@ -39,6 +45,13 @@ int main(void)
     FIELD(lamina_slot, reserved);
     FIELD(lamina_slot, name);
     FIELD(lamina_slot, reserved2);
+    SIZE(lamina_usage_compute);
+    FIELD(lamina_usage_compute, due);
+    FIELD(lamina_usage_compute, refund_ns);
+    FIELD(lamina_usage_compute, busy_ns);
+    FIELD(lamina_usage_compute, waited_ns);
+    FIELD(lamina_usage_compute, reserved);
+    FIELD(lamina_usage_compute, bins);
     SIZE(lamina_usage_device);
     FIELD(lamina_usage_device, uuid);
     FIELD(lamina_usage_device, context_bytes);
@@ -59,9 +72,22 @@ int main(void)
     FIELD(lamina_usage, sweep);
     FIELD(lamina_usage, reserved);
     FIELD(lamina_usage, devices);
+    SIZE(lamina_decision);
+    FIELD(lamina_decision, closed);
+    FIELD(lamina_decision, watched);
+    FIELD(lamina_decision, rate_ppm);
+    FIELD(lamina_decision, refund_ns);
+    FIELD(lamina_decision, reserved);
+    SIZE(lamina_arbiter);
+    FIELD(lamina_arbiter, magic);
+    FIELD(lamina_arbiter, version);
+    FIELD(lamina_arbiter, device_count);
+    FIELD(lamina_arbiter, heartbeat);
+    FIELD(lamina_arbiter, reserved);
+    FIELD(lamina_arbiter, devices);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
-    printf("constants %llu %llu %u %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
-           (unsigned long long)LAMINA_USAGE_MAGIC, LAMINA_LAYOUT_VERSION, LAMINA_MAX_DEVICES, LAMINA_SLOTS,
-           LAMINA_UUID_BYTES, LAMINA_KINDS);
+    printf("constants %llu %llu %llu %u %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
+           (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
+           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS);
     return 0;
 }

@@ -21,6 +21,7 @@ async def test_a_quota_container_gets_its_limits_the_facade_and_its_gpu(node: No
     assert {m["containerPath"]: (m["hostPath"], m["options"][0]) for m in edits["mounts"]} == {
         "/run/lamina/limits": (str(folder / "limits"), "ro"),
         "/run/lamina/usage": (str(folder / "usage"), "rw"),
+        "/run/lamina/arbiter": (str(folder / "arbiter"), "ro"),
         "/run/lamina-driver": (str(node.places.driver), "ro"),
         "/usr/local/lamina/1/libcuda.so.1": (str(node.places.libraries.folder / "libcuda.so.1"), "ro"),
         "/usr/local/lamina/1/libcuda.so": (str(node.places.libraries.folder / "libcuda.so"), "ro"),

@@ -1,5 +1,6 @@
 """A container's files appear whole or not at all, and a rewrite does not forget what is held."""
 
+import ctypes
 import os
 import stat
 from pathlib import Path
@@ -18,7 +19,7 @@ OTHER = Limits(devices=(DeviceLimit(uuid=UUID.format(3), memory_bytes=1 << 30),)
 def hold(path: Path, slot: int, device: int, kind: str, amount: int) -> None:
     """Writes into the file what a process would."""
     with path.open("r+b") as file:
-        start = 64 + 16 * 256 + slot * layout.slot_stride(2)
+        start = ctypes.sizeof(layout.Usage) + slot * layout.slot_stride(2)
         os.pwrite(file.fileno(), (4242 + slot).to_bytes(8, "little"), start)
         os.pwrite(file.fileno(), b"python\0", start + layout.Slot.name.offset)
         where = start + 64 + device * 128 + 8 * layout.KINDS.index(kind)
@@ -26,13 +27,17 @@ def hold(path: Path, slot: int, device: int, kind: str, amount: int) -> None:
         os.pwrite(file.fileno(), (slot + 1).to_bytes(4, "little"), layout.Usage.slots_used.offset)
 
 
-def test_both_files_are_made_with_their_modes(tmp_path: Path) -> None:
+def test_all_files_are_made_with_their_modes(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         write_container(tmp_path, TWO)
     finally:
         os.umask(before)
-    assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()} == {"limits": 0o444, "usage": 0o666}
+    assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()} == {
+        "limits": 0o444,
+        "usage": 0o666,
+        "arbiter": 0o644,
+    }
     assert read_limits(tmp_path / "limits") == TWO
     usage = read_usage(tmp_path / "usage")
     assert [device.uuid for device in usage.devices] == [UUID.format(1), UUID.format(2)]
@@ -81,7 +86,7 @@ def test_bad_limits_leave_everything_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         write_container(tmp_path, Limits(devices=()))
     assert read_limits(tmp_path / "limits") == TWO
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["limits", "usage"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arbiter", "limits", "usage"]
 
 
 def test_a_missing_folder_is_an_error_of_the_outside(tmp_path: Path) -> None:

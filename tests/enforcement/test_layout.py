@@ -1,4 +1,4 @@
-"""The two files have one layout, whether C or Python looks at them."""
+"""The files have one layout, whether C or Python looks at them."""
 
 import ctypes
 import re
@@ -35,8 +35,8 @@ def test_every_field_lies_where_c_has_it(structure: type[ctypes.Structure], prin
 def test_sizes_and_constants_are_the_same(printed: dict[str, list[int]]) -> None:
     assert printed["usage_bytes"] == [layout.usage_bytes(1), layout.usage_bytes(16)]
     assert printed["constants"] == [
-        layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.VERSION, layout.MAX_DEVICES, layout.SLOTS, layout.UUID_BYTES,
-        len(layout.KINDS),
+        layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.ARBITER_MAGIC, layout.VERSION, layout.MAX_DEVICES,
+        layout.SLOTS, layout.UUID_BYTES, layout.BINS, len(layout.KINDS),
     ]  # fmt: skip
 
 

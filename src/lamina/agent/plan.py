@@ -19,7 +19,7 @@ from lamina.errors import NotYet
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
 
-LIMITS, USAGE = "limits", "usage"
+LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 
 
@@ -89,6 +89,7 @@ def _mounts(folder: Path, places: Places) -> list[Mount]:
     return [
         Mount(folder / LIMITS, f"/run/lamina/{LIMITS}"),
         Mount(folder / USAGE, f"/run/lamina/{USAGE}", writable=True),
+        Mount(folder / ARBITER, f"/run/lamina/{ARBITER}"),
         Mount(places.driver, "/run/lamina-driver"),
         *places.libraries.mounts(),
     ]

@@ -1,14 +1,18 @@
-"""The bytes of `limits` and `usage`, as native/include/lamina_layout.h has them; a test compares the two."""
+"""The bytes of `limits`, `usage` and `arbiter`, as native/include/lamina_layout.h has them; a test compares the two."""
 
 import ctypes
-from ctypes import c_char, c_uint8, c_uint32, c_uint64
+from ctypes import c_char, c_int64, c_uint8, c_uint32, c_uint64
 
 LIMITS_MAGIC = int.from_bytes(b"LAMLIMIT", "little")
 USAGE_MAGIC = int.from_bytes(b"LAMUSAGE", "little")
+ARBITER_MAGIC = int.from_bytes(b"LAMAARBI", "little")
 VERSION = 1
 MAX_DEVICES = 16
 SLOTS = 1024
 UUID_BYTES = 48
+BINS = 128
+BIN_NS = 1_000_000
+BIN_SHIFT = 24
 KINDS = ("data", "managed", "pool", "array", "context", "module")
 COMPUTE_POLICIES = ("none", "cap", "weight")
 PID_BITS = 22
@@ -45,6 +49,18 @@ class Limits(ctypes.Structure):
     )
 
 
+class SlotCompute(ctypes.Structure):
+    """When one process makes one device work."""
+
+    _fields_ = (
+        ("busy_since", c_uint64),
+        ("asked_at", c_uint64),
+        ("waited_at", c_uint64),
+        ("busy_ns", c_uint64),
+        ("reserved", c_uint64 * 4),
+    )
+
+
 class SlotDevice(ctypes.Structure):
     """One device of one process."""
 
@@ -52,7 +68,7 @@ class SlotDevice(ctypes.Structure):
         ("bytes", c_uint64 * len(KINDS)),
         ("charged", c_uint64),
         ("peak", c_uint64),
-        ("compute", c_uint64 * 8),
+        ("compute", SlotCompute),
     )
 
 
@@ -70,6 +86,19 @@ class Slot(ctypes.Structure):
     )
 
 
+class UsageCompute(ctypes.Structure):
+    """GPU time of the container on one device."""
+
+    _fields_ = (
+        ("due", c_uint64),
+        ("refund_ns", c_int64),
+        ("busy_ns", c_uint64),
+        ("waited_ns", c_uint64),
+        ("reserved", c_uint64 * 12),
+        ("bins", c_uint64 * BINS),
+    )
+
+
 class UsageDevice(ctypes.Structure):
     """One device of `usage`."""
 
@@ -80,7 +109,7 @@ class UsageDevice(ctypes.Structure):
         ("total", c_uint64),
         ("peak", c_uint64),
         ("reserved", c_uint64 * 6),
-        ("compute", c_uint64 * 16),
+        ("compute", UsageCompute),
     )
 
 
@@ -102,7 +131,34 @@ class Usage(ctypes.Structure):
     )
 
 
-STRUCTURES: tuple[type[ctypes.Structure], ...] = (Limit, Limits, SlotDevice, Slot, UsageDevice, Usage)
+class Decision(ctypes.Structure):
+    """One device of `arbiter`."""
+
+    _fields_ = (
+        ("closed", c_uint64),
+        ("watched", c_uint64),
+        ("rate_ppm", c_uint64),
+        ("refund_ns", c_int64),
+        ("reserved", c_uint64 * 4),
+    )
+
+
+class Arbiter(ctypes.Structure):
+    """The whole of `arbiter`."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("device_count", c_uint32),
+        ("heartbeat", c_uint64),
+        ("reserved", c_uint64 * 5),
+        ("devices", Decision * MAX_DEVICES),
+    )
+
+
+STRUCTURES: tuple[type[ctypes.Structure], ...] = (
+    Limit, Limits, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, Usage, Decision, Arbiter,
+)  # fmt: skip
 
 
 def slot_stride(devices: int) -> int:

@@ -19,6 +19,10 @@ class DeviceUsage(Struct, frozen=True, kw_only=True):
     refusals: int
     context_bytes: int
     """What a context was measured to cost, 0 if none was made yet."""
+    busy_ns: int = 0
+    """How long any of its processes had work on the GPU, ever; less what others got of it meanwhile."""
+    waited_ns: int = 0
+    """How long its threads waited for their share of the GPU's time, ever, added up."""
 
 
 class ProcessUsage(Struct, frozen=True, kw_only=True):
@@ -111,6 +115,8 @@ def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage
         peak=record.peak,
         refusals=record.refusals,
         context_bytes=record.context_bytes,
+        busy_ns=max(0, record.compute.busy_ns - record.compute.refund_ns),
+        waited_ns=record.compute.waited_ns,
     )
 
 
