@@ -1,5 +1,7 @@
 #include "account.h"
 
+#include "shares.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -59,7 +61,31 @@ uint64_t account_held(const struct account *account, uint32_t device)
     uint32_t slots = account_slots(account);
     for (uint32_t i = 0; i < slots; i++)
         held = add_saturating(held, account_slot_held(account, account_slot(account, i), device));
-    return held;
+    return add_saturating(held, shares_orphaned(account, device));
+}
+
+uint64_t account_pinned(const struct account *account, uint32_t device)
+{
+    uint64_t managed = 0, held;
+    uint32_t slots = account_slots(account);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct lamina_slot_device *line = account_line(account, account_slot(account, i), device);
+        managed = add_saturating(managed, atomic_load(ATOMIC(&line->bytes[LAMINA_MANAGED])));
+        managed = add_saturating(managed, atomic_load(ATOMIC(&line->spilled)));
+    }
+    /* Read last: what becomes managed meanwhile is then taken as pinned. */
+    held = account_held(account, device);
+    return held > managed ? held - managed : 0;
+}
+
+void account_spill(const struct account *account, struct lamina_slot *slot, uint32_t device, uint64_t bytes)
+{
+    atomic_fetch_add(ATOMIC(&account_line(account, slot, device)->spilled), bytes);
+}
+
+void account_unspill(const struct account *account, struct lamina_slot *slot, uint32_t device, uint64_t bytes)
+{
+    take_saturating(&account_line(account, slot, device)->spilled, bytes);
 }
 
 uint64_t account_charge(const struct account *account, struct lamina_slot *slot, uint32_t device,
@@ -80,7 +106,6 @@ uint64_t account_charge(const struct account *account, struct lamina_slot *slot,
     }
     atomic_fetch_add(ATOMIC(&line->charged), bytes);
     raise_to(&shared->peak, asked == 0 ? total : asked);
-    raise_to(&line->peak, account_slot_held(account, slot, device));
     return 0;
 }
 
@@ -138,12 +163,13 @@ static void slot_clear(const struct account *account, struct lamina_slot *slot)
         for (int kind = 0; kind < LAMINA_KINDS; kind++)
             atomic_store(ATOMIC(&line->bytes[kind]), 0);
         atomic_fetch_sub(ATOMIC(&account->usage->devices[device].total), charged);
-        atomic_store(ATOMIC(&line->peak), 0);
+        atomic_store(ATOMIC(&line->spilled), 0);
         line->compute = (struct lamina_slot_compute){0};
     }
     atomic_store(ATOMIC(&slot->image), 0);
     atomic_store(ATOMIC(&slot->stack), 0);
     memset(slot->name, 0, sizeof slot->name);
+    atomic_fetch_add(ATOMIC(&slot->generation), 1); /* what the owner said of shared memory is void for good */
 }
 
 /* An earlier image of this very process had the slot; exec gave its memory back. */

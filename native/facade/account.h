@@ -27,6 +27,13 @@ uint32_t account_slots(const struct account *account);
 uint64_t account_held(const struct account *account, uint32_t device);
 uint64_t account_slot_held(const struct account *account, struct lamina_slot *slot, uint32_t device);
 
+/* What of it stays on the GPU: all but managed memory, asked for as such or made in place of plain memory. */
+uint64_t account_pinned(const struct account *account, uint32_t device);
+
+/* So many bytes of what the slot holds are managed memory in place of plain; or are so no longer. */
+void account_spill(const struct account *account, struct lamina_slot *slot, uint32_t device, uint64_t bytes);
+void account_unspill(const struct account *account, struct lamina_slot *slot, uint32_t device, uint64_t bytes);
+
 /* Adds to the slot when the container stays within its limit and returns 0; else changes nothing and returns what
  * would have been held. */
 uint64_t account_charge(const struct account *account, struct lamina_slot *slot, uint32_t device,

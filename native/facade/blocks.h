@@ -9,7 +9,11 @@
 #include <stdint.h>
 
 /* Kinds of names; equal numbers of different kinds are different blocks. */
-enum block_class { BLOCK_POINTER = 1, BLOCK_HANDLE, BLOCK_ARRAY, BLOCK_MIPMAP, BLOCK_MAPPING, BLOCK_EXEC, BLOCK_GRAPH };
+enum block_class { BLOCK_POINTER = 1, BLOCK_HANDLE, BLOCK_ARRAY, BLOCK_MIPMAP, BLOCK_MAPPING, BLOCK_EXEC, BLOCK_GRAPH,
+                   BLOCK_IMPORT, BLOCK_EXTERNAL, BLOCK_MODULE };
+
+/* BLOCK_SPILLED: managed memory in place of plain. BLOCK_SHARED: others may use it; `extra` is the share's number. */
+enum block_flags { BLOCK_SPILLED = 1, BLOCK_SHARED = 2 };
 
 struct block {
     uint64_t key;
@@ -20,7 +24,7 @@ struct block {
     uint8_t class;    /* 0: free place */
     uint8_t kind;     /* enum lamina_kind */
     uint8_t device;
-    uint8_t reserved;
+    uint8_t flags;    /* enum block_flags */
 };
 
 /* False only when there is no memory for it. An entry of the same name gives way; it is copied to `replaced`, whose

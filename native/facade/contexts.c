@@ -6,6 +6,7 @@
 #include "hold.h"
 #include "hooks.h"
 #include "pools.h"
+#include "release.h"
 #include "spin.h"
 
 #include <pthread.h>
@@ -77,11 +78,6 @@ static bool find(CUcontext handle, int device, bool removing, struct context *fo
     return there;
 }
 
-static void block_gone(const struct block *block)
-{
-    give_back(block->device, block->kind, block->bytes);
-}
-
 /* The driver has destroyed the context and all that was allocated in it. */
 static void forget(CUcontext handle, int device)
 {
@@ -89,7 +85,7 @@ static void forget(CUcontext handle, int device)
     if (!find(handle, device, true, &context))
         return;
     epoch++;
-    blocks_drop_context((uint64_t)(uintptr_t)context.handle, block_gone);
+    blocks_drop_context((uint64_t)(uintptr_t)context.handle, release);
     give_back(context.device, LAMINA_CONTEXT, context.bytes);
     pools_refresh();
 }

@@ -8,10 +8,15 @@
 
 /* What a request takes of the device. The driver's memory comes in blocks of 2 MiB: only requests of up to half a block
  * share one with others. */
+static inline int is_small(uint64_t bytes)
+{
+    return bytes <= UINT64_C(1) << 20;
+}
+
 static inline uint64_t in_blocks(uint64_t bytes)
 {
     const uint64_t block = UINT64_C(2) << 20;
-    return bytes <= block / 2 ? bytes : bytes > UINT64_MAX - block ? UINT64_MAX : (bytes + block - 1) / block * block;
+    return is_small(bytes) ? bytes : bytes > UINT64_MAX - block ? UINT64_MAX : (bytes + block - 1) / block * block;
 }
 
 /* Announces memory before the driver is asked for it. CUDA_ERROR_OUT_OF_MEMORY when the container would pass its

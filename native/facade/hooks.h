@@ -48,6 +48,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element);
 CUresult cuMemFree_v2(CUdeviceptr pointer);
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address);
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr address);
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream);

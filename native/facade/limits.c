@@ -35,6 +35,8 @@ static const char *limit_check(const struct lamina_limit *limit)
         return "a device has no valid UUID";
     if (limit->memory_bytes == 0)
         return "a device has no memory limit";
+    if (limit->physical_bytes == 0 || limit->physical_bytes > limit->memory_bytes)
+        return "a device has a physical share outside its memory";
     if (limit->compute_policy > LAMINA_COMPUTE_WEIGHT)
         return "a device has an unknown compute policy";
     if (limit->cores_percent > 100 || (limit->compute_policy != LAMINA_COMPUTE_NONE && limit->cores_percent == 0))

@@ -4,7 +4,10 @@
 #include "graphs.h"
 #include "hold.h"
 #include "hooks.h"
+#include "memory.h"
 #include "pools.h"
+#include "release.h"
+#include "spill.h"
 
 #include <stdint.h>
 
@@ -12,18 +15,32 @@
 enum { PITCH_ALIGNMENT = 512 };
 
 /* Books a block that the driver gave. When there is no memory for the entry, the block goes back to the driver. */
-static CUresult book(CUdeviceptr pointer, int device, CUcontext context, enum lamina_kind kind, uint64_t bytes)
+static CUresult book(CUdeviceptr pointer, int device, CUcontext context, enum lamina_kind kind, uint64_t bytes,
+                     uint8_t flags)
 {
     struct block replaced, block = {.key = pointer, .bytes = bytes, .context = (uint64_t)(uintptr_t)context,
-                                    .class = BLOCK_POINTER, .kind = (uint8_t)kind, .device = (uint8_t)device};
+                                    .class = BLOCK_POINTER, .kind = (uint8_t)kind, .device = (uint8_t)device,
+                                    .flags = flags};
     if (!blocks_put(&block, &replaced)) {
         REAL(cuMemFree_v2)(pointer);
-        give_back(device, kind, bytes);
+        release(&block);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (replaced.class != 0)
-        give_back(replaced.device, replaced.kind, replaced.bytes);
+        release(&replaced);
     return CUDA_SUCCESS;
+}
+
+/* Plain memory, or managed memory in its place. Small requests share blocks and are not worth a move. */
+static CUresult make(CUdeviceptr *pointer, int device, size_t bytes, uint64_t taken, uint8_t *flags)
+{
+    CUresult result = !is_small(bytes) && spill_due(device) ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAlloc_v2)(pointer, bytes);
+    *flags = 0;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        return result;
+    result = spill(pointer, device, bytes, taken);
+    *flags = result == CUDA_SUCCESS ? BLOCK_SPILLED : 0;
+    return result;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
@@ -32,13 +49,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || bytes == 0)
         return REAL(cuMemAlloc_v2)(pointer, bytes); /* for the driver's own answer */
+    uint8_t flags;
     uint64_t taken = in_blocks(bytes);
     CUresult result = hold(device, LAMINA_DATA, taken);
     if (result != CUDA_SUCCESS)
         return result;
-    result = REAL(cuMemAlloc_v2)(pointer, bytes);
+    result = make(pointer, device, bytes, taken, &flags);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_DATA, taken);
+        return book(*pointer, device, context, LAMINA_DATA, taken, flags);
     give_back(device, LAMINA_DATA, taken);
     return result;
 }
@@ -55,7 +73,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
         return result;
     result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_MANAGED, taken);
+        return book(*pointer, device, context, LAMINA_MANAGED, taken, 0);
     give_back(device, LAMINA_MANAGED, taken);
     return result;
 }
@@ -76,7 +94,7 @@ static CUresult book_pitched(CUdeviceptr pointer, int device, CUcontext context,
 {
     CUresult result = hold_adjust(device, LAMINA_DATA, announced, real);
     if (result == CUDA_SUCCESS)
-        return book(pointer, device, context, LAMINA_DATA, real);
+        return book(pointer, device, context, LAMINA_DATA, real, 0);
     REAL(cuMemFree_v2)(pointer);
     give_back(device, LAMINA_DATA, announced);
     return result;
@@ -92,7 +110,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     CUresult result = hold(device, LAMINA_DATA, announced);
     if (result != CUDA_SUCCESS)
         return result;
-    result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    result = spill_due(device) ? CUDA_ERROR_OUT_OF_MEMORY
+                               : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && spill(pointer, device, pitched(width, height), announced) == CUDA_SUCCESS) {
+        *pitch = pitched(width, 1);
+        return book(*pointer, device, context, LAMINA_DATA, announced, BLOCK_SPILLED);
+    }
     if (result == CUDA_SUCCESS)
         return book_pitched(*pointer, device, context, announced, in_blocks(times(*pitch, height)));
     give_back(device, LAMINA_DATA, announced);
@@ -117,8 +140,33 @@ static CUresult freed(bool booked, const struct block *block, CUresult result)
     else if (block->kind == LAMINA_POOL)
         pools_freed(block);
     else
-        give_back(block->device, block->kind, block->bytes);
+        release(block);
     return result;
+}
+
+CUresult memory_spilled(CUdeviceptr *pointer, int device, CUcontext context, size_t bytes)
+{
+    uint64_t taken = in_blocks(bytes);
+    CUresult result = hold(device, LAMINA_DATA, taken);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = spill(pointer, device, bytes, taken);
+    if (result == CUDA_SUCCESS)
+        return book(*pointer, device, context, LAMINA_DATA, taken, BLOCK_SPILLED);
+    give_back(device, LAMINA_DATA, taken);
+    return result;
+}
+
+/* Managed memory cannot be freed in a stream's order, so what stands in its place waits for the stream. */
+static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait)(CUstream),
+                           CUresult (*free)(CUdeviceptr, CUstream))
+{
+    struct block block;
+    bool booked = take(pointer, &block);
+    if (!booked || (block.flags & BLOCK_SPILLED) == 0)
+        return freed(booked, &block, free(pointer, stream));
+    CUresult result = wait(stream);
+    return freed(true, &block, result == CUDA_SUCCESS ? REAL(cuMemFree_v2)(pointer) : result);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer)
@@ -130,14 +178,10 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-    struct block block;
-    bool booked = take(pointer, &block);
-    return freed(booked, &block, REAL(cuMemFreeAsync)(pointer, stream));
+    return free_async(pointer, stream, REAL(cuStreamSynchronize), REAL(cuMemFreeAsync));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
-    struct block block;
-    bool booked = take(pointer, &block);
-    return freed(booked, &block, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
+    return free_async(pointer, stream, REAL(cuStreamSynchronize_ptsz), REAL(cuMemFreeAsync_ptsz));
 }

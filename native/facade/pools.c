@@ -5,6 +5,8 @@
 #include "graphs.h"
 #include "hold.h"
 #include "hooks.h"
+#include "memory.h"
+#include "spill.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -209,6 +211,21 @@ static CUresult allocate_captured(const struct request *request, CUgraph graph, 
     return result;
 }
 
+static CUresult make_or_spill(struct pool *pool, const struct request *request, uint64_t announced,
+                              CUdeviceptr *pointer)
+{
+    CUcontext context;
+    bool due = announced > 0 && spill_due(pool->device);
+    CUresult result = due ? CUDA_ERROR_OUT_OF_MEMORY : request->make(request, pointer);
+    if (result == CUDA_SUCCESS)
+        return settle(pool, request, announced, *pointer);
+    give_back(pool->device, LAMINA_POOL, announced);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !spill_possible(pool->device))
+        return result;
+    context_device(&context);
+    return memory_spilled(pointer, pool->device, context, request->bytes);
+}
+
 static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
 {
     if (pointer == NULL || request->bytes == 0)
@@ -222,13 +239,8 @@ static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
     CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pool != NULL && pool->device < 0)
         result = request->make(request, pointer);
-    else if (pool != NULL && (result = announce(pool, request->bytes, &announced)) == CUDA_SUCCESS) {
-        result = request->make(request, pointer);
-        if (result == CUDA_SUCCESS)
-            result = settle(pool, request, announced, *pointer);
-        else
-            give_back(pool->device, LAMINA_POOL, announced);
-    }
+    else if (pool != NULL && (result = announce(pool, request->bytes, &announced)) == CUDA_SUCCESS)
+        result = make_or_spill(pool, request, announced, pointer);
     pthread_mutex_unlock(&lock);
     return result;
 }

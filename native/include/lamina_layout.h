@@ -26,6 +26,7 @@
 enum {
     LAMINA_MAX_DEVICES = 16,
     LAMINA_SLOTS = 1024,
+    LAMINA_SHARES = 2048,
     LAMINA_UUID_BYTES = 48, /* "GPU-" or "MIG-" and the 36 characters of a UUID, then zeros */
     LAMINA_BINS = 128,      /* of a millisecond each, the last ones in which the GPU had work */
 };
@@ -42,7 +43,8 @@ struct lamina_limit {
     uint64_t context_bytes; /* what a context is known to cost on this GPU; 0: not known yet */
     uint32_t cores_percent; /* 0..100; 1..100 unless the policy is `none` */
     uint32_t compute_policy;
-    uint8_t reserved[56];
+    uint64_t physical_bytes; /* 1..memory_bytes: what may be memory that stays on the GPU; the rest becomes managed */
+    uint8_t reserved[48];
 };
 
 struct lamina_limits {
@@ -82,7 +84,7 @@ struct lamina_slot_compute {
 struct lamina_slot_device {
     uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
     uint64_t charged;             /* the part that `total` of the device surely contains */
-    uint64_t peak;                /* the most this process held */
+    uint64_t spilled;             /* the part of `bytes` that became managed memory, for lack of physical memory */
     struct lamina_slot_compute compute;
 };
 
@@ -123,6 +125,19 @@ struct lamina_usage_device {
     struct lamina_usage_compute compute;
 };
 
+/* A process's word that it lets others use an allocation of its own, or that it uses one of others. An allocation with
+ * uses counts once: in its owner's slot while the owner's word stands, and as its uses once that is gone. A word stands
+ * while its process holds the slot: `holder` is the slot's number, its generation << 16, and what the word says. */
+enum lamina_share_role { LAMINA_SHARE_FILLING = 1, LAMINA_SHARE_OWN = 2, LAMINA_SHARE_USE = 3 };
+
+struct lamina_share {
+    uint64_t holder; /* 0: free */
+    uint64_t key;    /* tells the allocation from others in the container */
+    uint64_t bytes;
+    uint32_t device;
+    uint32_t reserved;
+};
+
 struct lamina_usage {
     uint64_t magic;
     uint32_t version;
@@ -133,9 +148,10 @@ struct lamina_usage {
     uint64_t generation; /* of the file: differs whenever it was made anew */
     uint32_t slots_used; /* no slot from here on was ever owned */
     uint32_t sweep;      /* where the next newcomer looks for a dead owner */
-    uint8_t reserved[16];
+    uint32_t shares_used; /* no share from here on was ever written */
+    uint8_t reserved[12];
     struct lamina_usage_device devices[LAMINA_MAX_DEVICES];
-    /* then slot_count x slot_stride bytes of slots */
+    /* then slot_count x slot_stride bytes of slots, then LAMINA_SHARES x struct lamina_share */
 };
 
 /* What the agent decides for one device of the container. */
@@ -158,7 +174,12 @@ struct lamina_arbiter {
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
 #define LAMINA_SLOT_STRIDE(devices) (sizeof(struct lamina_slot) + (devices) * sizeof(struct lamina_slot_device))
-#define LAMINA_USAGE_BYTES(devices) (sizeof(struct lamina_usage) + LAMINA_SLOTS * LAMINA_SLOT_STRIDE(devices))
+#define LAMINA_USAGE_BYTES(devices) \
+    (sizeof(struct lamina_usage) + LAMINA_SLOTS * LAMINA_SLOT_STRIDE(devices) +                                       \
+     LAMINA_SHARES * sizeof(struct lamina_share))
+
+#define LAMINA_SHARE_HOLDER(slot, generation, role)                                                                   \
+    ((uint64_t)(slot) | ((uint64_t)(generation) << 16) | ((uint64_t)(role) << 48))
 
 #define LAMINA_PID_BITS 22
 #define LAMINA_START_BITS 26
@@ -178,6 +199,7 @@ _Static_assert(sizeof(struct lamina_slot) == 64, "layout: one cache line");
 _Static_assert(sizeof(struct lamina_usage_device) == 256 + 8 * 128, "layout: four cache lines and the bins");
 _Static_assert(offsetof(struct lamina_usage_device, total) == 64, "layout: a line of its own");
 _Static_assert(offsetof(struct lamina_usage_device, compute) == 128, "layout: a line of its own");
+_Static_assert(sizeof(struct lamina_share) == 32, "layout");
 _Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 1280, "layout");
 _Static_assert(sizeof(struct lamina_decision) == 64, "layout: one cache line");
 _Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64, "layout");

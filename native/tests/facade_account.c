@@ -29,6 +29,7 @@ static void make_limits(void)
     for (int i = 0; i < DEVICES; i++) {
         snprintf(limits.devices[i].uuid, LAMINA_UUID_BYTES, "GPU-%08d-0000-0000-0000-000000000000", i);
         limits.devices[i].memory_bytes = 1000000 + 17 * (unsigned)i;
+        limits.devices[i].physical_bytes = limits.devices[i].memory_bytes;
     }
     limits.checksum = limits_checksum(&limits);
     assert(limits_check(&limits, sizeof limits) == NULL);

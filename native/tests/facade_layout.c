@@ -14,6 +14,7 @@ int main(void)
     FIELD(lamina_limit, context_bytes);
     FIELD(lamina_limit, cores_percent);
     FIELD(lamina_limit, compute_policy);
+    FIELD(lamina_limit, physical_bytes);
     FIELD(lamina_limit, reserved);
     SIZE(lamina_limits);
     FIELD(lamina_limits, magic);
@@ -35,7 +36,7 @@ int main(void)
     SIZE(lamina_slot_device);
     FIELD(lamina_slot_device, bytes);
     FIELD(lamina_slot_device, charged);
-    FIELD(lamina_slot_device, peak);
+    FIELD(lamina_slot_device, spilled);
     FIELD(lamina_slot_device, compute);
     SIZE(lamina_slot);
     FIELD(lamina_slot, owner);
@@ -60,6 +61,12 @@ int main(void)
     FIELD(lamina_usage_device, peak);
     FIELD(lamina_usage_device, reserved);
     FIELD(lamina_usage_device, compute);
+    SIZE(lamina_share);
+    FIELD(lamina_share, holder);
+    FIELD(lamina_share, key);
+    FIELD(lamina_share, bytes);
+    FIELD(lamina_share, device);
+    FIELD(lamina_share, reserved);
     SIZE(lamina_usage);
     FIELD(lamina_usage, magic);
     FIELD(lamina_usage, version);
@@ -70,6 +77,7 @@ int main(void)
     FIELD(lamina_usage, generation);
     FIELD(lamina_usage, slots_used);
     FIELD(lamina_usage, sweep);
+    FIELD(lamina_usage, shares_used);
     FIELD(lamina_usage, reserved);
     FIELD(lamina_usage, devices);
     SIZE(lamina_decision);
@@ -86,8 +94,9 @@ int main(void)
     FIELD(lamina_arbiter, reserved);
     FIELD(lamina_arbiter, devices);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
-    printf("constants %llu %llu %llu %u %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
+    printf("constants %llu %llu %llu %u %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
            (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
-           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS);
+           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS,
+           LAMINA_SHARES);
     return 0;
 }

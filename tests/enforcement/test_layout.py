@@ -37,6 +37,7 @@ def test_sizes_and_constants_are_the_same(printed: dict[str, list[int]]) -> None
     assert printed["constants"] == [
         layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.ARBITER_MAGIC, layout.VERSION, layout.MAX_DEVICES,
         layout.SLOTS, layout.UUID_BYTES, layout.BINS, len(layout.KINDS),
+        layout.SHARES,
     ]  # fmt: skip
 
 

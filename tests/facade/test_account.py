@@ -7,7 +7,7 @@ import pytest
 
 from tests.building import SANITIZED, compile_program
 
-SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner")]
+SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner", "shares")]
 
 
 @pytest.fixture(scope="module")

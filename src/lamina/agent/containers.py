@@ -16,6 +16,7 @@ def limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Limits:
         DeviceLimit(
             uuid=share.gpu,
             memory_bytes=share.memory_mib * MIB,
+            physical_bytes=share.physical_mib * MIB,
             cores_percent=share.cores,
             compute_policy=share.compute_policy,
         )

@@ -9,6 +9,7 @@ ARBITER_MAGIC = int.from_bytes(b"LAMAARBI", "little")
 VERSION = 1
 MAX_DEVICES = 16
 SLOTS = 1024
+SHARES = 2048
 UUID_BYTES = 48
 BINS = 128
 BIN_NS = 1_000_000
@@ -17,6 +18,7 @@ KINDS = ("data", "managed", "pool", "array", "context", "module")
 COMPUTE_POLICIES = ("none", "cap", "weight")
 PID_BITS = 22
 CLEARING = 1 << 63
+SHARE_OWN, SHARE_USE = 2, 3
 
 
 class Limit(ctypes.Structure):
@@ -28,7 +30,8 @@ class Limit(ctypes.Structure):
         ("context_bytes", c_uint64),
         ("cores_percent", c_uint32),
         ("compute_policy", c_uint32),
-        ("reserved", c_uint8 * 56),
+        ("physical_bytes", c_uint64),
+        ("reserved", c_uint8 * 48),
     )
 
 
@@ -67,7 +70,7 @@ class SlotDevice(ctypes.Structure):
     _fields_ = (
         ("bytes", c_uint64 * len(KINDS)),
         ("charged", c_uint64),
-        ("peak", c_uint64),
+        ("spilled", c_uint64),
         ("compute", SlotCompute),
     )
 
@@ -113,8 +116,20 @@ class UsageDevice(ctypes.Structure):
     )
 
 
+class Share(ctypes.Structure):
+    """A process's word about an allocation that processes share."""
+
+    _fields_ = (
+        ("holder", c_uint64),
+        ("key", c_uint64),
+        ("bytes", c_uint64),
+        ("device", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
 class Usage(ctypes.Structure):
-    """The head of `usage`; the slots follow."""
+    """The head of `usage`; the slots follow, then the shares."""
 
     _fields_ = (
         ("magic", c_uint64),
@@ -126,7 +141,8 @@ class Usage(ctypes.Structure):
         ("generation", c_uint64),
         ("slots_used", c_uint32),
         ("sweep", c_uint32),
-        ("reserved", c_uint8 * 16),
+        ("shares_used", c_uint32),
+        ("reserved", c_uint8 * 12),
         ("devices", UsageDevice * MAX_DEVICES),
     )
 
@@ -157,7 +173,7 @@ class Arbiter(ctypes.Structure):
 
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
-    Limit, Limits, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, Usage, Decision, Arbiter,
+    Limit, Limits, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, Share, Usage, Decision, Arbiter,
 )  # fmt: skip
 
 
@@ -168,6 +184,11 @@ def slot_stride(devices: int) -> int:
 
 def usage_bytes(devices: int) -> int:
     """Size of a usage file for so many devices."""
+    return shares_offset(devices) + SHARES * ctypes.sizeof(Share)
+
+
+def shares_offset(devices: int) -> int:
+    """Where the shares of a usage file begin."""
     return ctypes.sizeof(Usage) + SLOTS * slot_stride(devices)
 
 

@@ -15,13 +15,19 @@ LOWEST_PRIORITY = 0xFFFFFFFF
 
 
 class DeviceLimit(Struct, frozen=True, kw_only=True):
-    """One GPU of a container. `context_bytes` is what a context is known to cost on it, 0 if nobody measured it."""
+    """One GPU of a container.
+
+    `context_bytes` is what a context is known to cost on it, 0 if nobody measured it. `physical_bytes` is the part of
+    `memory_bytes` that may be memory which stays on the GPU; 0 stands for all of it. What exceeds it becomes managed
+    memory, which the driver moves between GPU and host.
+    """
 
     uuid: str
     memory_bytes: int
     cores_percent: int = 0
     compute_policy: ComputePolicy = ComputePolicy.NONE
     context_bytes: int = 0
+    physical_bytes: int = 0
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -48,6 +54,11 @@ def check(limits: Limits) -> None:
             raise BadInput(f"limits: {device.memory_bytes} bytes of memory on {device.uuid}; allowed is 1 and more")
         if not 0 <= device.context_bytes < 1 << 63:
             raise BadInput(f"limits: a context of {device.context_bytes} bytes on {device.uuid}; allowed is 0 and more")
+        if not 0 <= device.physical_bytes <= device.memory_bytes:
+            raise BadInput(
+                f"limits: {device.physical_bytes} bytes of physical memory on {device.uuid}; "
+                f"allowed are 0 to {device.memory_bytes}, its memory"
+            )
         lowest = 0 if device.compute_policy is ComputePolicy.NONE else 1
         if not lowest <= device.cores_percent <= 100:
             raise BadInput(f"limits: {device.cores_percent} percent of {device.uuid}; allowed are {lowest} to 100")
@@ -70,6 +81,7 @@ def encode(limits: Limits) -> bytes:
         slot.uuid = device.uuid.encode()
         slot.memory_bytes = device.memory_bytes
         slot.context_bytes = device.context_bytes
+        slot.physical_bytes = device.physical_bytes or device.memory_bytes
         slot.cores_percent = device.cores_percent
         slot.compute_policy = layout.COMPUTE_POLICIES.index(device.compute_policy.value)
     record.checksum = layout.checksum(bytes(record))
@@ -103,6 +115,7 @@ def _device(record: layout.Limit) -> DeviceLimit:
         cores_percent=record.cores_percent,
         compute_policy=ComputePolicy(layout.COMPUTE_POLICIES[record.compute_policy]),
         context_bytes=record.context_bytes,
+        physical_bytes=0 if record.physical_bytes == record.memory_bytes else record.physical_bytes,
     )
 
 

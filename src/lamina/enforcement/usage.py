@@ -11,10 +11,16 @@ from lamina.errors import BadInput, Outside
 
 
 class DeviceUsage(Struct, frozen=True, kw_only=True):
-    """One GPU of the container, all its processes together, in bytes; `refusals` counts requests over the limit."""
+    """One GPU of the container, all its processes together, in bytes; `refusals` counts requests over the limit.
+
+    `spilled` is the part of `held` that became managed memory for lack of physical memory. `orphaned` is the part that
+    no process holds as its own: allocations from others that it uses, whose owner is gone or outside of the container.
+    """
 
     uuid: str
     held: int
+    spilled: int
+    orphaned: int
     peak: int
     refusals: int
     context_bytes: int
@@ -32,6 +38,8 @@ class ProcessUsage(Struct, frozen=True, kw_only=True):
     name: str
     generation: int
     held: dict[str, dict[str, int]]
+    spilled: dict[str, int]
+    """Of what it holds, by UUID, what became managed memory for lack of physical memory."""
 
     def total(self, uuid: str) -> int:
         """Bytes that it holds on a GPU."""
@@ -84,9 +92,12 @@ def decode(data: bytes) -> Usage:
         for i in range(min(record.slots_used, layout.SLOTS))
     )
     living = tuple(process for process in processes if process is not None)
+    orphaned = _orphaned(data, record)
     return Usage(
         generation=record.generation,
-        devices=tuple(_device(record.devices[i], uuid, living) for i, uuid in enumerate(uuids)),
+        devices=tuple(
+            _device(record.devices[i], uuid, living, orphaned.get(i, 0)) for i, uuid in enumerate(uuids)
+        ),
         processes=living,
     )
 
@@ -95,23 +106,58 @@ def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage |
     slot = layout.Slot.from_buffer_copy(data, offset)
     if slot.owner == 0 or slot.owner & layout.CLEARING:
         return None
-    held = {}
+    held, spilled = {}, {}
     for i, uuid in enumerate(uuids):
         place = offset + ctypes.sizeof(layout.Slot) + i * ctypes.sizeof(layout.SlotDevice)
         line = layout.SlotDevice.from_buffer_copy(data, place)
         held[uuid] = dict(zip(layout.KINDS, line.bytes, strict=True))
+        spilled[uuid] = line.spilled
     return ProcessUsage(
         pid=slot.owner & ((1 << layout.PID_BITS) - 1),
         name=slot.name.decode("utf-8", "replace"),
         generation=slot.generation,
         held=held,
+        spilled=spilled,
     )
 
 
-def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...]) -> DeviceUsage:
+def _orphaned(data: bytes, record: layout.Usage) -> dict[int, int]:
+    """Bytes that count by their uses, by device: shared allocations without a standing word of their owner."""
+    owned, used = set(), {}
+    offset = layout.shares_offset(record.device_count)
+    for i in range(min(record.shares_used, layout.SHARES)):
+        share = layout.Share.from_buffer_copy(data, offset + i * ctypes.sizeof(layout.Share))
+        role = share.holder >> 48
+        if not _stands(data, share.holder, record.device_count):
+            continue
+        if role == layout.SHARE_OWN:
+            owned.add(share.key)
+        elif role == layout.SHARE_USE:
+            used.setdefault(share.key, (share.device, share.bytes))
+    sums: dict[int, int] = {}
+    for key, (device, held) in used.items():
+        if key not in owned:
+            sums[device] = sums.get(device, 0) + held
+    return sums
+
+
+def _stands(data: bytes, holder: int, devices: int) -> bool:
+    number = holder & 0xFFFF
+    if number >= layout.SLOTS:
+        return False
+    slot = layout.Slot.from_buffer_copy(data, ctypes.sizeof(layout.Usage) + number * layout.slot_stride(devices))
+    alive = slot.owner != 0 and not slot.owner & layout.CLEARING
+    return alive and slot.generation == holder >> 16 & 0xFFFFFFFF
+
+
+def _device(
+    record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int
+) -> DeviceUsage:
     return DeviceUsage(
         uuid=uuid,
-        held=sum(process.total(uuid) for process in processes),
+        held=sum(process.total(uuid) for process in processes) + orphaned,
+        spilled=sum(process.spilled[uuid] for process in processes),
+        orphaned=orphaned,
         peak=record.peak,
         refusals=record.refusals,
         context_bytes=record.context_bytes,

@@ -24,6 +24,8 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
 
     gpu: str
     memory_mib: int = field(name="memoryMiB")
+    physical_mib: int = field(name="physicalMiB", default=0)
+    """The part of it that is sure to have a place on the GPU; 0 stands for all."""
     cores: int = 0
     mode: Mode = Mode.QUOTA
     exclusive: bool = False

@@ -65,12 +65,19 @@ def _grant(
     )
 
 
+def _physical(memory: int, state: GpuState) -> int:
+    """What of a share is sure to have a place on the GPU; 0, for all, where no memory is granted twice."""
+    there, granted = state.gpu.memory_mib, state.gpu.capacity_mib
+    return max(1, memory * there // granted) if granted > there else 0
+
+
 def _share(request: PodRequest, container: ContainerRequest, state: GpuState) -> Share:
     alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
     return Share(
         gpu=state.gpu.uuid,
         # A whole GPU has what it has; only shares of it can be scaled beyond.
         memory_mib=min(memory, state.gpu.memory_mib) if container.whole else memory,
+        physical_mib=0 if container.whole else _physical(memory, state),
         cores=container.cores,
         mode=Mode.WHOLE if container.whole else Mode.QUOTA,
         exclusive=alone,
