@@ -2,7 +2,9 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,20 @@ from tests.building import compile_program
 MIB = 1 << 20
 CONTEXT = 303 * MIB
 PROGRAMS = ("kinds", "worker", "killed", "threads", "forking")
+
+PRELUDE = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def begin():
+    context = ctypes.c_void_p()
+    codes = cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+    return codes
+def take(mib):
+    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+def free():
+    left = ctypes.c_size_t()
+    return cuda.cuMemGetInfo_v2(ctypes.byref(left), None), left.value >> 20
+"""
 
 
 @dataclass
@@ -49,6 +65,23 @@ class Container:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=self.environment(), text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
+    @contextmanager
+    def waiting(self, script: str, *, outside: bool = False) -> Iterator["subprocess.Popen[str]"]:
+        """A Python program that said "there" and waits for a line; `outside` of the container, on the same machine."""
+        driver = native.path("simgpu/libcuda.so.1").parent
+        variables = self.environment()
+        if outside:
+            variables |= {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(driver)}
+        command = [sys.executable, "-c", f"{PRELUDE}{script}\nprint('there', flush=True)\ninput()"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=variables, text=True, stdin=pipe, stdout=pipe) as process:
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == "there\n"
+                yield process
+            finally:
+                process.kill()
+
     def usage(self) -> Usage:
         return read_usage(self.folder / "usage")
 
@@ -64,12 +97,19 @@ MakeContainer = Callable[..., Container]
 def container(tmp_path: Path) -> MakeContainer:
     """Makes a container with so many MiB (and, if not 0, cores) on each of the given GPUs of a machine of V100s."""
 
-    def make(mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0) -> Container:
+    def make(
+        mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0, physical: int = 0
+    ) -> Container:
         machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(tmp_path))
         simgpu.write(machine, tmp_path / "machine")
         uuids = [gpu.uuid for gpu in place(machine)]
         policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
-        share = {"memory_bytes": mib * MIB, "cores_percent": cores, "compute_policy": policy}
+        share = {
+            "memory_bytes": mib * MIB,
+            "physical_bytes": physical * MIB,
+            "cores_percent": cores,
+            "compute_policy": policy,
+        }
         limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], **share) for i in granted))
         write_container(tmp_path, limits)
         return Container(tmp_path, machine, limits)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
 from tests.building import compile_program
-from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_processes import PRELUDE, python
+from tests.facade.conftest import CONTEXT, MIB, PRELUDE, MakeContainer
+from tests.facade.test_processes import python
 
 FREED = """
 pointer = ctypes.c_uint64()

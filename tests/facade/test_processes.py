@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lamina.enforcement import layout
-from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
+from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
 
 
 def together(box: Container, worker: Path, what: str, count: int, rounds: int) -> list[list[str]]:
@@ -71,21 +71,6 @@ def test_all_comes_back_after_hundreds_of_kills(seed: int, container: MakeContai
 def test_threads_of_one_process_lose_nothing(threads: int, container: MakeContainer, programs) -> None:
     done = container(1500).run(programs["threads"], str(threads), "3000")
     assert done.stdout == "ok\n", done.stdout + done.stderr[-500:]
-
-
-PRELUDE = """
-import ctypes, os, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-def begin():
-    context = ctypes.c_void_p()
-    codes = cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
-    return codes
-def take(mib):
-    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
-def free():
-    left = ctypes.c_size_t()
-    return cuda.cuMemGetInfo_v2(ctypes.byref(left), None), left.value >> 20
-"""
 
 
 def python(box: Container, script: str, **more: str) -> subprocess.CompletedProcess[str]:

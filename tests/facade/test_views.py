@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from lamina import native
-from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_processes import PRELUDE, python
+from tests.facade.conftest import CONTEXT, MIB, PRELUDE, MakeContainer
+from tests.facade.test_processes import python
 
 NVML = """
 import json, pynvml as nvml

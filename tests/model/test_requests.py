@@ -47,6 +47,7 @@ def test_a_grant_travels_with_camel_case_names() -> None:
     assert wire["containers"][0]["shares"][0] == {
         "gpu": "GPU-a",
         "memoryMiB": 10,
+        "physicalMiB": 0,
         "cores": 5,
         "mode": "quota",
         "exclusive": True,

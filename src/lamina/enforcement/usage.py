@@ -95,9 +95,7 @@ def decode(data: bytes) -> Usage:
     orphaned = _orphaned(data, record)
     return Usage(
         generation=record.generation,
-        devices=tuple(
-            _device(record.devices[i], uuid, living, orphaned.get(i, 0)) for i, uuid in enumerate(uuids)
-        ),
+        devices=tuple(_device(record.devices[i], uuid, living, orphaned.get(i, 0)) for i, uuid in enumerate(uuids)),
         processes=living,
     )
 
@@ -123,7 +121,8 @@ def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage |
 
 def _orphaned(data: bytes, record: layout.Usage) -> dict[int, int]:
     """Bytes that count by their uses, by device: shared allocations without a standing word of their owner."""
-    owned, used = set(), {}
+    owned: set[int] = set()
+    used: dict[int, tuple[int, int]] = {}
     offset = layout.shares_offset(record.device_count)
     for i in range(min(record.shares_used, layout.SHARES)):
         share = layout.Share.from_buffer_copy(data, offset + i * ctypes.sizeof(layout.Share))
@@ -150,9 +149,7 @@ def _stands(data: bytes, holder: int, devices: int) -> bool:
     return alive and slot.generation == holder >> 16 & 0xFFFFFFFF
 
 
-def _device(
-    record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int
-) -> DeviceUsage:
+def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int) -> DeviceUsage:
     return DeviceUsage(
         uuid=uuid,
         held=sum(process.total(uuid) for process in processes) + orphaned,
