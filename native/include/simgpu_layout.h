@@ -66,7 +66,8 @@ typedef struct {
     uint32_t persistence, mig_capable, bar1_mib, shared_per_sm;
     int32_t numa;
     uint32_t contexts_made;  /* ever, by all processes */
-    uint32_t reserved[2];
+    uint32_t nvlinks;        /* how many NVLinks lead to the other GPUs of `bridge` */
+    uint32_t bridge;         /* 0: a switch that all GPUs with links are on; else GPUs of one number are linked directly */
     /* written from outside, to make things happen */
     uint64_t xid;            /* number of XID events so far << 32 | code of the last one */
     uint32_t lost, padding;

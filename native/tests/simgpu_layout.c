@@ -30,7 +30,7 @@ int main(void) {
     GPU(power_limit_mw) GPU(power_idle_mw) GPU(temperature) GPU(pci_device) GPU(pci_subsystem) GPU(pci_domain)
     GPU(pci_bus) GPU(pci_slot) GPU(pcie_generation) GPU(sm_clock_mhz) GPU(memory_clock_mhz) GPU(bus_width) GPU(l2_bytes)
     GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa)
-    GPU(contexts_made) GPU(xid) GPU(lost) GPU(ledger)
+    GPU(contexts_made) GPU(nvlinks) GPU(bridge) GPU(xid) GPU(lost) GPU(ledger)
     GPU(turn)
     SIZE(simgpu_log_entry, "LogEntry")
     LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)

@@ -14,6 +14,7 @@ import pytest
 from lamina.agent.registration import ENDPOINT
 from lamina.agent.run import agent, run
 from lamina.agent.settings import LIBRARIES, AgentSettings
+from lamina.cli.cordon import change
 from lamina.dialects import config
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
@@ -194,6 +195,27 @@ async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running
     await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": None}}})
     assert await running.kubelet.until(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
+
+
+async def test_a_cordon_is_published_and_survives_a_restart(running: Running) -> None:
+    uuid = running.nvml.present[1].uuid
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2 and not any(gpu.cordoned for gpu in found.gpus))
+    assert await change(running.kube, running.node.name, "1", on=True) == uuid
+    published = await running.inventory(lambda found: any(gpu.cordoned for gpu in found.gpus))
+    assert [gpu.cordoned for gpu in published.gpus] == [False, True]
+    assert all(gpu.healthy for gpu in published.gpus)
+    await running.stop()
+    before = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"]
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    await asyncio.sleep(0.1)
+    found = await running.kube.get(INVENTORIES, running.node.name)
+    assert found["metadata"]["resourceVersion"] == before, "the agent knows of the cordon before it publishes"
+    await change(running.kube, running.node.name, uuid, on=False)
+    await running.inventory(lambda found: not any(gpu.cordoned for gpu in found.gpus))
+    with pytest.raises(BadInput, match="has no GPU 7; it offers 0 "):
+        await change(running.kube, running.node.name, "7", on=True)
 
 
 async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running: Running) -> None:

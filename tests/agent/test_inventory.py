@@ -6,7 +6,7 @@ from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory
 from lamina.dialects import config
 from lamina.model.gpus import Gpu, Inventory
-from lamina.ports.nvml.fake import fake_gpus
+from lamina.ports.nvml.fake import connect, fake_gpus
 
 FACTS = fake_gpus(3, name="Tesla V100-SXM2-32GB", memory_mib=32510)
 
@@ -63,6 +63,14 @@ def test_mig_gpus_are_left_to_mig_where_the_strategy_says_so() -> None:
     mig = GpuState(msgspec.structs.replace(FACTS[0], mig_capable=True, mig_enabled=True))
     assert of("", [mig]).gpus[0].mig_capable
     assert of("hami: {migStrategy: mixed}", [mig]).gpus == ()
+
+
+def test_connections_are_those_among_the_offered_gpus_in_their_order() -> None:
+    linked = connect(FACTS, {(0, 1): 210}, others=20)
+    rows = [gpu.links for gpu in of("", [GpuState(facts) for facts in linked]).gpus]
+    assert rows == [(0, 210, 20), (210, 0, 20), (20, 20, 0)]
+    text = "nodeconfig: [{name: node-1, filterdevices: {index: [1]}}]"
+    assert [gpu.links for gpu in of(text, [GpuState(facts) for facts in linked]).gpus] == [(0, 20), (20, 0)]
 
 
 def test_a_sick_gpu_stays_and_says_why() -> None:

@@ -25,6 +25,8 @@ GPU = Gpu(
     numa=1,
     healthy=False,
     reason="XID",
+    cordoned=True,
+    links=(0, 120),
 )
 SHARE = Share(gpu="GPU-0", memory_mib=1, cores=2, mode=Mode.WHOLE, exclusive=True, compute_policy=ComputePolicy.CAP)
 CONTAINER = ContainerGrant(

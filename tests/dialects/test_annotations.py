@@ -3,6 +3,7 @@ import pytest
 from lamina.dialects import parse
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
+from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
 from lamina.model.requests import PodRequest, Wishes
 from tests.dialects.pods import container, pod
 
@@ -36,12 +37,57 @@ def test_policies_come_from_the_annotation_before_the_configuration(policy: str)
 
 
 @pytest.mark.parametrize("policy", ["topology-aware", "mutex", "numa", "binpack,spread", "BINPACK", "best"])
-@pytest.mark.parametrize("key", ["node_scheduler_policy", "gpu_scheduler_policy"])
-def test_other_policies_are_refused_by_name(key: str, policy: str) -> None:
+def test_other_node_policies_are_refused_by_name(policy: str) -> None:
     with pytest.raises(BadInput) as refused:
-        annotated(**{key: policy})
-    name = key.replace("_", "-")
-    assert str(refused.value) == f"annotation hami.io/{name} is {policy!r}; allowed is binpack or spread"
+        annotated(node_scheduler_policy=policy)
+    expected = f"annotation hami.io/node-scheduler-policy is {policy!r}; allowed is {' or '.join(NODE_POLICIES)}"
+    assert str(refused.value) == expected
+
+
+@pytest.mark.parametrize("policy", ["BINPACK", "best", "binpack,best", "topology"])
+def test_other_gpu_policies_are_refused_by_name(policy: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        annotated(gpu_scheduler_policy=policy)
+    expected = f"annotation hami.io/gpu-scheduler-policy is {policy!r}; allowed is {' or '.join(GPU_POLICIES)}"
+    assert str(refused.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "policy", "idle"),
+    [
+        ("topology-aware", "topology-aware", False),
+        ("numa, binpack", "numa,binpack", False),
+        ("mutex", "mutex", True),
+        ("binpack,mutex,topology-aware", "binpack,mutex,topology-aware", True),
+    ],
+)
+def test_gpu_policies_can_be_a_chain(written: str, policy: str, idle: bool) -> None:
+    for request in (annotated(gpu_scheduler_policy=written), annotated(f"hami: {{gpuSchedulerPolicy: '{written}'}}")):
+        assert (request.gpu_policy.replace(" ", ""), request.wishes.idle) == (policy, idle)
+
+
+def test_volcanos_names_mean_the_same() -> None:
+    def request(config: str = "", **annotations: str) -> PodRequest:
+        named = {key.replace("__", "/").replace("_", "-"): value for key, value in annotations.items()}
+        found = parse(pod(container(gpu=1, gpumem=1), annotations=named), load(config, "c"))
+        assert found is not None
+        return found
+
+    policy = {"deviceshare.SchedulePolicy": "spread"}
+    both = request(**policy)
+    assert (both.node_policy, both.gpu_policy) == ("spread", "spread")
+    common = request("deviceshare.SchedulePolicy: binpack")
+    assert (common.node_policy, common.gpu_policy) == ("binpack", "binpack")
+    assert request("deviceshare.SchedulePolicy: binpack", **policy).gpu_policy == "spread"
+    with pytest.raises(BadInput, match=r"deviceshare.SchedulePolicy is 'pack'; allowed is binpack or spread"):
+        request(**{"deviceshare.SchedulePolicy": "pack"})
+    with pytest.raises(BadInput, match=r"hami.gpuSchedulerPolicy is 'spread' and deviceshare.SchedulePolicy"):
+        load("{deviceshare.SchedulePolicy: binpack, hami: {gpuSchedulerPolicy: spread}}", "c")
+    wishes = {"volcano.sh/vgpu-use-gpuuuid": "GPU-a", "volcano.sh/vgpu-nouse-gpuuuid": "GPU-b"}
+    assert request(**wishes).wishes == Wishes(uuids=("GPU-a",), not_uuids=("GPU-b",))
+    assert request(**wishes, **{"nvidia.com/use-gpuuuid": "GPU-a"}).wishes.uuids == ("GPU-a",)
+    with pytest.raises(BadInput, match="name different GPUs"):
+        request(**wishes, **{"nvidia.com/use-gpuuuid": "GPU-c"})
 
 
 @pytest.mark.parametrize("mode", ["hami-core", "hami-core,mig", " hami-core ", ""])
@@ -62,11 +108,17 @@ def test_a_misspelt_wish_is_refused_with_the_nearest(key: str) -> None:
 
 
 def test_choices_that_cannot_be_honoured_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"numa-bind.* is not offered"):
-        annotated(numa_bind="true")
+    with pytest.raises(BadInput, match=r"numa-bind is 'yes'; allowed is true or false"):
+        annotated(numa_bind="yes")
     with pytest.raises(BadInput, match=r"device-scoring-weights.* not offered"):
         annotated(device_scoring_weights="slot=1,core=1,memory=3")
-    assert annotated(numa_bind="false").wishes == Wishes()
+
+
+@pytest.mark.parametrize(
+    ("written", "bound"), [("true", True), ("T", True), ("1", True), ("false", False), ("", False)]
+)
+def test_numa_bind(written: str, bound: bool) -> None:
+    assert annotated(numa_bind=written).numa_bind is bound
 
 
 def test_annotations_of_others_and_of_hamis_own_records_are_left_alone() -> None:

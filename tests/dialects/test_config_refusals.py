@@ -31,7 +31,7 @@ def test_what_says_nothing_is_the_default(text: str) -> None:
         ("scheduler: {defaultMemory: 1}", "unknown key defaultMemory in scheduler; did you mean defaultMem?"),
         ("nodeconfig: [{name: a}, {name: b, splitcount: 1}]", "unknown key splitcount in nodeconfig[1]; did you mean"),
         ("nodeconfig: [{name: a, filterdevices: {uuids: []}}]", "unknown key uuids in nodeconfig[0].filterdevices"),
-        ("xyzzy: 1", "unknown key xyzzy; known are devicePlugin, hami, "),
+        ("xyzzy: 1", "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, hami, "),
         ("1: 2", "unknown key 1; known are"),
     ],
 )
@@ -56,7 +56,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(text: str, sentence: str) ->
         ("libCudaLogLevel", ["-1", "5", "debug"], "0 (errors), 1 (warnings)"),
         ("disableCoreLimit", ["'true'", "1"], "true or false"),
         ("nodeSchedulerPolicy", ["topology"], "binpack or spread"),
-        ("gpuSchedulerPolicy", ["mutex"], "binpack or spread"),
+        ("gpuSchedulerPolicy", ["best", "binpack;spread"], "binpack or spread or numa or topology-aware or mutex"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_what_is_allowed(key: str, values: list[str], allowed: str) -> None:

@@ -139,7 +139,9 @@ def test_more_processes_than_slots_is_a_clean_error(container: MakeContainer) ->
         namespace = Path("/proc/self/ns/pid").stat().st_ino & 0x7FFF
         owner = os.getpid() | (int(stat[19]) & ((1 << 26) - 1)) << 22 | namespace << 48
         for slot in range(layout.SLOTS):
-            os.pwrite(file.fileno(), owner.to_bytes(8, "little"), ctypes.sizeof(layout.Usage) + slot * layout.slot_stride(1))
+            os.pwrite(
+                file.fileno(), owner.to_bytes(8, "little"), ctypes.sizeof(layout.Usage) + slot * layout.slot_stride(1)
+            )
         os.pwrite(file.fileno(), layout.SLOTS.to_bytes(4, "little"), layout.Usage.slots_used.offset)
     done = python(box, "print(begin()[0], take(1))")
     assert done.stdout.split()[0] == "304" and "1024 processes" in done.stderr

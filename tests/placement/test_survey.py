@@ -6,8 +6,20 @@ from hypothesis import strategies as st
 
 from lamina.model.gpus import Gpu
 from lamina.model.requests import PodRequest, Wishes
-from lamina.placement import FITS, NO_NODE, NodeState, NodeTable, Placement, Survey, alike, explain, fit, miss_of
-from lamina.placement import node_score, summary
+from lamina.placement import (
+    FITS,
+    NO_NODE,
+    NodeState,
+    NodeTable,
+    Placement,
+    Survey,
+    alike,
+    explain,
+    fit,
+    miss_of,
+    node_score,
+    summary,
+)
 from tests.placement.nodes import ask, gpus, node, request
 from tests.placement.test_properties import gpu_lists, pods, takens
 
@@ -19,6 +31,11 @@ def states(draw: st.DrawFn, name: str) -> NodeState:
     if given_gpus and draw(st.booleans()):
         given_gpus = tuple(msgspec.structs.replace(given_gpus[0], uuid=g.uuid, index=g.index) for g in given_gpus)
     reason = draw(st.sampled_from(["", "XID 79"]))
+    if draw(st.booleans()):
+        given_gpus = tuple(
+            msgspec.structs.replace(g, numa=draw(st.sampled_from([None, 0, 1])), cordoned=draw(st.booleans()))
+            for g in given_gpus
+        )
     given_gpus = tuple(g if g.healthy else msgspec.structs.replace(g, reason=reason) for g in given_gpus)
     return node(given_gpus, {gpu.uuid: draw(takens) for gpu in given_gpus if draw(st.booleans())}, name=name)
 
@@ -31,8 +48,11 @@ def requests(draw: st.DrawFn) -> PodRequest:
         not_types=st.sampled_from([(), (), ("TESLA",)]),
         uuids=st.sampled_from([(), (), ("GPU-0", "GPU-9"), ("GPU-9",)]),
         not_uuids=st.sampled_from([(), (), ("GPU-1",)]),
+        idle=st.sampled_from([False, False, True]),
     )
-    return msgspec.structs.replace(draw(pods()), wishes=draw(wishes))
+    return msgspec.structs.replace(
+        draw(pods()), wishes=draw(wishes), numa_bind=draw(st.sampled_from([False, False, True]))
+    )
 
 
 def check(survey: Survey, table: NodeTable, wanted: PodRequest, of: dict[str, NodeState]) -> None:

@@ -22,6 +22,8 @@ async def main(machine):
     nvml = DriverNvml()
     gpus = await nvml.gpus()
     told = {"driver": await nvml.driver_version(), "gpus": [(g.name, g.memory_mib, g.mig_capable) for g in gpus]}
+    places = {g.uuid: g.index for g in gpus}
+    told["links"] = [{places[other]: score for other, score in g.links.items()} for g in gpus]
     told["quiet"] = await nvml.wait_event(0.01)
     simgpu.inject_xid(machine, gpus[1].uuid, 79)
     told["event"] = await nvml.wait_event(5) == (gpus[1].uuid, 79)
@@ -39,7 +41,8 @@ asyncio.run(main(Path(sys.argv[1])))
 @pytest.mark.skipif(not NVML.exists(), reason="the simulated driver is not built")
 def test_a_simulated_machine(tmp_path: Path) -> None:
     machine = tmp_path / "machine"
-    description = "gpus: [{model: V100-SXM2-32GB}, {model: A100-SXM4-40GB}]"
+    description = "gpus: [{model: V100-SXM2-32GB, nvlinks: 6, bridge: 1}, {model: A100-SXM4-40GB}, "
+    description += "{model: V100-SXM2-32GB, nvlinks: 4, bridge: 1}, {model: A100-SXM4-40GB}]"
     simgpu.write(simgpu.parse(description), machine)
     result = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(machine)],
@@ -52,9 +55,16 @@ def test_a_simulated_machine(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {
         "driver": "515.86.01",
-        "gpus": [["Tesla V100-SXM2-32GB", 32768, False], ["NVIDIA A100-SXM4-40GB", 40960, True]],
+        "gpus": [["Tesla V100-SXM2-32GB", 32768, False], ["NVIDIA A100-SXM4-40GB", 40960, True]] * 2,
+        # six links lead to the GPU beside, which has four back; the A100s meet on the switch with twelve each
+        "links": [
+            {"1": 20, "2": 410, "3": 10},
+            {"0": 20, "2": 10, "3": 1210},
+            {"0": 410, "1": 10, "3": 20},
+            {"0": 10, "1": 1210, "2": 20},
+        ],
         "quiet": None,
         "event": True,
-        "lost": [1],
-        "back": [0, 1],
+        "lost": [1, 2, 3],
+        "back": [0, 1, 2, 3],
     }

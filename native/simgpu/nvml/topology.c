@@ -1,4 +1,5 @@
 /* Where the GPUs are in relation to each other and to the processors. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,8 +62,42 @@ SIM_API nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, un
     return nvmlDeviceGetCpuAffinity(device, words, cpus);
 }
 
+/* The GPU at the other end of a link: those of one bridge take turns. NULL for a switch. */
+static simgpu_gpu *peer(const simgpu_gpu *gpu, unsigned int link) {
+    simgpu_gpu *peers[SIMGPU_MAX_GPUS];
+    unsigned int count = 0;
+    for (uint32_t number = 0; gpu->bridge && number < library.m.head->gpu_count; number++) {
+        simgpu_gpu *other = machine_gpu(&library.m, number);
+        if (other != gpu && other->bridge == gpu->bridge) peers[count++] = other;
+    }
+    return count ? peers[link % count] : NULL;
+}
+
 SIM_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, int *active) {
     FOR_DEVICE(device, active);
-    (void)link;
-    return NVML_ERROR_NOT_SUPPORTED;
+    if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
+    if (gpu->nvlinks == 0) return NVML_ERROR_NOT_SUPPORTED;
+    *active = link < gpu->nvlinks && (!gpu->bridge || peer(gpu, link));
+    return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link, int *type) {
+    FOR_DEVICE(device, type);
+    if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
+    if (link >= gpu->nvlinks) return NVML_ERROR_NOT_SUPPORTED;
+    *type = gpu->bridge ? NVML_NVLINK_DEVICE_TYPE_GPU : NVML_NVLINK_DEVICE_TYPE_SWITCH;
+    return NVML_SUCCESS;
+}
+
+SIM_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) {
+    FOR_DEVICE(device, pci);
+    if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
+    const simgpu_gpu *other = link < gpu->nvlinks ? peer(gpu, link) : NULL;
+    if (other == NULL) return NVML_ERROR_NOT_SUPPORTED;
+    memset(pci, 0, sizeof *pci);
+    pci->domain = other->pci_domain;
+    pci->bus = other->pci_bus;
+    pci->device = other->pci_slot;
+    snprintf(pci->busId, sizeof pci->busId, "%s", other->bus_id);
+    return NVML_SUCCESS;
 }

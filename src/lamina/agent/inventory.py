@@ -1,19 +1,20 @@
 """What the node publishes: the GPUs that NVML knows, as the configuration lets them be shared."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from lamina.agent.health import GpuState
 from lamina.dialects.config import NodeSettings
 from lamina.model.gpus import Gpu, Inventory
+from lamina.ports.nvml import GpuFacts
 
 
-def inventory(node: str, driver: str, states: Iterable[GpuState], settings: NodeSettings) -> Inventory:
+def inventory(
+    node: str, driver: str, states: Iterable[GpuState], settings: NodeSettings, cordoned: Set[str] = frozenset()
+) -> Inventory:
     """The node's Inventory: filtered GPUs and those without known memory are left out, sick ones say why."""
+    shared = [(state, memory) for state in states if (memory := _memory(state.facts, settings)) is not None]
     offered = []
-    for facts, reason in states:
-        memory = settings.memory_mib(facts.memory_mib)
-        if memory is None or not settings.offers(facts.uuid, facts.index, mig_enabled=facts.mig_enabled):
-            continue
+    for (facts, reason), memory in shared:
         offered.append(
             Gpu(
                 uuid=facts.uuid,
@@ -27,9 +28,17 @@ def inventory(node: str, driver: str, states: Iterable[GpuState], settings: Node
                 numa=facts.numa,
                 healthy=not reason,
                 reason=reason,
+                cordoned=facts.uuid in cordoned,
+                links=tuple(facts.links.get(other.facts.uuid, 0) for other, _ in shared) if facts.links else (),
             )
         )
     return Inventory(node=node, driver=driver, gpus=tuple(offered))
+
+
+def _memory(facts: GpuFacts, settings: NodeSettings) -> int | None:
+    """MiB of a GPU that is to be shared, else None."""
+    offered = settings.offers(facts.uuid, facts.index, mig_enabled=facts.mig_enabled)
+    return settings.memory_mib(facts.memory_mib) if offered else None
 
 
 def nothing(node: str, driver: str) -> Inventory:

@@ -18,13 +18,21 @@ class Offer:
     """`inventory` is None until it is known; each change of either wakes who waits for it."""
 
     def __init__(
-        self, node: str, settings: NodeSettings, *, selected: bool, held: Callable[[], Set[str]] = frozenset
+        self,
+        node: str,
+        settings: NodeSettings,
+        *,
+        selected: bool,
+        held: Callable[[], Set[str]] = frozenset,
+        cordoned: Set[str] | None = frozenset(),
     ) -> None:
-        """`held` tells the tickets that are in containers' hands."""
+        """`held` tells the tickets that are in containers' hands. While `cordoned` is None, nobody knows yet which GPUs
+        are cordoned, and nothing is published."""
         self._node = node
         self._settings = settings
         self._selected = selected
         self._held = held
+        self._cordoned = cordoned
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self.inventory: Current[Inventory | None] = Current(None)
@@ -45,11 +53,17 @@ class Offer:
         self._selected = selected
         self._refresh()
 
+    def cordon(self, uuids: Set[str]) -> None:
+        """The node names these GPUs as not to be given to anybody new."""
+        self._cordoned = frozenset(uuids)
+        self._refresh()
+
     def _refresh(self) -> None:
         if self._driver is None:
             return
         offered = nothing(self._node, self._driver)
         if self._selected:
-            offered = inventory(self._node, self._driver, self._states, self._settings)
-        self.inventory.set(offered)
+            offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
+        if self._cordoned is not None:
+            self.inventory.set(offered)
         self.tickets.set(tickets(offered.gpus, held=self._held(), before=self.tickets.value))

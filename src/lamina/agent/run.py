@@ -16,7 +16,7 @@ from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.libraries import install
 from lamina.agent.monitor import Monitor
-from lamina.agent.node_selector import follow_labels
+from lamina.agent.node_wishes import follow_node
 from lamina.agent.offer import Offer
 from lamina.agent.plan import Places
 from lamina.agent.plugin import Plugin
@@ -83,7 +83,9 @@ async def _parts(
     cluster = Cluster(kube, node)
     await reconcile(record, cluster, places, files)
     pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
-    offer = Offer(node, config.for_node(node), selected=not config.node_selector, held=lambda: record.held)
+    offer = Offer(
+        node, config.for_node(node), selected=not config.node_selector, held=lambda: record.held, cordoned=None
+    )
     preparer = Preparer(
         node=node,
         resource=resource,
@@ -110,7 +112,7 @@ async def _parts(
     return [
         Registration(plugin, settings.kubelet_dir / PLUGIN_FOLDER, resource, files=files, clock=clock).keep(),
         monitor.run(),
-        follow_labels(kube, node, config, offer),
+        follow_node(kube, node, config, offer),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         sweeping(releaser, clock, poll_s=settings.poll_s),

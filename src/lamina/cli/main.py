@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import daemons, demo, lab, run, view
+from lamina.cli import cordon, daemons, demo, lab, run, view
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -27,6 +27,8 @@ app.command("demo")(demo.demo)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("pods")(view.pods)
 app.command("why")(view.why)
+app.add_typer(cordon.cordon, name="cordon")
+app.add_typer(cordon.uncordon, name="uncordon")
 app.command("agent")(daemons.agent)
 app.command("control")(daemons.control)
 

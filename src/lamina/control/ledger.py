@@ -244,6 +244,8 @@ def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:
     """Why `more` does not fit beside what is taken of the GPU, or nothing."""
     if not gpu.healthy:
         return f"is not healthy: {gpu.reason or 'without a reason'}"
+    if gpu.cordoned:
+        return "is cordoned"
     if present.whole or (more.whole and present != NOTHING):
         return "is not free to be used whole" if more.whole else "is used whole"
     for wanted, free, unit in (

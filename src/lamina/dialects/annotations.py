@@ -1,11 +1,13 @@
-"""HAMi's annotations by which a pod chooses GPUs, policies and the way of sharing."""
+"""Annotations by which a pod chooses GPUs, policies and the way of sharing: HAMi's, and Volcano's for the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lamina.dialects.chart import SCHEDULE_POLICY
 from lamina.dialects.config import Config
 from lamina.dialects.strict import nearest
 from lamina.errors import BadInput
+from lamina.model.policies import GPU_POLICIES, MUTEX, NODE_POLICIES, chain
 from lamina.model.requests import Wishes
 
 USE_TYPE = "nvidia.com/use-gputype"
@@ -18,7 +20,10 @@ NODE_POLICY = "hami.io/node-scheduler-policy"
 GPU_POLICY = "hami.io/gpu-scheduler-policy"
 WEIGHTS = "hami.io/device-scoring-weights"
 
-POLICIES = ("binpack", "spread")
+VOLCANO_USE_UUID = "volcano.sh/vgpu-use-gpuuuid"
+VOLCANO_NOT_UUID = "volcano.sh/vgpu-nouse-gpuuuid"
+VOLCANO_POLICY = SCHEDULE_POLICY
+
 _WISHES = (USE_TYPE, NOT_TYPE, USE_UUID, NOT_UUID)
 _MODES = ("hami-core", "mig", "mps")
 
@@ -29,6 +34,7 @@ class Choices(NamedTuple):
     wishes: Wishes
     node_policy: str
     gpu_policy: str
+    numa_bind: bool
 
 
 def read(annotations: Mapping[str, str], config: Config) -> Choices:
@@ -37,19 +43,20 @@ def read(annotations: Mapping[str, str], config: Config) -> Choices:
         if key.startswith(("nvidia.com/use-", "nvidia.com/nouse-")) and key not in _WISHES:
             raise BadInput(f"unknown annotation {key}{nearest(key, _WISHES)}")
     _check_mode(annotations.get(MODE, ""))
-    if annotations.get(NUMA_BIND, "").strip().lower() in ("true", "t", "1"):
-        raise BadInput(f"annotation {NUMA_BIND}: binding to one NUMA node is not offered; remove it or set it to false")
     if annotations.get(WEIGHTS, "").strip():
         raise BadInput(f"annotation {WEIGHTS}: weights per pod are not offered; remove it")
+    gpu_policy = _policy(annotations, GPU_POLICY, GPU_POLICIES, config.hami.gpu_scheduler_policy)
     return Choices(
         Wishes(
             types=_items(annotations.get(USE_TYPE, "")),
             not_types=_items(annotations.get(NOT_TYPE, "")),
-            uuids=_items(annotations.get(USE_UUID, "")),
-            not_uuids=_items(annotations.get(NOT_UUID, "")),
+            uuids=_either(annotations, USE_UUID, VOLCANO_USE_UUID),
+            not_uuids=_items(annotations.get(NOT_UUID, "")) + _items(annotations.get(VOLCANO_NOT_UUID, "")),
+            idle=MUTEX in chain(gpu_policy),
         ),
-        _policy(annotations, NODE_POLICY, config.hami.node_scheduler_policy),
-        _policy(annotations, GPU_POLICY, config.hami.gpu_scheduler_policy),
+        _policy(annotations, NODE_POLICY, NODE_POLICIES, config.hami.node_scheduler_policy),
+        gpu_policy,
+        _switch(annotations, NUMA_BIND),
     )
 
 
@@ -57,11 +64,29 @@ def _items(text: str) -> tuple[str, ...]:
     return tuple(item for part in text.split(",") if (item := part.strip()))
 
 
-def _policy(annotations: Mapping[str, str], key: str, common: str) -> str:
-    policy = annotations.get(key, "").strip() or common
-    if policy not in POLICIES:
-        raise BadInput(f"annotation {key} is {policy!r}; allowed is {' or '.join(POLICIES)}")
-    return policy
+def _either(annotations: Mapping[str, str], ours: str, volcanos: str) -> tuple[str, ...]:
+    """The list of one of two keys that mean the same; both are fine where they agree."""
+    lists = {items for key in (ours, volcanos) if (items := _items(annotations.get(key, "")))}
+    if len(lists) > 1:
+        raise BadInput(f"annotations {ours} and {volcanos} name different GPUs; keep one of them")
+    return lists.pop() if lists else ()
+
+
+def _policy(annotations: Mapping[str, str], key: str, allowed: Sequence[str], common: str) -> str:
+    """What the annotation names, else Volcano's one name for nodes and GPUs, else what the cluster has in common."""
+    named = next((each for each in (key, VOLCANO_POLICY) if annotations.get(each, "").strip()), "")
+    policy = annotations[named].strip() if named else common
+    several = chain(policy) if allowed is GPU_POLICIES else (policy,)
+    if not set(several) <= set(allowed):
+        raise BadInput(f"annotation {named} is {policy!r}; allowed is {' or '.join(allowed)}")
+    return ",".join(several)
+
+
+def _switch(annotations: Mapping[str, str], key: str) -> bool:
+    written = annotations.get(key, "").strip().lower()
+    if written not in ("", "true", "t", "1", "false", "f", "0"):
+        raise BadInput(f"annotation {key} is {written!r}; allowed is true or false")
+    return written in ("true", "t", "1")
 
 
 def _check_mode(text: str) -> None:

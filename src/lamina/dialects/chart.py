@@ -34,6 +34,9 @@ class Scheduler(Struct, frozen=True, kw_only=True):
     defaultCores: Percent | UnsetType = UNSET
 
 
+SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
+"""Volcano's one name for the policy over nodes and over GPUs."""
+
 _TO_HAMI = {
     "resourceName": "resourceCountName",
     "resourceMem": "resourceMemoryName",
@@ -62,6 +65,9 @@ def in_hami_keys(document: Mapping[str, Any], where: str) -> dict[str, Any]:
         if key == "disableCoreLimit":
             value = value in ("true", True)
         _put(hami, key, value, where, f"hami.{key}", spelled)
+    if SCHEDULE_POLICY in document:
+        for key in ("nodeSchedulerPolicy", "gpuSchedulerPolicy"):
+            _put(hami, key, document[SCHEDULE_POLICY], where, f"hami.{key}", SCHEDULE_POLICY)
     merged = {key: value for key, value in document.items() if key in ("nodeconfig", "nodeSelector", "otherResources")}
     labels = _at(document, "devicePlugin.nvidianodeSelector")
     if labels is not UNSET:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from lamina.dialects import chart, strict
-from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, ResourceName
+from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, NodePolicy, ResourceName
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 
@@ -133,6 +133,7 @@ class _Document(Struct, kw_only=True):
     resourceCores: ResourceName | UnsetType = UNSET
     resourcePriority: ResourceName | UnsetType = UNSET
     schedulerName: Name | UnsetType = UNSET
+    schedulePolicy: NodePolicy | UnsetType = msgspec.field(default=UNSET, name=chart.SCHEDULE_POLICY)
 
 
 def load(text: str, where: str) -> Config:

@@ -67,6 +67,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
         wishes=choices.wishes,
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
+        numa_bind=choices.numa_bind,
         compute_policy=config.compute_policy,
     )
 

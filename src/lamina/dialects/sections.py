@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
+
 ResourceName = Annotated[
     str,
     Meta(
@@ -29,7 +31,15 @@ LogLevel = Annotated[
 ]
 MigStrategy = Annotated[Literal["none", "mixed"], Meta(description="none or mixed")]
 CorePolicy = Annotated[Literal["default", "force", "disable"], Meta(description="default, force or disable")]
-Policy = Annotated[Literal["binpack", "spread"], Meta(description="binpack or spread")]
+NodePolicy = Annotated[str, Meta(pattern=f"^({'|'.join(NODE_POLICIES)})$", description=" or ".join(NODE_POLICIES))]
+_GPU_POLICY = f"({'|'.join(GPU_POLICIES)})"
+GpuPolicy = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_GPU_POLICY}(, ?{_GPU_POLICY})*$",
+        description=f"{' or '.join(GPU_POLICIES)}, or several of them joined by commas",
+    ),
+]
 OperatingMode = Annotated[
     Literal["", "hami-core"], Meta(description="hami-core; the operating modes mig and mps are not offered")
 ]
@@ -76,8 +86,8 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Runtime class given to pods that ask a GPU and name none; empty leaves them alone."""
     scheduler_name: Name = "hami-scheduler"
     """Scheduler given to pods that ask a GPU and name none but the default one; empty leaves the default one."""
-    node_scheduler_policy: Policy = "binpack"
-    gpu_scheduler_policy: Policy = "spread"
+    node_scheduler_policy: NodePolicy = "binpack"
+    gpu_scheduler_policy: GpuPolicy = "spread"
 
 
 class FilterDevices(Struct, frozen=True, kw_only=True):

@@ -60,6 +60,8 @@ class Card(Struct, frozen=True, kw_only=True):
     l2_kib: int
     shared_per_sm_kib: int
     pcie_generation: int = 4
+    nvlinks: int = 0
+    """NVLinks that the card has on a board of its kind; PCIe cards have none without a bridge."""
 
 
 _MIB = 1 << 20
@@ -70,7 +72,7 @@ def _volta(key: str, name: str, memory: int, watts: int, device: int, clock: int
         key=key, name=name, memory_mib=memory, sms=80, cores_per_sm=64, compute=(7, 0),
         architecture=Architecture.VOLTA, brand=Brand.TESLA, power_limit=watts, power_idle=watts // 10,
         pci_device=device, context_bytes=303 * _MIB, sm_clock=clock, memory_clock=877, bus_width=4096, l2_kib=6144,
-        shared_per_sm_kib=96, pcie_generation=3,
+        shared_per_sm_kib=96, pcie_generation=3, nvlinks=6 if "SXM" in key else 0,
     )  # fmt: skip
 
 
@@ -79,7 +81,7 @@ def _a100(key: str, name: str, memory: int, watts: int, device: int, memory_cloc
         key=key, name=name, memory_mib=memory, sms=108, cores_per_sm=64, compute=(8, 0),
         architecture=Architecture.AMPERE, power_limit=watts, power_idle=45, pci_device=device,
         context_bytes=412 * _MIB, mig_capable=True, sm_clock=1410, memory_clock=memory_clock, bus_width=5120,
-        l2_kib=40960, shared_per_sm_kib=164,
+        l2_kib=40960, shared_per_sm_kib=164, nvlinks=12 if "SXM" in key else 0,
     )  # fmt: skip
 
 
@@ -89,6 +91,7 @@ def _hopper(key: str, name: str, memory: int, sms: int, watts: int, device: int,
         architecture=Architecture.HOPPER, power_limit=watts, power_idle=70, pci_device=device,
         context_bytes=526 * _MIB, mig_capable=True, sm_clock=clocks[0], memory_clock=clocks[1],
         bus_width=6144 if key == "H200" else 5120, l2_kib=51200, shared_per_sm_kib=228, pcie_generation=5,
+        nvlinks=0 if "PCIE" in key else 18,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ An inventory is a cluster-scoped object `inventories.lamina.dev`, named like its
 and only when it changes; everybody else reads it.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -11,6 +12,8 @@ from msgspec import Struct, field
 GROUP = "lamina.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
+CORDON = "hami.io/device-cordon"
+"""The annotation of a node that names the GPUs on which nothing new is placed: UUIDs, joined by commas."""
 
 
 class Mode(StrEnum):
@@ -39,6 +42,15 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     healthy: bool = True
     reason: str = ""
     """Why the GPU is not healthy; empty while it is."""
+    cordoned: bool = False
+    """Nothing new is placed on the GPU; who is on it stays."""
+    links: tuple[int, ...] = ()
+    """How well the GPU is connected to each GPU of its inventory, in that order, 0 to itself; empty where unknown."""
+
+
+def cordoned(annotations: Mapping[str, str] | None) -> frozenset[str]:
+    """The UUIDs that a node's annotations cordon."""
+    return frozenset(uuid for part in (annotations or {}).get(CORDON, "").split(",") if (uuid := part.strip()))
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -44,13 +44,16 @@ class Wishes(Struct, frozen=True, kw_only=True):
     not_types: tuple[str, ...] = ()
     uuids: tuple[str, ...] = ()
     not_uuids: tuple[str, ...] = ()
+    idle: bool = False
+    """Only GPUs that no other pod is on; others may come later."""
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
     """All that one pod asks of GPUs; containers that ask nothing are left out.
 
-    Containers stand in the order in which Kubernetes starts them, init containers first. Policies are names or empty.
-    `compute_policy` says how shares of compute are to be held where a container has one.
+    Containers stand in the order in which Kubernetes starts them, init containers first. Policies are names of
+    `policies` or empty, `gpu_policy` a comma list of them. With `numa_bind` all GPUs of a container are beside one NUMA
+    node. `compute_policy` says how shares of compute are to be held where a container has one.
     """
 
     dialect: str
@@ -58,4 +61,5 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     wishes: Wishes = Wishes()
     node_policy: str = ""
     gpu_policy: str = ""
+    numa_bind: bool = False
     compute_policy: ComputePolicy = ComputePolicy.WEIGHT

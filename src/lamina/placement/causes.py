@@ -16,17 +16,19 @@ class Cause(IntEnum):
 
     NO_GPU = 0
     UNHEALTHY = 1
-    TYPE = 2
-    UUID = 3
-    COUNT = 4
-    SIZE = 5
-    HELD = 6
-    NOT_IDLE = 7
-    SLOTS = 8
-    MEMORY = 9
-    CORES = 10
-    TIME = 11
-    TOGETHER = 12
+    CORDONED = 2
+    TYPE = 3
+    UUID = 4
+    COUNT = 5
+    SIZE = 6
+    HELD = 7
+    NOT_IDLE = 8
+    SLOTS = 9
+    MEMORY = 10
+    CORES = 11
+    TIME = 12
+    APART = 13
+    TOGETHER = 14
 
     @property
     def lasting(self) -> bool:
@@ -49,6 +51,8 @@ def refusal(
     gpu = state.gpu
     if not gpu.healthy:
         return Cause.UNHEALTHY
+    if gpu.cordoned:
+        return Cause.CORDONED
     if wishes is not None and (unwanted := _unwanted(wishes, state)) is not None:
         return unwanted
     memory = container.memory_on(gpu.capacity_mib)
@@ -58,6 +62,8 @@ def refusal(
     alone = needs_alone(container, state)
     if state.taken.whole or beside.whole:
         return Cause.NOT_IDLE if alone else Cause.HELD
+    if wishes is not None and wishes.idle and state.busy:
+        return Cause.NOT_IDLE
     slots = 1
     if total is not None:
         slots, memory, cores = total.slots, total.memory_mib, total.cores

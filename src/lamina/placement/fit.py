@@ -15,6 +15,7 @@ from lamina.placement.causes import needs_alone, refusal
 from lamina.placement.misfit import Misfit
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order, node_score
+from lamina.placement.sets import preferred
 from lamina.placement.several import arrange
 
 
@@ -37,9 +38,13 @@ def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
             return Misfit(node, container, request.wishes, refusals, request.containers)
     if len(request.containers) == 1:
         container = request.containers[0]
-        able = [state for state, refused in zip(node.gpus, refusals, strict=True) if refused is None]
-        able.sort(key=gpu_order(request.gpu_policy, container))
-        chosen = [tuple(able[: container.count])]
+        able = [place for place, refused in enumerate(refusals) if refused is None]
+        order = gpu_order(request.gpu_policy, container)
+        able.sort(key=lambda place: order(node.gpus[place]))
+        places = next(preferred(request, container.count, able, node.gpus), None)
+        if places is None:
+            return Misfit(node, container, request.wishes, refusals, request.containers, apart=True)
+        chosen = [tuple([node.gpus[place] for place in places])]
     else:
         found = arrange(request, wishes, node)
         if found is None:

@@ -4,6 +4,9 @@ GPUs are grouped by the first rule that refused them. The nearest group comes fi
 the best of its own group, so each sentence is true as it stands.
 """
 
+from collections import Counter
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from lamina.model.requests import ContainerRequest, Wishes
@@ -23,6 +26,8 @@ class Misfit(Struct, frozen=True):
     """All GPU containers of the pod; `container` is the first of them that finds no place."""
     together: bool = False
     """Each container would fit alone, but not all of them."""
+    apart: bool = False
+    """Enough GPUs would do, but not enough beside one NUMA node."""
 
     @property
     def fitting(self) -> int:
@@ -34,6 +39,8 @@ class Misfit(Struct, frozen=True):
         """The nearest cause: the one to mend first."""
         if self.together:
             return Cause.TOGETHER
+        if self.apart:
+            return Cause.APART
         if not self.refusals:
             return Cause.NO_GPU
         if self.container.count > len(self.refusals):
@@ -44,12 +51,14 @@ class Misfit(Struct, frozen=True):
     def lasting(self) -> bool:
         """Whether the pod would not fit even if every other pod left the node."""
         able = sum(1 for cause in self.refusals if cause is None or not cause.lasting)
+        if self.apart:
+            able = max(self._beside(lambda cause: cause is None or not cause.lasting).values())
         return not self.together and able < self.container.count
 
     @property
     def numbers(self) -> Numbers:
         """Needed and available in the unit of the cause, from the GPU that misses by the least."""
-        if self.cause in (Cause.NO_GPU, Cause.COUNT, Cause.TOGETHER):
+        if self.cause in (Cause.NO_GPU, Cause.COUNT, Cause.APART, Cause.TOGETHER):
             return Numbers(self.container.count, len(self.refusals), "GPUs")
         return numbers(self.cause, self.container, self._groups()[self.cause])
 
@@ -64,6 +73,9 @@ class Misfit(Struct, frozen=True):
             return f"{prefix}no GPU is offered on this node"
         if asked > there:
             return f"{prefix}needs {asked} GPUs; this node has {there}"
+        if self.apart:
+            most = max(self._beside(lambda cause: cause is None).values())
+            return f"{prefix}needs {asked} GPUs of one NUMA node; at most {most} would do beside one"
         if self.fitting:
             prefix += f"needs {asked} GPUs; {self.fitting} {'fits' if self.fitting == 1 else 'fit'}; "
         groups = self._groups()
@@ -75,6 +87,14 @@ class Misfit(Struct, frozen=True):
             + sentence(cause, self.container, self.wishes, groups[cause], all_of_node=False)
             for cause in sorted(groups, reverse=True)
         )
+
+    def _beside(self, counts: Callable[[Cause | None], bool]) -> Counter[int | None]:
+        """How many GPUs whose refusal counts are beside each NUMA node."""
+        pairs = zip(self.node.gpus, self.refusals, strict=True)
+        known = Counter(state.gpu.numa for state, cause in pairs if counts(cause))
+        if known.pop(None, 0):
+            known[None] = 1
+        return known
 
     def _groups(self) -> dict[Cause, list[GpuState]]:
         groups: dict[Cause, list[GpuState]] = {}

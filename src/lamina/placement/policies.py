@@ -10,24 +10,25 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.model.policies import BINPACK, NUMA, SPREAD, chain
 from lamina.model.requests import ContainerRequest
 from lamina.placement.nodes import GpuState, share
 
-BINPACK = "binpack"
-SPREAD = "spread"
-
 Usage = TypeVar("Usage", float, NDArray[np.float64])
-Order = tuple[float, int, int]
+Order = tuple[float, ...]
+GpuMeasure = Callable[[ContainerRequest, GpuState], float]
+"""What a GPU is worth to a container; the lowest goes first."""
 
 
 def gpu_order(policy: str, container: ContainerRequest) -> Callable[[GpuState], Order]:
-    """A sort key that puts the GPU to try first first. Ties go by NUMA node, then by index."""
-    sign = -1.0 if policy == BINPACK else 1.0
+    """A sort key that puts the GPU to try first first: by the orders that `policy` names, else spread.
+
+    Ties go by NUMA node, then by index.
+    """
+    measures = [GPU_MEASURES[name] for name in chain(policy) if name in GPU_MEASURES] or [GPU_MEASURES[SPREAD]]
 
     def key(state: GpuState) -> Order:
-        gpu = state.gpu
-        fullness = state.usage + share(gpu, 1, container.memory_on(gpu.capacity_mib), container.cores)
-        return sign * fullness, gpu.numa or 0, gpu.index
+        return *[measure(container, state) for measure in measures], state.gpu.numa or 0, state.gpu.index
 
     return key
 
@@ -35,3 +36,16 @@ def gpu_order(policy: str, container: ContainerRequest) -> Callable[[GpuState], 
 def node_score(policy: str, usage: Usage) -> Usage:
     """0 to 10, the higher the better, of a node or of many, by `NodeState.usage`."""
     return 10.0 * (1.0 - usage) if policy == SPREAD else 10.0 * usage
+
+
+def _fullness(container: ContainerRequest, state: GpuState) -> float:
+    gpu = state.gpu
+    return state.usage + share(gpu, 1, container.memory_on(gpu.capacity_mib), container.cores)
+
+
+GPU_MEASURES: dict[str, GpuMeasure] = {
+    BINPACK: lambda container, state: -_fullness(container, state),
+    SPREAD: _fullness,
+    NUMA: lambda container, state: state.gpu.numa or 0,
+}
+"""By the names of `model.policies`; a policy is added by adding its measure."""

@@ -29,11 +29,13 @@ def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, 
     found[cores > columns.free_cores] = Cause.CORES
     found[memory > columns.free_memory] = Cause.MEMORY
     found[columns.free_slots < 1] = Cause.SLOTS
-    found[columns.busy & alone] = Cause.NOT_IDLE
+    idle = wishes is not None and wishes.idle
+    found[columns.busy if idle else columns.busy & alone] = Cause.NOT_IDLE
     found[columns.whole & ~alone] = Cause.HELD
     found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
     if wishes is not None:
         _unwanted(found, wishes, table, columns)
+    found[columns.cordoned] = Cause.CORDONED
     found[~columns.healthy] = Cause.UNHEALTHY
     found[~columns.present] = ABSENT
     return found

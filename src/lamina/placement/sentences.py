@@ -44,6 +44,8 @@ def sentence(
         case Cause.UNHEALTHY:
             reasons = ", ".join(sorted({state.gpu.reason for state in group if state.gpu.reason}))
             return f"no healthy GPU ({reasons})" if reasons else "no healthy GPU"
+        case Cause.CORDONED:
+            return f"all {len(group)} GPUs are cordoned" if many else "the GPU is cordoned"
         case Cause.TYPE:
             return _type(wishes, group, "this node has" if all_of_node else "these are")
         case Cause.UUID if wishes.uuids:
@@ -56,6 +58,8 @@ def sentence(
             return f"needs {needed} MiB; {best.replace('best', 'largest')} {there} MiB"
         case Cause.HELD:
             return f"all {len(group)} GPUs are held whole by others" if many else "the GPU is held whole by another pod"
+        case Cause.NOT_IDLE if wishes.idle and not container.exclusive:
+            return f"idle GPU needed; none of {len(group)} is idle" if many else "idle GPU needed; it is not idle"
         case Cause.NOT_IDLE:
             return f"whole GPU needed; none of {len(group)} is idle" if many else "whole GPU needed; it is not idle"
         case Cause.SLOTS:

@@ -5,13 +5,13 @@ the same end. That keeps the search small on real nodes; the bound is there for 
 """
 
 from collections.abc import Iterator
-from itertools import combinations
 
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.requests import ContainerRequest, PodRequest, Wishes
 from lamina.placement.causes import needs_alone, refusal
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order
+from lamina.placement.sets import preferred
 
 _MOST_STEPS = 400
 """Sets of GPUs looked at for one pod on one node. Real pods need a few; three containers on four GPUs at most 258."""
@@ -79,7 +79,7 @@ class _Search:
         prefers_held = _only_starts(container)
         able.sort(key=lambda place: (prefers_held and place not in self.held, key(self._with_own(place))))
         tried: set[tuple[object, ...]] = set()
-        for places in combinations(able, container.count):
+        for places in preferred(self.request, container.count, able, self.states):
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 return
@@ -136,7 +136,8 @@ class _Search:
         state = self.states[place]
         gpu = state.gpu
         room = (state.free_slots, state.free_memory, state.free_cores, state.busy, state.taken.whole)
-        return (*room, gpu.capacity_mib, gpu.cores_capacity, self.held.get(place, ()))
+        where = (gpu.numa if self.request.numa_bind and gpu.numa is not None else -1, *gpu.links)
+        return (*room, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()))
 
 
 def _only_starts(container: ContainerRequest) -> bool:

@@ -10,6 +10,7 @@ from lamina.placement.misfit import Misfit
 _COUNTED = {
     Cause.NO_GPU: "without a GPU",
     Cause.UNHEALTHY: "without a healthy GPU",
+    Cause.CORDONED: "with cordoned GPUs",
     Cause.TYPE: "without a GPU of the type",
     Cause.UUID: "without the GPU by UUID",
     Cause.COUNT: "with too few GPUs",
@@ -20,6 +21,7 @@ _COUNTED = {
     Cause.MEMORY: "short of memory",
     Cause.CORES: "short of compute",
     Cause.TIME: "with all time granted",
+    Cause.APART: "without enough GPUs on one NUMA node",
     Cause.TOGETHER: "without room for all containers",
 }
 

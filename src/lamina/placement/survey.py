@@ -1,7 +1,7 @@
 """Where pods of one kind fit, over all nodes, kept up to date: only nodes that changed are asked again.
 
 The rules run over columns. What a column cannot say is asked of `fit` itself: pods whose containers have to be
-arranged together. Sentences are `Misfit`'s, made once for all nodes about which they say the same.
+arranged together, or whose GPUs have to be beside one NUMA node. Sentences are `Misfit`'s, made once for all nodes about which they say the same.
 """
 
 import msgspec
@@ -85,7 +85,7 @@ class Survey:
             self._note_misses(index, rows[missed], Columns(columns.cells[:, missed]), here[missed])
             rows, columns = rows[fits], Columns(columns.cells[:, fits])
             found = [each[fits] for each in found]
-        if len(found) == 1:
+        if len(found) == 1 and not self._request.numa_bind:
             self._verdicts[rows] = FITS
         elif rows.size:
             self._arrange(rows, columns, found)
@@ -112,7 +112,7 @@ class Survey:
             self._verdicts[row] = number
 
     def _arrange(self, rows: Ints, columns: Columns, found: list[Codes]) -> None:
-        """Ask `fit` for pods whose containers fit one by one; once for nodes with the same hardware and free amounts."""
+        """Ask `fit` for pods whose containers fit one by one; once for nodes that are alike."""
         without_uuids = np.delete(columns.cells, 6, axis=0)
         cells = np.moveaxis(without_uuids, 0, 1).reshape(len(rows), -1)
         keys = _keys(len(found), self._table.kinds[rows], np.concatenate(found, axis=1), cells)

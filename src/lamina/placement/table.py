@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _NUMBERS = ("free_slots", "free_memory", "free_cores", "capacity", "cores_capacity", "model", "uuid", "flags")
-_PRESENT, _HEALTHY, _BUSY, _WHOLE = 1, 2, 4, 8
+_PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED = 1, 2, 4, 8, 16
 
 
 class Columns:
@@ -50,6 +50,10 @@ class Columns:
         """Somebody has the GPU to itself."""
         return self._flag(_WHOLE)
 
+    @property
+    def cordoned(self) -> Bools:
+        return self._flag(_CORDONED)
+
     def _flag(self, bit: int) -> Bools:
         found: Bools = (self.cells[7] & bit) != 0
         return found
@@ -70,7 +74,7 @@ class NodeTable:
         """Nodes with the same hardware, cell by cell, have the same kind; -1 where the row has no node."""
         self.usage: NDArray[np.float64] = np.zeros(0)
         self.uniform: list[bool] = []
-        """By kind: whether all GPUs of such a node are alike but for their place."""
+        """By kind: whether all GPUs of such a node are alike but for their place and connections."""
         self._cells: Ints = np.zeros((len(_NUMBERS), 0, 1), np.int64)
         self._kinds: dict[tuple[Gpu, ...], int] = {}
         self._spare: list[int] = []
@@ -120,6 +124,7 @@ class NodeTable:
     def _cell(self, state: GpuState) -> tuple[int, ...]:
         gpu = state.gpu
         flags = _PRESENT | _HEALTHY * gpu.healthy | _BUSY * state.busy | _WHOLE * state.taken.whole
+        flags |= _CORDONED * gpu.cordoned
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
@@ -130,7 +135,7 @@ class NodeTable:
         kind = self._kinds.get(hardware)
         if kind is None:
             kind = self._kinds[hardware] = len(self.uniform)
-            self.uniform.append(len({msgspec.structs.replace(gpu, numa=None) for gpu in hardware}) <= 1)
+            self.uniform.append(len({msgspec.structs.replace(gpu, numa=None, links=()) for gpu in hardware}) <= 1)
         return kind
 
     def _new_row(self, node: str) -> int:

@@ -18,6 +18,7 @@ from lamina.errors import BadInput
 from lamina.model.cards import Card, card
 
 MAX_GPUS = 16
+MAX_NVLINKS = 18
 _DRIVER = re.compile(r"\d{3}(\.\d{1,3}){1,2}")
 _CUDA = re.compile(r"(\d{1,2})\.(\d)")
 _BUS_ID = re.compile(r"([0-9A-F]{8}):([0-9A-F]{2}):([0-1][0-9A-F])\.[0-7]", re.IGNORECASE)
@@ -37,6 +38,10 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     temperature: int = 30
     """Degrees Celsius while idle."""
     idle_watts: int | None = None
+    nvlinks: int | None = None
+    """NVLinks of the GPU: to a switch, or to the other GPUs of its `bridge`."""
+    bridge: int = 0
+    """GPUs of one number over 0 are linked with each other directly, without a switch."""
 
 
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -116,6 +121,10 @@ def _check_spec(where: str, spec: GpuSpec) -> None:
         raise BadInput(f"{where}.busId {spec.bus_id!r} must be a PCI address like 00000000:D8:00.0")
     if not 0 <= spec.temperature <= 120:
         raise BadInput(f"{where}.temperature is {spec.temperature}; it must be 0 to 120 degrees Celsius")
+    if not 0 <= spec.bridge <= MAX_GPUS:
+        raise BadInput(f"{where}.bridge is {spec.bridge}; it must be 0 to {MAX_GPUS}")
+    if spec.nvlinks is not None and not 0 <= spec.nvlinks <= MAX_NVLINKS:
+        raise BadInput(f"{where}.nvlinks is {spec.nvlinks}; it must be 0 to {MAX_NVLINKS}")
     if spec.numa is not None and spec.numa < 0:
         raise BadInput(f"{where}.numa is {spec.numa}; it must not be negative")
 

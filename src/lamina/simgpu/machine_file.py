@@ -63,6 +63,8 @@ def _record(gpu: PlacedGpu) -> layout.Gpu:
         serial=f"{zlib.crc32(gpu.uuid.encode()) + (1 << 40):013d}".encode(),
         model=card.key.encode(),
         numa=gpu.numa,
+        nvlinks=card.nvlinks if spec.nvlinks is None else spec.nvlinks,
+        bridge=spec.bridge,
     )
     numbers = {
         "index": gpu.index,

@@ -14,8 +14,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pynvml as nvml
+from msgspec import structs
 
 from lamina.errors import Outside
+from lamina.ports.nvml import links
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
 
 log = logging.getLogger(__name__)
@@ -41,12 +43,14 @@ class DriverNvml:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml")
         self._ready = False
         self._events: Any = None
+        self._connected: tuple[str, ...] = ()
+        self._links: dict[str, dict[str, int]] = {}
 
     async def driver_version(self) -> str:
         return await self._ask("the driver's version", lambda: _text(nvml.nvmlSystemGetDriverVersion()))
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
-        return await self._ask("the GPUs", _gpus)
+        return await self._ask("the GPUs", self._gpus)
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
@@ -89,12 +93,26 @@ class DriverNvml:
 
     def _shut_down(self) -> None:
         self._events = None
+        self._connected = ()
         if self._ready:
             self._ready = False
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError as error:
                 log.debug("NVML could not be shut down: %s", error)
+
+    def _gpus(self) -> tuple[GpuFacts, ...]:
+        """The GPUs that answer. How they are connected is asked when there are others than before."""
+        found = _gpus()
+        uuids = tuple(facts.uuid for facts in found)
+        if uuids != self._connected:
+            rows = links.scores([nvml.nvmlDeviceGetHandleByUUID(uuid) for uuid in uuids])
+            self._links = {
+                uuid: {other: score for other, score in zip(uuids, row, strict=True) if score}
+                for uuid, row in zip(uuids, rows, strict=True)
+            }
+            self._connected = uuids
+        return tuple(structs.replace(facts, links=self._links[facts.uuid]) for facts in found)
 
     def _wait(self, timeout_s: float) -> XidEvent | None:
         if self._events is None:

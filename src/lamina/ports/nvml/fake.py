@@ -1,7 +1,9 @@
 """An NVML without a driver, for tests: GPUs that can be added, lost and struck by errors."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from msgspec import structs
 
 from lamina.errors import Outside
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
@@ -10,6 +12,15 @@ from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
 def fake_gpus(count: int, *, name: str = "Tesla V100-SXM2-32GB", memory_mib: int = 32768) -> list[GpuFacts]:
     """`count` equal GPUs with UUIDs that are easy to tell apart."""
     return [GpuFacts(f"GPU-{i:08x}-0000-4000-8000-{i:012x}", i, name, memory_mib) for i in range(count)]
+
+
+def connect(gpus: list[GpuFacts], pairs: Mapping[tuple[int, int], int], *, others: int = 10) -> list[GpuFacts]:
+    """The GPUs with connections: these between the pairs of places, `others` between all the rest."""
+    rows = [
+        {each.uuid: pairs.get((min(i, j), max(i, j)), others) for j, each in enumerate(gpus) if i != j}
+        for i in range(len(gpus))
+    ]
+    return [structs.replace(facts, links=row) for facts, row in zip(gpus, rows, strict=True)]
 
 
 class FakeNvml:

@@ -1,5 +1,6 @@
 """What can be asked of NVML. Every call may raise `Outside` with a sentence that names NVML's error."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -15,6 +16,8 @@ class GpuFacts(Struct, frozen=True):
     mig_capable: bool = False
     mig_enabled: bool = False
     numa: int | None = None
+    links: Mapping[str, int] = {}
+    """How well the GPU is connected to others, by their UUIDs; see `links`."""
 
 
 class GpuProcess(NamedTuple):

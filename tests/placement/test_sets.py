@@ -1,0 +1,121 @@
+"""Several GPUs: connected ones together, bound to one NUMA node, idle ones only; and GPUs that are cordoned."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import Taken
+from lamina.model.requests import Wishes
+from lamina.placement import Cause, explain, fit
+from tests.placement.nodes import ask, gpus, missed, node, request, uuids
+
+BUSY = Taken(1, 1000, 10)
+
+
+def linked(pairs: dict[tuple[int, int], int], *, count: int = 4, others: int = 10, **rest: Any) -> tuple[Gpu, ...]:
+    """GPUs of which these pairs are connected better than all the others."""
+    return tuple(
+        msgspec.structs.replace(
+            gpu,
+            links=tuple(
+                0 if i == j else pairs.get((min(i, j), max(i, j)), others) for j in range(count)
+            ),
+        )
+        for i, gpu in enumerate(gpus(count, **rest))
+    )  # fmt: skip
+
+
+def on_numa(*nodes: int | None) -> tuple[Gpu, ...]:
+    return tuple(msgspec.structs.replace(gpu, numa=numa) for gpu, numa in zip(gpus(len(nodes)), nodes, strict=True))
+
+
+PAIRED = linked({(0, 3): 400, (1, 2): 200})
+
+
+def test_two_gpus_are_the_best_connected_pair_that_has_room() -> None:
+    pod = request(ask(20000, count=2), gpu_policy="topology-aware")
+    assert uuids(fit(pod, node(PAIRED))) == ["GPU-0", "GPU-3"]
+    assert uuids(fit(pod, node(PAIRED, {"GPU-3": Taken(1, 20000, 0)}))) == ["GPU-1", "GPU-2"]
+
+
+def test_one_gpu_is_the_one_whose_loss_hurts_least() -> None:
+    pod = request(ask(20000), gpu_policy="topology-aware")
+    assert uuids(fit(pod, node(PAIRED))) == ["GPU-1"]
+    assert uuids(fit(pod, node(PAIRED, {"GPU-3": Taken(1, 20000, 0)}))) == ["GPU-0"], "its partner is away"
+
+
+def test_three_gpus_have_the_highest_sum_and_not_the_best_pair() -> None:
+    triangle = {(1, 2): 100, (1, 3): 100, (2, 3): 100, (0, 1): 150}
+    pod = request(ask(1000, count=3), gpu_policy="topology-aware")
+    assert uuids(fit(pod, node(linked(triangle)))) == ["GPU-1", "GPU-2", "GPU-3"]
+
+
+def test_ties_go_by_the_order_beside_it() -> None:
+    same = linked({}, count=3)
+    for order, expected in (("binpack", ["GPU-1", "GPU-0"]), ("spread", ["GPU-0", "GPU-2"])):
+        pod = request(ask(1000, count=2), gpu_policy=f"topology-aware,{order}")
+        assert uuids(fit(pod, node(same, {"GPU-1": BUSY}))) == expected
+
+
+def test_a_connection_that_one_side_does_not_report_counts_nothing() -> None:
+    one_sided = list(PAIRED)
+    one_sided[3] = msgspec.structs.replace(one_sided[3], links=(10, 10, 10, 0))
+    pod = request(ask(1000, count=2), gpu_policy="topology-aware")
+    assert uuids(fit(pod, node(one_sided))) == ["GPU-1", "GPU-2"]
+
+
+def test_without_connections_the_order_decides() -> None:
+    pod = request(ask(1000, count=2), gpu_policy="topology-aware")
+    assert uuids(fit(pod, node(gpus(3)))) == ["GPU-0", "GPU-1"]
+
+
+def test_large_nodes_grow_their_sets_and_still_find_the_island() -> None:
+    island = {(i, j): 600 for i in range(4, 12) for j in range(i + 1, 12)}
+    pod = request(ask(1000, count=8), gpu_policy="topology-aware")
+    chosen = uuids(fit(pod, node(linked(island, count=16))))
+    assert sorted(int(uuid.partition("-")[2]) for uuid in chosen) == list(range(4, 12))
+
+
+def test_containers_side_by_side_are_connected_too() -> None:
+    pod = request(ask(20000, count=2, name="a"), ask(20000, count=2, name="b"), gpu_policy="topology-aware")
+    answer = fit(pod, node(PAIRED))
+    assert [set(uuids(answer, place)) for place in (0, 1)] == [{"GPU-0", "GPU-3"}, {"GPU-1", "GPU-2"}]
+
+
+def test_numa_bind_keeps_a_container_beside_one_node() -> None:
+    pod = request(ask(20000, count=2), numa_bind=True)
+    assert uuids(fit(pod, node(on_numa(0, 1, 1, 0)))) == ["GPU-0", "GPU-3"]
+    assert uuids(fit(pod, node(on_numa(0, 1, 1, 0), {"GPU-0": Taken(1, 20000, 0)}))) == ["GPU-1", "GPU-2"]
+    assert uuids(fit(request(ask(20000, count=2)), node(on_numa(0, 1, 1, 0)))) == ["GPU-0", "GPU-3"]
+    assert uuids(fit(request(ask(20000, count=3)), node(on_numa(0, 1, 1, 0)))) == ["GPU-0", "GPU-3", "GPU-1"]
+
+
+@pytest.mark.parametrize(("numas", "lasting"), [((0, 0, 1, 1), False), ((0, 1, 2), True), ((None, None), True)])
+def test_numa_bind_says_why_not(numas: tuple[int | None, ...], lasting: bool) -> None:
+    taken = {"GPU-0": Taken(1, 20000, 0), "GPU-2": Taken(1, 20000, 0)} if not lasting else {}
+    answer = missed(fit(request(ask(20000, count=2), numa_bind=True), node(on_numa(*numas), taken)))
+    assert answer.cause is Cause.APART
+    assert answer.reason == "needs 2 GPUs of one NUMA node; at most 1 would do beside one"
+    assert answer.lasting is lasting
+
+
+def test_idle_gpus_only() -> None:
+    pod = request(ask(1000), wishes=Wishes(idle=True))
+    assert uuids(fit(pod, node(gpus(2), {"GPU-0": BUSY}))) == ["GPU-1"]
+    answer = missed(fit(pod, node(gpus(2), {"GPU-0": BUSY, "GPU-1": BUSY})))
+    assert (answer.cause, answer.lasting) == (Cause.NOT_IDLE, False)
+    assert answer.reason == "idle GPU needed; none of 2 is idle"
+
+
+def test_a_cordoned_gpu_takes_nobody_new() -> None:
+    first, second = gpus(2)
+    closed = msgspec.structs.replace(first, cordoned=True)
+    assert uuids(fit(request(ask(1000)), node((closed, second)))) == ["GPU-1"]
+    answer = missed(fit(request(ask(1000)), node((closed,))))
+    assert (answer.cause, answer.lasting, answer.reason) == (Cause.CORDONED, True, "the GPU is cordoned")
+    both = node((closed, msgspec.structs.replace(second, cordoned=True)))
+    assert explain(request(ask(1000)), [both, both]).summary.startswith(
+        "0 of 2 nodes fit: 2 with cordoned GPUs; nearest"
+    )
