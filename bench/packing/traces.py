@@ -1,0 +1,107 @@
+"""Node and pod lists in the format of the Alibaba openb trace (Weng et al., USENIX ATC'23), as arrays and requests."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lamina.placement.packing.cluster import REFUSED, Ask, Cluster
+
+NODES = "openb_node_list_gpu_node.csv"
+PODS = "openb_pod_list_{}.csv"
+GPU = 1000
+"""The trace counts a GPU in thousandths, and has one dimension: memory and compute are taken to be the same part."""
+
+MANY_SLOTS = 1000
+"""The trace limits no GPU's number of containers."""
+
+
+class NoTrace(Exception):
+    """A list is not where it was looked for; the message is for people."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Node rows in the file's order."""
+
+    cpu: np.ndarray
+    memory: np.ndarray
+    gpus: np.ndarray
+    model: np.ndarray
+    models: tuple[str, ...]
+
+    def cluster(self, order: np.ndarray) -> Cluster:
+        """The nodes, all idle, in this order of preference."""
+        most = int(self.gpus.max())
+        there = np.arange(most) < self.gpus[order][:, None]
+        full = np.full(len(self.models), GPU, np.int32)
+        return Cluster(
+            cpu=self.cpu[order].copy(),
+            memory=self.memory[order].copy(),
+            kind=np.where(there, self.model[order][:, None], -1).astype(np.int32),
+            gpu_memory=np.where(there, GPU, 0).astype(np.int32),
+            gpu_cores=np.where(there, GPU, 0).astype(np.int32),
+            slots=np.where(there, MANY_SLOTS, 0).astype(np.int32),
+            full_memory=full,
+            full_cores=full.copy(),
+        )
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One row of a pod list. `asked` is the whole demand in thousandths of a GPU."""
+
+    ask: Ask
+    asked: int
+    created: int = 0
+    deleted: int = 0
+
+
+def read_nodes(folder: Path) -> Nodes:
+    rows = _rows(folder / NODES)
+    models = tuple(sorted({row["model"] for row in rows}))
+    return Nodes(
+        cpu=np.array([int(row["cpu_milli"]) for row in rows]),
+        memory=np.array([int(row["memory_mib"]) for row in rows]),
+        gpus=np.array([int(row["gpu"]) for row in rows]),
+        model=np.array([models.index(row["model"]) for row in rows]),
+        models=models,
+    )
+
+
+def read_pods(folder: Path, name: str, models: tuple[str, ...]) -> list[Pod]:
+    return [_pod(row, models) for row in sorted(_rows(folder / PODS.format(name)), key=lambda row: row["name"])]
+
+
+def names(folder: Path) -> list[str]:
+    """The pod lists that lie in the folder."""
+    head, tail = PODS.split("{}")
+    return sorted(path.name[len(head) : -len(tail)] for path in folder.glob(PODS.format("*")))
+
+
+def _pod(row: dict[str, str], models: tuple[str, ...]) -> Pod:
+    count = int(row["num_gpu"])
+    milli = int(row["gpu_milli"]) if count == 1 else GPU
+    accepted = row.get("gpu_spec") or ""
+    wanted = accepted.split("|") if accepted else models
+    memory = tuple(milli if model in wanted else REFUSED for model in models) if count else (0,) * len(models)
+    ask = Ask(int(row["cpu_milli"]), int(row["memory_mib"]), count, memory, milli if count else 0)
+    return Pod(ask, count * milli, int(row.get("creation_time") or 0), int(row.get("deletion_time") or 0))
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise NoTrace(f"there is no {path.name} in {path.parent}; name the folder of the openb lists with --traces")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def capacity(nodes: Nodes) -> int:
+    """All GPUs, in thousandths."""
+    return int(nodes.gpus.sum()) * GPU
+
+
+def demand(pods: Iterable[Pod]) -> int:
+    return sum(pod.asked for pod in pods)

@@ -1,0 +1,289 @@
+#include "packing.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* GPUs of one node that are alike, so that equal choices are weighed once. */
+struct group {
+    int32_t kind, memory, cores, slots;
+    int size;
+    uint64_t members;
+};
+
+/* What a set of GPUs adds up to, for each share of the usual pods and in all. */
+struct sums {
+    double amount, price, remainder;
+    int idle, gpus;
+    double unfit[PACKING_SHARES], fits[PACKING_SHARES], fill[PACKING_SHARES];
+};
+
+/* The parts that the node's free CPU and host memory decide, the same for every choice of GPUs. */
+struct room {
+    double cpu;
+    double one[PACKING_SHARES]; /* weight of classes that have CPU and memory for one pod, by share */
+    double one_total;           /* weight of all classes */
+    double most[PACKING_CLASSES];
+};
+
+struct work {
+    const struct packing_cluster *cluster;
+    const struct packing_policy *policy;
+    const struct packing_ask *ask;
+    struct room room;
+    struct group groups[PACKING_GPUS];
+    struct sums now[PACKING_GPUS], then[PACKING_GPUS], total, tried;
+    int taken[PACKING_GPUS];
+    int count, tries;
+    double before, best;
+    uint64_t chosen;
+};
+
+static inline double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double times_in(int32_t have, int32_t share)
+{
+    return share ? (double)(have / share) : (double)INT32_MAX;
+}
+
+/* The sums of one GPU. One without a free slot takes nobody, but what is free of it still counts as an amount. */
+static void measure(const struct work *work, const struct group *gpu, struct sums *sums)
+{
+    const struct packing_policy *policy = work->policy;
+    int64_t kinds = work->cluster->kinds;
+    int32_t full_memory = work->cluster->full_memory[gpu->kind], full_cores = work->cluster->full_cores[gpu->kind];
+    int32_t memory = (int32_t)((int64_t)gpu->memory * 1000 / full_memory);
+    int32_t cores = (int32_t)((int64_t)gpu->cores * 1000 / full_cores);
+    int32_t both = gpu->slots ? (memory < cores ? memory : cores) : 0;
+    double amount = memory * policy->memory_part + cores * policy->cores_part;
+    sums->amount = amount;
+    sums->price = amount * policy->gpu_price[gpu->kind];
+    sums->remainder = policy->remainder[both] + (amount - 1000.0 * both) * policy->unpaired;
+    sums->idle = gpu->memory == full_memory && gpu->cores == full_cores;
+    sums->gpus = 1;
+    for (int64_t j = 0; j < policy->shares; j++) {
+        int32_t share_memory = policy->share_memory[j * kinds + gpu->kind], share_cores = policy->share_cores[j];
+        bool fits = gpu->slots && gpu->memory >= share_memory && gpu->cores >= share_cores;
+        double fill = 0;
+        if (fits)
+            fill = least(gpu->slots, least(times_in(gpu->memory, share_memory), times_in(gpu->cores, share_cores)));
+        sums->fits[j] = fits;
+        sums->unfit[j] = fits ? 0 : amount;
+        sums->fill[j] = fill;
+    }
+}
+
+static void add(struct sums *to, const struct sums *what, int times, int64_t shares)
+{
+    double n = times;
+    to->amount += n * what->amount;
+    to->price += n * what->price;
+    to->remainder += n * what->remainder;
+    to->idle += times * what->idle;
+    to->gpus += times * what->gpus;
+    for (int64_t j = 0; j < shares; j++) {
+        to->unfit[j] += n * what->unfit[j];
+        to->fits[j] += n * what->fits[j];
+        to->fill[j] += n * what->fill[j];
+    }
+}
+
+static void look_round(const struct packing_policy *policy, double cpu, double memory, struct room *room)
+{
+    room->cpu = cpu;
+    room->one_total = 0;
+    memset(room->one, 0, sizeof room->one[0] * (size_t)policy->shares);
+    for (int64_t m = 0; m < policy->classes; m++) {
+        double most = INT32_MAX;
+        if (policy->class_cpu[m] > 0)
+            most = floor(cpu / policy->class_cpu[m]);
+        if (policy->class_memory[m] > 0)
+            most = least(most, floor(memory / policy->class_memory[m]));
+        room->most[m] = most;
+        room->one_total += policy->one_weight[m];
+        room->one[policy->class_share[m]] += most >= 1 ? policy->one_weight[m] : 0;
+    }
+}
+
+/* The waste that the usual pods would find on a node: less is better. */
+static double waste(const struct work *work, const struct room *room, const struct sums *sums)
+{
+    const struct packing_policy *policy = work->policy;
+    int64_t kinds = work->cluster->kinds, kind = work->groups[0].kind;
+    double total = sums->price + room->cpu * policy->cpu_price[kind] + sums->remainder + policy->idle[sums->idle];
+    double amount = sums->amount, used[PACKING_SHARES], fill[PACKING_SHARES];
+    if (sums->idle == sums->gpus)
+        total += policy->all_idle;
+    total += room->one_total * amount;
+    for (int64_t j = 0; j < policy->shares; j++) {
+        bool fits = sums->fits[j] >= policy->share_count[j];
+        total -= fits ? room->one[j] * (amount - sums->unfit[j]) : 0;
+        fill[j] = fits ? floor(sums->fill[j] / policy->share_count[j]) : 0;
+        used[j] = policy->share_amount[j * kinds + kind];
+    }
+    for (int64_t m = 0; m < policy->classes; m++) {
+        int32_t j = policy->class_share[m];
+        double left = amount - least(room->most[m], fill[j]) * used[j];
+        total += policy->fill_weight[m] * (left > 0 ? left : 0);
+    }
+    for (int64_t h = 0; h < policy->hinges; h++) {
+        double over = amount * policy->hinge_gpu[h] + room->cpu * policy->hinge_cpu[h];
+        total += over > 0 ? over * policy->hinge_weight[h] : 0;
+    }
+    return total;
+}
+
+static double level_of(const struct packing_policy *policy, double gain)
+{
+    if (!policy->level_count)
+        return floor(gain / policy->step);
+    int64_t low = 0, high = policy->level_count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (policy->levels[middle] <= gain)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (double)low;
+}
+
+static bool takes(const struct work *work, const struct group *gpu)
+{
+    return gpu->slots > 0 && gpu->memory >= work->ask->gpu_memory[gpu->kind] && gpu->cores >= work->ask->gpu_cores;
+}
+
+static uint64_t lowest_bits(uint64_t from, int count)
+{
+    uint64_t bits = 0;
+    for (; count > 0; count--) {
+        bits |= from & -from;
+        from &= from - 1;
+    }
+    return bits;
+}
+
+static void weigh(struct work *work)
+{
+    int64_t shares = work->policy->shares;
+    work->tried = work->total;
+    for (int g = 0; g < work->count; g++)
+        if (work->taken[g]) {
+            add(&work->tried, &work->now[g], -work->taken[g], shares);
+            add(&work->tried, &work->then[g], work->taken[g], shares);
+        }
+    double level = level_of(work->policy, work->before - waste(work, &work->room, &work->tried));
+    work->tries++;
+    if (level <= work->best)
+        return;
+    work->best = level;
+    work->chosen = 0;
+    for (int g = 0; g < work->count; g++)
+        work->chosen |= lowest_bits(work->groups[g].members, work->taken[g]);
+}
+
+/* Every way to take `left` more GPUs from group `from` on, the first groups fullest first. */
+static void choose(struct work *work, int from, int left)
+{
+    if (left == 0) {
+        weigh(work);
+        return;
+    }
+    for (int g = from; g < work->count && work->tries < PACKING_TRIES; g++) {
+        if (!takes(work, &work->groups[g]))
+            continue;
+        int most = work->groups[g].size < left ? work->groups[g].size : left;
+        for (int n = most; n > 0 && work->tries < PACKING_TRIES; n--) {
+            work->taken[g] = n;
+            choose(work, g + 1, left - n);
+        }
+        work->taken[g] = 0;
+    }
+}
+
+static void group(struct work *work, int64_t row)
+{
+    const struct packing_cluster *cluster = work->cluster;
+    work->count = 0;
+    for (int64_t i = 0; i < cluster->gpus; i++) {
+        int64_t at = row * cluster->gpus + i;
+        if (cluster->kind[at] < 0)
+            break;
+        struct group gpu = {cluster->kind[at], cluster->gpu_memory[at], cluster->gpu_cores[at], cluster->slots[at], 1,
+            UINT64_C(1) << i};
+        int g = 0;
+        while (g < work->count && (work->groups[g].kind != gpu.kind || work->groups[g].memory != gpu.memory ||
+                                      work->groups[g].cores != gpu.cores || work->groups[g].slots != gpu.slots))
+            g++;
+        if (g == work->count) {
+            work->groups[work->count++] = gpu;
+        } else {
+            work->groups[g].size++;
+            work->groups[g].members |= gpu.members;
+        }
+    }
+}
+
+static bool enough(const struct work *work, int64_t row)
+{
+    const struct packing_ask *ask = work->ask;
+    if (work->cluster->cpu[row] < ask->cpu || work->cluster->memory[row] < ask->memory || !work->count)
+        return false;
+    int fit = 0;
+    for (int g = 0; g < work->count; g++)
+        fit += takes(work, &work->groups[g]) ? work->groups[g].size : 0;
+    return fit >= ask->count;
+}
+
+static void score(struct work *work, int64_t row)
+{
+    const struct packing_policy *policy = work->policy;
+    const struct packing_ask *ask = work->ask;
+    work->best = -INFINITY;
+    work->chosen = 0;
+    group(work, row);
+    if (!enough(work, row))
+        return;
+    memset(&work->total, 0, sizeof work->total);
+    memset(work->taken, 0, sizeof work->taken);
+    for (int g = 0; g < work->count; g++) {
+        struct group *gpu = &work->groups[g];
+        measure(work, gpu, &work->now[g]);
+        add(&work->total, &work->now[g], gpu->size, policy->shares);
+        if (ask->count && takes(work, gpu)) {
+            struct group after = *gpu;
+            after.memory -= ask->gpu_memory[gpu->kind];
+            after.cores -= ask->gpu_cores;
+            after.slots--;
+            measure(work, &after, &work->then[g]);
+        }
+    }
+    double cpu = (double)work->cluster->cpu[row], memory = (double)work->cluster->memory[row];
+    look_round(policy, cpu, memory, &work->room);
+    work->before = waste(work, &work->room, &work->total);
+    look_round(policy, cpu - (double)ask->cpu, memory - (double)ask->memory, &work->room);
+    work->tries = 0;
+    choose(work, 0, ask->count);
+}
+
+int packing_levels(const struct packing_cluster *cluster, const struct packing_policy *policy,
+    const struct packing_ask *ask, const int64_t *rows, int64_t count, double *level, uint64_t *chosen)
+{
+    if (cluster->gpus > PACKING_GPUS || policy->shares > PACKING_SHARES || policy->classes > PACKING_CLASSES)
+        return -1;
+    struct work work;
+    work.cluster = cluster;
+    work.policy = policy;
+    work.ask = ask;
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] < 0 || rows[i] >= cluster->nodes)
+            return -1;
+        score(&work, rows[i]);
+        level[i] = work.best;
+        chosen[i] = work.chosen;
+    }
+    return 0;
+}

@@ -1,0 +1,121 @@
+"""The numbers that the packing core works with: what each leftover is worth, for one mix of pods.
+
+All are integers held in doubles, so that sums come out the same in any order. The C side of this layout is
+`native/placement/packing.h`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lamina.placement.packing.cluster import MOST_GPUS, REFUSED, Ask, Ints
+from lamina.placement.packing.mix import Floats, Mix
+
+UNIT = 1_000_000
+"""Amounts are in millionths of a GPU, weights in millionths."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """One policy for one mix. m classes, j shares (count, memory by kind, cores), k kinds, h hinges."""
+
+    class_cpu: Floats
+    class_memory: Floats
+    one_weight: Floats
+    fill_weight: Floats
+    class_share: Ints
+    share_count: Ints
+    share_cores: Ints
+    share_memory: Ints
+    share_amount: Floats
+    parts: tuple[int, int]
+    gpu_price: Floats
+    cpu_price: Floats
+    hinge_gpu: Floats
+    hinge_cpu: Floats
+    hinge_weight: Floats
+    remainder: Floats
+    unpaired: float
+    idle: Floats
+    all_idle: float
+    levels: Floats
+    step: float
+
+
+def whole(values: Floats | list[float]) -> Floats:
+    """Rounded to integers, C order."""
+    return np.ascontiguousarray(np.rint(np.asarray(values, np.float64)))
+
+
+def shares_of(asks: tuple[Ask, ...]) -> tuple[Ints, list[Ask]]:
+    """For each class the number of its share, and one class for each share."""
+    numbers: dict[tuple[int, tuple[int, ...], int], int] = {}
+    examples: list[Ask] = []
+    of_class = []
+    for ask in asks:
+        share = (ask.gpus, ask.gpu_memory, ask.gpu_cores)
+        if share not in numbers:
+            numbers[share] = len(numbers)
+            examples.append(ask)
+        of_class.append(numbers[share])
+    return np.array(of_class, np.int32), examples
+
+
+def amounts(mix: Mix, examples: list[Ask]) -> Floats:
+    """Millionths of GPU that a pod takes on each kind: (shares, kinds); 0 where it does not fit."""
+    found = np.zeros((len(examples), len(mix.full_memory)))
+    for j, ask in enumerate(examples):
+        for k, (memory, cores) in enumerate(zip(mix.full_memory.tolist(), mix.full_cores.tolist(), strict=True)):
+            if ask.gpu_memory[k] <= memory:
+                part = mix.parts[0] * (ask.gpu_memory[k] * 1000 // memory) + mix.parts[1] * (
+                    ask.gpu_cores * 1000 // cores
+                )
+                found[j, k] = ask.gpus * part
+    return found
+
+
+def coefficients(
+    mix: Mix,
+    *,
+    one: Floats,
+    fill: Floats,
+    gpu_price: Floats,
+    cpu_price: Floats,
+    hinges: list[tuple[float, float, float]],
+    remainder: Floats,
+    unpaired: float,
+    idle: Floats,
+    all_idle: float,
+    step: float,
+    levels: Floats | None = None,
+    host_memory: bool = True,
+) -> Coefficients:
+    """Coefficients from weights in their natural size. `step` and `levels` are in GPUs; `remainder` has 1001 entries
+    and `idle` MOST_GPUS + 1, both in GPUs; a hinge is (weight, GPU factor, CPU factor in GPUs per core thousandth)."""
+    of_class, examples = shares_of(mix.asks)
+    kinds = len(mix.full_memory)
+    wanted = np.array([ask.gpu_memory for ask in examples], np.int32).reshape(len(examples), kinds)
+    hinge = np.array(hinges, np.float64).reshape(-1, 3)
+    return Coefficients(
+        class_cpu=whole([ask.cpu for ask in mix.asks]),
+        class_memory=whole([ask.memory if host_memory else 0 for ask in mix.asks]),
+        one_weight=whole(one * UNIT),
+        fill_weight=whole(fill * UNIT),
+        class_share=of_class,
+        share_count=np.array([ask.gpus for ask in examples], np.int32),
+        share_cores=np.array([ask.gpu_cores for ask in examples], np.int32),
+        share_memory=np.ascontiguousarray(np.where(wanted > mix.full_memory, REFUSED, wanted).astype(np.int32)),
+        share_amount=whole(amounts(mix, examples)),
+        parts=mix.parts,
+        gpu_price=whole(gpu_price * UNIT),
+        cpu_price=whole(cpu_price * UNIT * UNIT),
+        hinge_weight=whole(hinge[:, 0] * UNIT),
+        hinge_gpu=whole(hinge[:, 1]),
+        hinge_cpu=whole(hinge[:, 2] * UNIT),
+        remainder=whole(remainder * UNIT * UNIT),
+        unpaired=float(round(unpaired * UNIT)),
+        idle=whole(np.broadcast_to(idle, MOST_GPUS + 1) * UNIT * UNIT),
+        all_idle=float(round(all_idle * UNIT * UNIT)),
+        levels=np.zeros(0) if levels is None else whole(levels * UNIT * UNIT),
+        step=float(round(step * UNIT * UNIT)),
+    )

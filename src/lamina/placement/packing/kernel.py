@@ -1,0 +1,110 @@
+"""The packing core in C, called over arrays: `levels` is the whole interface.
+
+The library's path is handed in (`lamina.native.path(LIBRARY)`), since this room opens no files of its own.
+"""
+
+import ctypes
+from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_void_p
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.placement.packing.cluster import Ask, Cluster, Longs
+from lamina.placement.packing.coefficients import Coefficients
+from lamina.placement.packing.mix import Floats
+
+LIBRARY = "placement/liblamina_packing.so"
+
+
+class _Cluster(Structure):
+    _fields_ = (
+        *((name, c_int64) for name in ("nodes", "gpus")),
+        *((name, c_void_p) for name in ("cpu", "memory", "kind", "gpu_memory", "gpu_cores", "slots")),
+        ("kinds", c_int64),
+        *((name, c_void_p) for name in ("full_memory", "full_cores")),
+    )
+
+
+class _Policy(Structure):
+    _fields_ = (
+        *((name, c_int64) for name in ("classes", "shares", "hinges")),
+        *((name, c_void_p) for name in ("class_cpu", "class_memory", "one_weight", "fill_weight", "class_share")),
+        *((name, c_void_p) for name in ("share_count", "share_cores", "share_memory", "share_amount")),
+        *((name, c_double) for name in ("memory_part", "cores_part")),
+        *((name, c_void_p) for name in ("gpu_price", "cpu_price", "hinge_gpu", "hinge_cpu", "hinge_weight")),
+        ("remainder", c_void_p),
+        ("unpaired", c_double),
+        ("idle", c_void_p),
+        ("all_idle", c_double),
+        ("levels", c_void_p),
+        ("level_count", c_int64),
+        ("step", c_double),
+    )
+
+
+class _Ask(Structure):
+    _fields_ = (
+        ("cpu", c_int64),
+        ("memory", c_int64),
+        ("count", c_int32),
+        ("gpu_cores", c_int32),
+        ("gpu_memory", c_void_p),
+    )
+
+
+class Kernel:
+    """One cluster and one policy, bound to the library. The cluster's arrays are read at each call."""
+
+    def __init__(self, library: ctypes.CDLL, cluster: Cluster, policy: Coefficients) -> None:
+        self._call = library.packing_levels
+        self._call.restype = ctypes.c_int
+        pointers = POINTER(_Cluster), POINTER(_Policy), POINTER(_Ask), c_void_p, c_int64, c_void_p, c_void_p
+        self._call.argtypes = list(pointers)
+        self.policy = policy
+        self._held = (cluster, policy)
+        self._cluster = _cluster(cluster)
+        self._policy = _policy(policy)
+        self._asks: dict[Ask, tuple[_Ask, NDArray[np.int32]]] = {}
+
+    def levels(
+        self, ask: Ask, rows: Longs, level: Floats, chosen: NDArray[np.uint64], count: int | None = None
+    ) -> None:
+        """Fill, for each of the first `count` rows, how good the best placement there is and its GPUs as bits.
+
+        The higher a level the better; -inf where the pod does not fit. Levels of one pod compare between nodes.
+        Arrays are int64, float64 and uint64, as long as `rows`.
+        """
+        held = self._asks.get(ask)
+        if held is None:
+            wanted = np.array(ask.gpu_memory, np.int32)
+            held = self._asks[ask] = _Ask(ask.cpu, ask.memory, ask.gpus, ask.gpu_cores, wanted.ctypes.data), wanted
+        n = len(rows) if count is None else count
+        if self._call(self._cluster, self._policy, held[0], rows.ctypes.data, n, level.ctypes.data, chosen.ctypes.data):
+            raise ValueError("a row is out of range, or the policy has more classes or shares than the core takes")
+
+
+def _fields(layout: type[Structure]) -> list[tuple[str, type]]:
+    return [(field[0], field[1]) for field in layout._fields_]
+
+
+def _cluster(cluster: Cluster) -> _Cluster:
+    nodes, gpus = cluster.kind.shape
+    made = _Cluster(nodes=nodes, gpus=gpus, kinds=len(cluster.full_memory))
+    for name, kind in _fields(_Cluster):
+        if kind is c_void_p:
+            array, wanted = getattr(cluster, name), np.int64 if name in ("cpu", "memory") else np.int32
+            if array.dtype != wanted or not array.flags.c_contiguous:
+                raise TypeError(f"the packing core needs {name} as {wanted.__name__} in C order, not {array.dtype}")
+            setattr(made, name, array.ctypes.data)
+    return made
+
+
+def _policy(policy: Coefficients) -> _Policy:
+    made = _Policy(classes=len(policy.class_cpu), shares=len(policy.share_count), hinges=len(policy.hinge_weight))
+    made.memory_part, made.cores_part = policy.parts
+    made.unpaired, made.all_idle, made.step = policy.unpaired, policy.all_idle, policy.step
+    made.level_count = len(policy.levels)
+    for name, kind in _fields(_Policy):
+        if kind is c_void_p:
+            setattr(made, name, getattr(policy, name).ctypes.data)
+    return made

@@ -1,0 +1,120 @@
+"""The pods that usually come: how often each kind of request was seen, and what can be said from that.
+
+Counting what arrives is all the knowledge the policy has: no pod is known before it comes.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.placement.packing.cluster import REFUSED, Ask, Ints, Longs
+
+Floats = NDArray[np.float64]
+MOST_CLASSES, MOST_SHARES = 384, 128
+"""What the core takes: kinds of requests, and of (count, memory, cores) among them."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Requests with GPUs, the most frequent first, with their counts; and the fraction of pods that ask none.
+
+    `full_memory`, `full_cores` and `supply` describe the kinds of GPUs, as in `Cluster`.
+    """
+
+    asks: tuple[Ask, ...]
+    counts: Floats
+    pods: int
+    full_memory: Ints
+    full_cores: Ints
+    supply: Longs
+
+    @classmethod
+    def of(cls, seen: Mapping[Ask, int] | Iterable[Ask], full_memory: Ints, full_cores: Ints, supply: Longs) -> "Mix":
+        """What was seen, cut to the most frequent requests where there are very many."""
+        counted = Counter(seen)
+        common: list[tuple[Ask, int]] = []
+        shares: set[tuple[int, tuple[int, ...], int]] = set()
+        for ask, n in counted.most_common():
+            share = (ask.gpus, ask.gpu_memory, ask.gpu_cores)
+            if ask.gpus and len(common) < MOST_CLASSES and (share in shares or len(shares) < MOST_SHARES):
+                shares.add(share)
+                common.append((ask, n))
+        asks = tuple(ask for ask, _ in common)
+        counts = np.array([n for _, n in common], np.float64)
+        return cls(asks, counts, counted.total(), full_memory, full_cores, supply)
+
+    @cached_property
+    def accepted(self) -> NDArray[np.bool_]:
+        """Which kinds each class accepts and fits: (classes, kinds)."""
+        wanted = np.array([ask.gpu_memory for ask in self.asks], np.int64).reshape(len(self.asks), -1)
+        cores = np.array([ask.gpu_cores for ask in self.asks], np.int64)[:, None]
+        return (wanted <= self.full_memory) & (cores <= self.full_cores) & (wanted < REFUSED)
+
+    @cached_property
+    def parts(self) -> tuple[int, int]:
+        """How GPU memory and compute weigh in an amount of GPU, in thousandths: as much as each is asked for.
+
+        Where nobody asks for compute, compute that is left over is no waste.
+        """
+        count = np.array([ask.gpus for ask in self.asks], np.float64) * self.counts
+        memory, cores = self._fractions()
+        asked = float(count @ memory), float(count @ cores)
+        if sum(asked) <= 0:
+            return 500, 500
+        part = round(1000 * asked[0] / sum(asked))
+        return part, 1000 - part
+
+    def _fractions(self) -> tuple[Floats, Floats]:
+        """Parts of one GPU's memory and compute that each class asks, averaged over the kinds it accepts."""
+        weight = self.accepted * np.maximum(self.supply, 1e-9)
+        weight = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
+        wanted = np.array([ask.gpu_memory for ask in self.asks], np.float64).reshape(weight.shape)
+        cores = np.array([ask.gpu_cores for ask in self.asks], np.float64)[:, None]
+        memory = (np.minimum(wanted / self.full_memory, 1.0) * weight).sum(axis=1)
+        return memory, (np.minimum(cores / self.full_cores, 1.0) * weight).sum(axis=1)
+
+    @cached_property
+    def share(self) -> Floats:
+        """The part of one GPU that a pod of each class blocks: the larger of memory and compute, 0 to 1."""
+        return np.maximum(*self._fractions())
+
+    @cached_property
+    def amount(self) -> Floats:
+        """GPUs that one pod of each class takes in all."""
+        memory, cores = self._fractions()
+        count = np.array([ask.gpus for ask in self.asks], np.float64)
+        return count * (memory * self.parts[0] + cores * self.parts[1]) / 1000
+
+    @cached_property
+    def by_count(self) -> Floats:
+        """Each class's part of the GPU pods."""
+        return np.divide(self.counts, max(1.0, self.counts.sum()))
+
+    @cached_property
+    def by_demand(self) -> Floats:
+        """Each class's part of the GPU demand."""
+        demand = self.counts * self.amount
+        return np.divide(demand, max(1e-9, demand.sum()))
+
+    def cores_per_gpu(self, quantile: float) -> float:
+        """CPU in thousandths of a core per GPU that this part of the GPU demand stays below."""
+        cpu = np.array([ask.cpu for ask in self.asks], np.float64) / np.maximum(self.amount, 1e-9)
+        order = np.argsort(cpu, kind="stable")
+        reached = np.cumsum(self.by_demand[order])
+        place = min(int(np.searchsorted(reached, quantile)), len(order) - 1)
+        return float(cpu[order[place]])
+
+    def scarcity(self) -> Floats:
+        """How far pods that accept only some kinds need each kind: their demand against what they accept, by kind.
+
+        Demand is scaled to the whole supply. 0: nobody depends on the kind. 1: those who do would fill it.
+        """
+        total = float(self.supply.sum())
+        fitting = self.accepted @ self.supply
+        choosy = (fitting < total) & (fitting > 0)
+        pressure = np.where(choosy, self.by_demand * total / np.maximum(fitting, 1), 0.0)
+        return pressure @ self.accepted

@@ -1,0 +1,77 @@
+"""Which node a pod gets, with the levels of every kind of request kept between decisions.
+
+A placement changes one node, so of what was worked out for a request before, only nodes that changed since are worked
+out again. Whoever changes a row of the cluster says so with `changed`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.placement.packing.cluster import Ask, Longs
+from lamina.placement.packing.kernel import Kernel
+from lamina.placement.packing.mix import Floats
+
+MOST_KEPT = 512
+"""Kinds of requests whose levels are kept; the one that was not asked for the longest gives way."""
+
+
+@dataclass
+class _Kept:
+    levels: Floats
+    gpus: NDArray[np.uint64]
+    seen: int
+
+
+class Ranking:
+    """Levels of `nodes` nodes for any request, up to date at every call."""
+
+    def __init__(self, kernel: Kernel, nodes: int) -> None:
+        self._kernel = kernel
+        self._nodes = nodes
+        self._kept: dict[Ask, _Kept] = {}
+        self._log: list[int] = []
+        self._rows: Longs = np.zeros(nodes, np.int64)
+        self._levels: Floats = np.zeros(nodes)
+        self._gpus = np.zeros(nodes, np.uint64)
+
+    def changed(self, row: int) -> None:
+        """The cluster's arrays have changed in this row."""
+        self._log.append(row)
+        if len(self._log) > 2 * self._nodes + 1000:
+            self._forget()
+
+    def levels(self, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
+        """For every node how good it is for the pod (-inf: does not fit), and which GPUs it would get there (bits)."""
+        kept = self._kept.pop(ask, None)
+        if kept is None:
+            kept = _Kept(np.zeros(self._nodes), np.zeros(self._nodes, np.uint64), 0)
+            self._kernel.levels(ask, np.arange(self._nodes), kept.levels, kept.gpus)
+        elif kept.seen < len(self._log):
+            stale = list(dict.fromkeys(self._log[kept.seen :]))
+            n = len(stale)
+            rows = self._rows[:n]
+            rows[:] = stale
+            self._kernel.levels(ask, rows, self._levels, self._gpus, n)
+            kept.levels[rows] = self._levels[:n]
+            kept.gpus[rows] = self._gpus[:n]
+        kept.seen = len(self._log)
+        self._kept[ask] = kept
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return kept.levels, kept.gpus
+
+    def best(self, ask: Ask) -> tuple[int, int] | None:
+        """The node's row and the GPUs (bits) for the pod; None where it fits nowhere. Ties go to the first row."""
+        levels, gpus = self.levels(ask)
+        row = int(levels.argmax())
+        return (row, int(gpus[row])) if levels[row] > -np.inf else None
+
+    def _forget(self) -> None:
+        """Shorten the log by half; levels that have missed more than the rest are worked out anew."""
+        half = len(self._log) // 2
+        del self._log[:half]
+        self._kept = {ask: kept for ask, kept in self._kept.items() if kept.seen >= half}
+        for kept in self._kept.values():
+            kept.seen -= half

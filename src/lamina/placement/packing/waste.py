@@ -1,0 +1,95 @@
+"""Lamina's own policy: place where the expected waste of the cluster grows least.
+
+The waste of a node is a weighted sum of features of what is free on it, each an amount of GPU that pods of the usual
+mix are likely to leave unused. docs/placement.md gives the reason for each; the weights come from `bench/train`.
+"""
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from lamina.placement.packing.cluster import MOST_GPUS
+from lamina.placement.packing.coefficients import Coefficients, coefficients
+from lamina.placement.packing.mix import Floats, Mix
+
+OFFERS = (4, 16, 64)
+"""For how many pods that could be put on it a GPU's remainder is kept open."""
+
+LOW, MIDDLE, HIGH = 0.25, 0.5, 0.75
+"""Parts of the GPU demand whose cores per GPU are the marks for a node's balance of CPU and GPU."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each feature counts for, in GPUs of waste per GPU of the feature; `step` is the width of a level in GPUs."""
+
+    one_by_count: float
+    one_by_demand: float
+    fill_by_count: float
+    fill_by_demand: float
+    scarce_gpu: float
+    scarce_cpu: float
+    short_of_cpu_low: float
+    short_of_cpu_middle: float
+    short_of_cpu_high: float
+    stranded_cpu: float
+    idle_node: float
+    idle_gpus: float
+    remainder_few: float
+    remainder_some: float
+    remainder_many: float
+    step: float
+
+
+def waste(mix: Mix, weights: Weights) -> Coefficients:
+    """The policy for a mix that has at least one pod with a GPU."""
+    w = weights
+    marks = [max(1.0, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
+    scarce = np.minimum(1.0, mix.scarcity())
+    remainders = remainder_values(mix)
+    kept = np.array([w.remainder_few, w.remainder_some, w.remainder_many])
+    return coefficients(
+        mix,
+        one=w.one_by_count * mix.by_count + w.one_by_demand * mix.by_demand,
+        fill=w.fill_by_count * mix.by_count + w.fill_by_demand * mix.by_demand,
+        gpu_price=w.scarce_gpu * scarce,
+        cpu_price=w.scarce_cpu * scarce / marks[1],
+        hinges=[
+            (w.short_of_cpu_low, 1, -1 / marks[0]),
+            (w.short_of_cpu_middle, 1, -1 / marks[1]),
+            (w.short_of_cpu_high, 1, -1 / marks[2]),
+            (w.stranded_cpu, -1, 1 / marks[1]),
+        ],
+        remainder=kept @ remainders,
+        unpaired=float(kept.sum()),
+        idle=w.idle_gpus * np.arange(MOST_GPUS + 1) / 8,
+        all_idle=w.idle_node,
+        step=w.step,
+    )
+
+
+def remainder_values(mix: Mix) -> Floats:
+    """What stays unused of a GPU with 0 to 1000 thousandths free, for each of OFFERS: (offers, 1001), in GPUs.
+
+    A pod of the mix comes and is put there or not, whichever leaves less at the end. With few offers left a remainder
+    that only a rare share fills is as good as lost.
+    """
+    single = np.array([ask.gpus == 1 for ask in mix.asks], bool)
+    sizes = np.clip(np.rint(mix.share[single] * 1000), 1, 1000).astype(int)
+    chance = np.bincount(sizes, mix.by_count[single], minlength=1001)
+    left = np.arange(1001) / 1000
+    tables = []
+    for offer in range(1, max(OFFERS) + 1):
+        better = np.zeros(1001)
+        for size in np.flatnonzero(chance):
+            gain = left[size:] - left[: 1001 - size]
+            better[size:] += chance[size] * np.maximum(gain, 0)
+        left = left - better
+        if offer in OFFERS:
+            tables.append(left)
+    return np.array(tables)
+
+
+def vector(weights: Weights) -> Floats:
+    """The weights in order."""
+    return np.array(astuple(weights))

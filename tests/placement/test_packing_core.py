@@ -1,0 +1,79 @@
+"""The packing core in C against its definition, and what holds of every answer."""
+
+import ctypes
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.placement.packing import Ask, Cluster, bits
+from lamina.placement.packing.definition import level
+from lamina.placement.packing.fgd import fgd
+from lamina.placement.packing.kernel import Kernel
+from lamina.placement.packing.waste import Weights, waste
+from tests.placement.packing_clusters import asks, clusters, library, mix_of, mixes, weights
+
+
+@pytest.fixture(scope="module")
+def core() -> ctypes.CDLL:
+    return library()
+
+
+def levels(kernel: Kernel, ask: Ask, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    found, gpus = np.zeros(nodes), np.zeros(nodes, np.uint64)
+    kernel.levels(ask, np.arange(nodes), found, gpus)
+    return found, gpus
+
+
+@settings(max_examples=300, deadline=None)
+@given(cluster=clusters(), seen=mixes(), weighed=weights(), ask=asks(), published=st.booleans())
+def test_the_core_computes_its_definition(
+    core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], weighed: Weights, ask: Ask, published: bool
+) -> None:
+    capacity = cluster.full_memory, cluster.full_cores, cluster.supply()
+    policy = fgd(seen, *capacity) if published else waste(mix_of(seen, cluster), weighed)
+    nodes = len(cluster.cpu)
+    found, gpus = levels(Kernel(core, cluster, policy), ask, nodes)
+    for row in range(nodes):
+        assert (found[row], int(gpus[row])) == level(cluster, policy, ask, row)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cluster=clusters(), seen=mixes(), ask=asks())
+def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
+    core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], ask: Ask
+) -> None:
+    nodes = len(cluster.cpu)
+    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 16))), ask, nodes)
+    has_gpu = (cluster.kind >= 0).any(axis=1)
+    assert (np.isfinite(found) == (cluster.feasible(ask) & has_gpu)).all()
+    for row in np.flatnonzero(np.isfinite(found)).tolist():
+        chosen = list(bits(int(gpus[row])))
+        assert len(chosen) == ask.gpus
+        assert cluster.gpus_for(ask)[row, chosen].all()
+        cluster.take(row, int(gpus[row]), ask)
+        for free in (cluster.cpu, cluster.memory, cluster.gpu_memory, cluster.gpu_cores, cluster.slots):
+            assert (free[row] >= 0).all()
+
+
+def test_rows_out_of_range_are_refused(core: ctypes.CDLL) -> None:
+    full = np.array([1000], np.int32)
+    cluster = Cluster(
+        np.array([1000]), np.array([1000]), *(np.full((1, 1), n, np.int32) for n in (0, 1000, 100, 1)), full, full
+    )
+    ask = Ask(0, 0, 1, (500,), 50)
+    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 16)))
+    for row in (-1, 1):
+        with pytest.raises(ValueError, match="out of range"):
+            kernel.levels(ask, np.array([row]), np.zeros(1), np.zeros(1, np.uint64))
+    assert math.isinf(levels(kernel, ask._replace(gpu_memory=(1001,)), 1)[0][0])
+
+
+def test_arrays_of_another_type_are_refused(core: ctypes.CDLL) -> None:
+    wrong = np.zeros(1, np.int32)
+    gpus = np.zeros((1, 1), np.int32)
+    cluster = Cluster(wrong, np.zeros(1, np.int64), gpus, gpus, gpus, gpus, wrong, wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="int64"):
+        Kernel(core, cluster, None)  # type: ignore[arg-type]
