@@ -13,7 +13,7 @@ import pytest
 
 from lamina.agent.registration import ENDPOINT
 from lamina.agent.run import agent, run
-from lamina.agent.settings import LIBRARIES, AgentSettings
+from lamina.agent.settings import COVER, LIBRARIES, AgentSettings
 from lamina.cli.cordon import change
 from lamina.dialects import config
 from lamina.errors import BadInput
@@ -46,7 +46,7 @@ class Running:
         self.kubelet = FakeKubelet(root / "k")
         for folder in ("driver", "facade"):
             (root / folder).mkdir()
-            for library in LIBRARIES:
+            for library in (*LIBRARIES, COVER):
                 (root / folder / library).write_text(f"{folder} {library}")
         self.settings = AgentSettings(
             node=self.node.name,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent import cdi
-from lamina.agent.cdi import Mount
+from lamina.agent.cdi import Hook, Mount
 from lamina.ports.files import Files
 
 NAME = "0123456789abcdef0123456789abcdef"
@@ -49,6 +49,13 @@ def test_a_spec() -> None:
         }
     ]
     assert "mounts" not in json.loads(cdi.spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
+
+
+def test_a_spec_with_a_hook_for_the_moment_when_all_mounts_are_made() -> None:
+    document = json.loads(cdi.spec(NAME, {}, [], [Hook(Path("/host/cover"), ("/host",))]))
+    edits = document["devices"][0]["containerEdits"]
+    assert edits["hooks"] == [{"hookName": "createContainer", "path": "/host/cover", "args": ["cover", "/host"]}]
+    assert "hooks" not in json.loads(cdi.spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
 
 
 def test_file_names_lead_back_to_names() -> None:

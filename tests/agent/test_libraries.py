@@ -1,18 +1,21 @@
 """The installed facade never changes under a container that has it mapped."""
 
+import mmap
+import os
 from pathlib import Path
 
 import pytest
 
-from lamina.agent.libraries import install
-from lamina.agent.settings import LIBRARIES
+from lamina.agent import cdi
+from lamina.agent.libraries import Libraries, install, remove_unused
+from lamina.agent.settings import COVER, LIBRARIES
 from lamina.errors import Outside
 from lamina.ports.files import Files
 
 
 def facade(folder: Path, content: str) -> Path:
     folder.mkdir(exist_ok=True)
-    for library in LIBRARIES:
+    for library in (*LIBRARIES, COVER):
         (folder / library).write_text(f"{library} {content}")
     return folder
 
@@ -43,6 +46,56 @@ def test_what_a_dying_agent_left_is_completed(tmp_path: Path) -> None:
     (installed.folder / LIBRARIES[1]).unlink()
     assert install(tmp_path / "facade", tmp_path / "lib", Files()) == installed
     assert (installed.folder / LIBRARIES[1]).is_file()
+
+
+def spec_of(libraries: Libraries, specs: Path, name: str) -> Path:
+    path = specs / cdi.file_name(name)
+    Files().write(path, cdi.spec(name, {}, libraries.mounts(), [libraries.cover()]))
+    return path
+
+
+def test_an_old_version_stays_as_long_as_a_spec_names_it(tmp_path: Path) -> None:
+    specs, root = tmp_path / "cdi", tmp_path / "lib"
+    one, two, three = (install(facade(tmp_path / "facade", text), root, Files()) for text in ("one", "two", "three"))
+    used = spec_of(one, specs, "1" * 32)
+    remove_unused(three, specs, Files())
+    assert {path.name for path in root.iterdir()} == {one.version, three.version}
+    assert sorted(path.name for path in one.folder.iterdir()) == sorted((*LIBRARIES, COVER, "ld.so.preload"))
+    spec_of(three, specs, "1" * 32)
+    assert used.exists()
+    remove_unused(three, specs, Files())
+    assert [path.name for path in root.iterdir()] == [three.version]
+    assert not two.folder.exists()
+
+
+def test_a_version_with_a_name_that_begins_like_another_is_another(tmp_path: Path) -> None:
+    current = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    shorter = Libraries(current.folder.with_name(current.version[:-1]), current.version[:-1])
+    shorter.folder.mkdir()
+    spec_of(current, tmp_path / "cdi", "1" * 32)
+    remove_unused(current, tmp_path / "cdi", Files())
+    assert not shorter.folder.exists() and current.folder.exists()
+
+
+def test_a_removed_version_stays_in_processes_that_have_it_mapped(tmp_path: Path) -> None:
+    old = install(facade(tmp_path / "facade", "old"), tmp_path / "lib", Files())
+    with (old.folder / LIBRARIES[0]).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        remove_unused(install(facade(tmp_path / "facade", "new"), tmp_path / "lib", Files()), tmp_path / "cdi", Files())
+        assert not old.folder.exists()
+        assert mapped[:] == b"libcuda.so.1 old"
+
+
+def test_others_can_use_what_was_installed_under_a_hostile_umask(tmp_path: Path) -> None:
+    source = facade(tmp_path / "facade", "one")
+    before = os.umask(0o777)
+    try:
+        installed = install(source, tmp_path / "state" / "lib", Files())
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (installed.folder, *installed.folder.parents[:2])}
+    assert set(modes.values()) == {0o755}
+    files = {path.name: path.stat().st_mode & 0o777 for path in installed.folder.iterdir()}
+    assert files == {**dict.fromkeys((*LIBRARIES, COVER), 0o555), "ld.so.preload": 0o444}
 
 
 def test_a_facade_that_is_gone(tmp_path: Path) -> None:

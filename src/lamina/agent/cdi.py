@@ -24,6 +24,13 @@ class Mount(NamedTuple):
     writable: bool = False
 
 
+class Hook(NamedTuple):
+    """A program of the node that the runtime calls in the container's mount namespace, when all mounts are made."""
+
+    program: Path
+    arguments: tuple[str, ...] = ()
+
+
 def device(name: str) -> str:
     """The fully qualified device that kubelet is told."""
     return f"{KIND}={name}"
@@ -49,7 +56,7 @@ def ours(file: str) -> bool:
     return file.lstrip(".").startswith("lamina.dev-ticket_")
 
 
-def spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount]) -> bytes:
+def spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequence[Hook] = ()) -> bytes:
     """The text of the spec of `name`."""
     edits: dict[str, object] = {"env": [f"{key}={value}" for key, value in env.items()]}
     if mounts:
@@ -60,6 +67,15 @@ def spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount]) -> bytes:
                 "options": ["rw" if mount.writable else "ro", "nosuid", "nodev", "rbind", "rprivate"],
             }
             for mount in mounts
+        ]
+    if hooks:
+        edits["hooks"] = [
+            {
+                "hookName": "createContainer",
+                "path": str(hook.program),
+                "args": [hook.program.name, *hook.arguments],
+            }
+            for hook in hooks
         ]
     document = {"cdiVersion": "0.5.0", "kind": KIND, "devices": [{"name": name, "containerEdits": edits}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=1)

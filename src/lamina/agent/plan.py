@@ -1,7 +1,8 @@
 """What has to be made for a set of tickets before its container starts, as plain data.
 
 A container with quotas gets a folder with its limits, the facade, the driver's libraries where only the facade looks,
-and the variable by which NVIDIA's container runtime brings in the GPUs. A container with whole GPUs gets the variable
+the variable by which NVIDIA's container runtime brings in the GPUs, and the hook that puts the facade over the driver's
+files which came with them. A container with whole GPUs gets the variable
 and nothing else.
 """
 
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent import cdi
-from lamina.agent.cdi import Mount
+from lamina.agent.cdi import Hook, Mount
 from lamina.agent.health import GpuState
 from lamina.agent.libraries import Libraries
 from lamina.agent.record import Bound
@@ -63,12 +64,14 @@ def plan(
         shares = in_order(container, gpus)
         env = {"NVIDIA_VISIBLE_DEVICES": ",".join(share.gpu for share in shares)}
         mounts: list[Mount] = []
+        hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)
         if any(share.mode is not Mode.WHOLE for share in shares):
             planned.folders[folder] = container
             mounts = _mounts(folder, places)
+            hooks = [places.libraries.cover()]
         planned.names[name] = Bound(namespace=namespace, pod=pod, pod_uid=pod_uid, container=container.name)
-        planned.specs[places.cdi / cdi.file_name(name)] = cdi.spec(name, env, mounts)
+        planned.specs[places.cdi / cdi.file_name(name)] = cdi.spec(name, env, mounts, hooks)
     return planned
 
 

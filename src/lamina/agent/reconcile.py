@@ -12,6 +12,7 @@ import logging
 
 from lamina.agent import cdi
 from lamina.agent.cluster import Cluster
+from lamina.agent.libraries import remove_unused
 from lamina.agent.plan import Places, folder_name
 from lamina.agent.record import Record
 from lamina.errors import Outside
@@ -27,6 +28,7 @@ async def reconcile(record: Record, cluster: Cluster, places: Places, files: Fil
         if cdi.ours(file) and cdi.name_in(file) not in names:
             log.warning("Removing %s, which the record does not know", file)
             files.remove(places.cdi / file)
+    remove_unused(places.libraries, places.cdi, files)
     bounds = [allocation.bound for allocation in record.allocations if allocation.bound]
     known = {folder_name(bound.pod_uid, bound.container) for bound in bounds}
     unknown = [folder for folder in files.names(places.containers) if folder not in known]

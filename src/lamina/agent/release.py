@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from lamina.agent import cdi
 from lamina.agent.cluster import Cluster
+from lamina.agent.libraries import remove_unused
 from lamina.agent.plan import Places, folder_name
 from lamina.agent.record import Allocation, Record
 from lamina.errors import Outside
@@ -80,6 +81,7 @@ class Releaser:
                     bound = allocation.bound
                     log.info("Released container %s of %s/%s", bound.container, bound.namespace, bound.pod)
         self._record.drop(names)
+        remove_unused(self._places.libraries, self._places.cdi, self._files)
 
     def _folder(self, allocation: Allocation) -> str:
         return folder_name(allocation.bound.pod_uid, allocation.bound.container) if allocation.bound else ""

@@ -9,13 +9,16 @@ from lamina.errors import BadInput
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")
 """The facade: the driver's two libraries, and the name by which linkers and some programs know the first."""
+COVER = "lamina-cover"
+"""The program that puts the facade over the driver's files of a container."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
     """Folders are host paths, because CDI specs name them to the container runtime; in a pod they are mounted alike.
 
-    `driver_dir` holds the driver's libcuda.so.1 and libnvidia-ml.so.1, `facade_dir` ours: the same and libcuda.so.
+    `driver_dir` holds the driver's libcuda.so.1 and libnvidia-ml.so.1, `facade_dir` ours: the same, libcuda.so and
+    lamina-cover.
     """
 
     node: str
@@ -37,7 +40,7 @@ class AgentSettings:
         if not self.node:
             raise BadInput("the agent has no node name; set --node or NODE_NAME to the name that Kubernetes knows")
         facade = self.facade_dir or native.path("facade/libcuda.so.1").parent
-        for folder, what, libraries in ((self.driver_dir, "driver", DRIVER), (facade, "facade", LIBRARIES)):
+        for folder, what, libraries in ((self.driver_dir, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
             for library in libraries:
                 if not (folder / library).is_file():
                     raise BadInput(f"{folder / library} is not there; name the folder of the {what}'s {library}")

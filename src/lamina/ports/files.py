@@ -33,7 +33,7 @@ class Files:
         """Put `content` at `path` in one step, with exactly the permissions `mode`."""
         temporary = path.with_name(f".{path.name}{TEMPORARY}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.make_folder(path.parent)
             temporary.unlink(missing_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
@@ -47,9 +47,12 @@ class Files:
             raise _outside("write", path, error) from error
 
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
-        """Make `path` and the folders above it where they are missing."""
+        """Make `path` and the folders above it where they are missing, with exactly the permissions `mode`."""
         try:
-            path.mkdir(mode=mode, parents=True, exist_ok=True)
+            for folder in [*reversed(path.parents), path]:
+                if not folder.exists():
+                    folder.mkdir(exist_ok=True)
+                    folder.chmod(mode)
         except OSError as error:
             raise _outside("make the folder", path, error) from error
 

@@ -1,0 +1,128 @@
+/* lamina-cover FOLDER: puts the facade in FOLDER over the driver's files in a container that is about to start.
+ *
+ * A container runtime calls it as a createContainer hook: in the container's mount namespace, when all mounts are made,
+ * NVIDIA's too, be they made by CDI or by a prestart hook, and before the root is changed, so that the node's files are
+ * still there. Nothing of the container runs yet. The container's root is told by the mount of its limits, and what was
+ * brought in of the driver by the mounts' names; so neither the runtime's files nor the image's folders need be known. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define LIMITS "/run/lamina/limits"
+static const char *const libraries[] = {"libcuda.so", "libnvidia-ml.so"};
+static const char *const ours[] = {"/run/lamina-driver/", "/usr/local/lamina/"};
+enum { LIBRARIES = sizeof libraries / sizeof libraries[0], OURS = sizeof ours / sizeof ours[0] };
+
+struct mounts {
+    char **paths;
+    size_t count;
+};
+
+static int failed(const char *what, const char *path)
+{
+    fprintf(stderr, "lamina-cover: %s %s: %s\n", what, path, strerror(errno));
+    return 1;
+}
+
+/* Spaces and the like are written as a backslash and three octal digits. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != 0; to++) {
+        bool escaped = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
+        *to = escaped ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        from += escaped ? 4 : 1;
+    }
+    *to = 0;
+}
+
+/* The mount points of this namespace: the fifth word of each line. */
+static bool read_mounts(struct mounts *mounts)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL, *path;
+    size_t room = 0;
+    if (file == NULL)
+        return false;
+    while (getline(&line, &room, file) > 0) {
+        char **more = realloc(mounts->paths, (mounts->count + 1) * sizeof *more);
+        if (more == NULL || sscanf(line, "%*s %*s %*s %*s %ms", &path) != 1)
+            return false;
+        unescape(path);
+        mounts->paths = more;
+        mounts->paths[mounts->count++] = path;
+    }
+    free(line);
+    return fclose(file) == 0;
+}
+
+/* The container's root without a last slash; NULL unless it is one. */
+static char *container_root(const struct mounts *mounts)
+{
+    char *root = NULL;
+    for (size_t i = 0; i < mounts->count; i++) {
+        size_t length = strlen(mounts->paths[i]), end = strlen(LIMITS);
+        if (length < end || strcmp(mounts->paths[i] + length - end, LIMITS) != 0)
+            continue;
+        char *found = strndup(mounts->paths[i], length - end);
+        if (found == NULL || (root != NULL && strcmp(root, found) != 0))
+            return NULL;
+        root = found;
+    }
+    return root;
+}
+
+/* Which library a path in the container is named as, with whatever version; NULL for others and for our own. */
+static const char *library(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    for (int i = 0; i < OURS; i++)
+        if (strncmp(path, ours[i], strlen(ours[i])) == 0)
+            return NULL;
+    for (int i = 0; i < LIBRARIES; i++) {
+        size_t length = strlen(libraries[i]);
+        if (strncmp(name, libraries[i], length) == 0 && (name[length] == 0 || name[length] == '.'))
+            return libraries[i];
+    }
+    return NULL;
+}
+
+static int cover(const char *folder, const char *name, const char *path)
+{
+    char facade[4096];
+    if (snprintf(facade, sizeof facade, "%s/%s.1", folder, name) >= (int)sizeof facade)
+        return errno = ENAMETOOLONG, failed("cannot name", folder);
+    if (mount(facade, path, NULL, MS_BIND, NULL) != 0)
+        return failed("cannot put the facade over", path);
+    if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) != 0)
+        return failed("cannot make read-only", path);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    struct mounts mounts = {0};
+    char state[4096];
+    if (count != 2 || arguments[1][0] != '/')
+        return fputs("usage: lamina-cover FOLDER, an absolute path; a container runtime calls it\n", stderr), 2;
+    while (read(STDIN_FILENO, state, sizeof state) > 0)
+        ; /* the runtime tells about the container; what is needed of that the mounts tell too */
+    if (!read_mounts(&mounts))
+        return failed("cannot read", "/proc/self/mountinfo");
+    char *root = container_root(&mounts);
+    if (root == NULL)
+        return errno = ENOENT, failed("cannot tell the container by its mount of", LIMITS);
+    for (size_t i = 0; i < mounts.count; i++) {
+        const char *path = mounts.paths[i], *inside = path + strlen(root);
+        if (strncmp(path, root, strlen(root)) != 0 || inside[0] != '/')
+            continue;
+        const char *name = library(inside);
+        if (name != NULL && cover(arguments[1], name, path) != 0)
+            return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,82 @@
+"""A container with real mounts over a simulated machine: the agent's own CDI spec, in a mount namespace."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+from lamina.agent.cdi import file_name
+from lamina.agent.containers import write_limits
+from lamina.agent.health import GpuState
+from lamina.agent.libraries import Libraries, install
+from lamina.agent.plan import Places, plan
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Share
+from lamina.ports.files import Files
+from lamina.ports.nvml.fake import fake_gpus
+from lamina.simgpu.description import place
+from tests.facade import runtime
+
+NAME = "0123456789abcdef0123456789abcdef"
+
+
+def unshare() -> list[str]:
+    """How this user gets a mount namespace. Skips the test where nobody allows one."""
+    command = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+    try:
+        allowed = subprocess.run([*command, "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare program")
+    if allowed.returncode != 0:
+        pytest.skip("mount namespaces are not allowed here; run as root or allow user namespaces")
+    return command
+
+
+class Mounted:
+    """One container of one GPU with so many MiB. `host` is the folder that stands for the node."""
+
+    def __init__(self, host: Path, mib: int, *, nvidia_first: bool = False) -> None:
+        self.host, self.command = host, unshare()
+        self.nvidia_first = nvidia_first
+        machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB"),), seed=str(host))
+        simgpu.write(machine, host / "machine")
+        gpu = place(machine)[0].uuid
+        facts = fake_gpus(1)[0]
+        self.libraries: Libraries = install(native.path("facade/libcuda.so.1").parent, host / "lib", Files())
+        self.driver = native.path("simgpu/libcuda.so.1").parent
+        places = Places(host / "containers", host / "cdi", self.driver, self.libraries)
+        container = ContainerGrant(name="main", shares=(Share(gpu=gpu, memory_mib=mib, cores=0, mode=Mode.QUOTA),))
+        made = plan({NAME: container}, namespace="n", pod="p", pod_uid="u", gpus={gpu: GpuState(facts)}, places=places)
+        (self.folder,) = made.folders
+        self.folder.mkdir(parents=True)
+        write_limits(self.folder, container, container.shares)
+        document = json.loads(made.specs[places.cdi / file_name(NAME)])
+        self.edits = document["devices"][0]["containerEdits"]
+
+    def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the container, started anew with its files."""
+        number = len(list(self.host.glob("start-*")))
+        start = self.host / f"start-{number}"
+        (start / "root").mkdir(parents=True)
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SIMGPU_MACHINE": str(self.host / "machine"), **more}
+        asked = runtime.Plan(
+            root=str(start / "root"),
+            edits=self.edits,
+            driver=str(self.driver),
+            nvidia_first=self.nvidia_first,
+            env=env,
+        )
+        (start / "plan.json").write_text(json.dumps(asked))
+        outer = {**os.environ, **({} if os.geteuid() == 0 else {"ROOTLESS": "1"})}
+        return subprocess.run(
+            [*self.command, sys.executable, runtime.__file__, start / "plan.json", *command],
+            env=outer,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )

@@ -1,0 +1,91 @@
+"""A container runtime in small: run as a program in a fresh mount namespace, it becomes the container's command.
+
+It does what runc does with a CDI spec, in that order: its mounts, those of NVIDIA's runtime (before or after), the
+createContainer hooks, the change of the root. The image is this machine's own file system, with layers of its own where
+mounts need places.
+
+Arguments: a JSON file with the keys of `Plan`, then the command.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypedDict
+
+VERSION = "550.54.15"
+LIBRARY_FOLDER = f"/usr/lib/{platform.machine()}-linux-gnu"
+
+
+class Plan(TypedDict):
+    root: str  # an empty folder that becomes the container's root
+    edits: dict[str, list[dict[str, object]]]  # containerEdits of the CDI spec
+    driver: str  # the folder of the driver's libraries, as NVIDIA's runtime takes them from the node
+    nvidia_first: bool
+    env: dict[str, str]
+
+
+def mount(*arguments: str | Path) -> None:
+    subprocess.run(["mount", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+
+
+def layer(root: Path, inside: str, layers: Path) -> None:
+    """A writable layer over a folder of the image."""
+    upper, work = (layers / inside.replace("/", "_") / kind for kind in ("upper", "work"))
+    for folder in (upper, work):
+        folder.mkdir(parents=True)
+    options = f"lowerdir={inside},upperdir={upper},workdir={work}" + (
+        ",userxattr" if os.environ.get("ROOTLESS") else ""
+    )
+    mount("-t", "overlay", "overlay", "-o", options, root / inside[1:])
+
+
+def bind(host: str | Path, place: Path, read_only: bool = True) -> None:
+    if Path(host).is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    mount("--bind", host, place)
+    mount("-o", f"remount,bind,{'ro' if read_only else 'rw'},nosuid,nodev", place)
+
+
+def nvidia(root: Path, driver: Path) -> None:
+    """The driver's files under their versioned names, and the links that ldconfig and the runtime make."""
+    folder = root / LIBRARY_FOLDER[1:]
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        bind(driver / f"{name}.1", folder / f"{name}.{VERSION}")
+        (folder / f"{name}.1").symlink_to(f"{name}.{VERSION}")
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")
+
+
+def main(file: str, command: list[str]) -> None:
+    plan: Plan = json.loads(Path(file).read_text())
+    root, edits = Path(plan["root"]), plan["edits"]
+    layers = root.with_name("layers")
+    layers.mkdir()
+    mount("-t", "tmpfs", "layers", layers)
+    mount("--rbind", "/", root)
+    mount("-t", "tmpfs", "run", root / "run")
+    for inside in ("/etc", "/usr/local", LIBRARY_FOLDER):
+        layer(root, inside, layers)
+    if plan["nvidia_first"]:
+        nvidia(root, Path(plan["driver"]))
+    for entry in edits["mounts"]:
+        options = entry["options"]
+        assert isinstance(options, list)
+        bind(str(entry["hostPath"]), root / str(entry["containerPath"])[1:], "ro" in options)
+    if not plan["nvidia_first"]:
+        nvidia(root, Path(plan["driver"]))
+    for hook in edits["hooks"]:
+        assert hook["hookName"] == "createContainer"
+        subprocess.run([str(hook["path"]), *hook["args"][1:]], input=b"{}", check=True)  # type: ignore[index]
+    os.chroot(root)
+    os.chdir("/")
+    os.execvpe(command[0], command, plan["env"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,29 @@
+"""The facade in the driver's place: with real mounts, made in the order in which a container runtime makes them."""
+
+from pathlib import Path
+
+import pytest
+
+from lamina import native
+from tests.facade.mounted import Mounted
+from tests.facade.runtime import LIBRARY_FOLDER, VERSION
+
+
+@pytest.mark.parametrize("nvidia_first", [True, False], ids=["before ours", "after ours"])
+def test_every_path_of_the_driver_is_the_facade(nvidia_first: bool, tmp_path: Path) -> None:
+    box = Mounted(tmp_path, 1000, nvidia_first=nvidia_first)
+    paths = [f"{LIBRARY_FOLDER}/libcuda.so", f"{LIBRARY_FOLDER}/libcuda.so.1", f"{LIBRARY_FOLDER}/libcuda.so.{VERSION}"]
+    paths += [f"{LIBRARY_FOLDER}/libnvidia-ml.so.1", f"{LIBRARY_FOLDER}/libnvidia-ml.so.{VERSION}"]
+    for path in paths:
+        library = "libcuda.so.1" if "libcuda" in path else "libnvidia-ml.so.1"
+        done = box.run("cmp", path, native.path(f"facade/{library}"))
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = box.run("cmp", "/run/lamina-driver/libcuda.so.1", native.path("simgpu/libcuda.so.1"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_container_that_cannot_be_told_does_not_start(tmp_path: Path) -> None:
+    box = Mounted(tmp_path, 1000)
+    box.edits["mounts"] = [mount for mount in box.edits["mounts"] if mount["containerPath"] != "/run/lamina/limits"]
+    done = box.run("true")
+    assert done.returncode != 0 and "cannot tell the container by its mount of /run/lamina/limits" in done.stderr
