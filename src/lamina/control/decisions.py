@@ -4,6 +4,7 @@ The pod is parsed again each time: annotations are hints for people, never autho
 """
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from lamina.control.quotas import Amounts, Quotas, asked, excess
 from lamina.dialects import parse, unseen_by_admission
 from lamina.errors import BadInput
 from lamina.model.requests import PodRequest
-from lamina.placement import FITS, NO_NODE, Misfit, Placement, fit, miss_of, node_score, summary
+from lamina.placement import FITS, NO_NODE, Misfit, Miss, Placement, Survey, fit, miss_of, node_score, summary
 
 HIGHEST_SCORE = 10
 """kube-scheduler's MaxExtenderPriority."""
+_APART = NO_NODE - 1
+"""Stands for a node that is asked apart from the others."""
 _NO_GPUS = "no GPU is offered on this node"
 
 
@@ -59,17 +62,15 @@ class Decisions:
 
     def _surveyed(self, request: PodRequest, uid: str, nodes: list[str]) -> Filtered:
         survey = self._capacity.survey(request)
-        verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes)).tolist()
-        own = self._own(request, uid)
-        groups: dict[int, list[str]] = {}
-        for name, number in zip(nodes, verdicts, strict=True):
-            if name not in own:
-                groups.setdefault(number, []).append(name)
-        result = Filtered(fitting=groups.pop(FITS, []), failed={}, unresolvable={})
-        result.unresolvable.update(dict.fromkeys(groups.pop(NO_NODE, []), _NO_GPUS))
-        missed = [(survey.misses[number], names) for number, names in groups.items()]
-        for name in own.keys() & set(nodes):
-            answer = own[name]
+        verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes))
+        own = {name: answer for name, answer in self._own(request, uid).items() if name in nodes}
+        for name in own:
+            verdicts[nodes.index(name)] = _APART
+        fits = verdicts == FITS
+        result = Filtered(fitting=list(compress(nodes, fits.tolist())), failed={}, unresolvable={})
+        missed = _missed(survey, nodes, verdicts)
+        result.unresolvable.update(dict.fromkeys(compress(nodes, (verdicts == NO_NODE).tolist()), _NO_GPUS))
+        for name, answer in own.items():
             if isinstance(answer, Placement):
                 result.fitting.append(name)
             else:
@@ -128,6 +129,15 @@ class Decisions:
             amounts,
             config,
         )
+
+
+def _missed(survey: Survey, nodes: list[str], verdicts: NDArray[np.int32]) -> list[tuple[Miss, list[str]]]:
+    """The nodes of each miss."""
+    places = np.flatnonzero(verdicts > FITS)
+    groups: dict[int, list[str]] = {}
+    for place, number in zip(places.tolist(), verdicts[places].tolist(), strict=True):
+        groups.setdefault(number, []).append(nodes[place])
+    return [(survey.misses[number], names) for number, names in groups.items()]
 
 
 def _stretched(worth: NDArray[np.float64], fits: NDArray[np.bool_]) -> list[int]:

@@ -6,11 +6,13 @@ any other status is shown as a number.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 from msgspec import Struct
+from msgspec.structs import FieldInfo
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lamina.control.background import Background
@@ -37,6 +39,13 @@ class ExtenderArgs(Struct, frozen=True):
         if self.nodes is not None:
             return [node["metadata"]["name"] for node in self.nodes.get("items") or ()]
         return self.nodenames or []
+
+
+class HostPriority(Struct, frozen=True, gc=False):
+    """`HostPriority` of kube-scheduler."""
+
+    host: str
+    score: int
 
 
 class ExtenderService:
@@ -101,7 +110,7 @@ class ExtenderService:
         args = _decoded(body, ExtenderArgs)
         ready = self._watching.rebuilt.is_set()
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
-        return [{"host": host, "score": score} for host, score in scores.items()], "scored" if ready else "not_ready"
+        return list(map(HostPriority, scores, scores.values())), "scored" if ready else "not_ready"
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)
@@ -133,8 +142,15 @@ def _decoded(body: bytes, kind: type[_Args]) -> _Args:
     """
     parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     given = {name.lower(): value for name, value in parts.items()}
-    fields = [field for field in msgspec.structs.fields(kind) if field.encode_name in given]
-    return kind(**{field.name: msgspec.json.decode(given[field.encode_name], type=field.type) for field in fields})
+    fields = {field.name: field for field in _fields(kind) if field.encode_name in given}
+    return kind(
+        **{name: msgspec.json.decode(given[field.encode_name], type=field.type) for name, field in fields.items()}
+    )
+
+
+@cache
+def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 def _filter_result(args: ExtenderArgs, filtered: Filtered) -> Object:

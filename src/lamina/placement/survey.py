@@ -1,8 +1,11 @@
 """Where pods of one kind fit, over all nodes, kept up to date: only nodes that changed are asked again.
 
 The rules run over columns. What a column cannot say is asked of `fit` itself: pods whose containers have to be
-arranged together, or whose GPUs have to be beside one NUMA node. Sentences are `Misfit`'s, made once for all nodes about which they say the same.
+arranged together, or whose GPUs have to be beside one NUMA node. Sentences are `Misfit`'s, made once for all nodes
+about which they say the same.
 """
+
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -13,6 +16,7 @@ from lamina.model.requests import PodRequest, Wishes
 from lamina.placement.causes import Cause
 from lamina.placement.fit import Placement, fit
 from lamina.placement.misfit import Misfit
+from lamina.placement.nodes import NodeState
 from lamina.placement.refusals import ABSENT, TAKES, Codes, codes
 from lamina.placement.summary import Miss, miss_of
 from lamina.placement.table import Columns, Ints, NodeTable
@@ -101,37 +105,39 @@ class Survey:
         cores = _best(columns.free_cores, found == Cause.CORES, uniform)
         keys = _keys(index, kinds, short, memory, cores)
         container = self._request.containers[index]
-        for row, key, cells in zip(rows.tolist(), keys, found, strict=True):
-            number = self._numbers.get(key)
-            if number is None:
-                state = self._table.states[row]
-                assert state is not None
-                refusals = tuple([None if c == TAKES else Cause(c) for c in cells.tolist() if c != ABSENT])
-                miss = Misfit(state, container, self._request.wishes, refusals, self._request.containers)
-                number = self._number(key, miss)
-            self._verdicts[row] = number
+
+        def misfit(place: int) -> Misfit:
+            refusals = tuple([None if c == TAKES else Cause(c) for c in found[place].tolist() if c != ABSENT])
+            return Misfit(self._state(rows, place), container, self._request.wishes, refusals, self._request.containers)
+
+        self._number(rows, keys, misfit)
 
     def _arrange(self, rows: Ints, columns: Columns, found: list[Codes]) -> None:
-        """Ask `fit` for pods whose containers fit one by one; once for nodes that are alike."""
+        """Ask `fit` for pods whose containers fit one by one, once for equal nodes."""
         without_uuids = np.delete(columns.cells, 6, axis=0)
         cells = np.moveaxis(without_uuids, 0, 1).reshape(len(rows), -1)
         keys = _keys(len(found), self._table.kinds[rows], np.concatenate(found, axis=1), cells)
-        for row, key in zip(rows.tolist(), keys, strict=True):
-            number = self._numbers.get(key)
-            if number is None:
-                state = self._table.states[row]
-                assert state is not None
-                answer = fit(self._request, state)
-                number = self._number(key, None if isinstance(answer, Placement) else answer)
-            self._verdicts[row] = number
 
-    def _number(self, key: bytes, misfit: Misfit | None) -> int:
-        number = FITS
-        if misfit is not None:
-            number = len(self.misses)
-            self.misses.append(miss_of(misfit))
-        self._numbers[key] = number
-        return number
+        def misfit(place: int) -> Misfit | None:
+            answer = fit(self._request, self._state(rows, place))
+            return None if isinstance(answer, Placement) else answer
+
+        self._number(rows, keys, misfit)
+
+    def _number(self, rows: Ints, keys: list[bytes], misfit: Callable[[int], Misfit | None]) -> None:
+        """Give each row the number of its key; `misfit` says of a place among the rows what a new key stands for."""
+        for place, key in enumerate(keys):
+            if key not in self._numbers:
+                missed = misfit(place)
+                self._numbers[key] = FITS if missed is None else len(self.misses)
+                if missed is not None:
+                    self.misses.append(miss_of(missed))
+        self._verdicts[rows] = [self._numbers[key] for key in keys]
+
+    def _state(self, rows: Ints, place: int) -> NodeState:
+        state = self._table.states[int(rows[place])]
+        assert state is not None, "a row with a kind has a node"
+        return state
 
 
 def _best(free: Ints, group: NDArray[np.bool_], uniform: NDArray[np.bool_]) -> Ints:

@@ -4,7 +4,8 @@ A row is a node, a cell one of its GPUs. Each write stamps its row, so that whoe
 the rows stamped since.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -113,10 +114,9 @@ class NodeTable:
         """The rows written after `stamp`."""
         return np.flatnonzero(self.stamps > stamp)
 
-    def rows_of(self, nodes: Iterable[str]) -> Ints:
+    def rows_of(self, nodes: Sequence[str]) -> Ints:
         """The row of each node, -1 where it has none."""
-        get = self.rows.get
-        return np.array([get(node, -1) for node in nodes], np.int64)
+        return np.fromiter(map(self.rows.get, nodes, repeat(-1)), np.int64, len(nodes))
 
     def columns(self, rows: Ints) -> Columns:
         return Columns(self._cells[:, rows, :])

@@ -1,0 +1,68 @@
+"""`python -m bench.scheduler`: prints the table, writes the file, ends with 1 when a floor is broken."""
+
+import argparse
+import asyncio
+import statistics
+import sys
+from pathlib import Path
+
+from bench.measures import Report
+from bench.scheduler import load
+from bench.scheduler.core import Core, hopeless, known, p99, unknown
+
+CURVE = (100, 1_000, 5_000, 10_000, 20_000)
+
+
+def core(report: Report, nodes: int, rounds: int) -> None:
+    """What a decision costs, without HTTP."""
+    made = Core(nodes)
+    made.filters(100, known)
+    report.add("filter-p99", "ms", ours=p99(made.filters(10 * rounds, known)))
+    report.add("filter-unknown-p99", "ms", ours=p99(made.filters(2 * rounds, unknown)))
+    report.add("filter-hopeless-p99", "ms", ours=p99(made.filters(2 * rounds, hopeless)))
+    report.control("filter-p99", "ms", ours=p99(made.walks(5)))
+    report.add("placements", "pods/s", ours=made.placements_per_s(2 * rounds, nodes))
+    report.add("decisions", "1/s", ours=made.decisions_per_s(100 * rounds))
+
+
+def curve(report: Report, rounds: int) -> None:
+    """A filter's median against the number of nodes."""
+    for nodes in CURVE:
+        made = Core(nodes)
+        made.filters(100, known)
+        report.add(f"filter-{nodes}-nodes", "ms", ours=statistics.median(made.filters(2 * rounds, known)) * 1e3)
+
+
+async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
+    """The control part as a process, asked over HTTP as kube-scheduler asks."""
+    async with load.control(nodes, pods) as control:
+        report.add("start", "s", ours=control.start_s)
+        await load.schedule(control, 0, 2 * rounds)
+        for times in control.times.values():
+            times.clear()
+        count = 5 * rounds
+        seconds = await load.schedule(control, 10_000, count)
+        report.add("http-filter-p99", "ms", ours=p99(control.times["filter"]))
+        report.add("http-prioritize-p99", "ms", ours=p99(control.times["prioritize"]))
+        report.add("http-bind-median", "ms", ours=statistics.median(control.times["bind"]) * 1e3)
+        report.add("http-pods", "pods/s", ours=(count - control.refused) / seconds)
+        report.add("refused-binds", "", ours=control.refused)
+        report.add("memory", "MiB", ours=control.resident_mib())
+
+
+def main() -> int:
+    """Runs all parts."""
+    parser = argparse.ArgumentParser(prog="python -m bench.scheduler", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    parser.add_argument("--nodes", type=int, default=5000, help="nodes of 8 GPUs (default 5000)")
+    parser.add_argument("--pods", type=int, default=20_000, help="pods that run (default 20000)")
+    parser.add_argument("--rounds", type=int, default=100, help="a hundredth of the longest series (default 100)")
+    options = parser.parse_args()
+    report = Report("scheduler")
+    core(report, options.nodes, options.rounds)
+    curve(report, options.rounds)
+    asyncio.run(whole(report, options.nodes, options.pods, options.rounds))
+    return report.finish(options.json)
+
+
+sys.exit(main())

@@ -1,0 +1,119 @@
+"""Decisions without HTTP: one filter over all nodes, at different numbers of nodes, and whole placements."""
+
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable
+
+from bench.scheduler import cluster
+from lamina.control.capacity import Capacity
+from lamina.control.configuration import Configuration
+from lamina.control.decisions import Decisions
+from lamina.control.grant_objects import grant_record
+from lamina.control.ledger import reservation
+from lamina.control.quotas import Quotas
+from lamina.control.stages import pod_state
+from lamina.dialects import parse
+from lamina.dialects.config import Config
+from lamina.placement import Placement, fit
+from lamina.ports.kube import Object
+
+
+class Core:
+    """Ledger and decisions of a cluster with four pods on each node."""
+
+    def __init__(self, nodes: int) -> None:
+        self.names = [cluster.node_name(number) for number in range(nodes)]
+        self.capacity = Capacity(Configuration(Config(), ""))
+        self.decisions = Decisions(self.capacity, Quotas(), Configuration(Config(), ""))
+        ledger = self.capacity.ledger
+        for number in range(nodes):
+            ledger.inventory_seen(cluster.inventory(number))
+        for pod, grant in cluster.running(nodes, 4 * nodes):
+            ledger.pod_seen(pod["metadata"]["uid"], pod_state(pod), 0.0)
+            ledger.grant_seen(grant_record(grant))
+        self._draw = random.Random(1)
+        gc.collect()
+        gc.freeze()
+
+    def take(self, pod: Object, node: str) -> None:
+        """Decide the shares on the node and take them, as a bind does."""
+        request = parse(pod, Config())
+        assert request is not None
+        uid = pod["metadata"]["uid"]
+        placement = self.decisions.place(request, uid, node)
+        if isinstance(placement, Placement):
+            at = reservation(node, placement.containers, 0.0)
+            self.capacity.ledger.reserve(uid, "default", pod["metadata"]["name"], at)
+
+    def filters(self, count: int, kind: Callable[[int], Object]) -> list[float]:
+        """Seconds of each filter; between two of them a pod is placed somewhere."""
+        taken = []
+        for number in range(count):
+            pod = kind(number)
+            self._draw.shuffle(self.names)
+            began = time.thread_time()
+            fitting = self.decisions.filter(pod, self.names).fitting
+            taken.append(time.thread_time() - began)
+            if fitting:
+                self.take(pod, self._draw.choice(fitting))
+        return taken
+
+    def walks(self, count: int) -> list[float]:
+        """Seconds of each filter that asks every node, with nothing kept: the null control."""
+        taken = []
+        for number in range(count):
+            request = parse(cluster.new_pod(f"new-{number}"), Config())
+            assert request is not None
+            began = time.thread_time()
+            for name in self.names:
+                state = self.capacity.state(name, without="")
+                if state is not None:
+                    fit(request, state)
+            taken.append(time.thread_time() - began)
+        return taken
+
+    def placements_per_s(self, count: int, nodes: int) -> float:
+        """Whole placements a second: filter and prioritise over `nodes` nodes, then decide and take."""
+        names = self.names[:nodes]
+        began = time.thread_time()
+        for number in range(count):
+            pod = cluster.new_pod(f"new-{100_000 + number}")
+            scores = self.decisions.scores(pod, self.decisions.filter(pod, names).fitting)
+            if scores:
+                self.take(pod, max(scores, key=lambda name: scores[name]))
+        return count / (time.thread_time() - began)
+
+    def decisions_per_s(self, count: int) -> float:
+        """The placement core alone: which shares a pod gets on one node, taken at once."""
+        request = [parse(cluster.new_pod(f"new-{number}"), Config()) for number in range(200)]
+        began = time.thread_time()
+        for number in range(count):
+            asked = request[number % 200]
+            assert asked is not None
+            node = self._draw.choice(self.names)
+            placement = self.decisions.place(asked, "", node)
+            if isinstance(placement, Placement):
+                self.capacity.ledger.reserve(f"u{number}", "default", "p", reservation(node, placement.containers, 0.0))
+        return count / (time.thread_time() - began)
+
+
+def known(number: int) -> Object:
+    """One of the kinds of pods that come all the time."""
+    return cluster.new_pod(f"new-{number}")
+
+
+def unknown(number: int) -> Object:
+    """A pod of a kind that nobody has seen before."""
+    return cluster.pod(f"odd-{number}", {"gpu": 1 + number % 3, "gpumem": 20_001 + number})
+
+
+def hopeless(number: int) -> Object:
+    """A pod that fits on no node and has not been seen before."""
+    return cluster.pod(f"big-{number}", {"gpu": 8, "gpumem": 81_000 + number % 900, "gpucores": 90})
+
+
+def p99(seconds: list[float]) -> float:
+    """In milliseconds."""
+    return statistics.quantiles(seconds, n=100)[98] * 1e3 if len(seconds) > 1 else seconds[0] * 1e3
