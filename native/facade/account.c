@@ -1,6 +1,7 @@
 #include "account.h"
 
 #include "shares.h"
+#include "slot_lock.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -135,16 +136,26 @@ static void slots_used_at_least(const struct account *account, uint32_t count)
         ;
 }
 
-struct lamina_slot *account_join(const struct account *account, const struct identity *self)
+static uint64_t offset_of(const struct account *account, const struct lamina_slot *slot)
+{
+    return (uint64_t)((const char *)slot - (const char *)account->usage);
+}
+
+struct lamina_slot *account_join(const struct account *account, const struct identity *self, int file)
 {
     for (uint32_t i = 0; i < LAMINA_SLOTS; i++) {
         struct lamina_slot *slot = account_slot(account, i);
         uint64_t free = 0;
         if (atomic_load(ATOMIC(&slot->owner)) != 0)
             continue;
-        slots_used_at_least(account, i + 1);
-        if (!atomic_compare_exchange_strong(ATOMIC(&slot->owner), &free, self->owner))
+        enum slot_lock lock = slot_lock(file, offset_of(account, slot));
+        if (lock == SLOT_TAKEN || lock == SLOT_LOCK_FAILED)
             continue;
+        slots_used_at_least(account, i + 1);
+        if (!atomic_compare_exchange_strong(ATOMIC(&slot->owner), &free, self->owner)) {
+            slot_unlock(file, offset_of(account, slot));
+            continue;
+        }
         atomic_fetch_add(ATOMIC(&slot->generation), 1);
         memcpy(slot->name, self->name, sizeof slot->name);
         atomic_store(ATOMIC(&slot->stack), self->stack);
@@ -179,37 +190,45 @@ static bool left_by_exec(struct lamina_slot *slot, const struct identity *self)
     return atomic_load(ATOMIC(&slot->owner)) == self->owner && image != 0 && image != self->image;
 }
 
+/* An owner of another pid namespace is dead when nobody holds its slot's lock, which slot_reclaim finds out. */
 static bool left_by_death(struct lamina_slot *slot, const struct identity *self)
 {
     uint64_t owner = atomic_load(ATOMIC(&slot->owner));
     return owner != 0 && (owner & ~LAMINA_OWNER_CLEARING) != self->owner &&
-           owner_is_dead(owner, atomic_load(ATOMIC(&slot->stack)), self);
+           (owner_is_foreign(owner, self) || owner_is_dead(owner, atomic_load(ATOMIC(&slot->stack)), self));
 }
 
+/* Clears a slot whose lock is ours, so that nobody else takes our hand off it, whatever its pid namespace. */
 static uint32_t slot_reclaim(const struct account *account, struct lamina_slot *slot, uint64_t owner,
-                             const struct identity *self)
+                             const struct identity *self, int file)
 {
-    uint64_t mine = self->owner | LAMINA_OWNER_CLEARING;
-    if (!atomic_compare_exchange_strong(ATOMIC(&slot->owner), &owner, mine))
+    uint64_t mine = self->owner | LAMINA_OWNER_CLEARING, offset = offset_of(account, slot);
+    uint32_t freed = 0;
+    enum slot_lock lock = slot_lock(file, offset);
+    if (lock != SLOT_LOCKED && (lock != SLOT_NO_LOCKS || owner_is_foreign(owner, self)))
         return 0;
-    slot_clear(account, slot);
-    return atomic_compare_exchange_strong(ATOMIC(&slot->owner), &mine, 0);
+    if (atomic_compare_exchange_strong(ATOMIC(&slot->owner), &owner, mine)) {
+        slot_clear(account, slot);
+        freed = atomic_compare_exchange_strong(ATOMIC(&slot->owner), &mine, 0);
+    }
+    slot_unlock(file, offset);
+    return freed;
 }
 
 uint32_t account_reclaim(const struct account *account, const struct identity *self, uint32_t most)
 {
     uint32_t slots = account_slots(account), freed = 0;
-    if (slots == 0)
-        return 0;
-    for (uint32_t i = 0; i < slots; i++)
-        if (left_by_exec(account_slot(account, i), self))
-            freed += slot_reclaim(account, account_slot(account, i), self->owner, self);
+    int file = -2; /* opened when the first slot needs it */
     uint32_t first = most >= slots ? 0 : atomic_fetch_add(ATOMIC(&account->usage->sweep), most);
-    for (uint32_t i = 0; i < slots && i < most; i++) {
+    for (uint32_t i = 0; i < slots; i++) {
         struct lamina_slot *slot = account_slot(account, (first + i) % slots);
         uint64_t owner = atomic_load(ATOMIC(&slot->owner));
-        if (left_by_death(slot, self))
-            freed += slot_reclaim(account, slot, owner, self);
+        if (!left_by_exec(slot, self) && (i >= most || !left_by_death(slot, self)))
+            continue;
+        if (file == -2)
+            file = slot_lock_open(account->path);
+        freed += slot_reclaim(account, slot, owner, self, file);
     }
+    slot_lock_close(file);
     return freed;
 }

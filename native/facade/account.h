@@ -15,6 +15,7 @@
 struct account {
     struct lamina_usage *usage;
     const struct lamina_limits *limits;
+    const char *path; /* of the usage file, for locks on its slots; NULL: pids alone tell who lives */
 };
 
 struct lamina_slot *account_slot(const struct account *account, uint32_t index);
@@ -47,8 +48,8 @@ void account_add(const struct account *account, struct lamina_slot *slot, uint32
 void account_discharge(const struct account *account, struct lamina_slot *slot, uint32_t device, enum lamina_kind kind,
                        uint64_t bytes);
 
-/* Takes a free slot, or NULL when there is none. */
-struct lamina_slot *account_join(const struct account *account, const struct identity *self);
+/* Takes a free slot and its lock through `file`, of slot_lock_open; or NULL when there is none. */
+struct lamina_slot *account_join(const struct account *account, const struct identity *self, int file);
 
 /* Frees the slots of dead processes, at most `most` of them looked at, and those that an earlier image of `self`
  * left. Returns how many were freed. */

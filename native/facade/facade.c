@@ -52,7 +52,7 @@ static bool read_limits(const char *directory)
 
 static bool map_usage(const char *directory)
 {
-    char path[4096];
+    static char path[4096];
     snprintf(path, sizeof path, "%s/usage", directory);
     size_t size = LAMINA_USAGE_BYTES(facade.limits.device_count);
     void *memory = MAP_FAILED;
@@ -69,7 +69,7 @@ static bool map_usage(const char *directory)
         log_line(LOG_ERROR, "no device: %s: %s", path, why);
         return false;
     }
-    facade.account = (struct account){memory, &facade.limits};
+    facade.account = (struct account){memory, &facade.limits, path};
     return true;
 }
 

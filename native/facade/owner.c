@@ -88,8 +88,7 @@ bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self)
     const uint64_t start_mask = (UINT64_C(1) << LAMINA_START_BITS) - 1;
     uint64_t start = (owner >> LAMINA_PID_BITS) & start_mask;
     int pid = owner_pid(owner);
-    owner &= ~LAMINA_OWNER_CLEARING;
-    if (owner >> 48 != self->owner >> 48 || pid == 0)
+    if (owner_is_foreign(owner, self) || pid == 0)
         return false;
     if (pid_is_gone(pid))
         return true;

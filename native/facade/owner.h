@@ -31,6 +31,12 @@ bool process_stat_parse(const char *text, struct process_stat *stat);
  * namespace is never judged. */
 bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self);
 
+/* Whether the owner lives in another pid namespace, where its pid says nothing here. */
+static inline bool owner_is_foreign(uint64_t owner, const struct identity *self)
+{
+    return (owner << 1) >> 49 != (self->owner << 1) >> 49;
+}
+
 static inline int owner_pid(uint64_t owner) { return (int)(owner & ((1u << LAMINA_PID_BITS) - 1)); }
 
 #endif

@@ -7,11 +7,15 @@
 #include "init.h"
 #include "log.h"
 #include "pools.h"
+#include "slot_lock.h"
 #include "vmm.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { NEWCOMER_LOOKS_AT = 4, SWEEP_EVERY_MS = 100 };
@@ -27,10 +31,24 @@ static struct identity identity;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER, reclaiming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t swept_at_ms;
 static bool watched; /* forks */
+static int lock_file = -1; /* holds the lock on our slot */
+static struct stat lock_status;
+
+/* A child would keep the parent's lock held after the parent's death. The program may have closed the descriptor, and
+ * its number be another file's by now. */
+static void close_lock_of_parent(void)
+{
+    struct stat now;
+    if (lock_file >= 0 && fstat(lock_file, &now) == 0 && now.st_dev == lock_status.st_dev &&
+        now.st_ino == lock_status.st_ino)
+        slot_lock_close(lock_file);
+    lock_file = -1;
+}
 
 /* What the parent knew and held is none of the child's. */
 static void forget_parent(void)
 {
+    close_lock_of_parent();
     blocks_forget();
     contexts_forget();
     graphs_forget();
@@ -79,11 +97,15 @@ static struct lamina_slot *join(const struct facade *facade)
 {
     if (!watched || !prepare())
         return NULL;
+    if (lock_file < 0 && ((lock_file = slot_lock_open(facade->account.path)) < 0 || fstat(lock_file, &lock_status) != 0)) {
+        log_line(LOG_ERROR, "the usage file cannot be opened once more: %s", strerror(errno));
+        return NULL;
+    }
     identity = identity_of_self();
     account_reclaim(&facade->account, &identity, NEWCOMER_LOOKS_AT);
-    struct lamina_slot *slot = account_join(&facade->account, &identity);
+    struct lamina_slot *slot = account_join(&facade->account, &identity, lock_file);
     if (slot == NULL && account_reclaim(&facade->account, &identity, LAMINA_SLOTS) > 0)
-        slot = account_join(&facade->account, &identity);
+        slot = account_join(&facade->account, &identity, lock_file);
     if (slot == NULL)
         log_line(LOG_ERROR, "this container has %d processes with a GPU already; there is no place for one more",
                  LAMINA_SLOTS);

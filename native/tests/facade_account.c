@@ -85,12 +85,12 @@ static struct lamina_usage *make_usage(void)
 
 static void charges(unsigned rounds)
 {
-    struct account account = {make_usage(), &limits};
+    struct account account = {make_usage(), &limits, NULL};
     struct lamina_slot *slots[MEMBERS];
     uint64_t model[MEMBERS][DEVICES][LAMINA_KINDS] = {0}, sum[DEVICES] = {0};
     struct identity self = identity_of_self();
     for (int member = 0; member < MEMBERS; member++)
-        assert((slots[member] = account_join(&account, &self)) != NULL);
+        assert((slots[member] = account_join(&account, &self, -1)) != NULL);
     for (unsigned round = 0; round < rounds; round++) {
         uint32_t member = (uint32_t)next(MEMBERS), device = (uint32_t)next(DEVICES), kind = (uint32_t)next(LAMINA_KINDS);
         uint64_t *held = &model[member][device][kind], limit = limits.devices[device].memory_bytes;

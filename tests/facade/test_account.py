@@ -7,7 +7,7 @@ import pytest
 
 from tests.building import SANITIZED, compile_program
 
-SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner", "shares")]
+SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner", "shares", "slot_lock")]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,90 @@
+"""Processes of other pid namespaces share the account: what they hold counts, and is free when they are dead."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
+from tests.facade.test_processes import PRELUDE
+
+NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+def can_nest() -> bool:
+    try:
+        return subprocess.run([*NESTED, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not can_nest(), reason="this machine lets nobody make pid namespaces")
+
+
+@contextmanager
+def running(box: Container, script: str, *prefix: str) -> Iterator["subprocess.Popen[str]"]:
+    process = box.start(*prefix, sys.executable, "-c", PRELUDE + script)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def line(process: "subprocess.Popen[str]", say: str | None = None) -> str:
+    assert process.stdin is not None and process.stdout is not None
+    if say is not None:
+        process.stdin.write(say + "\n")
+        process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+HOLD = "print(begin(), take(600), flush=True)\nfor line in sys.stdin: print(eval(line), flush=True)"
+OK = "(0, 0, 0) 0"
+
+
+@pytest.mark.parametrize("proc", [(), ("--mount-proc",)], ids=["proc of outside", "own proc"])
+def test_the_dead_of_another_namespace_leave_nothing_counted(proc: tuple[str, ...], container: MakeContainer) -> None:
+    box = container(2000)
+    with running(box, HOLD) as outer:
+        assert line(outer) == OK
+        with running(box, HOLD, *NESTED, *proc) as inner:
+            assert line(inner) == OK
+            for _ in range(3):  # it lives, so nobody takes it for dead
+                assert line(outer, "take(400)") == "2" and line(inner, "take(400)") == "2"
+            assert box.usage().devices[0].held == 2 * (CONTEXT + 600 * MIB)
+        assert line(outer, "take(900)") == "0"
+        assert box.usage().devices[0].held == CONTEXT + 1500 * MIB
+
+
+def test_the_dead_of_outside_are_cleared_from_within(container: MakeContainer) -> None:
+    box = container(2000)
+    with running(box, HOLD, *NESTED) as inner:
+        assert line(inner) == OK
+        with running(box, HOLD) as outer:
+            assert line(outer) == OK and line(inner, "take(400)") == "2"
+        assert line(inner, "take(900)") == "0"
+
+
+def test_a_forked_child_does_not_keep_its_dead_parents_memory(container: MakeContainer) -> None:
+    box = container(2000)
+    below_init = (*NESTED, "sh", "-c", '"$@"; sleep 600', "sh")
+    fork = "\nif os.fork() == 0: import time; time.sleep(600)\n"
+    with running(box, HOLD) as outer, running(box, HOLD.replace("\n", fork, 1), *below_init) as inner:
+        assert line(outer) == OK and line(inner) == OK
+        assert line(outer, "take(400)") == "2"
+        line(inner, "print('', flush=True) or os.kill(os.getpid(), 9)")
+        deadline = time.monotonic() + 10
+        while line(outer, "take(900)") != "0":  # until the kernel has ended it
+            assert time.monotonic() < deadline
+
+
+def test_a_program_that_became_another_one_holds_nothing(container: MakeContainer) -> None:
+    box = container(2000)
+    with running(box, HOLD) as outer, running(box, HOLD, *NESTED) as inner:
+        assert line(outer) == OK and line(inner) == OK
+        line(inner, "os.execv('/bin/sh', ['sh', '-c', 'echo; sleep 600'])")
+        assert line(outer, "take(900)") == "0"
