@@ -60,6 +60,7 @@ async def test_the_control_part(tmp_path: Path) -> None:
         assert await made.scheduler.bind(pod, "node-0") == ""
         big = await kube.create(PODS, admitted_pod("q", gpumem=99999))
         await made.scheduler.filter(big, "node-0")
+        await made.scheduler.ask("preempt", {"pod": big, "nodenametometavictims": {"node-0": {"pods": []}}})
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")

@@ -18,10 +18,12 @@ Rule = Callable[[dict[str, Any], str], str]
 
 
 class FakeExtender:
-    """`rule` decides the filter, `scores` the order, `before_bind` may refuse; `failing` holds other answers."""
+    """`rule` decides the filter, `scores` the order, `victims` who goes instead, `before_bind` may refuse;
+    `failing` holds other answers."""
 
     def __init__(self, kube: InProcess | None = None) -> None:
         self.rule: Rule = lambda pod, node: ""
+        self.victims: dict[str, list[str]] = {}
         self.scores: dict[str, int] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.failing: dict[str, Any] = {}
@@ -35,6 +37,7 @@ class FakeExtender:
         app = web.Application()
         app.router.add_post("/filter", self._filter)
         app.router.add_post("/prioritize", self._prioritize)
+        app.router.add_post("/preempt", self._preempt)
         app.router.add_post("/bind", self._bind)
         self._server = TestServer(app, port=port)
         await self._server.start_server()
@@ -74,6 +77,13 @@ class FakeExtender:
         body = await self._note(request, "prioritize")
         scores = [{"host": node, "score": self.scores.get(node, 0)} for node in body["NodeNames"]]
         return self._answer("prioritize", scores)
+
+    async def _preempt(self, request: web.Request) -> web.Response:
+        body = await self._note(request, "preempt")
+        named = body["NodeNameToMetaVictims"]
+        wanted = {node: [each["UID"] for each in victims["Pods"]] for node, victims in named.items()} | self.victims
+        answer = {node: {"pods": [{"uid": uid} for uid in uids]} for node, uids in wanted.items() if uids}
+        return self._answer("preempt", {"nodeNameToMetaVictims": answer})
 
     async def _bind(self, request: web.Request) -> web.Response:
         body = await self._note(request, "bind")

@@ -84,6 +84,16 @@ def test_a_job_ends_and_its_share_is_free(lab: Lab) -> None:
         running(lab, name)
 
 
+def test_one_share_of_low_priority_is_evicted_and_no_more(lab: Lab) -> None:
+    apply(lab, "preemption/low")
+    lab.settled("app=batch", {"Running": 6})
+    before = {pod["metadata"]["uid"] for pod in lab.pods("app=batch")}
+    apply(lab, "preemption/high")
+    running(lab, "urgent")
+    lab.settled("app=batch", {"Pending": 1, "Running": 5})
+    assert len(before & {pod["metadata"]["uid"] for pod in lab.pods("app=batch")}) == 5
+
+
 SECOND_WHOLE = (EXAMPLES / "whole-gpu.yaml").read_text().replace("name: whole-gpu", "name: second-whole")
 
 

@@ -1,6 +1,7 @@
 """Nodes as placement sees them, kept ready: worked out when the ledger or the configuration has changed a node."""
 
 from collections import OrderedDict
+from collections.abc import Set
 
 from lamina.control.configuration import Configuration
 from lamina.control.ledger import Ledger
@@ -49,6 +50,11 @@ class Capacity:
         if self.ledger.holds(without, node):
             return self._worked_out(node, without)
         return self.table.state(node)
+
+    def state_without(self, node: str, pods: Set[str]) -> NodeState | None:
+        """The node as it would be without the pods with these UIDs."""
+        inventory = self.ledger.inventory(node)
+        return None if inventory is None else NodeState.of(node, inventory, self.ledger.taken_without(node, pods))
 
     def _worked_out(self, node: str, without: str) -> NodeState | None:
         inventory = self.ledger.inventory(node)

@@ -1,4 +1,4 @@
-"""The scheduler's extender over HTTP: filter, prioritize and bind as kube-scheduler asks them.
+"""The scheduler's extender over HTTP: filter, prioritize, preempt and bind as kube-scheduler asks them.
 
 Errors are answered inside the protocol, as `error` with status 200: kube-scheduler shows that text on the pod, while
 any other status is shown as a number.
@@ -19,6 +19,7 @@ from lamina.control.background import Background
 from lamina.control.binding import BindArgs, Binder
 from lamina.control.decisions import Decisions, Filtered
 from lamina.control.metrics import Metrics
+from lamina.control.preemption import PreemptArgs, Preemption
 from lamina.control.watching import Watching
 from lamina.ports.kube import PODS, EventRecorder, Object
 
@@ -55,6 +56,7 @@ class ExtenderService:
         self,
         decisions: Decisions,
         binder: Binder,
+        preemption: Preemption,
         watching: Watching,
         metrics: Metrics,
         events: EventRecorder,
@@ -62,6 +64,7 @@ class ExtenderService:
     ) -> None:
         self._decisions = decisions
         self._binder = binder
+        self._preemption = preemption
         self._watching = watching
         self._metrics = metrics
         self._events = events
@@ -71,6 +74,7 @@ class ExtenderService:
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_post("/filter", self._measured("filter", self._filter))
         app.router.add_post("/prioritize", self._measured("prioritize", self._prioritize))
+        app.router.add_post("/preempt", self._measured("preempt", self._preempt))
         app.router.add_post("/bind", self._measured("bind", self._bind))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -111,6 +115,13 @@ class ExtenderService:
         ready = self._watching.rebuilt.is_set()
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
         return list(map(HostPriority, scores, scores.values())), "scored" if ready else "not_ready"
+
+    async def _preempt(self, body: bytes) -> tuple[Any, str]:
+        args = _decoded(body, PreemptArgs)
+        if not self._watching.rebuilt.is_set():
+            return {"nodeNameToMetaVictims": {}}, "not_ready"
+        answer = await self._preemption.preempt(args)
+        return answer, "helps" if answer["nodeNameToMetaVictims"] else "helps_nowhere"
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)

@@ -9,7 +9,7 @@ All times are seconds of a monotonic clock and are passed in. Nothing here waits
 one step for every other task.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from lamina.control.claims import Claim, GrantRecord, Reservation
@@ -172,10 +172,10 @@ class Ledger:
     def taken(self, node: str, *, without: str = "") -> Mapping[str, Taken]:
         """What is taken of the node's GPUs, by UUID; what the pod with the UID `without` holds is left out."""
         if self.holds(without, node):
-            return self._sum(node, without)
+            return self._sum(node, {without})
         totals = self._totals.get(node)
         if totals is None:
-            totals = self._totals[node] = self._sum(node, "")
+            totals = self._totals[node] = self._sum(node, frozenset())
         return totals
 
     def taken_in(self, namespace: str, *, without: str = "") -> Taken:
@@ -188,10 +188,14 @@ class Ledger:
                         total = total.plus(taken)
         return total
 
-    def _sum(self, node: str, without: str) -> dict[str, Taken]:
+    def taken_without(self, node: str, pods: Set[str]) -> Mapping[str, Taken]:
+        """What would be taken of the node's GPUs if the pods with these UIDs held nothing."""
+        return self._sum(node, pods)
+
+    def _sum(self, node: str, without: Set[str]) -> dict[str, Taken]:
         totals: dict[str, Taken] = {}
         for uid in self._holders.get(node, ()):
-            if uid != without:
+            if uid not in without:
                 for gpu, taken in self._claims[uid].held[node].items():
                     totals[gpu] = totals.get(gpu, NOTHING).plus(taken)
         return totals

@@ -31,6 +31,7 @@ from lamina.control.extender_service import ExtenderService
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
 from lamina.control.pod_locks import PodLocks
+from lamina.control.preemption import Preemption
 from lamina.control.quotas import Quotas
 from lamina.control.registration import Registration, client_config, served_names
 from lamina.control.settings import Address, ControlSettings
@@ -70,7 +71,9 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     decisions = Decisions(capacity, quotas, config)
     watching = Watching(kube, ledger, quotas, now=now)
     binder = Binder(kube, ledger, decisions, config, now=now, wall=time.time, background=background, locks=locks)
-    extender = ExtenderService(decisions, binder, watching, metrics, events, background)
+    extender = ExtenderService(
+        decisions, binder, Preemption(kube, capacity, config), watching, metrics, events, background
+    )
     admission = AdmissionService(config, quotas, ledger, watching, metrics)
     store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))
     await store.refresh()

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lamina.lab.api import crds, defaults, shapes, validation, writing
+from lamina.lab.api import crds, defaults, priorities, shapes, validation, writing
 from lamina.lab.api.history import Version
 from lamina.lab.api.lifecycle import Deletion, Lifecycle
 from lamina.lab.api.resources import Catalogue, Resource
@@ -107,6 +107,8 @@ class Api:
         if writing.counts_generations(resource):
             meta["generation"] = 1
         defaults.fill(resource, obj)
+        if resource.storage == "pods":
+            priorities.resolve(self.store, self.catalogue, obj)
         obj = await self._admitted(Review("CREATE", resource, "", obj, None), call)
         defaults.fill(resource, obj)
         validation.check_new(resource, obj)

@@ -35,6 +35,7 @@ class ExtenderConfig:
     managed: tuple[Managed, ...]
     filter_verb: str = "filter"
     prioritize_verb: str = "prioritize"
+    preempt_verb: str = "preempt"
     bind_verb: str = "bind"
     weight: int = 1
     node_cache_capable: bool = True
@@ -59,6 +60,8 @@ class Filtered:
 
     nodes: tuple[str, ...]
     failed: Mapping[str, str]
+    unresolvable: frozenset[str] = frozenset()
+    """Nodes of `failed` that no eviction would mend."""
 
 
 class Extender:
@@ -95,8 +98,8 @@ class Extender:
             names = [objects.name(node) for node in (_fields(answer.get("nodes") or {}).get("items") or [])]
         if strange := [name for name in names if name not in asked]:
             raise ExtenderError(f"extender {self.config.url} chose node {strange[0]!r}, which it was not asked about")
-        failed = {**(answer.get("failednodes") or {}), **(answer.get("failedandunresolvablenodes") or {})}
-        return Filtered(tuple(names), failed)
+        unresolvable = answer.get("failedandunresolvablenodes") or {}
+        return Filtered(tuple(names), {**(answer.get("failednodes") or {}), **unresolvable}, frozenset(unresolvable))
 
     async def prioritize(self, pod: Object, nodes: Sequence[Object], now: float) -> dict[str, float]:
         """Scores by node, weighted. An extender that fails here has no opinion, as in kube-scheduler."""
@@ -111,6 +114,20 @@ class Extender:
             given = _fields(entry)
             scores[str(given.get("host"))] = float(given.get("score") or 0) * self.config.weight
         return scores
+
+    async def preempt(self, pod: Object, victims: Mapping[str, Sequence[Object]], now: float) -> dict[str, list[str]]:
+        """Whom the extender wants evicted, UIDs by node, given whom the scheduler itself would evict."""
+        body: Object = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
+        if self.config.node_cache_capable:
+            by_uid = {node: [{"UID": objects.uid(each)} for each in pods] for node, pods in victims.items()}
+            body["NodeNameToMetaVictims"] = {n: {"Pods": p, "NumPDBViolations": 0} for n, p in by_uid.items()}
+        else:
+            body["NodeNameToVictims"] = {n: {"Pods": list(p), "NumPDBViolations": 0} for n, p in victims.items()}
+        answer = _fields(await self._call(self.config.preempt_verb, body, now))
+        told = {
+            node: _fields(each).get("pods") or [] for node, each in (answer.get("nodenametometavictims") or {}).items()
+        }
+        return {node: [str(_fields(pod).get("uid")) for pod in pods] for node, pods in told.items()}
 
     async def bind(self, pod: Mapping[str, Any], node: str, now: float) -> None:
         """Let the extender bind the pod. Raises ExtenderError where it did not."""

@@ -19,15 +19,20 @@ from lamina.lab.scheduler.extender import Extender, ExtenderDown, ExtenderError
 from lamina.lab.scheduler.node_view import NodeView
 from lamina.lab.scheduler.placed import Placed
 from lamina.lab.scheduler.pod_requests import requests
+from lamina.lab.scheduler.preempting import Preempting
 from lamina.lab.scheduler.verdicts import ERROR, UNSCHEDULABLE, Verdicts
 from lamina.ports.clock import Clock
-from lamina.ports.kube import NODES, PODS, Kube, NotFound, Resource
+from lamina.ports.kube import NODES, PODS, EventRecorder, Kube, NotFound, Resource
 
 log = logging.getLogger(__name__)
 
 
 class Unfit(Exception):
-    """No node will do; the message is the sentence for the pod."""
+    """No node will do; the message is the sentence for the pod. `hopeless` are nodes that no eviction would mend."""
+
+    def __init__(self, message: str, hopeless: frozenset[str]) -> None:
+        super().__init__(message)
+        self.hopeless = hopeless
 
 
 class Scheduler:
@@ -43,6 +48,8 @@ class Scheduler:
         self._extender = extender
         self._ignored = extender.config.ignored if extender else frozenset()
         self._verdicts = Verdicts(kube, clock, names)
+        events = EventRecorder(kube, "default-scheduler", now=clock.wall)
+        self._preempting = Preempting(kube, extender, self._ignored, events)
         self._backlog = Backlog()
         self._placed = Placed(cache)
         self._wake = asyncio.Event()
@@ -77,6 +84,7 @@ class Scheduler:
         try:
             node = await self._choose(pod)
         except Unfit as error:
+            await self._make_room(pod, error.hopeless)
             await self._put_back(entry, UNSCHEDULABLE, str(error))
         except ExtenderError as error:
             self._extender_was_down |= isinstance(error, ExtenderDown)
@@ -101,10 +109,11 @@ class Scheduler:
             else:
                 fit.append(view)
         extender = self._extender if self._extender and self._extender.is_interested(pod) else None
+        hopeless: frozenset[str] = frozenset()
         if extender and fit:
-            fit = await self._filter(extender, pod, fit, why)
+            fit, hopeless = await self._filter(extender, pod, fit, why)
         if not fit:
-            raise Unfit(reasons.sentence(len(everyone), why))
+            raise Unfit(reasons.sentence(len(everyone), why), hopeless)
         opinions: dict[str, float] = {}
         if extender and len(fit) > 1:
             opinions = await extender.prioritize(pod, [view.node for view in fit], self._clock.monotonic())
@@ -112,7 +121,7 @@ class Scheduler:
 
     async def _filter(
         self, extender: Extender, pod: Object, fit: list[NodeView], why: dict[str, list[str]]
-    ) -> list[NodeView]:
+    ) -> tuple[list[NodeView], frozenset[str]]:
         answer = await extender.filter(pod, [view.node for view in fit], self._clock.monotonic())
         if self._extender_was_down:
             self._extender_was_down = False
@@ -121,7 +130,13 @@ class Scheduler:
         for view in fit:
             if view.name not in answer.nodes:
                 why[view.name] = [answer.failed.get(view.name) or f"extender {extender.config.url} said no"]
-        return left
+        return left, answer.unresolvable
+
+    async def _make_room(self, pod: Object, hopeless: frozenset[str]) -> None:
+        try:
+            await self._preempting.make_room(pod, self._placed.views(), hopeless, self._clock.monotonic())
+        except Outside as error:
+            log.warning("No room could be made for pod %s: %s", objects.key(pod), error)
 
     async def _bind(self, entry: Waiting, node: str) -> None:
         pod = entry.pod

@@ -1,6 +1,6 @@
 """Selectors as kubectl writes them, of the simple kinds: `a=b`, `a!=b`, `a`, `!a`, joined by commas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamina.ports.kube.protocol import Object
@@ -39,3 +39,22 @@ def _field(obj: Object, path: str) -> str:
     for part in path.split("."):
         found = found.get(part, "") if isinstance(found, dict) else ""
     return str(found)
+
+
+def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """A LabelSelector object against labels: an empty one selects everything, None nothing."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+        return False
+    for each in selector.get("matchExpressions") or ():
+        value, values = labels.get(each.get("key")), each.get("values") or ()
+        holds = {
+            "In": value is not None and value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not holds.get(each.get("operator"), False):
+            return False
+    return True
