@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Nodes of one call that are remembered: what is free on idle nodes is often the same. */
+enum { REMEMBERED = 256 };
+
 /* GPUs of one node that are alike, so that equal choices are weighed once. */
 struct group {
     int32_t kind, memory, cores, slots;
@@ -23,7 +26,7 @@ struct room {
     double cpu;
     double one[PACKING_SHARES]; /* weight of classes that have CPU and memory for one pod, by share */
     double one_total;           /* weight of all classes */
-    double most[PACKING_CLASSES];
+    double most[PACKING_ROOMS]; /* pods that have CPU and memory */
 };
 
 struct work {
@@ -96,15 +99,11 @@ static void look_round(const struct packing_policy *policy, double cpu, double m
     room->cpu = cpu;
     room->one_total = 0;
     memset(room->one, 0, sizeof room->one[0] * (size_t)policy->shares);
+    for (int64_t r = 0; r < policy->rooms; r++)
+        room->most[r] = (double)(int32_t)least(INT32_MAX, least(cpu / policy->room_cpu[r], memory / policy->room_memory[r]));
     for (int64_t m = 0; m < policy->classes; m++) {
-        double most = INT32_MAX;
-        if (policy->class_cpu[m] > 0)
-            most = floor(cpu / policy->class_cpu[m]);
-        if (policy->class_memory[m] > 0)
-            most = least(most, floor(memory / policy->class_memory[m]));
-        room->most[m] = most;
         room->one_total += policy->one_weight[m];
-        room->one[policy->class_share[m]] += most >= 1 ? policy->one_weight[m] : 0;
+        room->one[policy->class_share[m]] += room->most[policy->class_room[m]] >= 1 ? policy->one_weight[m] : 0;
     }
 }
 
@@ -126,7 +125,7 @@ static double waste(const struct work *work, const struct room *room, const stru
     }
     for (int64_t m = 0; m < policy->classes; m++) {
         int32_t j = policy->class_share[m];
-        double left = amount - least(room->most[m], fill[j]) * used[j];
+        double left = amount - least(room->most[policy->class_room[m]], fill[j]) * used[j];
         total += policy->fill_weight[m] * (left > 0 ? left : 0);
     }
     for (int64_t h = 0; h < policy->hinges; h++) {
@@ -238,6 +237,24 @@ static bool enough(const struct work *work, int64_t row)
     return fit >= ask->count;
 }
 
+static bool alike(const struct packing_cluster *cluster, int64_t a, int64_t b)
+{
+    size_t size = (size_t)cluster->gpus * sizeof *cluster->kind;
+    int64_t x = a * cluster->gpus, y = b * cluster->gpus;
+    return cluster->cpu[a] == cluster->cpu[b] && cluster->memory[a] == cluster->memory[b] &&
+           !memcmp(cluster->kind + x, cluster->kind + y, size) && !memcmp(cluster->slots + x, cluster->slots + y, size) &&
+           !memcmp(cluster->gpu_memory + x, cluster->gpu_memory + y, size) &&
+           !memcmp(cluster->gpu_cores + x, cluster->gpu_cores + y, size);
+}
+
+static unsigned place_of(const struct packing_cluster *cluster, int64_t row)
+{
+    uint64_t sum = (uint64_t)(cluster->cpu[row] * 31 + cluster->memory[row]);
+    for (int64_t i = 0; i < cluster->gpus; i++)
+        sum = sum * 31 + (uint32_t)cluster->gpu_memory[row * cluster->gpus + i];
+    return (unsigned)(sum * UINT64_C(0x9E3779B97F4A7C15) >> 32) % REMEMBERED;
+}
+
 static void score(struct work *work, int64_t row)
 {
     const struct packing_policy *policy = work->policy;
@@ -272,18 +289,29 @@ static void score(struct work *work, int64_t row)
 int packing_levels(const struct packing_cluster *cluster, const struct packing_policy *policy,
     const struct packing_ask *ask, const int64_t *rows, int64_t count, double *level, uint64_t *chosen)
 {
-    if (cluster->gpus > PACKING_GPUS || policy->shares > PACKING_SHARES || policy->classes > PACKING_CLASSES)
+    if (cluster->gpus > PACKING_GPUS || policy->shares > PACKING_SHARES || policy->classes > PACKING_CLASSES ||
+        policy->rooms > PACKING_ROOMS)
         return -1;
     struct work work;
+    int64_t remembered[REMEMBERED];
+    for (int i = 0; i < REMEMBERED; i++)
+        remembered[i] = -1;
     work.cluster = cluster;
     work.policy = policy;
     work.ask = ask;
     for (int64_t i = 0; i < count; i++) {
         if (rows[i] < 0 || rows[i] >= cluster->nodes)
             return -1;
+        int64_t *same = &remembered[place_of(cluster, rows[i])];
+        if (*same >= 0 && alike(cluster, rows[*same], rows[i])) {
+            level[i] = level[*same];
+            chosen[i] = chosen[*same];
+            continue;
+        }
         score(&work, rows[i]);
         level[i] = work.best;
         chosen[i] = work.chosen;
+        *same = i;
     }
     return 0;
 }

@@ -14,6 +14,7 @@ enum {
     PACKING_GPUS = 64,     /* GPUs of a node that are looked at */
     PACKING_SHARES = 128,  /* different (count, memory, cores) among the usual pods */
     PACKING_CLASSES = 512, /* kinds of usual pods */
+    PACKING_ROOMS = 512,   /* different (cpu, memory) among them */
     PACKING_TRIES = 256,   /* sets of GPUs compared for one pod on one node */
 };
 
@@ -28,10 +29,10 @@ struct packing_cluster {
 
 /* The usual pods and what leftovers are worth. A share that a kind cannot carry asks INT32_MAX of its memory. */
 struct packing_policy {
-    int64_t classes, shares, hinges;
-    const double *class_cpu, *class_memory;                    /* [classes] */
+    int64_t classes, shares, rooms, hinges;
+    const double *room_cpu, *room_memory;                      /* [rooms] */
     const double *one_weight, *fill_weight;                    /* [classes] */
-    const int32_t *class_share;                                /* [classes] */
+    const int32_t *class_share, *class_room;                   /* [classes] */
     const int32_t *share_count, *share_cores;                  /* [shares] */
     const int32_t *share_memory;                               /* [shares][kinds] */
     const double *share_amount;                                /* [shares][kinds] of all its GPUs */

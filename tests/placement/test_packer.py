@@ -98,6 +98,12 @@ def test_a_share_goes_where_its_usual_partner_leaves_nothing(core: ctypes.CDLL) 
     assert packer.best(share(470)) == (0, 1), "what it leaves of an idle GPU is of use; 60 or 230 are not"
 
 
+def test_shares_leave_whole_gpus_to_those_who_need_several(core: ctypes.CDLL) -> None:
+    packer = Packer(core, cluster_of([1000, 1000], [1000, 500]), seen(w2=5, w1=5, s500=5))
+    assert packer.best(share(500)) == (1, 0b10)
+    assert packer.best(share(1000)) == (1, 0b01)
+
+
 def test_a_pod_for_several_gpus_leaves_room_for_the_next_of_its_kind(core: ctypes.CDLL) -> None:
     """Free 4, 4 and 8 GiB, two pods that want 4 GiB of two GPUs each: only 0 + 2, then 1 + 2 places both."""
     cluster = cluster_of([250, 250, 500])

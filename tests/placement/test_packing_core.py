@@ -46,7 +46,7 @@ def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
     core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], ask: Ask
 ) -> None:
     nodes = len(cluster.cpu)
-    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 16))), ask, nodes)
+    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 19))), ask, nodes)
     has_gpu = (cluster.kind >= 0).any(axis=1)
     assert (np.isfinite(found) == (cluster.feasible(ask) & has_gpu)).all()
     for row in np.flatnonzero(np.isfinite(found)).tolist():
@@ -64,7 +64,7 @@ def test_rows_out_of_range_are_refused(core: ctypes.CDLL) -> None:
         np.array([1000]), np.array([1000]), *(np.full((1, 1), n, np.int32) for n in (0, 1000, 100, 1)), full, full
     )
     ask = Ask(0, 0, 1, (500,), 50)
-    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 16)))
+    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 19)))
     for row in (-1, 1):
         with pytest.raises(ValueError, match="out of range"):
             kernel.levels(ask, np.array([row]), np.zeros(1), np.zeros(1, np.uint64))

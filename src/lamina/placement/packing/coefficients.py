@@ -17,13 +17,18 @@ UNIT = 1_000_000
 
 @dataclass(frozen=True)
 class Coefficients:
-    """One policy for one mix. m classes, j shares (count, memory by kind, cores), k kinds, h hinges."""
+    """One policy for one mix.
 
-    class_cpu: Floats
-    class_memory: Floats
+    Each of m classes of pods has one of j shares (count, memory by kind, cores) and one of r rooms (CPU and
+    host memory, at least a thousandth of a core and 1 MiB). k kinds, h hinges.
+    """
+
+    room_cpu: Floats
+    room_memory: Floats
     one_weight: Floats
     fill_weight: Floats
     class_share: Ints
+    class_room: Ints
     share_count: Ints
     share_cores: Ints
     share_memory: Ints
@@ -93,15 +98,18 @@ def coefficients(
     """Coefficients from weights in their natural size. `step` and `levels` are in GPUs; `remainder` has 1001 entries
     and `idle` MOST_GPUS + 1, both in GPUs; a hinge is (weight, GPU factor, CPU factor in GPUs per core thousandth)."""
     of_class, examples = shares_of(mix.asks)
+    rooms = [(max(1, ask.cpu), max(1, ask.memory) if host_memory else 1) for ask in mix.asks]
+    distinct = list(dict.fromkeys(rooms))
     kinds = len(mix.full_memory)
     wanted = np.array([ask.gpu_memory for ask in examples], np.int32).reshape(len(examples), kinds)
     hinge = np.array(hinges, np.float64).reshape(-1, 3)
     return Coefficients(
-        class_cpu=whole([ask.cpu for ask in mix.asks]),
-        class_memory=whole([ask.memory if host_memory else 0 for ask in mix.asks]),
+        room_cpu=whole([cpu for cpu, _ in distinct]),
+        room_memory=whole([memory for _, memory in distinct]),
         one_weight=whole(one * UNIT),
         fill_weight=whole(fill * UNIT),
         class_share=of_class,
+        class_room=np.array([distinct.index(room) for room in rooms], np.int32),
         share_count=np.array([ask.gpus for ask in examples], np.int32),
         share_cores=np.array([ask.gpu_cores for ask in examples], np.int32),
         share_memory=np.ascontiguousarray(np.where(wanted > mix.full_memory, REFUSED, wanted).astype(np.int32)),

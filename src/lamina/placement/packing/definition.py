@@ -71,7 +71,7 @@ def waste_of(cluster: Cluster, policy: Coefficients, gpus: list[Gpu], cpu: int, 
     found += sum(_remainder(cluster, policy, gpu) for gpu in gpus)
     found += int(policy.idle[idle]) + (int(policy.all_idle) if idle == len(gpus) else 0)
     for m, j in enumerate(policy.class_share.tolist()):
-        room = _times(cpu, policy.class_cpu[m], memory, policy.class_memory[m])
+        room = _times(cpu, policy.room_cpu[policy.class_room[m]], memory, policy.room_memory[policy.class_room[m]])
         count, cores = int(policy.share_count[j]), int(policy.share_cores[j])
         wanted = policy.share_memory[j].tolist()
         fits = [gpu.takes(wanted[gpu.kind], cores) for gpu in gpus]
@@ -126,14 +126,9 @@ def _is_idle(cluster: Cluster, gpu: Gpu) -> bool:
     return bool(gpu.memory == cluster.full_memory[gpu.kind] and gpu.cores == cluster.full_cores[gpu.kind])
 
 
-def _times(cpu: int, class_cpu: float, memory: int, class_memory: float) -> int:
+def _times(cpu: int, room_cpu: float, memory: int, room_memory: float) -> int:
     """For how many pods of a class the node has CPU and host memory."""
-    most = 2**31 - 1
-    if class_cpu:
-        most = cpu // int(class_cpu)
-    if class_memory:
-        most = min(most, memory // int(class_memory))
-    return most
+    return min(2**31 - 1, cpu // int(room_cpu), memory // int(room_memory))
 
 
 def _level_of(policy: Coefficients, gain: int) -> float:

@@ -27,8 +27,11 @@ class _Cluster(Structure):
 
 class _Policy(Structure):
     _fields_ = (
-        *((name, c_int64) for name in ("classes", "shares", "hinges")),
-        *((name, c_void_p) for name in ("class_cpu", "class_memory", "one_weight", "fill_weight", "class_share")),
+        *((name, c_int64) for name in ("classes", "shares", "rooms", "hinges")),
+        *(
+            (name, c_void_p)
+            for name in ("room_cpu", "room_memory", "one_weight", "fill_weight", "class_share", "class_room")
+        ),
         *((name, c_void_p) for name in ("share_count", "share_cores", "share_memory", "share_amount")),
         *((name, c_double) for name in ("memory_part", "cores_part")),
         *((name, c_void_p) for name in ("gpu_price", "cpu_price", "hinge_gpu", "hinge_cpu", "hinge_weight")),
@@ -100,7 +103,12 @@ def _cluster(cluster: Cluster) -> _Cluster:
 
 
 def _policy(policy: Coefficients) -> _Policy:
-    made = _Policy(classes=len(policy.class_cpu), shares=len(policy.share_count), hinges=len(policy.hinge_weight))
+    made = _Policy(
+        classes=len(policy.class_share),
+        shares=len(policy.share_count),
+        rooms=len(policy.room_cpu),
+        hinges=len(policy.hinge_weight),
+    )
     made.memory_part, made.cores_part = policy.parts
     made.unpaired, made.all_idle, made.step = policy.unpaired, policy.all_idle, policy.step
     made.level_count = len(policy.levels)

@@ -20,32 +20,41 @@ MOST_CLASSES, MOST_SHARES = 384, 128
 
 @dataclass(frozen=True)
 class Mix:
-    """Requests with GPUs, the most frequent first, with their counts; and the fraction of pods that ask none.
+    """Requests with GPUs, the most frequent first, with their counts; and the CPU that all pods asked for.
 
     `full_memory`, `full_cores` and `supply` describe the kinds of GPUs, as in `Cluster`.
     """
 
     asks: tuple[Ask, ...]
     counts: Floats
-    pods: int
+    all_cpu: float
     full_memory: Ints
     full_cores: Ints
     supply: Longs
 
     @classmethod
     def of(cls, seen: Mapping[Ask, int] | Iterable[Ask], full_memory: Ints, full_cores: Ints, supply: Longs) -> "Mix":
-        """What was seen, cut to the most frequent requests where there are very many."""
+        """What was seen, cut to the most frequent requests where there are very many.
+
+        Requests that differ in host memory alone are one class with their mean: it is seldom what runs out.
+        """
         counted = Counter(seen)
+        memory: Counter[Ask] = Counter()
+        merged: Counter[Ask] = Counter()
+        for ask, n in counted.items():
+            merged[ask._replace(memory=0)] += n
+            memory[ask._replace(memory=0)] += n * ask.memory
         common: list[tuple[Ask, int]] = []
         shares: set[tuple[int, tuple[int, ...], int]] = set()
-        for ask, n in counted.most_common():
+        for ask, n in merged.most_common():
             share = (ask.gpus, ask.gpu_memory, ask.gpu_cores)
             if ask.gpus and len(common) < MOST_CLASSES and (share in shares or len(shares) < MOST_SHARES):
                 shares.add(share)
-                common.append((ask, n))
+                common.append((ask._replace(memory=memory[ask] // n), n))
         asks = tuple(ask for ask, _ in common)
         counts = np.array([n for _, n in common], np.float64)
-        return cls(asks, counts, counted.total(), full_memory, full_cores, supply)
+        all_cpu = float(sum(ask.cpu * n for ask, n in counted.items()))
+        return cls(asks, counts, all_cpu, full_memory, full_cores, supply)
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
@@ -100,6 +109,22 @@ class Mix:
         demand = self.counts * self.amount
         return np.divide(demand, max(1e-9, demand.sum()))
 
+    @cached_property
+    def several(self) -> NDArray[np.bool_]:
+        """Which classes ask several GPUs of a node."""
+        return np.array([ask.gpus > 1 for ask in self.asks], np.bool_)
+
+    @cached_property
+    def choosy(self) -> NDArray[np.bool_]:
+        """Which classes accept or fit some kinds only."""
+        fitting = self.accepted @ self.supply
+        return np.asarray((fitting < self.supply.sum()) & (fitting > 0))
+
+    @property
+    def all_cores_per_gpu(self) -> float:
+        """CPU in thousandths of a core that all pods ask, those without GPUs too, per GPU asked."""
+        return self.all_cpu / max(1e-9, float(self.counts @ self.amount))
+
     def cores_per_gpu(self, quantile: float) -> float:
         """CPU in thousandths of a core per GPU that this part of the GPU demand stays below."""
         cpu = np.array([ask.cpu for ask in self.asks], np.float64) / np.maximum(self.amount, 1e-9)
@@ -115,6 +140,5 @@ class Mix:
         """
         total = float(self.supply.sum())
         fitting = self.accepted @ self.supply
-        choosy = (fitting < total) & (fitting > 0)
-        pressure = np.where(choosy, self.by_demand * total / np.maximum(fitting, 1), 0.0)
+        pressure = np.where(self.choosy, self.by_demand * total / np.maximum(fitting, 1), 0.0)
         return pressure @ self.accepted

@@ -25,6 +25,8 @@ class Weights:
 
     one_by_count: float
     one_by_demand: float
+    one_of_several: float
+    one_of_choosy: float
     fill_by_count: float
     fill_by_demand: float
     scarce_gpu: float
@@ -32,6 +34,7 @@ class Weights:
     short_of_cpu_low: float
     short_of_cpu_middle: float
     short_of_cpu_high: float
+    short_of_cpu_all: float
     stranded_cpu: float
     idle_node: float
     idle_gpus: float
@@ -50,7 +53,8 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
     kept = np.array([w.remainder_few, w.remainder_some, w.remainder_many])
     return coefficients(
         mix,
-        one=w.one_by_count * mix.by_count + w.one_by_demand * mix.by_demand,
+        one=w.one_by_count * mix.by_count
+        + mix.by_demand * (w.one_by_demand + w.one_of_several * mix.several + w.one_of_choosy * mix.choosy),
         fill=w.fill_by_count * mix.by_count + w.fill_by_demand * mix.by_demand,
         gpu_price=w.scarce_gpu * scarce,
         cpu_price=w.scarce_cpu * scarce / marks[1],
@@ -58,6 +62,7 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
             (w.short_of_cpu_low, 1, -1 / marks[0]),
             (w.short_of_cpu_middle, 1, -1 / marks[1]),
             (w.short_of_cpu_high, 1, -1 / marks[2]),
+            (w.short_of_cpu_all, 1, -1 / max(1.0, mix.all_cores_per_gpu)),
             (w.stranded_cpu, -1, 1 / marks[1]),
         ],
         remainder=kept @ remainders,
