@@ -18,6 +18,7 @@ OLD(dlopen); /* since 2.34 a part of libc */
 OLD(dlsym);
 OLD(dlerror);
 OLD(pthread_once);
+__asm__(".symver fcntl64, fcntl@" OLDEST); /* the same on 64-bit machines */
 
 /* Since C23 these have other names, for binary literals that nobody reads here. */
 #ifdef __x86_64__

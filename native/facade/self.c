@@ -16,7 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { NEWCOMER_LOOKS_AT = 4, SWEEP_EVERY_MS = 100 };
 
@@ -34,12 +36,18 @@ static bool watched; /* forks */
 static int lock_file = -1; /* holds the lock on our slot */
 static struct stat lock_status;
 
+/* Of the kernel itself: the C library's function has another name in old versions. */
+static bool status_of(int file, struct stat *status)
+{
+    return syscall(SYS_fstat, file, status) == 0;
+}
+
 /* A child would keep the parent's lock held after the parent's death. The program may have closed the descriptor, and
  * its number be another file's by now. */
 static void close_lock_of_parent(void)
 {
     struct stat now;
-    if (lock_file >= 0 && fstat(lock_file, &now) == 0 && now.st_dev == lock_status.st_dev &&
+    if (lock_file >= 0 && status_of(lock_file, &now) && now.st_dev == lock_status.st_dev &&
         now.st_ino == lock_status.st_ino)
         slot_lock_close(lock_file);
     lock_file = -1;
@@ -97,7 +105,7 @@ static struct lamina_slot *join(const struct facade *facade)
 {
     if (!watched || !prepare())
         return NULL;
-    if (lock_file < 0 && ((lock_file = slot_lock_open(facade->account.path)) < 0 || fstat(lock_file, &lock_status) != 0)) {
+    if (lock_file < 0 && ((lock_file = slot_lock_open(facade->account.path)) < 0 || !status_of(lock_file, &lock_status))) {
         log_line(LOG_ERROR, "the usage file cannot be opened once more: %s", strerror(errno));
         return NULL;
     }
