@@ -59,6 +59,7 @@ int figure_of_process(int device, uint64_t *bytes)
     nvmlDevice_t handle = handle_of(device);
     if (handle == NULL || list == NULL)
         return 0;
+    const unsigned self = (unsigned)getpid();
     int found = 0;
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned room = 64; result == NVML_ERROR_INSUFFICIENT_SIZE && room <= MOST_PROCESSES; room *= 4) {
@@ -66,7 +67,7 @@ int figure_of_process(int device, uint64_t *bytes)
         nvmlProcessInfo_t *infos = calloc(room, sizeof *infos);
         result = infos == NULL ? NVML_ERROR_MEMORY : list(handle, &count, infos);
         for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
-            if (infos[i].pid == (unsigned)getpid() && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
+            if (infos[i].pid == self && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
                 *bytes = infos[i].usedGpuMemory;
                 found = 1;
             }

@@ -11,6 +11,7 @@
 
 #include "ledger.h"
 
+#define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all look for dead ones */
 #define PID_MASK ((1ull << SIMGPU_IDENTITY_PID_BITS) - 1)
 
 /* Start time of a living process in clock ticks; GONE when there is none, UNKNOWN when /proc does not tell. A process
@@ -58,8 +59,10 @@ static void reap(const machine *m, uint32_t slot, uint64_t identity) {
 void slots_sweep(const machine *m, uint64_t pause_ns) {
     uint64_t now = machine_now();
     uint64_t last = __atomic_load_n(&m->head->swept_at, __ATOMIC_SEQ_CST);
-    if (now - last < pause_ns) return;
-    __atomic_store_n(&m->head->swept_at, now, __ATOMIC_SEQ_CST);
+    if (pause_ns == 0) __atomic_store_n(&m->head->swept_at, now, __ATOMIC_SEQ_CST);
+    else if (now - last < pause_ns ||
+             !__atomic_compare_exchange_n(&m->head->swept_at, &last, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return; /* somebody just has, or is at it */
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
         uint64_t identity = __atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST);
         if (identity != 0 && is_dead(identity)) reap(m, slot, identity);
@@ -107,11 +110,7 @@ static void raise_slots_used(const machine *m, uint32_t count) {
     }
 }
 
-uint32_t slots_join(const machine *m) {
-    uint32_t pid = (uint32_t)getpid();
-    uint64_t identity = identity_of(pid, start_time(pid)), image = image_of_self();
-    forget_former_image(m, identity, image);
-    slots_sweep(m, 0);
+static uint32_t take_slot(const machine *m, uint64_t identity, uint64_t image) {
     for (uint32_t slot = 0; slot < SIMGPU_SLOTS; slot++) {
         uint64_t free_slot = 0;
         uint64_t *at = &m->processes[slot].identity;
@@ -124,6 +123,17 @@ uint32_t slots_join(const machine *m) {
         return slot;
     }
     return UINT32_MAX;
+}
+
+uint32_t slots_join(const machine *m) {
+    uint32_t pid = (uint32_t)getpid();
+    uint64_t identity = identity_of(pid, start_time(pid)), image = image_of_self();
+    forget_former_image(m, identity, image);
+    slots_sweep(m, JOIN_PAUSE_NS);
+    uint32_t slot = take_slot(m, identity, image);
+    if (slot != UINT32_MAX) return slot;
+    slots_sweep(m, 0);
+    return take_slot(m, identity, image);
 }
 
 void slots_leave(const machine *m, uint32_t slot) {

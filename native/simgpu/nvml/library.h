@@ -12,6 +12,8 @@
 
 #define SIM_API __attribute__((visibility("default")))
 #define MIB (1ull << 20)
+/* So long the memory of a killed process may still show: a driver takes that long too, and asking must be cheap. */
+#define MEMORY_PAUSE_NS 5000000u
 
 struct nvmlDevice_st {
     uint32_t gpu;   /* number in the machine file */

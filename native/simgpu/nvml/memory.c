@@ -2,7 +2,7 @@
 #include "library.h"
 
 static nvmlMemory_t memory_of(const struct nvmlDevice_st *device, const simgpu_gpu *gpu) {
-    slots_sweep(&library.m, 0);
+    slots_sweep(&library.m, MEMORY_PAUSE_NS);
     uint64_t used = ledger_used(&library.m, device->gpu);
     return (nvmlMemory_t){.total = gpu->memory_mib * MIB, .free = (gpu->memory_mib - used) * MIB, .used = used * MIB};
 }

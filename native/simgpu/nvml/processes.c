@@ -8,7 +8,7 @@ typedef struct {
 
 static unsigned int list_holders(uint32_t number, holder *holders) {
     unsigned int count = 0;
-    slots_sweep(&library.m, 0);
+    slots_sweep(&library.m, MEMORY_PAUSE_NS);
     for (uint32_t slot = 0; slot < machine_slots_used(&library.m); slot++) {
         simgpu_cell *cell = machine_cell(&library.m, number, slot);
         uint32_t pid = slots_pid(&library.m, slot), held = ledger_held(&library.m, number, slot);
