@@ -41,6 +41,7 @@ class Bench:
         limit = DeviceLimit(
             uuid=self.uuid,
             memory_bytes=(memory_mib or card(MODEL).memory_mib) * MIB,
+            context_bytes=CONTEXT_MIB * MIB,
             cores_percent=cores,
             compute_policy=policy,
         )
@@ -83,8 +84,10 @@ class Worker:
     """One process of a benchmark's program, spoken to line by line."""
 
     def __init__(self, command: Sequence[str | Path], variables: dict[str, str]) -> None:
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+        pipe, silent = subprocess.PIPE, subprocess.DEVNULL  # a program says on its output what went wrong
+        self._process = subprocess.Popen(
+            command, env=variables, stdin=pipe, stdout=pipe, stderr=silent, text=True, bufsize=1
+        )
         self.pid = self._process.pid
 
     def say(self, line: str) -> None:

@@ -18,6 +18,8 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from lamina.cli.terminal import print_table
+
 FLOORS = Path(__file__).with_name("floors.toml")
 
 
@@ -96,13 +98,13 @@ class Report:
 
     def finish(self, file: Path | None, console: Console | None = None) -> int:
         """Prints the table, writes the file, and returns the exit status: 1 when anything is not as it must be."""
-        (console or Console()).print(self._table())
+        print_table(console or Console(), self._table())
         if file is not None:
             file.write_text(json.dumps(msgspec.to_builtins(self.measures), indent=1) + "\n")
         return 0 if all(measure.ok for measure in self.measures.values()) else 1
 
     def _table(self) -> Table:
-        table = Table(title=self._section, box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False)
         table.add_column("measure")
         for column in ("native", "ours", "added", "floor"):
             table.add_column(column, justify="right")

@@ -14,13 +14,21 @@ CHEAP = ("memory-info", "nvml-memory", "proc-address", "current", "attribute", "
 KINDS = ("plain", "async", "pool", "physical")
 
 
-def cost(group: list[Worker], call: str, *, live: int = 0, threads: int = 1) -> float:
-    """CPU ns of one call while all of the group call at once."""
+def ask(
+    group: list[Worker], call: str, *, live: int = 0, threads: int = 1, span: float = SPAN
+) -> list[tuple[int, int]]:
+    """Operations and CPU ns of each process, while all of the group call at once for a span of seconds."""
     start = soon()
     for worker in group:
-        worker.say(f"{call} {live} {threads} {start} {start + int(SPAN * 1e9)}")
-    answers = [list(map(int, worker.hear().split())) for worker in group]
-    return sum(cpu for _, cpu in answers) / sum(operations for operations, _ in answers)
+        worker.say(f"{call} {live} {threads} {start} {start + int(span * 1e9)}")
+    answers = [worker.hear().split() for worker in group]
+    return [(int(operations), int(cpu_ns)) for operations, cpu_ns in answers]
+
+
+def cost(group: list[Worker], call: str, *, live: int = 0, threads: int = 1) -> float:
+    """CPU ns of one call while all of the group call at once."""
+    answers = ask(group, call, live=live, threads=threads)
+    return sum(cpu_ns for _, cpu_ns in answers) / sum(operations for operations, _ in answers)
 
 
 @contextmanager

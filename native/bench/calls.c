@@ -1,7 +1,9 @@
 /* Times calls of the driver, in batches, until it is told to stop. It reads lines "CALL ARGUMENT THREADS START UNTIL" and
  * answers each with "operations cpu_ns"; START and UNTIL are nanoseconds of CLOCK_MONOTONIC, so that several processes
  * can be told to work in the same span. ARGUMENT is the number of blocks held meanwhile for calls that allocate.
- * The first line on standard output, "ready", says that there is a context. */
+ * The first line on standard output, "ready", says that there is a context.
+ *
+ * With the arguments CALL OPERATIONS it makes so many calls and ends, for counting instructions. */
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -188,24 +190,32 @@ static void begin(void)
     need((CUresult)by_index(0, &handle), "nvmlDeviceGetHandleByIndex");
 }
 
-int main(void)
+static const struct call *call_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(calls[i].name, name) == 0)
+            return &calls[i];
+    exit(2);
+}
+
+int main(int count, char **arguments)
 {
     char line[256], name[32];
     int blocks, threads;
     unsigned long long start, until;
     begin();
+    if (count == 3) {
+        void (*once)(void) = call_of(arguments[1])->once;
+        for (int left = atoi(arguments[2]); left > 0; left--)
+            once();
+        return 0;
+    }
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
         if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 || threads > MOST_THREADS)
             return 2;
-        const struct call *call = NULL;
-        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            if (strcmp(calls[i].name, name) == 0)
-                call = &calls[i];
-        if (call == NULL)
-            return 2;
-        measure(call, blocks, threads, start, until);
+        measure(call_of(name), blocks, threads, start, until);
     }
     return 0;
 }

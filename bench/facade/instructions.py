@@ -1,0 +1,40 @@
+"""How many instructions a path takes, counted by valgrind: a figure that does not drift with the machine."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from bench.machine import Bench
+from bench.measures import Report
+from lamina.model.grants import ComputePolicy
+
+CALLS = ("launch", "plain", "async", "physical", "memory-info")
+FEW, MANY = 1_000, 11_000
+
+
+def measure(report: Report, calls: Path, bench: Bench) -> str:
+    """Counts, or returns a sentence that says why not."""
+    if shutil.which("valgrind") is None:
+        return "instructions were not counted: there is no valgrind"
+    for call in CALLS:
+        native, ours = _each(calls, call, bench.native()), _each(calls, call, bench.ours())
+        report.add(f"{call}-instructions", "1", native=native, ours=ours)
+    limited = _each(calls, "launch", bench.ours(cores=50, policy=ComputePolicy.CAP))
+    report.add("launch-limited-instructions", "1", native=_each(calls, "launch", bench.native()), ours=limited)
+    return ""
+
+
+def _each(calls: Path, call: str, variables: dict[str, str]) -> float:
+    """Instructions of one call: what more calls cost more, so that starting does not count."""
+    counts = [_counted([str(calls), call, str(operations)], variables) for operations in (FEW, MANY)]
+    return (counts[1] - counts[0]) / (MANY - FEW)
+
+
+def _counted(command: list[str], variables: dict[str, str]) -> int:
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    done = subprocess.run([*tool, *command], env=variables, capture_output=True, text=True, check=True, timeout=120)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if found is None:
+        raise RuntimeError(f"valgrind gave no count: {done.stderr[-300:]}")
+    return int(found[1])

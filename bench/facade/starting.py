@@ -1,0 +1,63 @@
+"""What starting costs: cuInit, whole processes, and many that make a slow context at one moment."""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.machine import Bench, machine, soon, workers
+from bench.measures import Report, alternate
+
+CONTEXT_US = 100_000
+AT_ONCE = (1, 4, 16, 64)
+
+
+def measure(report: Report, start: Path, bench: Bench, rounds: int) -> None:
+    """One process, then many at once."""
+    sides = {"native": bench.native(), "ours": bench.ours()}
+
+    def both(once, *arguments: object) -> dict[str, float]:
+        return alternate(rounds, {side: lambda env=env: once(env, *arguments) for side, env in sides.items()})
+
+    report.add("cu-init", "us", **both(_init_us, start))
+    report.add("spawn-to-exit", "us", **both(_spawn_us, [str(start), "init"]))
+    report.add("bin-true", "us", **both(_spawn_us, ["/bin/true"]))
+    with machine(context_us=CONTEXT_US) as slow:
+        for count in AT_ONCE:
+            _at_once(report, start, slow, count, 3)
+
+
+def _init_us(env: dict[str, str], start: Path) -> float:
+    done = subprocess.run([start, "init"], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout) / 1e3
+
+
+def _spawn_us(env: dict[str, str], command: Sequence[str]) -> float:
+    silent = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+    before = time.perf_counter_ns()
+    child = os.posix_spawn(command[0], command, env, file_actions=silent)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise RuntimeError(f"{command} ended with {status}")
+    return (time.perf_counter_ns() - before) / 1e3
+
+
+def _at_once(report: Report, start: Path, slow: Bench, count: int, rounds: int) -> None:
+    made: dict[str, list[int]] = {"native": [], "ours": []}
+
+    def last_ready_ms(side: str) -> float:
+        variables = slow.native() if side == "native" else slow.ours()
+        before = slow.state().contexts_made
+        with workers(count, [start, "ready"], variables) as group:
+            moment = soon(0.02)
+            for worker in group:
+                worker.say(str(moment))
+            ready = max(int(worker.hear()) for worker in group)
+        made[side].append(slow.state().contexts_made - before)
+        return (ready - moment) / 1e6
+
+    times = alternate(rounds, {side: lambda side=side: last_ready_ms(side) for side in made})
+    report.add(f"last-of-{count}-ready", "ms", **times)
+    if count == 1:
+        report.add("contexts-made", "per process", native=max(made["native"]), ours=max(made["ours"]))
