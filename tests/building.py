@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 INCLUDES = ("-Inative/include", "-Inative/facade")
@@ -18,3 +20,11 @@ def compile_program(folder: Path, name: str, sources: list[str], *flags: str) ->
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
+
+
+def needs_static_libc() -> None:
+    """Skips the test where static programs cannot be linked."""
+    command = [os.environ.get("CC", "cc"), "-static", "-x", "c", "-o", "/dev/null", "-"]
+    done = subprocess.run(command, input="int main(void) { return 0; }", text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("this machine has no static C library")

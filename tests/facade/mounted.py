@@ -44,7 +44,7 @@ class Mounted:
         self.nvidia_first = nvidia_first
         machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB"),), seed=str(host))
         simgpu.write(machine, host / "machine")
-        gpu = place(machine)[0].uuid
+        self.gpu = gpu = place(machine)[0].uuid
         facts = fake_gpus(1)[0]
         self.libraries: Libraries = install(native.path("facade/libcuda.so.1").parent, host / "lib", Files())
         self.driver = native.path("simgpu/libcuda.so.1").parent
@@ -56,6 +56,11 @@ class Mounted:
         write_limits(self.folder, container, container.shares)
         document = json.loads(made.specs[places.cdi / file_name(NAME)])
         self.edits = document["devices"][0]["containerEdits"]
+
+    def show(self, folder: Path, inside: str, *, writable: bool = False) -> None:
+        """A further folder of the node in the container, as a volume is."""
+        options = ["rw" if writable else "ro"]
+        self.edits["mounts"].append({"hostPath": str(folder), "containerPath": inside, "options": options})
 
     def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """Runs a program in the container, started anew with its files."""
