@@ -1,5 +1,6 @@
 """The account, the table of blocks and the reader of limits, under sanitizers and against plain models."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -20,3 +21,12 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_random_work_agrees_with_a_plain_model(seed: int, fuzzer: Path) -> None:
     done = subprocess.run([fuzzer, str(seed), "20000"], capture_output=True, text=True, check=False)
     assert done.stdout == "held\n", done.stderr
+
+
+def test_killed_at_any_instruction_of_the_protocol_it_leaves_nothing(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "steps", ["native/tests/facade_steps.c", *SOURCES])
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode == 77:
+        pytest.skip("this machine does not let a process step through its child")
+    seen = re.fullmatch(r"(\d+) states in (\d+) instructions\n", done.stdout)
+    assert seen is not None and int(seen[1]) > 40 and int(seen[2]) > 1000, done.stdout + done.stderr

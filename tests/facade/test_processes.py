@@ -67,6 +67,14 @@ def test_all_comes_back_after_hundreds_of_kills(seed: int, container: MakeContai
     assert done.stdout.splitlines()[-1] == f"ok {CONTEXT}", done.stdout + done.stderr
 
 
+def test_killed_within_any_call_a_process_leaves_nothing(container: MakeContainer, programs) -> None:
+    places = os.environ.get("LAMINA_TEST_KILLS", "5")
+    done = container(1500).run(programs["killed_in"], places, timeout=60 * int(places))
+    if done.returncode == 77:
+        pytest.skip("this machine does not let a process step through its child")
+    assert done.stdout == f"ok {12 * int(places)}\n", done.stdout + done.stderr[-500:]
+
+
 @pytest.mark.parametrize("threads", [2, 12])
 def test_threads_of_one_process_lose_nothing(threads: int, container: MakeContainer, programs) -> None:
     done = container(1500).run(programs["threads"], str(threads), "3000")
@@ -147,9 +155,16 @@ def test_more_processes_than_slots_is_a_clean_error(container: MakeContainer) ->
     assert done.stdout.split()[0] == "304" and "1024 processes" in done.stderr
 
 
-def test_processes_in_turn_take_few_slots(container: MakeContainer, programs) -> None:
-    box = container(2000)
-    for _ in range(20):
-        assert python(box, "print(begin()[0])").stdout == "0\n"
-    head = layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes())
-    assert head.slots_used <= 2
+def test_lives_of_every_kind_in_turn_leave_nothing_and_take_few_slots(container: MakeContainer, programs) -> None:
+    lives = os.environ.get("LAMINA_TEST_LIVES", "5000")
+    box = container(1800)  # room for two: a daemon that is ending may still be there when the next one starts
+    done = box.run(programs["crowd"], "turn", lives, timeout=600)
+    assert done.stdout == f"ok {CONTEXT}\n", done.stdout + done.stderr[-500:]
+    assert layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).slots_used <= 4
+
+
+def test_one_process_more_than_there_are_slots_is_refused_and_nothing_else(container: MakeContainer, programs) -> None:
+    box = container(900)
+    done = box.run(programs["crowd"], "once", str(layout.SLOTS), timeout=300)
+    assert done.stdout == f"ok {CONTEXT}\n", done.stdout + done.stderr[-500:]
+    assert done.stderr.count("1024 processes") == 1 and len(done.stderr.splitlines()) == 1
