@@ -53,11 +53,13 @@ class Bench:
         return await self.kube.create(PODS, admitted_pod(name, **limits))
 
     async def bind(self, pod: Object, node: str = "node-0") -> str:
-        meta = pod["metadata"]
-        args = BindArgs(podName=meta["name"], podNamespace=meta["namespace"], podUID=meta["uid"], node=node)
-        error = await self.binder.bind(args)
+        error = await self.binder.bind(self.args(pod, node))
         await self.background.drain()
         return error
+
+    def args(self, pod: Object, node: str) -> BindArgs:
+        meta = pod["metadata"]
+        return BindArgs(podName=meta["name"], podNamespace=meta["namespace"], podUID=meta["uid"], node=node)
 
     async def grants(self) -> list[Object]:
         return (await self.kube.list(GRANTS)).items

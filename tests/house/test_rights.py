@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.cli import cluster
+from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
@@ -61,6 +62,10 @@ async def test_the_control_part(tmp_path: Path) -> None:
         big = await kube.create(PODS, admitted_pod("q", gpumem=99999))
         await made.scheduler.filter(big, "node-0")
         await made.scheduler.ask("preempt", {"pod": big, "nodenametometavictims": {"node-0": {"pods": []}}})
+        for labels, annotations in (({GROUP_LABEL: "g"}, {}), ({}, {GROUP_ANNOTATION: "g"})):
+            small = admitted_pod(f"of-group-{len(labels)}", gpumem=1000)
+            small["metadata"] |= {"labels": labels, "annotations": annotations}
+            await made.scheduler.filter(await kube.create(PODS, small), "node-0")
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")

@@ -94,6 +94,19 @@ def test_one_share_of_low_priority_is_evicted_and_no_more(lab: Lab) -> None:
     assert len(before & {pod["metadata"]["uid"] for pod in lab.pods("app=batch")}) == 5
 
 
+def test_one_group_runs_whole_and_then_the_other(lab: Lab) -> None:
+    apply(lab, "gang/definition")
+    lab.kubectl("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io", "--timeout=30s")
+    apply(lab, "gang/two-groups")
+    both = "app in (red, blue)"
+    lab.settled(both, {"Pending": 2, "Running": 2})
+    [first] = {pod["metadata"]["labels"]["app"] for pod in lab.pods(both) if pod["status"]["phase"] == "Running"}
+    second = "blue" if first == "red" else "red"
+    lab.kubectl("delete", "replicaset", first, "--wait=false")
+    lab.settled(f"app={second}", {"Running": 2})
+    lab.kubectl("delete", "podgroups", "--all")
+
+
 SECOND_WHOLE = (EXAMPLES / "whole-gpu.yaml").read_text().replace("name: whole-gpu", "name: second-whole")
 
 

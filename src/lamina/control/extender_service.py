@@ -18,6 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from lamina.control.background import Background
 from lamina.control.binding import BindArgs, Binder
 from lamina.control.decisions import Decisions, Filtered
+from lamina.control.gangs import Gangs
 from lamina.control.metrics import Metrics
 from lamina.control.preemption import PreemptArgs, Preemption
 from lamina.control.watching import Watching
@@ -57,6 +58,7 @@ class ExtenderService:
         decisions: Decisions,
         binder: Binder,
         preemption: Preemption,
+        gangs: Gangs,
         watching: Watching,
         metrics: Metrics,
         events: EventRecorder,
@@ -65,6 +67,7 @@ class ExtenderService:
         self._decisions = decisions
         self._binder = binder
         self._preemption = preemption
+        self._gangs = gangs
         self._watching = watching
         self._metrics = metrics
         self._events = events
@@ -104,7 +107,7 @@ class ExtenderService:
         args = _decoded(body, ExtenderArgs)
         if not self._watching.rebuilt.is_set():
             return {"error": self._not_ready()}, "not_ready"
-        filtered = self._decisions.filter(args.pod, args.names)
+        filtered = await self._gangs.narrow(args.pod, self._decisions.filter(args.pod, args.names))
         if filtered.summary and args.pod["metadata"].get("name"):
             record = self._events.record(PODS, args.pod, "NoGpuFits", filtered.summary, warning=True)
             self._background.start(record)
@@ -126,7 +129,7 @@ class ExtenderService:
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)
         ready = self._watching.rebuilt.is_set()
-        error = await self._binder.bind(args) if ready else self._not_ready()
+        error = await self._gangs.wait(args) or await self._binder.bind(args) if ready else self._not_ready()
         return {"error": error}, ("refused" if error else "bound") if ready else "not_ready"
 
     async def _healthz(self, request: web.Request) -> web.Response:

@@ -28,6 +28,7 @@ from lamina.control.capacity import Capacity
 from lamina.control.certificate_store import CertificateStore
 from lamina.control.decisions import Decisions
 from lamina.control.extender_service import ExtenderService
+from lamina.control.gangs import Gangs
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
 from lamina.control.pod_locks import PodLocks
@@ -69,10 +70,11 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
     ledger, metrics = capacity.ledger, Metrics(capacity.ledger)
     decisions = Decisions(capacity, quotas, config)
+    gangs = Gangs(kube, capacity, decisions, config, now=now)
     watching = Watching(kube, ledger, quotas, now=now)
     binder = Binder(kube, ledger, decisions, config, now=now, wall=time.time, background=background, locks=locks)
     extender = ExtenderService(
-        decisions, binder, Preemption(kube, capacity, config), watching, metrics, events, background
+        decisions, binder, Preemption(kube, capacity, config), gangs, watching, metrics, events, background
     )
     admission = AdmissionService(config, quotas, ledger, watching, metrics)
     store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))
@@ -83,7 +85,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         asyncio.TaskGroup() as group,
     ):
         registration = Registration(kube, config, store, client_config(settings, admission_at.port))
-        ticking = _tick(kube, ledger, locks, now)
+        ticking = _tick(kube, ledger, locks, gangs, now)
         work = (follow_config(), watching.run(), ticking, registration.run(watching.rebuilt), _settle_in(watching))
         tasks = [group.create_task(each) for each in work]
         if settings.addresses_file is not None:
@@ -102,11 +104,12 @@ async def _settle_in(watching: Watching) -> None:
     gc.freeze()
 
 
-async def _tick(kube: Kube, ledger: Ledger, locks: PodLocks, now: Callable[[], float]) -> None:
+async def _tick(kube: Kube, ledger: Ledger, locks: PodLocks, gangs: Gangs, now: Callable[[], float]) -> None:
     """Let reservations lapse and doubts be settled, until cancelled."""
     while True:
         await asyncio.sleep(_TICK_S)
         ledger.tick(now())
+        gangs.tick()
         await doubts.settle(kube, ledger, locks, now)
 
 
