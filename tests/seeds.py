@@ -4,8 +4,10 @@ They lie beside the checkout in `../shared/seeds`, or where LAMINA_SEEDS points.
 tests that replay them then skip.
 """
 
+import html
 import os
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def manifests(text: str) -> list[str]:
         if body.lstrip().startswith("apiVersion:"):
             found.append(body)
     return found
+
+
+def indented_manifests(text: str) -> list[str]:
+    """The manifests of a document in reStructuredText, freed of the indentation that marks them as literal."""
+    found = []
+    for marker in re.finditer(r"^( *)\.\. code-block::\n\n", text, re.MULTILINE):
+        literal = re.match(rf"(?:(?:{marker[1]} +.*)?\n)+", text[marker.end() :])
+        found.append(textwrap.dedent(literal[0]) if literal else "")
+    return [block for block in found if block.startswith("apiVersion:")]
+
+
+def html_manifests(text: str) -> list[str]:
+    """The pods of a document that shows them as HTML from their metadata on, with the two lines that it omits."""
+    blocks = re.findall(r"<pre><code[^>]*>\n(metadata:.*?)</code></pre>", text, re.DOTALL)
+    return [f"apiVersion: v1\nkind: Pod\n{html.unescape(block)}" for block in blocks]
 
 
 def with_amount(manifest: str, resource: str, amount: int) -> str:

@@ -15,6 +15,8 @@ from lamina.agent.plan import Places
 from lamina.agent.prepare import Preparer
 from lamina.agent.record import Record
 from lamina.agent.release import Releaser
+from lamina.agent.tickets import kinds
+from lamina.dialects.config import DEFAULT
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
 from lamina.ports.clock import FakeClock
@@ -25,6 +27,7 @@ from lamina.ports.kubelet.fake import FakePodResources
 from lamina.ports.nvml.fake import fake_gpus
 
 RESOURCE = "nvidia.com/gpu"
+KIND, VGPU, MEMORY = kinds(DEFAULT)
 FACTS = fake_gpus(4)
 GPU = [facts.uuid for facts in FACTS]
 
@@ -58,7 +61,7 @@ class Node:
         self.cluster = Cluster(self.kube, self.name)
         self.preparer = Preparer(
             node=self.name,
-            resource=RESOURCE,
+            kind=KIND,
             record=self.record,
             pod_resources=self.kubelet,
             cluster=self.cluster,
@@ -68,7 +71,7 @@ class Node:
             write_limits=self._write_limits,
         )
         self.releaser = Releaser(
-            resource=RESOURCE,
+            resources={RESOURCE},
             record=self.record,
             pod_resources=self.kubelet,
             cluster=self.cluster,

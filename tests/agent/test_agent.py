@@ -11,7 +11,6 @@ import grpc
 import msgspec
 import pytest
 
-from lamina.agent.registration import ENDPOINT
 from lamina.agent.run import agent, run
 from lamina.agent.settings import COVER, LIBRARIES, AgentSettings
 from lamina.cli.cordon import change
@@ -26,7 +25,7 @@ from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
 from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
-from tests.agent.node import RESOURCE, Node, container, share
+from tests.agent.node import KIND, RESOURCE, Node, container, share
 
 NAMESPACE = "lamina-system"
 
@@ -244,7 +243,7 @@ async def test_a_container_is_prepared_kept_over_a_restart_and_released(running:
     assert (folder / "limits").stat().st_mode & 0o777 == 0o444
     assert (folder / "usage").stat().st_mode & 0o777 == 0o666
     await running.stop()
-    assert not (running.kubelet.plugins / ENDPOINT).exists()
+    assert not (running.kubelet.plugins / KIND.endpoint).exists()
     await running.start()
     await running.kubelet.until(RESOURCE, 20)
     assert spec.is_file()

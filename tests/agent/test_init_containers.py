@@ -6,7 +6,7 @@ from lamina.agent.holders import assigned
 from lamina.agent.record import Allocation, Bound
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant, Grant
-from tests.agent.node import Node, container, share
+from tests.agent.node import KIND, Node, container, share
 
 SMALL, LARGE = share(0, 100), share(0, 9000)
 
@@ -92,7 +92,7 @@ TWO_INITS = grant(
 
 def given(allocations: list[Allocation], granted: Grant, holder: str) -> list[str]:
     """The container of each name that has one, in the names' order."""
-    result = assigned(allocations, granted, holder, 1)
+    result = assigned(allocations, granted, holder, frozenset({"ticket-0"}), KIND)
     return [f"{name}:{result[name].name}" for name in sorted(result)]
 
 
@@ -120,7 +120,7 @@ def test_names_of_other_pods_stay_out() -> None:
 def test_nobody_gets_limits_of_another_pod_or_more_than_the_grant_has() -> None:
     """However many names there are, each leads to a container of the grant, and the last one to main."""
     for count in range(1, 6):
-        result = assigned(names_of(*[None] * count), TWO_INITS, "main", 1)
+        result = assigned(names_of(*[None] * count), TWO_INITS, "main", frozenset({"ticket-0"}), KIND)
         assert result[str(count - 1)].name == "main"
         assert len(result) == min(count, 3)
         assert {c.name for name, c in result.items() if name != str(count - 1)} <= {"init-large", "init-small"}

@@ -12,7 +12,7 @@ import pytest
 
 from lamina.agent.current import Current
 from lamina.agent.plugin import Plugin
-from lamina.agent.registration import ENDPOINT, LOOK_S, UNFOLLOWED_S, Registration
+from lamina.agent.registration import LOOK_S, UNFOLLOWED_S, Registration
 from lamina.agent.tickets import Ticket
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
@@ -23,7 +23,7 @@ from lamina.ports.kubelet.fake import FakeKubelet
 from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
 from lamina.ports.kubelet.serving import serving
-from tests.agent.node import RESOURCE, Node, container
+from tests.agent.node import KIND, RESOURCE, Node, container
 
 TWENTY = tuple(Ticket(f"ticket-{n}", True) for n in range(20))
 
@@ -38,7 +38,7 @@ class Registered:
         self.plugin = Plugin(self.tickets, node.record, node.preparer)
         self.clock = FakeClock()
         self.registration = Registration(
-            self.plugin, kubelet.plugins, RESOURCE, files=Files(), clock=self.clock, pauses=(0.1,)
+            self.plugin, kubelet.plugins, KIND, files=Files(), clock=self.clock, pauses=(0.1,)
         )
 
     @contextlib.asynccontextmanager
@@ -84,7 +84,11 @@ def request(*containers: list[str]) -> messages.AllocateRequest:
 
 async def test_it_registers_and_tells_its_tickets(registered: Registered) -> None:
     (registration,) = registered.kubelet.registrations
-    assert (registration.version, registration.endpoint, registration.resource_name) == ("v1beta1", ENDPOINT, RESOURCE)
+    assert (registration.version, registration.endpoint, registration.resource_name) == (
+        "v1beta1",
+        KIND.endpoint,
+        RESOURCE,
+    )
     assert registration.options.pre_start_required
     assert not registration.options.get_preferred_allocation_available
     async with registered.call() as plugin:
@@ -174,7 +178,7 @@ async def test_it_registers_again_with_a_restarted_kubelet(registered: Registere
 
 
 async def test_it_registers_again_when_its_socket_was_removed(registered: Registered) -> None:
-    (registered.kubelet.plugins / ENDPOINT).unlink()
+    (registered.kubelet.plugins / KIND.endpoint).unlink()
     registered.kubelet.devices.clear()
     await registered.pass_time(20)
     assert len(registered.kubelet.registrations) == 2
@@ -207,7 +211,7 @@ async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> N
         keeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeping
-        assert not (kubelet.plugins / ENDPOINT).exists()
+        assert not (kubelet.plugins / KIND.endpoint).exists()
         await kubelet.stop()
 
 
@@ -225,5 +229,5 @@ async def test_pod_resources_unites_the_entries_of_a_container() -> None:
         kubelet.held = [(RESOURCE, held), ("example.com/other", Holder("default", "q", "main", frozenset({"x"})))]
         await kubelet.start()
         asked = KubeletPodResources(Path(folder) / POD_RESOURCES_SOCKET)
-        assert await asked.holders(RESOURCE) == (held,)
+        assert await asked.holders({RESOURCE}) == (held,)
         await kubelet.stop()

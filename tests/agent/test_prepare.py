@@ -87,7 +87,7 @@ async def test_kubelet_does_not_answer(node: Node) -> None:
 async def test_a_holder_of_more_tickets_is_not_the_holder(node: Node) -> None:
     await node.pod("p", container("main", share(0), share(1)))
     await node.admit("p", {"main": ["ticket-0", "ticket-1"]})
-    assert "names no container with 1 GPUs" in await refusal(node, "ticket-0")
+    assert "names no container with 1 nvidia.com/gpu" in await refusal(node, "ticket-0")
 
 
 async def test_two_pods_hold_them(node: Node) -> None:
@@ -147,7 +147,7 @@ async def test_a_grant_for_something_else(node: Node, change: dict[str, object],
 async def test_a_grant_with_another_number_of_gpus(node: Node) -> None:
     await node.pod("p", container("main", share(0), share(1)))
     await node.admit("p", {"main": ["ticket-0"]})
-    assert "gives container main 2 GPUs, kubelet gave it 1" in await refusal(node, "ticket-0")
+    assert "gives container main 2 of nvidia.com/gpu, kubelet gave it 1" in await refusal(node, "ticket-0")
 
 
 async def test_a_gpu_that_is_gone_or_sick(node: Node) -> None:

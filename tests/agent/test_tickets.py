@@ -1,10 +1,12 @@
 """The number of healthy tickets follows the healthy GPUs; which they are spares running pods."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.agent.tickets import Ticket, tickets
 from lamina.model.gpus import Gpu
+from tests.agent.node import KIND, MEMORY, VGPU, container, share
 
 
 def gpu(number: int, *, slots: int = 10, healthy: bool = True) -> Gpu:
@@ -23,14 +25,31 @@ def unhealthy(told: tuple[Ticket, ...]) -> set[str]:
 
 
 def test_ids_name_no_gpu() -> None:
-    assert [ticket.id for ticket in tickets([gpu(0, slots=2), gpu(1, slots=1)])] == ["ticket-0", "ticket-1", "ticket-2"]
+    gpus = [gpu(0, slots=2), gpu(1, slots=1)]
+    assert [ticket.id for ticket in tickets(KIND, gpus)] == ["ticket-0", "ticket-1", "ticket-2"]
+    assert [ticket.id for ticket in tickets(VGPU, gpus)] == ["vgpu-0", "vgpu-1", "vgpu-2"]
+
+
+@pytest.mark.parametrize(("memory", "units"), [(16160, 126), (128, 1), (127, 0), (81920, 640)])
+def test_a_resource_of_memory_has_a_ticket_for_each_unit(memory: int, units: int) -> None:
+    one = Gpu(uuid="GPU-0", index=0, model="V100", memory_mib=memory, capacity_mib=memory)
+    sick = Gpu(uuid="GPU-1", index=1, model="V100", memory_mib=memory, capacity_mib=memory, healthy=False)
+    told = tickets(MEMORY, [one, sick])
+    assert (len(told), len(told) - len(unhealthy(told))) == (2 * units, units)
+
+
+def test_kubelet_gives_a_container_as_many_as_its_grant_says() -> None:
+    two = container("main", share(0, 5120), share(1, 5120))
+    assert [kind.asked_by(two) for kind in (KIND, VGPU, MEMORY)] == [2, 2, 80]
 
 
 @given(GPUS, st.sets(st.integers(0, 200)), st.sets(st.integers(0, 200)))
 def test_an_unhealthy_gpu_takes_as_many_tickets_away_as_it_has_slots(
     gpus: list[Gpu], held: set[int], before: set[int]
 ) -> None:
-    told = tickets(gpus, held={f"ticket-{n}" for n in held}, before=[Ticket(f"ticket-{n}", False) for n in before])
+    told = tickets(
+        KIND, gpus, held={f"ticket-{n}" for n in held}, before=[Ticket(f"ticket-{n}", False) for n in before]
+    )
     assert len(told) == sum(gpu.slots for gpu in gpus)
     assert len(told) - len(unhealthy(told)) == sum(gpu.slots for gpu in gpus if gpu.healthy)
     assert len({ticket.id for ticket in told}) == len(told)
@@ -39,15 +58,15 @@ def test_an_unhealthy_gpu_takes_as_many_tickets_away_as_it_has_slots(
 @given(GPUS, st.sets(st.integers(0, 160)))
 def test_a_held_ticket_goes_only_when_no_other_is_left(gpus: list[Gpu], held: set[int]) -> None:
     ids = {f"ticket-{n}" for n in held}
-    told = tickets(gpus, held=ids)
+    told = tickets(KIND, gpus, held=ids)
     free = {ticket.id for ticket in told} - ids
     assert unhealthy(told) <= free or unhealthy(told) >= free
 
 
 def test_what_was_taken_away_stays_away_until_it_comes_back() -> None:
     sick = [gpu(0, slots=2), gpu(1, slots=2, healthy=False)]
-    first = tickets(sick, held={"ticket-3"})
+    first = tickets(KIND, sick, held={"ticket-3"})
     assert unhealthy(first) == {"ticket-2", "ticket-1"}
-    second = tickets(sick, held=set(), before=first)
+    second = tickets(KIND, sick, held=set(), before=first)
     assert second == first
-    assert unhealthy(tickets([gpu(0, slots=2), gpu(1, slots=2)], before=second)) == set()
+    assert unhealthy(tickets(KIND, [gpu(0, slots=2), gpu(1, slots=2)], before=second)) == set()

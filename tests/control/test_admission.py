@@ -45,7 +45,9 @@ def test_a_scheduler_of_ours_is_kept(name: str) -> None:
     assert admitted(gpu_pod(gpu=1, scheduler=name))["spec"]["schedulerName"] == name
 
 
-@pytest.mark.parametrize("pod", [gpu_pod(gpu=1, scheduler="volcano"), gpu_pod(gpu=-1, scheduler="volcano"), gpu_pod()])
+@pytest.mark.parametrize(
+    "pod", [gpu_pod(gpu=1, scheduler="yunikorn"), gpu_pod(gpu=-1, scheduler="yunikorn"), gpu_pod()]
+)
 def test_what_is_none_of_our_business_is_untouched(pod: Object) -> None:
     assert review(pod, DEFAULT) == ALLOWED
 

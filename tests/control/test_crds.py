@@ -28,7 +28,16 @@ GPU = Gpu(
     cordoned=True,
     links=(0, 120),
 )
-SHARE = Share(gpu="GPU-0", memory_mib=1, cores=2, mode=Mode.WHOLE, exclusive=True, compute_policy=ComputePolicy.CAP)
+SHARE = Share(
+    gpu="GPU-0",
+    memory_mib=1,
+    cores=2,
+    mode=Mode.WHOLE,
+    exclusive=True,
+    compute_policy=ComputePolicy.CAP,
+    most_sharers=20,
+    one_isolation=True,
+)
 CONTAINER = ContainerGrant(
     name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2
 )

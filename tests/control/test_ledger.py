@@ -204,7 +204,10 @@ def test_a_pod_with_grants_on_two_nodes_counts_on_both(ledger: Ledger) -> None:
     ledger.grant_seen(record(uid="g1"))
     ledger.grant_seen(record(uid="g2", node="node-1"))
     assert (taken(ledger), taken(ledger, "node-1")) == (1000, 1000)
-    assert ledger.taken_in("default") == Taken(2, 2000) and ledger.taken_in("default", without="u1") == NOTHING
+    assert (
+        ledger.taken_in("default") == Taken(2, 2000, without_cores=True)
+        and ledger.taken_in("default", without="u1") == NOTHING
+    )
 
 
 def test_a_grant_on_a_gpu_that_nobody_knows_still_counts(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.dialects import chart, defaults, parse, resource_names
+from lamina.dialects import chart, defaults, hami, parse
 from lamina.dialects.config import DEFAULT, Config, load
 from lamina.dialects.sections import Hami, NodeConfig
 from lamina.errors import BadInput
@@ -40,13 +40,13 @@ def node(config: Config) -> Any:
 
 HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     # key: (another value, what to look at, what the default gives, what the other value gives)
-    "resourceCountName": ("a.io/gpu", lambda c: resource_names(c).count, "nvidia.com/gpu", "a.io/gpu"),
-    "resourceMemoryName": ("a.io/mem", lambda c: resource_names(c).memory, "nvidia.com/gpumem", "a.io/mem"),
+    "resourceCountName": ("a.io/gpu", lambda c: hami(c).count, "nvidia.com/gpu", "a.io/gpu"),
+    "resourceMemoryName": ("a.io/mem", lambda c: hami(c).memory, "nvidia.com/gpumem", "a.io/mem"),
     "resourceMemoryPercentageName": (
-        "a.io/pct", lambda c: resource_names(c).memory_percentage, "nvidia.com/gpumem-percentage", "a.io/pct",
+        "a.io/pct", lambda c: hami(c).memory_percentage, "nvidia.com/gpumem-percentage", "a.io/pct",
     ),
-    "resourceCoreName": ("a.io/cores", lambda c: resource_names(c).cores, "nvidia.com/gpucores", "a.io/cores"),
-    "resourcePriorityName": ("a.io/prio", lambda c: resource_names(c).priority, "nvidia.com/priority", "a.io/prio"),
+    "resourceCoreName": ("a.io/cores", lambda c: hami(c).cores, "nvidia.com/gpucores", "a.io/cores"),
+    "resourcePriorityName": ("a.io/prio", lambda c: hami(c).priority, "nvidia.com/priority", "a.io/prio"),
     "overwriteEnv": (
         True, lambda c: "/spec/containers/1/env" in filled(pod(container(gpu=1), container("b")))(c), False, True,
     ),

@@ -18,7 +18,7 @@ def refusal(manifest: dict[str, Any], config: str = "") -> str:
     return text
 
 
-NOT_POSITIVE = [0, -1, "-5", "0", "0.5", 0.5, "500m", "1500m"]
+NOT_POSITIVE = [0, -1, "-5", "0", "1.5", 2.5, "1500m"]
 
 
 @pytest.mark.parametrize("amount", NOT_POSITIVE)

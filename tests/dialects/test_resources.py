@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.dialects import parse, resource_names
+from lamina.dialects import hami, parse, vocabularies
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
 from tests.dialects.pods import asking, container, pod
@@ -17,7 +17,7 @@ NAMES = (
 
 
 def test_kube_scheduler_sees_the_count_alone() -> None:
-    names = resource_names(DEFAULT)
+    names = hami(DEFAULT)
     assert names.all == NAMES
     assert names.ignored_by_scheduler == NAMES[1:]
 
@@ -76,15 +76,17 @@ def test_the_list_of_other_systems_is_configurable() -> None:
         parse(asking(**{"nvidia.com/hostdev": 1}), wider)
 
 
-FOREIGN = [
+SERVED_BESIDE = [
     ("volcano", "volcano.sh/vgpu-number"),
     ("volcano", "volcano.sh/vgpu-memory"),
     ("volcano", "volcano.sh/vgpu-memory-percentage"),
     ("volcano", "volcano.sh/vgpu-cores"),
-    ("volcano", "volcano.sh/gpu-memory"),
-    ("volcano", "volcano.sh/gpu-number"),
     ("cce", "volcano.sh/gpu-mem.128Mi"),
     ("cce", "volcano.sh/gpu-core.percentage"),
+]
+FOREIGN = [
+    ("volcano-gpushare", "volcano.sh/gpu-memory"),
+    ("volcano-gpushare", "volcano.sh/gpu-number"),
     ("gpushare", "aliyun.com/gpu-mem"),
     ("gpushare", "aliyun.com/gpu-count"),
     ("gpu-manager", "tencent.com/vcuda-core"),
@@ -92,17 +94,53 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("vocabulary", "name"), FOREIGN)
+@pytest.mark.parametrize(("vocabulary", "name"), [*SERVED_BESIDE, *FOREIGN])
 def test_a_pod_that_mixes_vocabularies_is_refused(vocabulary: str, name: str) -> None:
     manifest = pod(container("a", gpu=1), container("b", **{name: 1}))
     with pytest.raises(BadInput, match=f"mixes nvidia.com/gpu with {name} of the {vocabulary} vocabulary"):
         parse(manifest, DEFAULT)
 
 
+def test_the_two_vocabularies_of_one_prefix_are_not_mixed_either() -> None:
+    manifest = asking(**{"volcano.sh/vgpu-number": 1, "volcano.sh/gpu-mem.128Mi": 8})
+    with pytest.raises(BadInput, match=r"mixes volcano.sh/gpu-mem.128Mi with volcano.sh/vgpu-number of the volcano"):
+        parse(manifest, DEFAULT)
+
+
 @pytest.mark.parametrize(("vocabulary", "name"), FOREIGN)
 def test_a_vocabulary_that_is_not_served_is_refused_with_those_that_are(vocabulary: str, name: str) -> None:
-    with pytest.raises(BadInput, match=f"{name} belongs to the {vocabulary} vocabulary, .* served here is hami"):
+    with pytest.raises(BadInput, match=f"{name} belongs to the {vocabulary} vocabulary, .* served here are hami"):
         parse(asking(**{name: 1}), DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("volcano.sh/vgpu-mem", "volcano.sh/vgpu-memory"),
+        ("volcano.sh/vgpu-core", "volcano.sh/vgpu-cores"),
+        ("volcano.sh/gpu-mem.256Mi", "volcano.sh/gpu-mem.128Mi"),
+        ("volcano.sh/gpu-core.percent", "volcano.sh/gpu-core.percentage"),
+    ],
+)
+def test_misspelt_names_of_other_prefixes_are_refused_with_the_nearest(wrong: str, meant: str) -> None:
+    with pytest.raises(BadInput, match=f"unknown resource {wrong}; did you mean {meant}"):
+        parse(asking(**{wrong: 1}), DEFAULT)
+
+
+@pytest.mark.parametrize("other", ["volcano.sh/queue-depth", "volcano.sh/npu", "volcano.sh/task-index"])
+def test_other_names_of_volcano_are_left_alone(other: str) -> None:
+    assert parse(asking(**{other: 1}), DEFAULT) is None
+
+
+def test_a_vocabulary_is_counted_by_its_ticket_alone() -> None:
+    tickets = {vocabulary.dialect: vocabulary.ticket for vocabulary in vocabularies(DEFAULT)}
+    assert tickets == {
+        "hami": "nvidia.com/gpu",
+        "volcano": "volcano.sh/vgpu-number",
+        "cce": "volcano.sh/gpu-mem.128Mi",
+    }
+    for vocabulary in vocabularies(DEFAULT):
+        assert set(vocabulary.all) - set(vocabulary.ignored_by_scheduler) == {vocabulary.ticket}
 
 
 RENAMED = load("resourceName: example.com/vgpu\nresourceMem: example.com/vmem", "c")

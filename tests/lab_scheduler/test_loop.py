@@ -104,8 +104,8 @@ async def test_a_gpu_pod_goes_the_whole_way_through_the_extender(room: Room) -> 
 
 async def test_pods_of_other_schedulers_are_left_alone_but_counted(room: Room) -> None:
     room.start()
-    await room.create(PODS, pod("strange", schedulerName="volcano"))
-    await room.create(PODS, pod("placed", cpu="6", schedulerName="volcano", nodeName="n1"))
+    await room.create(PODS, pod("strange", schedulerName="yunikorn"))
+    await room.create(PODS, pod("placed", cpu="6", schedulerName="yunikorn", nodeName="n1"))
     await room.create(PODS, pod("ours", cpu="4"))
     await settle()
     assert room.node_of("strange") == ""

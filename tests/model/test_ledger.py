@@ -29,8 +29,8 @@ def test_a_sidecar_runs_beside_later_init_containers_and_beside_all_others() -> 
     sidecar = grant("sidecar", 1000, kind="sidecar")
     late = grant("late", 3000, kind="init")
     main = grant("main", 2000)
-    assert taken_by([early, sidecar, late, main]) == {"GPU-a": Taken(2, 5000)}
-    assert taken_by([sidecar, early, late, main]) == {"GPU-a": Taken(2, 6000)}
+    assert taken_by([early, sidecar, late, main]) == {"GPU-a": Taken(2, 5000, without_cores=True)}
+    assert taken_by([sidecar, early, late, main]) == {"GPU-a": Taken(2, 6000, without_cores=True)}
 
 
 def test_an_exclusive_share_holds_the_gpu_whole() -> None:
@@ -63,7 +63,8 @@ def played(containers: list[ContainerGrant]) -> dict[str, Taken]:
     def look() -> None:
         for gpu in GPUS:
             shares = [share for container in running for share in container.shares if share.gpu == gpu]
-            now = Taken(len(shares), sum(share.memory_mib for share in shares), sum(share.cores for share in shares))
+            memory, cores = sum(share.memory_mib for share in shares), sum(share.cores for share in shares)
+            now = Taken(len(shares), memory, cores, without_cores=any(share.cores == 0 for share in shares))
             peak[gpu] = peak[gpu].at_least(now)
 
     for container in [c for c in containers if c.init]:

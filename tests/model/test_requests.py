@@ -52,6 +52,8 @@ def test_a_grant_travels_with_camel_case_names() -> None:
         "mode": "quota",
         "exclusive": True,
         "computePolicy": "cap",
+        "mostSharers": None,
+        "oneIsolation": False,
     }
     assert msgspec.convert(wire, Grant) == grant
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lamina.model.gpus import Gpu
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
+from lamina.model.requests import ContainerRequest, PodRequest, Sharing, Wishes
 from lamina.placement import Cause, Misfit, Placement, explain, fit
 from tests.placement.nodes import add, missed, node
 
@@ -35,12 +35,17 @@ gpu_lists = st.lists(
 )
 
 
+SHARINGS = [Sharing(), Sharing(), Sharing(), Sharing(most=2, one_isolation=True, alone_below_mib=8)]
+
+
 @st.composite
 def containers(draw: st.DrawFn, name: str = "c", *, shared: bool = False) -> ContainerRequest:
     """Any container; a `shared` one neither wants a GPU alone nor takes whatever time is left."""
     kind = draw(st.sampled_from(["main", "main", "main", "init", "sidecar"]))
     count = draw(st.integers(1, 3))
     rest = {"container": name, "init": kind != "main", "sidecar": kind == "sidecar", "count": count}
+    if not shared:
+        rest["sharing"] = draw(st.sampled_from(SHARINGS))
     form = draw(st.sampled_from(["amount", "amount", "percent", *([] if shared else ["whole"])]))
     cores = draw(st.sampled_from([10, 30, 60] if shared else [0, 0, 10, 30, 60, 100]))
     if form == "whole":
@@ -67,7 +72,9 @@ def check_node(of: Sequence[Gpu], running: Sequence[Placement]) -> None:
         here = [taken[gpu.uuid] for taken in held if gpu.uuid in taken]
         assert sum(taken.memory_mib for taken in here) <= gpu.capacity_mib
         assert sum(taken.cores for taken in here) <= gpu.cores_capacity
-        assert sum(taken.slots for taken in here) <= gpu.slots
+        assert sum(taken.slots for taken in here) <= max(gpu.slots, *(taken.most for taken in here), 0)
+        if any(taken.one_isolation for taken in here):
+            assert not (any(taken.cores for taken in here) and any(taken.without_cores for taken in here))
         assert len(here) == 1 or not any(taken.whole for taken in here)
 
 
@@ -110,6 +117,8 @@ takens = st.builds(
     st.integers(0, 80),
     st.sampled_from([0, 30, 60, 100]),
     st.sampled_from([False, False, False, False, True]),
+    st.just(False),
+    st.just(False),
 )
 
 

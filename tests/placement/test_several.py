@@ -9,7 +9,7 @@ PACK = {"gpu_policy": "binpack"}
 
 def test_both_containers_may_share_one_gpu() -> None:
     answer = placed(fit(request(ask(10000, name="a"), ask(20000, name="b")), node(gpus(1))))
-    assert taken_by(answer.containers) == {"GPU-0": Taken(2, 30000, 0)}
+    assert taken_by(answer.containers) == {"GPU-0": Taken(2, 30000, 0, without_cores=True)}
 
 
 def test_containers_that_do_not_fit_side_by_side_are_refused_in_numbers() -> None:
@@ -55,7 +55,7 @@ def test_an_init_container_uses_the_gpu_that_the_pod_has_anyway() -> None:
         assert uuids(answer, 0) == uuids(answer, 1)
         assert [c.name for c in answer.containers] == ["prepare", "main"]
         (held,) = taken_by(answer.containers).values()
-        assert held == Taken(1, 30000, 0)
+        assert held == Taken(1, 30000, 0, without_cores=True)
 
 
 def test_whole_gpus_one_after_the_other_are_the_same_gpu() -> None:
@@ -93,4 +93,4 @@ def test_a_pod_made_to_exhaust_the_search_gets_an_answer() -> None:
 def test_n_gpus_each_for_two_containers_share_the_same_ones() -> None:
     pod = request(ask(16384, count=2, name="a"), ask(16384, count=2, name="b"))
     answer = placed(fit(pod, node(gpus(2))))
-    assert taken_by(answer.containers) == {gpu: Taken(2, 32768, 0) for gpu in ("GPU-0", "GPU-1")}
+    assert taken_by(answer.containers) == {gpu: Taken(2, 32768, 0, without_cores=True) for gpu in ("GPU-0", "GPU-1")}

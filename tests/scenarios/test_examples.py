@@ -49,6 +49,24 @@ def test_a_whole_gpu_is_nobody_elses_and_has_no_library_of_ours(lab: Lab) -> Non
     lab.settled("app=memory-and-compute", {"Pending": 7, "Running": 3})
 
 
+def test_volcano(lab: Lab) -> None:
+    apply(lab, "volcano")
+    running(lab, "volcano-vgpu")
+    assert "0MiB /  3000MiB" in smi(lab, "volcano-vgpu")
+
+
+def test_cce(lab: Lab) -> None:
+    apply(lab, "cce")
+    running(lab, "cce-split")
+    assert smi(lab, "cce-split").count("0MiB /  5120MiB") == 2
+
+
+def test_cce_fraction(lab: Lab) -> None:
+    apply(lab, "cce-fraction")
+    running(lab, "cce-fraction")
+    assert "0MiB /  3276MiB" in smi(lab, "cce-fraction")
+
+
 def test_several_gpus_are_different_ones(lab: Lab) -> None:
     apply(lab, "several-gpus")
     running(lab, "several-gpus")

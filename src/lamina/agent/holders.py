@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lamina.agent.record import Allocation, Tickets
+from lamina.agent.tickets import Kind
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.ports.kubelet.podresources import Holder
@@ -59,16 +60,20 @@ def holding(tickets: Tickets, listed: Sequence[Holder]) -> Holding:
     return Holding(namespace, pod, exact[0] if exact else "")
 
 
-def assigned(allocations: Sequence[Allocation], grant: Grant, holder: str, tickets: int) -> dict[str, ContainerGrant]:
+def assigned(
+    allocations: Sequence[Allocation], grant: Grant, holder: str, tickets: Tickets, kind: Kind
+) -> dict[str, ContainerGrant]:
     """Which of the grant's containers each name belongs to.
 
-    `allocations` are those of one set of `tickets` tickets, oldest first; `holder` is the container listed with it or
+    `allocations` are those of one set of `tickets` of a kind, oldest first; `holder` is the container listed with it or
     empty. Names bound to other pods stay out. Raises NotYet where the grant or the record do not fit.
     """
-    inits = [c for c in grant.containers if c.init and not c.sidecar and len(c.shares) == tickets]
-    candidates = [*inits, _listed(grant, holder, tickets)] if holder else inits
+    inits = [c for c in grant.containers if c.init and not c.sidecar and kind.asked_by(c) == len(tickets)]
+    candidates = [*inits, _listed(grant, holder, tickets, kind)] if holder else inits
     if not candidates:
-        raise NotYet(f"the grant of {grant.pod} names no container with {tickets} GPUs that can hold these tickets")
+        raise NotYet(
+            f"the grant of {grant.pod} names no container with {len(tickets)} {kind.resource} that can hold them"
+        )
     ours = {a.name: a.bound.container for a in allocations if a.bound is not None and a.bound.pod_uid == grant.pod_uid}
     fresh = [a.name for a in allocations if a.bound is None]
     if not ours and not fresh:
@@ -83,11 +88,12 @@ def assigned(allocations: Sequence[Allocation], grant: Grant, holder: str, ticke
     return certain | {name: _smallest(inits) for name in unsure}
 
 
-def _listed(grant: Grant, name: str, tickets: int) -> ContainerGrant:
+def _listed(grant: Grant, name: str, tickets: Tickets, kind: Kind) -> ContainerGrant:
     container = _container(grant, name)
-    if len(container.shares) != tickets:
+    granted, given = kind.asked_by(container), len(tickets)
+    if granted != given:
         raise NotYet(
-            f"the grant of {grant.pod} gives container {name} {len(container.shares)} GPUs, kubelet gave it {tickets}"
+            f"the grant of {grant.pod} gives container {name} {granted} of {kind.resource}, kubelet gave it {given}"
         )
     return container
 

@@ -4,23 +4,24 @@ Both follow from the same four things: what NVML knows, the configuration, wheth
 which tickets are in containers' hands. Until all are known the node offers nothing.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from lamina.agent.current import Current
 from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory, nothing
-from lamina.agent.tickets import Ticket, tickets
+from lamina.agent.tickets import Kind, Ticket, tickets
 from lamina.dialects.config import NodeSettings
 from lamina.model.gpus import Inventory
 
 
 class Offer:
-    """`inventory` is None until it is known; each change of either wakes who waits for it."""
+    """`inventory` is None until it is known; each change of it or of `tickets` wakes who waits for it."""
 
     def __init__(
         self,
         node: str,
         settings: NodeSettings,
+        kinds: Iterable[Kind],
         *,
         selected: bool,
         held: Callable[[], Set[str]] = frozenset,
@@ -36,7 +37,7 @@ class Offer:
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self.inventory: Current[Inventory | None] = Current(None)
-        self.tickets: Current[tuple[Ticket, ...]] = Current(())
+        self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
 
     @property
     def gpus(self) -> Mapping[str, GpuState]:
@@ -66,4 +67,5 @@ class Offer:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
         if self._cordoned is not None:
             self.inventory.set(offered)
-        self.tickets.set(tickets(offered.gpus, held=self._held(), before=self.tickets.value))
+        for kind, current in self.tickets.items():
+            current.set(tickets(kind, offered.gpus, held=self._held(), before=current.value))

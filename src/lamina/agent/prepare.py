@@ -18,6 +18,7 @@ from lamina.agent.health import GpuState
 from lamina.agent.holders import Holding, assigned, holding
 from lamina.agent.plan import Places, Plan, in_order, plan
 from lamina.agent.record import Record
+from lamina.agent.tickets import Kind
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.ports.files import Files
@@ -30,13 +31,13 @@ WriteLimits = Callable[[Path, ContainerGrant, tuple[Share, ...]], None]
 
 
 class Preparer:
-    """Prepares the containers of one node."""
+    """Prepares the containers of one node that hold one kind of tickets."""
 
     def __init__(
         self,
         *,
         node: str,
-        resource: str,
+        kind: Kind,
         record: Record,
         pod_resources: PodResources,
         cluster: Cluster,
@@ -46,7 +47,7 @@ class Preparer:
         write_limits: WriteLimits,
     ) -> None:
         self._node = node
-        self._resource = resource
+        self._kind = kind
         self._record = record
         self._pod_resources = pod_resources
         self._cluster = cluster
@@ -58,12 +59,12 @@ class Preparer:
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make everything that the holder of these tickets needs. Raises LaminaError with the reason if that fails."""
         tickets = frozenset(ids)
-        found = holding(tickets, await self._pod_resources.holders(self._resource))
+        found = holding(tickets, await self._pod_resources.holders({self._kind.resource}))
         grant = await self._grant(found)
         allocations = self._record.of(tickets)
         gpus = self._gpus()
         planned = plan(
-            assigned(allocations, grant, found.container, len(tickets)),
+            assigned(allocations, grant, found.container, tickets, self._kind),
             namespace=found.namespace,
             pod=found.pod,
             pod_uid=grant.pod_uid,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lamina.agent.plugin import OPTIONS, Plugin
+from lamina.agent.tickets import Kind
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
@@ -18,7 +19,6 @@ from lamina.ports.kubelet.serving import serving
 
 log = logging.getLogger(__name__)
 
-ENDPOINT = "lamina.sock"
 LOOK_S = 0.5
 UNFOLLOWED_S = 10.0
 """How long kubelet may leave the tickets unfollowed; it opens its stream right after the registration."""
@@ -26,13 +26,13 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Registration:
-    """Serves a plugin in kubelet's folder of plugins, under one resource name."""
+    """Serves a plugin in kubelet's folder of plugins, for one kind of tickets."""
 
     def __init__(
         self,
         plugin: Plugin,
         folder: Path,
-        resource: str,
+        kind: Kind,
         *,
         files: Files,
         clock: Clock,
@@ -40,7 +40,7 @@ class Registration:
     ) -> None:
         self._plugin = plugin
         self._folder = folder
-        self._resource = resource
+        self._kind = kind
         self._files = files
         self._clock = clock
         self._pauses = pauses
@@ -59,19 +59,19 @@ class Registration:
                 await self._clock.sleep(pause)
 
     async def _once(self) -> None:
-        socket = self._folder / ENDPOINT
+        socket = self._folder / self._kind.endpoint
         async with serving(self._plugin, socket):
             try:
                 reason = await self._while_registered(socket)
             finally:
                 self._plugin.hang_up()
-        log.warning("Registering %s again: %s", self._resource, reason)
+        log.warning("Registering %s again: %s", self._kind.resource, reason)
 
     async def _while_registered(self, socket: Path) -> str:
         """Register, and wait until that does not hold any more; why. Raises Outside when kubelet refuses."""
         kubelet, own = self._files.identity(self._folder / KUBELET_SOCKET), self._files.identity(socket)
-        await register(self._folder, endpoint=ENDPOINT, resource=self._resource, options=OPTIONS)
-        log.info("Registered %s with kubelet", self._resource)
+        await register(self._folder, endpoint=self._kind.endpoint, resource=self._kind.resource, options=OPTIONS)
+        log.info("Registered %s with kubelet", self._kind.resource)
         self._failures = 0
         followed = self._clock.monotonic()
         while True:

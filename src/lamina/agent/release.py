@@ -10,7 +10,7 @@ its tickets for `UNCLAIMED_S`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lamina.agent import cdi
 from lamina.agent.cluster import Cluster
@@ -28,12 +28,12 @@ UNCLAIMED_S = 600.0
 
 
 class Releaser:
-    """Sweeps the record of one node."""
+    """Sweeps the record of one node. `resources` are those for which kubelet hands out tickets."""
 
     def __init__(
         self,
         *,
-        resource: str,
+        resources: Collection[str],
         record: Record,
         pod_resources: PodResources,
         cluster: Cluster,
@@ -41,7 +41,7 @@ class Releaser:
         files: Files,
         clock: Clock,
     ) -> None:
-        self._resource = resource
+        self._resources = resources
         self._record = record
         self._pod_resources = pod_resources
         self._cluster = cluster
@@ -55,7 +55,7 @@ class Releaser:
         known = self._record.allocations
         if not known:
             return
-        listed = await self._pod_resources.holders(self._resource)
+        listed = await self._pod_resources.holders(self._resources)
         ended = {a for a in known if self._superseded(a) or self._unclaimed(a, listed)}
         waiting = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
         for bound in {a.bound.pod_uid: a.bound for a in waiting if a.bound}.values():

@@ -27,6 +27,7 @@ from lamina.agent.record import Record
 from lamina.agent.registration import Registration
 from lamina.agent.release import Releaser, sweeping
 from lamina.agent.settings import AgentSettings
+from lamina.agent.tickets import Kind, kinds
 from lamina.dialects.config import Config
 from lamina.errors import LaminaError
 from lamina.ports.clock import Clock, SystemClock
@@ -74,7 +75,7 @@ async def _parts(
     settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files
 ) -> list[Coroutine[Any, Any, None]]:
     """The loops that make up the agent, after the disk was reconciled."""
-    node, resource = settings.node, config.hami.resource_count_name
+    node, every = settings.node, kinds(config)
     assert settings.facade_dir is not None
     libraries = install(settings.facade_dir, settings.libraries, files)
     places = Places(settings.containers, settings.cdi_dir, settings.driver_dir, libraries)
@@ -84,22 +85,25 @@ async def _parts(
     await reconcile(record, cluster, places, files)
     pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
     offer = Offer(
-        node, config.for_node(node), selected=not config.node_selector, held=lambda: record.held, cordoned=None
+        node, config.for_node(node), every, selected=not config.node_selector, held=lambda: record.held, cordoned=None
     )
-    preparer = Preparer(
-        node=node,
-        resource=resource,
-        record=record,
-        pod_resources=pod_resources,
-        cluster=cluster,
-        gpus=lambda: offer.gpus,
-        places=places,
-        files=files,
-        write_limits=write_limits,
-    )
-    plugin = Plugin(offer.tickets, record, preparer)
+
+    def plugin(kind: Kind) -> Plugin:
+        preparer = Preparer(
+            node=node,
+            kind=kind,
+            record=record,
+            pod_resources=pod_resources,
+            cluster=cluster,
+            gpus=lambda: offer.gpus,
+            places=places,
+            files=files,
+            write_limits=write_limits,
+        )
+        return Plugin(offer.tickets[kind], record, preparer)
+
     releaser = Releaser(
-        resource=resource,
+        resources=frozenset(kind.resource for kind in every),
         record=record,
         pod_resources=pod_resources,
         cluster=cluster,
@@ -110,7 +114,10 @@ async def _parts(
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
     await monitor.look()
     return [
-        Registration(plugin, settings.kubelet_dir / PLUGIN_FOLDER, resource, files=files, clock=clock).keep(),
+        *(
+            Registration(plugin(kind), settings.kubelet_dir / PLUGIN_FOLDER, kind, files=files, clock=clock).keep()
+            for kind in every
+        ),
         monitor.run(),
         follow_node(kube, node, config, offer),
         publishing(cluster, offer.inventory, clock),

@@ -1,14 +1,22 @@
 """Device ids for kubelet. A ticket says that its holder may ask for what its grant says; it names no GPU.
 
-There is a ticket for every slot of every GPU. An unhealthy GPU takes as many away as it has slots. Which ones makes no
-difference to what the tickets mean, but kubelet, when it restarts, fails running pods whose devices are no longer
-healthy: so tickets that nobody holds go first, from the highest down, and one that was taken away stays away.
+Each vocabulary has a resource for which kubelet hands out tickets, and each has tickets of its own: one for every slot
+of every GPU, or, where the resource is an amount of memory, one for every unit of it. An unhealthy GPU takes as many
+away as it has. Which ones makes no difference to what the tickets mean, but kubelet, when it restarts, fails running
+pods whose devices are no longer healthy: so tickets that nobody holds go first, from the highest down, and one that was
+taken away stays away.
 """
 
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
+from lamina.dialects import vocabularies
+from lamina.dialects.cce import UNIT_MIB
+from lamina.dialects.config import Config
 from lamina.model.gpus import Gpu
+from lamina.model.grants import ContainerGrant
+
+_PREFIXES = {"hami": "ticket", "volcano": "vgpu", "cce": "memory"}
 
 
 class Ticket(NamedTuple):
@@ -16,11 +24,44 @@ class Ticket(NamedTuple):
     healthy: bool
 
 
-def tickets(gpus: Iterable[Gpu], *, held: Set[str] = frozenset(), before: Iterable[Ticket] = ()) -> tuple[Ticket, ...]:
+class Kind(NamedTuple):
+    """The tickets of one resource. `unit_mib` is 0 where a ticket stands for one GPU of a container."""
+
+    resource: str
+    prefix: str
+    unit_mib: int = 0
+
+    @property
+    def endpoint(self) -> str:
+        """The name of the plugin's socket in kubelet's folder."""
+        return f"lamina-{self.prefix}.sock"
+
+    def on(self, gpu: Gpu) -> int:
+        """How many there are for a GPU."""
+        return gpu.capacity_mib // self.unit_mib if self.unit_mib else gpu.slots
+
+    def asked_by(self, container: ContainerGrant) -> int:
+        """How many kubelet gives a container with this grant."""
+        if not self.unit_mib:
+            return len(container.shares)
+        return sum(share.memory_mib for share in container.shares) // self.unit_mib
+
+
+def kinds(config: Config) -> tuple[Kind, ...]:
+    """The kinds of tickets of all vocabularies."""
+    return tuple(
+        Kind(vocabulary.ticket, _PREFIXES[vocabulary.dialect], 0 if vocabulary.count else UNIT_MIB)
+        for vocabulary in vocabularies(config)
+    )
+
+
+def tickets(
+    kind: Kind, gpus: Iterable[Gpu], *, held: Set[str] = frozenset(), before: Iterable[Ticket] = ()
+) -> tuple[Ticket, ...]:
     """The tickets of a node with these GPUs. `held` are ids in containers' hands, `before` is what was told last."""
     known = tuple(gpus)
-    ids = [f"ticket-{number}" for number in range(sum(gpu.slots for gpu in known))]
-    missing = sum(gpu.slots for gpu in known if not gpu.healthy)
+    ids = [f"{kind.prefix}-{number}" for number in range(sum(kind.on(gpu) for gpu in known))]
+    missing = sum(kind.on(gpu) for gpu in known if not gpu.healthy)
     away = {ticket.id for ticket in before if not ticket.healthy}
     by_preference = sorted(range(len(ids)), key=lambda n: (ids[n] in held, ids[n] not in away, -n))
     taken = {ids[n] for n in by_preference[:missing]}

@@ -17,7 +17,7 @@ from lamina.control.configuration import Configuration
 from lamina.control.decisions import Decisions
 from lamina.control.grant_objects import grant_object, grant_record
 from lamina.control.ledger import DoesNotFit, Ledger, reservation
-from lamina.control.mirror import hami_marks
+from lamina.control.mirror import marks
 from lamina.control.pod_locks import PodLocks
 from lamina.control.quotas import granted
 from lamina.control.stages import PodState, Stage, pod_state
@@ -217,7 +217,9 @@ class Binder:
         self._ledger.grant_gone(record.uid, record.grant.pod_uid, self._now())
 
     async def _mark(self, pod: Object, record: GrantRecord) -> None:
-        patch = hami_marks(pod, record.grant, self._wall())
+        patch = marks(pod, record.grant, self._wall())
+        if patch is None:
+            return
         try:
             await self._kube.patch(PODS, record.grant.pod, patch, namespace=record.namespace)
         except Outside as error:

@@ -253,7 +253,7 @@ def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:
     if present.whole or (more.whole and present != NOTHING):
         return "is not free to be used whole" if more.whole else "is used whole"
     for wanted, free, unit in (
-        (more.slots, gpu.slots - present.slots, "slots"),
+        (more.slots, (more.most or gpu.slots) - present.slots, "slots"),
         (more.memory_mib, gpu.capacity_mib - present.memory_mib, "MiB"),
         (more.cores, gpu.cores_capacity - present.cores, "% of compute"),
     ):

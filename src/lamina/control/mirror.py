@@ -1,22 +1,33 @@
-"""HAMi's marks on a bound pod, mirrored from its grant for the tools that read them. Nobody of ours reads them back.
+"""The marks of HAMi or Volcano on a bound pod, mirrored from its grant for the tools that read them.
 
-The phase is the one at which HAMi arrives: at `allocating` HAMi's own node agent would take the pod for one that
-still waits for its GPUs.
+Each vocabulary's pods carry that system's own keys. Nobody of ours reads them back.
+
+The phase is the one at which both arrive: at `allocating` their own node agents would take the pod for one that still
+waits for its GPUs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from lamina.model.grants import ContainerGrant, Grant
+from lamina.model.grants import Grant
 from lamina.ports.kube import Object
 
 _FAMILY = "NVIDIA"
+_DONE = str(2**64 - 1)
+"""What Volcano writes in place of a time once the pod has its devices."""
 
 
-def hami_marks(pod: Mapping[str, Any], grant: Grant, now: float) -> Object:
-    """The merge patch that marks the pod; it is refused where another pod has its name by now. `now` is Unix time."""
-    devices = _encoded(pod["spec"], grant.containers)
-    moment = str(int(now))
+def marks(pod: Mapping[str, Any], grant: Grant, now: float) -> Object | None:
+    """The merge patch that marks the pod, or None where its vocabulary has no such marks. `now` is Unix time.
+
+    The patch is refused where another pod has its name by now.
+    """
+    mark = _MARKS.get(grant.dialect)
+    return None if mark is None else mark(pod, grant, str(int(now)))
+
+
+def _hami(pod: Mapping[str, Any], grant: Grant, moment: str) -> Object:
+    devices = "".join(f"{container};" for container in _encoded(pod["spec"], grant))
     annotations = {
         "hami.io/vgpu-node": grant.node,
         "hami.io/vgpu-devices-to-allocate": devices,
@@ -29,13 +40,28 @@ def hami_marks(pod: Mapping[str, Any], grant: Grant, now: float) -> Object:
     return {"metadata": {"uid": grant.pod_uid, "annotations": annotations, "labels": labels}}
 
 
-def _encoded(spec: Mapping[str, Any], granted: Iterable[ContainerGrant]) -> str:
-    """`uuid,NVIDIA,MiB,cores:` for each share and `;` after each container, those without shares included."""
-    by_name = {container.name: container for container in granted}
-    text = ""
-    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
-        if container["name"] in by_name:
-            for share in by_name[container["name"]].shares:
-                text += f"{share.gpu},{_FAMILY},{share.memory_mib},{share.cores}:"
-        text += ";"
-    return text
+def _volcano(pod: Mapping[str, Any], grant: Grant, moment: str) -> Object:
+    devices = ";".join(_encoded(pod["spec"], grant))
+    annotations = {
+        "volcano.sh/vgpu-node": grant.node,
+        "volcano.sh/vgpu-ids-new": devices,
+        "volcano.sh/devices-to-allocate": devices,
+        "volcano.sh/vgpu-time": _DONE,
+        "volcano.sh/bind-time": moment,
+        "volcano.sh/bind-phase": "success",
+    }
+    return {"metadata": {"uid": grant.pod_uid, "annotations": annotations}}
+
+
+_MARKS: Mapping[str, Callable[[Mapping[str, Any], Grant, str], Object]] = {"hami": _hami, "volcano": _volcano}
+
+
+def _encoded(spec: Mapping[str, Any], grant: Grant) -> list[str]:
+    """`uuid,NVIDIA,MiB,cores:` for each share, by container, those without shares included."""
+    shares = {container.name: container.shares for container in grant.containers}
+    return [
+        "".join(
+            f"{share.gpu},{_FAMILY},{share.memory_mib},{share.cores}:" for share in shares.get(container["name"], ())
+        )
+        for container in [*(spec.get("initContainers") or ()), *spec["containers"]]
+    ]

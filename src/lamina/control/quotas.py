@@ -9,7 +9,7 @@ larger of its largest init container and all that run side by side.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from lamina.dialects import resource_names
+from lamina.dialects import hami
 from lamina.dialects.config import Config
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
@@ -68,7 +68,7 @@ def granted(taken: Iterable[Taken]) -> Amounts:
 
 def excess(quotas: Iterable[Quota], used: Callable[[], Taken], amounts: Amounts, config: Config) -> str:
     """The sentence that says which quota the amounts exceed, or nothing. `used` is what the namespace holds."""
-    names = resource_names(config)
+    names = hami(config)
     taken: Taken | None = None
     for quota in quotas:
         taken = used() if taken is None else taken
@@ -98,7 +98,7 @@ def _peak(request: PodRequest, amount: Callable[[ContainerRequest], int]) -> int
 
 
 def _read(obj: Mapping[str, Any], config: Config) -> Quota:
-    names = resource_names(config)
+    names = hami(config)
     hard = (obj.get("spec") or {}).get("hard") or {}
     memory = _whole(hard.get(f"limits.{names.memory}"))
     cores = _whole(hard.get(f"limits.{names.cores}"))

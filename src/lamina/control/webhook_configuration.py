@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamina.control.comparing import includes
-from lamina.dialects import resource_names
+from lamina.dialects import vocabularies
 from lamina.dialects.config import Config
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
 
@@ -70,7 +70,8 @@ def _webhook(name: str, condition: str, policy: str, address: Mapping[str, Any],
 
 def match_expression(config: Config) -> str:
     """CEL: whether any container names a resource under a prefix of ours, misspelt ones included."""
-    prefixes = sorted({name.partition("/")[0] + "/" for name in resource_names(config).all} | {"nvidia.com/"})
+    named = {name.partition("/")[0] + "/" for vocabulary in vocabularies(config) for name in vocabulary.all}
+    prefixes = sorted(named | {"nvidia.com/"})
     ours = " || ".join(f"name.startsWith('{prefix}')" for prefix in prefixes)
     amounts = " || ".join(
         f"(has(c.resources.{field}) && c.resources.{field}.exists(name, {ours}))" for field in ("limits", "requests")

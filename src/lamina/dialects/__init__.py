@@ -1,10 +1,11 @@
 """Dialects: the vocabularies of GPU-sharing systems in pod specifications, parsed into neutral requests. Pure.
 
-One vocabulary is served, HAMi's, which is also 4paradigm's. Configuration is in `lamina.dialects.config`.
+Served are HAMi's, which is also 4paradigm's, Volcano's and that of Huawei CCE. Configuration is in
+`lamina.dialects.config`.
 """
 
 from lamina.dialects.defaults import Fill, defaults, schedulers, unseen_by_admission
-from lamina.dialects.hami import parse
-from lamina.dialects.resources import ResourceNames, resource_names
+from lamina.dialects.parsing import parse
+from lamina.dialects.vocabularies import Vocabulary, hami, vocabularies
 
-__all__ = ["Fill", "ResourceNames", "defaults", "parse", "resource_names", "schedulers", "unseen_by_admission"]
+__all__ = ["Fill", "Vocabulary", "defaults", "hami", "parse", "schedulers", "unseen_by_admission", "vocabularies"]

@@ -22,9 +22,11 @@ WEIGHTS = "hami.io/device-scoring-weights"
 
 VOLCANO_USE_UUID = "volcano.sh/vgpu-use-gpuuuid"
 VOLCANO_NOT_UUID = "volcano.sh/vgpu-nouse-gpuuuid"
+VOLCANO_MODE = "volcano.sh/vgpu-mode"
 VOLCANO_POLICY = SCHEDULE_POLICY
 
-_WISHES = (USE_TYPE, NOT_TYPE, USE_UUID, NOT_UUID)
+_WISHES = (USE_TYPE, NOT_TYPE, USE_UUID, NOT_UUID, VOLCANO_USE_UUID, VOLCANO_NOT_UUID)
+_WISH_PREFIXES = ("nvidia.com/use-", "nvidia.com/nouse-", "volcano.sh/vgpu-use-", "volcano.sh/vgpu-nouse-")
 _MODES = ("hami-core", "mig", "mps")
 
 
@@ -40,18 +42,19 @@ class Choices(NamedTuple):
 def read(annotations: Mapping[str, str], config: Config) -> Choices:
     """The pod's choices. Raises BadInput for a choice that cannot be honoured: it would be lost silently."""
     for key in annotations:
-        if key.startswith(("nvidia.com/use-", "nvidia.com/nouse-")) and key not in _WISHES:
+        if key.startswith(_WISH_PREFIXES) and key not in _WISHES:
             raise BadInput(f"unknown annotation {key}{nearest(key, _WISHES)}")
-    _check_mode(annotations.get(MODE, ""))
+    check_mode(MODE, annotations.get(MODE, ""))
+    check_mode(VOLCANO_MODE, annotations.get(VOLCANO_MODE, ""))
     if annotations.get(WEIGHTS, "").strip():
         raise BadInput(f"annotation {WEIGHTS}: weights per pod are not offered; remove it")
     gpu_policy = _policy(annotations, GPU_POLICY, GPU_POLICIES, config.hami.gpu_scheduler_policy)
     return Choices(
         Wishes(
-            types=_items(annotations.get(USE_TYPE, "")),
-            not_types=_items(annotations.get(NOT_TYPE, "")),
+            types=items(annotations.get(USE_TYPE, "")),
+            not_types=items(annotations.get(NOT_TYPE, "")),
             uuids=_either(annotations, USE_UUID, VOLCANO_USE_UUID),
-            not_uuids=_items(annotations.get(NOT_UUID, "")) + _items(annotations.get(VOLCANO_NOT_UUID, "")),
+            not_uuids=items(annotations.get(NOT_UUID, "")) + items(annotations.get(VOLCANO_NOT_UUID, "")),
             idle=MUTEX in chain(gpu_policy),
         ),
         _policy(annotations, NODE_POLICY, NODE_POLICIES, config.hami.node_scheduler_policy),
@@ -60,13 +63,14 @@ def read(annotations: Mapping[str, str], config: Config) -> Choices:
     )
 
 
-def _items(text: str) -> tuple[str, ...]:
+def items(text: str) -> tuple[str, ...]:
+    """The items of a list with commas."""
     return tuple(item for part in text.split(",") if (item := part.strip()))
 
 
 def _either(annotations: Mapping[str, str], ours: str, volcanos: str) -> tuple[str, ...]:
     """The list of one of two keys that mean the same; both are fine where they agree."""
-    lists = {items for key in (ours, volcanos) if (items := _items(annotations.get(key, "")))}
+    lists = {named for key in (ours, volcanos) if (named := items(annotations.get(key, "")))}
     if len(lists) > 1:
         raise BadInput(f"annotations {ours} and {volcanos} name different GPUs; keep one of them")
     return lists.pop() if lists else ()
@@ -89,10 +93,11 @@ def _switch(annotations: Mapping[str, str], key: str) -> bool:
     return written in ("true", "t", "1")
 
 
-def _check_mode(text: str) -> None:
-    modes = _items(text)
+def check_mode(key: str, text: str) -> None:
+    """Raises BadInput unless the annotation `key` accepts the way of sharing that is offered, or says nothing."""
+    modes = items(text)
     unknown = next((mode for mode in modes if mode not in _MODES), None)
     if unknown is not None:
-        raise BadInput(f"annotation {MODE} is {unknown!r}; allowed is hami-core")
+        raise BadInput(f"annotation {key} is {unknown!r}; allowed is hami-core")
     if modes and "hami-core" not in modes:
-        raise BadInput(f"annotation {MODE}: the mode {modes[0]} is not offered; allowed is hami-core")
+        raise BadInput(f"annotation {key}: the mode {modes[0]} is not offered; allowed is hami-core")

@@ -37,6 +37,9 @@ class Scheduler(Struct, frozen=True, kw_only=True):
 SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 """Volcano's one name for the policy over nodes and over GPUs."""
 
+_KEPT = ("volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers")
+"""Keys that the chart does not have."""
+
 _TO_HAMI = {
     "resourceName": "resourceCountName",
     "resourceMem": "resourceMemoryName",
@@ -68,7 +71,7 @@ def in_hami_keys(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     if SCHEDULE_POLICY in document:
         for key in ("nodeSchedulerPolicy", "gpuSchedulerPolicy"):
             _put(hami, key, document[SCHEDULE_POLICY], where, f"hami.{key}", SCHEDULE_POLICY)
-    merged = {key: value for key, value in document.items() if key in ("nodeconfig", "nodeSelector", "otherResources")}
+    merged = {key: value for key, value in document.items() if key in _KEPT}
     labels = _at(document, "devicePlugin.nvidianodeSelector")
     if labels is not UNSET:
         _put(merged, "nodeSelector", labels, where, "nodeSelector", "devicePlugin.nvidianodeSelector")

@@ -2,11 +2,14 @@
 
     hami:                      # HAMi's keys and defaults, see `sections.Hami`
       deviceSplitCount: 10
+    volcano:                   # the names of Volcano's vGPUs, see `sections.Volcano`
+      gpuMemoryFactor: 1
     nodeconfig:                # per node, as in HAMi's config.json
       - name: node-1
         devicememoryscaling: 3.0
     nodeSelector: {gpu: "on"}  # agents offer GPUs only on nodes with these labels
     otherResources: [...]      # resources under our prefixes that belong to other systems
+    schedulers: [...]          # names in spec.schedulerName under which pods are placed here
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
 accepted in the chart's own spelling beside these. Unknown keys are refused by name.
@@ -20,7 +23,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from lamina.dialects import chart, strict
-from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, NodePolicy, ResourceName
+from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, NodePolicy, ResourceName, Volcano
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 
@@ -35,10 +38,16 @@ OTHER_RESOURCES = (
 )
 """Other systems' resources under nvidia.com/: MIG, renamed sharing, network; KubeVirt's devices have capitals."""
 
+SCHEDULERS = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-scheduler", "volcano")
+"""Names in `spec.schedulerName` under which we place pods. Volcano's own is taken for pods with our resources alone."""
+
 CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "lamina.yaml"
 """Where a cluster keeps the text."""
 
 T = TypeVar("T")
+SchedulerNames = Annotated[
+    tuple[Name, ...], Meta(min_length=1, description="a list of names of schedulers, at least one")
+]
 Patterns = Annotated[tuple[str, ...], Meta(description="a list of resource names, in which * stands for anything")]
 
 
@@ -77,9 +86,11 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     """The whole configuration, in HAMi's terms whatever it was written in."""
 
     hami: Hami = Hami()
+    volcano: Volcano = Volcano()
     nodeconfig: tuple[NodeConfig, ...] = ()
     node_selector: Labels = {}
     other_resources: Patterns = OTHER_RESOURCES
+    schedulers: SchedulerNames = SCHEDULERS
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -122,9 +133,11 @@ class _Document(Struct, kw_only=True):
     """The file as it may be written, in both spellings; only used to check keys, types and ranges."""
 
     hami: Hami | None = None
+    volcano: Volcano | None = None
     nodeconfig: tuple[NodeConfig, ...] = ()
     nodeSelector: Labels | None = None
     otherResources: Patterns = ()
+    schedulers: SchedulerNames | None = None
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET
@@ -145,7 +158,7 @@ def load(text: str, where: str) -> Config:
     strict.decode(document, _Document, where)
     config = msgspec.convert(chart.in_hami_keys(document, where), Config)
     _check_offered(config, where)
-    _check_names(config.hami, where)
+    _check_names(config, where)
     _check_nodes(config.nodeconfig, where)
     if config.hami.disable_core_limit and config.hami.gpu_core_policy == "force":
         raise BadInput(f"{where}: gpuCorePolicy is force and disableCoreLimit is true, which contradict each other")
@@ -163,12 +176,17 @@ def _check_offered(config: Config, where: str) -> None:
         raise BadInput(f"{where}: {key} is true, which is not offered; allowed is false")
 
 
-def _check_names(hami: Hami, where: str) -> None:
-    given = {key: value for key, value in msgspec.to_builtins(hami).items() if key.startswith("resource")}
+def _check_names(config: Config, where: str) -> None:
+    given = {
+        f"{section}.{key}": value
+        for section in ("hami", "volcano")
+        for key, value in msgspec.to_builtins(getattr(config, section)).items()
+        if key.startswith("resource")
+    }
     for key, name in given.items():
         twin = next((other for other, value in given.items() if value == name and other != key), None)
         if twin is not None:
-            raise BadInput(f"{where}: hami.{key} and hami.{twin} are both {name}; each needs a name of its own")
+            raise BadInput(f"{where}: {key} and {twin} are both {name}; each needs a name of its own")
 
 
 def _check_nodes(nodes: tuple[NodeConfig, ...], where: str) -> None:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from lamina.dialects import cce
 from lamina.dialects.config import Config
-from lamina.dialects.hami import Container, asks, containers_of, parse
-from lamina.dialects.resources import resource_names
+from lamina.dialects.containers import Container, containers_of
+from lamina.dialects.parsing import parse, spoken
+from lamina.dialects.vocabularies import Vocabulary, hami
 from lamina.errors import BadInput
 from lamina.model.requests import ContainerRequest, PodRequest
 
-SCHEDULERS = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-scheduler")
+_DEFAULT_SCHEDULER = "default-scheduler"
 _ENV = "NVIDIA_VISIBLE_DEVICES"
 
 
@@ -22,7 +24,7 @@ class Fill(NamedTuple):
 
 def schedulers(config: Config) -> tuple[str, ...]:
     """Names in `spec.schedulerName` under which we place pods."""
-    return tuple(dict.fromkeys((*SCHEDULERS, config.hami.scheduler_name or SCHEDULERS[0])))
+    return tuple(dict.fromkeys((*config.schedulers, config.hami.scheduler_name or _DEFAULT_SCHEDULER)))
 
 
 def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
@@ -34,19 +36,21 @@ def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
     """
     request = parse(pod, config)
     spec = pod.get("spec") or {}
-    scheduler = spec.get("schedulerName") or SCHEDULERS[0]
+    scheduler = spec.get("schedulerName") or _DEFAULT_SCHEDULER
     if scheduler not in schedulers(config):
         return ()
-    if request is None:
-        hidden = containers_of(pod) if config.hami.overwrite_env else ()
+    containers = containers_of(pod)
+    vocabulary = spoken(containers, config)
+    if request is None or vocabulary is None:
+        hidden = containers if config.hami.overwrite_env else ()
         return tuple(fill for container in hidden for fill in _hide_gpus(container))
     if spec.get("nodeName"):
         raise BadInput(f"the pod is assigned to node {spec['nodeName']} already; remove nodeName so that it is placed")
-    fills = list(_pod_fills(spec, scheduler, config))
+    fills = list(_pod_fills(spec, scheduler, vocabulary, config))
     requests = {container.container: container for container in request.containers}
-    for container in containers_of(pod):
-        if asks(container, resource_names(config)):
-            fills += _container_fills(container, requests[container.name], config)
+    for container in containers:
+        if container.name in requests:
+            fills += _container_fills(container, requests[container.name], vocabulary)
         elif config.hami.overwrite_env:
             fills += _hide_gpus(container)
     return tuple(fills)
@@ -55,38 +59,51 @@ def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
 def unseen_by_admission(pod: Mapping[str, Any], request: PodRequest, config: Config) -> str:
     """The sentence that refuses a pod which admission has not filled in, or nothing.
 
-    Kubelet hands out GPUs by the count alone: a container that names a share without one would hold it on paper and
+    Kubelet hands out GPUs by one resource alone: a container that names a share without it would hold it on paper and
     start without any GPU.
     """
-    count, asking = resource_names(config).count, {container.container for container in request.containers}
-    for container in containers_of(pod):
-        if container.name in asking and count not in container.asked:
-            return f"container {container.name} names no {count}, which admission fills in; it has not seen this pod"
+    containers, asking = containers_of(pod), {container.container for container in request.containers}
+    vocabulary = spoken(containers, config)
+    for container in containers:
+        if vocabulary and container.name in asking and vocabulary.ticket not in container.asked:
+            ticket = vocabulary.ticket
+            return f"container {container.name} names no {ticket}, which admission fills in; it has not seen this pod"
     return ""
 
 
-def _pod_fills(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterator[Fill]:
-    if scheduler == SCHEDULERS[0] and config.hami.scheduler_name not in ("", spec.get("schedulerName")):
-        yield Fill("/spec/schedulerName", config.hami.scheduler_name)
+def _pod_fills(spec: Mapping[str, Any], scheduler: str, vocabulary: Vocabulary, config: Config) -> Iterator[Fill]:
+    named = config.hami.scheduler_name if vocabulary == hami(config) else ""
+    if scheduler == _DEFAULT_SCHEDULER and named not in ("", spec.get("schedulerName")):
+        yield Fill("/spec/schedulerName", named)
     if config.hami.runtime_class_name and spec.get("runtimeClassName") is None:
         yield Fill("/spec/runtimeClassName", config.hami.runtime_class_name)
 
 
-def _container_fills(container: Container, request: ContainerRequest, config: Config) -> Iterator[Fill]:
-    """The count where only the rest is named, and the cores of a whole GPU."""
-    names = resource_names(config)
-    missing = {}
-    if names.count not in container.asked:
-        missing[names.count] = str(request.count)
+def _container_fills(container: Container, request: ContainerRequest, names: Vocabulary) -> Iterator[Fill]:
+    """The count where only the rest is named or a fraction of one, and the cores of a whole GPU."""
+    missing: dict[str, str] = {}
+    fraction = cce.fraction(container, names)
+    if fraction is not None:
+        missing = {names.count: "1", names.memory_percentage: str(fraction)}
+    elif names.ticket not in container.asked:
+        missing[names.ticket] = str(request.count)
     if request.whole and names.cores not in container.asked:
         missing[names.cores] = str(request.cores)
     if not missing:
         return
+    resources = container.spec["resources"]
     limits = f"{container.pointer}/resources/limits"
-    if not container.spec["resources"].get("limits"):
+    if not resources.get("limits"):
         yield Fill(limits, {})
     for name, value in missing.items():
-        yield Fill(f"{limits}/{name.replace('~', '~0').replace('/', '~1')}", value)
+        yield Fill(f"{limits}/{_escaped(name)}", value)
+    if fraction is not None and names.count in (resources.get("requests") or {}):
+        yield Fill(f"{container.pointer}/resources/requests/{_escaped(names.count)}", "1")
+
+
+def _escaped(name: str) -> str:
+    """As a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _hide_gpus(container: Container) -> Iterator[Fill]:

@@ -1,6 +1,6 @@
-"""The sections of the configuration file: HAMi's keys with HAMi's defaults, and the per-node list.
+"""The sections of the configuration file: HAMi's and Volcano's keys with their defaults, and the per-node list.
 
-Each key is spelled as HAMi spells it, so that an existing configuration can be carried over by copying. Every key
+Each key is spelled as its system spells it, so that an existing configuration can be carried over by copying. Every key
 takes effect or is refused: a value that cannot be honoured (NUMA alignment, the MIG operating mode) is not accepted.
 """
 
@@ -88,6 +88,17 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Scheduler given to pods that ask a GPU and name none but the default one; empty leaves the default one."""
     node_scheduler_policy: NodePolicy = "binpack"
     gpu_scheduler_policy: GpuPolicy = "spread"
+
+
+class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The names of Volcano's vGPUs, with the keys of its device configuration."""
+
+    resource_count_name: ResourceName = "volcano.sh/vgpu-number"
+    resource_memory_name: ResourceName = "volcano.sh/vgpu-memory"
+    resource_memory_percentage_name: ResourceName = "volcano.sh/vgpu-memory-percentage"
+    resource_core_name: ResourceName = "volcano.sh/vgpu-cores"
+    gpu_memory_factor: Factor = field(default=1, name="gpuMemoryFactor")
+    """How many MiB one unit of the memory resource stands for."""
 
 
 class FilterDevices(Struct, frozen=True, kw_only=True):

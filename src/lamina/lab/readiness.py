@@ -1,5 +1,6 @@
 """Whether a lab is ready, and if not, what it waits for, in words."""
 
+from lamina.dialects import vocabularies
 from lamina.dialects.config import Config
 from lamina.lab import commands
 from lamina.lab.directory import LabDirectory
@@ -27,15 +28,17 @@ async def _offers(kube: Kube, plan: Plan, config: Config, nodes: dict[str, Objec
         inventories = {item["metadata"]["name"]: item for item in (await kube.list(INVENTORIES)).items}
     except NotFound:
         return "the definition of inventories"
-    resource = config.hami.resource_count_name
+    tickets = [vocabulary.ticket for vocabulary in vocabularies(config)]
     for planned in plan.nodes:
         node = nodes[planned.name]
         if not _offers_gpus(planned, plan, config) or not config.selects(node["metadata"].get("labels", {})):
             continue
         if not inventories.get(planned.name, {}).get("spec", {}).get("gpus"):
             return f"the inventory of node {planned.name}"
-        if node["status"].get("allocatable", {}).get(resource, "0") == "0":
-            return f"{resource} of node {planned.name}"
+        allocatable = node["status"].get("allocatable", {})
+        missing = next((ticket for ticket in tickets if allocatable.get(ticket, "0") == "0"), None)
+        if missing is not None:
+            return f"{missing} of node {planned.name}"
     return None
 
 

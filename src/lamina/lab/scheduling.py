@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lamina.dialects import config as configuration
-from lamina.dialects import resource_names
+from lamina.dialects import schedulers, vocabularies
 from lamina.lab import commands
 from lamina.lab.directory import LabDirectory
 from lamina.lab.scheduler.extender import ExtenderConfig, Managed
@@ -24,12 +24,15 @@ _POLL_S = 0.1
 async def schedule(kube: Kube, directory: LabDirectory) -> None:
     """Place pods from when the extender's address is known, until cancelled; begin anew where that address changes."""
     config = configuration.load(directory.config.read_text(), str(directory.config))
-    names = resource_names(config)
-    managed = tuple(Managed(name, ignored_by_scheduler=name in names.ignored_by_scheduler) for name in names.all)
+    managed = tuple(
+        Managed(name, ignored_by_scheduler=name in names.ignored_by_scheduler)
+        for names in vocabularies(config)
+        for name in names.all
+    )
 
     async def with_extender(url: str) -> None:
         extender = ExtenderConfig(url=url, managed=managed, timeout=EXTENDER_TIMEOUT_S)
-        await run(kube, extender, SystemClock())
+        await run(kube, extender, SystemClock(), names=schedulers(config))
 
     await follow(lambda: commands.extender_url(directory), with_extender)
 

@@ -30,6 +30,10 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     mode: Mode = Mode.QUOTA
     exclusive: bool = False
     compute_policy: ComputePolicy = ComputePolicy.NONE
+    most_sharers: int | None = None
+    """So many containers on the GPU, this one included; None leaves it to the GPU's slots."""
+    one_isolation: bool = False
+    """The GPU serves only shares that do as this one: all with a share of time, or all without."""
 
 
 class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -12,12 +12,20 @@ from lamina.model.grants import ContainerGrant
 
 
 class Taken(NamedTuple):
-    """What is taken of one GPU: `slots` containers, `memory_mib` MiB, `cores` percent; `whole` when nobody may join."""
+    """What is taken of one GPU: `slots` containers, `memory_mib` MiB, `cores` percent; `whole` when nobody may join.
+
+    `without_cores` when one of them has no share of time, `one_isolation` when one shares the GPU only with containers
+    that do as it does. `most` is the greatest number of containers that one of them allows on the GPU, 0 where the
+    GPU's own slots are the limit.
+    """
 
     slots: int = 0
     memory_mib: int = 0
     cores: int = 0
     whole: bool = False
+    without_cores: bool = False
+    one_isolation: bool = False
+    most: int = 0
 
     def plus(self, other: "Taken") -> "Taken":
         """Both at the same time."""
@@ -26,6 +34,9 @@ class Taken(NamedTuple):
             self.memory_mib + other.memory_mib,
             self.cores + other.cores,
             self.whole or other.whole,
+            self.without_cores or other.without_cores,
+            self.one_isolation or other.one_isolation,
+            max(self.most, other.most),
         )
 
     def at_least(self, other: "Taken") -> "Taken":
@@ -35,6 +46,9 @@ class Taken(NamedTuple):
             max(self.memory_mib, other.memory_mib),
             max(self.cores, other.cores),
             self.whole or other.whole,
+            self.without_cores or other.without_cores,
+            self.one_isolation or other.one_isolation,
+            max(self.most, other.most),
         )
 
 
@@ -62,6 +76,8 @@ def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
 def _of_container(container: ContainerGrant) -> dict[str, Taken]:
     taken: dict[str, Taken] = {}
     for share in container.shares:
-        here = Taken(1, share.memory_mib, share.cores, share.exclusive or share.mode is Mode.WHOLE)
+        whole = share.exclusive or share.mode is Mode.WHOLE
+        rules = share.one_isolation, share.most_sharers or 0
+        here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules)
         taken[share.gpu] = taken.get(share.gpu, NOTHING).plus(here)
     return taken

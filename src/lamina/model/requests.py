@@ -5,6 +5,17 @@ from msgspec import Struct
 from lamina.model.grants import ComputePolicy
 
 
+class Sharing(Struct, frozen=True, kw_only=True):
+    """Who may be on a GPU together with a container, where its vocabulary has rules of its own."""
+
+    most: int | None = None
+    """So many containers on one GPU, this one included; None leaves it to the GPU's slots."""
+    one_isolation: bool = False
+    """Only with containers that do as this one: all with a share of time, or all without."""
+    alone_below_mib: int = 0
+    """Nobody else on a GPU of which it leaves less than so many MiB."""
+
+
 class ContainerRequest(Struct, frozen=True, kw_only=True):
     """What one container asks: `count` GPUs, and the same share of each of them.
 
@@ -22,6 +33,7 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     init: bool = False
     sidecar: bool = False
+    sharing: Sharing = Sharing()
 
     def memory_on(self, capacity_mib: int) -> int:
         """MiB that the container takes of a GPU on which `capacity_mib` MiB may be granted in sum."""

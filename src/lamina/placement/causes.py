@@ -23,12 +23,13 @@ class Cause(IntEnum):
     SIZE = 6
     HELD = 7
     NOT_IDLE = 8
-    SLOTS = 9
-    MEMORY = 10
-    CORES = 11
-    TIME = 12
-    APART = 13
-    TOGETHER = 14
+    ISOLATION = 9
+    SLOTS = 10
+    MEMORY = 11
+    CORES = 12
+    TIME = 13
+    APART = 14
+    TOGETHER = 15
 
     @property
     def lasting(self) -> bool:
@@ -69,7 +70,9 @@ def refusal(
         slots, memory, cores = total.slots, total.memory_mib, total.cores
     if (alone and beside.slots) or (state.busy and (alone or (total is not None and total.whole))):
         return Cause.NOT_IDLE
-    if slots > state.free_slots:
+    if _mixes_isolation(container, state.taken) or _mixes_isolation(container, beside):
+        return Cause.ISOLATION
+    if slots > slots_for(container, state):
         return Cause.SLOTS
     if memory > state.free_memory:
         return Cause.MEMORY
@@ -81,8 +84,27 @@ def refusal(
 
 
 def needs_alone(container: ContainerRequest, state: GpuState) -> bool:
-    """Whether the container has the GPU to itself: a whole GPU, or all the time of one whose time is not scaled."""
-    return container.exclusive or container.cores == 100 == state.gpu.cores_capacity
+    """Whether the container has the GPU to itself: a whole GPU, or all the time of one whose time is not scaled.
+
+    Where its vocabulary says so, also nearly all of the memory.
+    """
+    if container.exclusive or container.cores == 100 == state.gpu.cores_capacity:
+        return True
+    left = state.gpu.capacity_mib - container.memory_on(state.gpu.capacity_mib)
+    return left < container.sharing.alone_below_mib
+
+
+def slots_for(container: ContainerRequest, state: GpuState) -> int:
+    """How many more containers the GPU takes, by its own slots or by the rule of the container's vocabulary."""
+    most = container.sharing.most
+    return state.free_slots if most is None or state.taken.whole else max(0, most - state.taken.slots)
+
+
+def _mixes_isolation(container: ContainerRequest, there: Taken) -> bool:
+    """Whether a share with a part of the time would meet one without, and one of the two does not allow that."""
+    if not container.sharing.one_isolation and not there.one_isolation:
+        return False
+    return there.without_cores if container.cores else there.cores > 0
 
 
 def _unwanted(wishes: Wishes, state: GpuState) -> Cause | None:

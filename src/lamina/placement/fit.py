@@ -87,4 +87,6 @@ def _share(request: PodRequest, container: ContainerRequest, state: GpuState) ->
         mode=Mode.WHOLE if container.whole else Mode.QUOTA,
         exclusive=alone,
         compute_policy=ComputePolicy.NONE if alone or not container.cores else request.compute_policy,
+        most_sharers=container.sharing.most,
+        one_isolation=container.sharing.one_isolation,
     )

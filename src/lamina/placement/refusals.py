@@ -20,7 +20,9 @@ _MOST = 1 << 62
 def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, columns: Columns) -> Codes:
     """A `Cause` for each cell, TAKES where the GPU takes the container, ABSENT where the node has no such GPU."""
     memory, cores = needed_memory(container, columns), min(container.cores, _MOST)
-    alone = np.full(columns.capacity.shape, container.exclusive)
+    alone = columns.capacity - memory < container.sharing.alone_below_mib
+    if container.exclusive:
+        alone[:] = True
     if container.cores == 100:
         alone |= columns.cores_capacity == 100
     found = np.full(columns.capacity.shape, TAKES, np.int8)
@@ -28,7 +30,9 @@ def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, 
         found[columns.free_cores <= 0] = Cause.TIME
     found[cores > columns.free_cores] = Cause.CORES
     found[memory > columns.free_memory] = Cause.MEMORY
-    found[columns.free_slots < 1] = Cause.SLOTS
+    most = container.sharing.most
+    found[columns.free_slots < 1 if most is None else columns.slots_taken >= most] = Cause.SLOTS
+    found[_mixes_isolation(container, columns)] = Cause.ISOLATION
     idle = wishes is not None and wishes.idle
     found[columns.busy if idle else columns.busy & alone] = Cause.NOT_IDLE
     found[columns.whole & ~alone] = Cause.HELD
@@ -49,6 +53,11 @@ def needed_memory(container: ContainerRequest, columns: Columns) -> Ints:
         raise ValueError(f"the request of {container.container} names neither memory nor a percentage")
     needed: Ints = np.maximum(1, columns.capacity * container.memory_percent // 100)
     return needed
+
+
+def _mixes_isolation(container: ContainerRequest, columns: Columns) -> Bools:
+    others = columns.without_cores if container.cores else columns.with_cores
+    return others if container.sharing.one_isolation else others & columns.one_isolation
 
 
 def _unwanted(found: Codes, wishes: Wishes, table: NodeTable, columns: Columns) -> None:

@@ -62,8 +62,11 @@ def sentence(
             return f"idle GPU needed; none of {len(group)} is idle" if many else "idle GPU needed; it is not idle"
         case Cause.NOT_IDLE:
             return f"whole GPU needed; none of {len(group)} is idle" if many else "whole GPU needed; it is not idle"
+        case Cause.ISOLATION:
+            there_is = "without" if container.cores else "with"
+            return f"{'each GPU is' if many else 'the GPU is'} shared by containers {there_is} a share of its time"
         case Cause.SLOTS:
-            return _slots(group)
+            return _slots(container, group)
         case Cause.MEMORY:
             return f"needs {needed} MiB; {best} {there} MiB free"
         case Cause.CORES:
@@ -79,7 +82,11 @@ def _type(wishes: Wishes, group: Sequence[GpuState], has: str) -> str:
     return f"no GPU{wanted}{excluded}; {has} {models}"
 
 
-def _slots(group: Sequence[GpuState]) -> str:
+def _slots(container: ContainerRequest, group: Sequence[GpuState]) -> str:
+    if container.sharing.most is not None:
+        return (
+            f"{'each GPU is' if len(group) > 1 else 'the GPU is'} shared by {container.sharing.most} containers already"
+        )
     slots = {state.gpu.slots for state in group}
     if len(slots) > 1:
         return f"all {sum(state.gpu.slots for state in group)} slots of {len(group)} GPUs are taken"

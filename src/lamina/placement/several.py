@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from lamina.placement.causes import needs_alone, refusal
+from lamina.placement.causes import needs_alone, refusal, slots_for
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order
 from lamina.placement.sets import preferred
@@ -34,7 +34,7 @@ def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
             memory += container.count * min(container.memory_on(state.gpu.capacity_mib) for state in node.gpus)
             cores += container.count * container.cores
     return (
-        slots <= sum(state.free_slots for state in node.gpus)
+        slots <= sum(max(slots_for(container, state) for container in request.containers) for state in node.gpus)
         and memory <= sum(state.free_memory for state in node.gpus)
         and cores <= sum(state.free_cores for state in node.gpus)
     )
@@ -123,7 +123,8 @@ class _Search:
         for index in indices:
             container = self.request.containers[index]
             memory = container.memory_on(state.gpu.capacity_mib)
-            total = total.plus(Taken(1, memory, container.cores, needs_alone(container, state)))
+            alone, timeless = needs_alone(container, state), container.cores == 0
+            total = total.plus(Taken(1, memory, container.cores, alone, timeless, container.sharing.one_isolation))
         return total
 
     def _with_own(self, place: int) -> GpuState:
@@ -135,7 +136,9 @@ class _Search:
     def _likeness(self, place: int) -> tuple[int | tuple[int, ...], ...]:
         state = self.states[place]
         gpu = state.gpu
-        room = (state.free_slots, state.free_memory, state.free_cores, state.busy, state.taken.whole)
+        taken = state.taken
+        isolation = (taken.slots, taken.cores, taken.without_cores, taken.one_isolation)
+        room = (state.free_slots, state.free_memory, state.free_cores, state.busy, taken.whole, *isolation)
         where = (gpu.numa if self.request.numa_bind and gpu.numa is not None else -1, *gpu.links)
         return (*room, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()))
 

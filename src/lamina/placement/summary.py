@@ -17,6 +17,7 @@ _COUNTED = {
     Cause.SIZE: "with too small GPUs",
     Cause.HELD: "with GPUs held whole",
     Cause.NOT_IDLE: "without an idle GPU",
+    Cause.ISOLATION: "with GPUs of the other isolation",
     Cause.SLOTS: "without a free slot",
     Cause.MEMORY: "short of memory",
     Cause.CORES: "short of compute",

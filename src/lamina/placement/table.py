@@ -18,8 +18,18 @@ from lamina.placement.nodes import GpuState, NodeState
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_NUMBERS = ("free_slots", "free_memory", "free_cores", "capacity", "cores_capacity", "model", "uuid", "flags")
-_PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED = 1, 2, 4, 8, 16
+_NUMBERS = (
+    "free_slots",
+    "free_memory",
+    "free_cores",
+    "capacity",
+    "cores_capacity",
+    "model",
+    "uuid",
+    "flags",
+    "slots_taken",
+)
+_PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(8))
 
 
 class Columns:
@@ -33,6 +43,7 @@ class Columns:
         self.free_slots, self.free_memory, self.free_cores = cells[0], cells[1], cells[2]
         self.capacity, self.cores_capacity = cells[3], cells[4]
         self.model, self.uuid = cells[5], cells[6]
+        self.slots_taken = cells[8]
 
     @property
     def present(self) -> Bools:
@@ -54,6 +65,21 @@ class Columns:
     @property
     def cordoned(self) -> Bools:
         return self._flag(_CORDONED)
+
+    @property
+    def with_cores(self) -> Bools:
+        """Somebody has a share of the time."""
+        return self._flag(_WITH_CORES)
+
+    @property
+    def without_cores(self) -> Bools:
+        """Somebody has no share of the time."""
+        return self._flag(_WITHOUT_CORES)
+
+    @property
+    def one_isolation(self) -> Bools:
+        """Somebody shares the GPU only with containers that do as it does."""
+        return self._flag(_ONE_ISOLATION)
 
     def _flag(self, bit: int) -> Bools:
         found: Bools = (self.cells[7] & bit) != 0
@@ -124,11 +150,13 @@ class NodeTable:
     def _cell(self, state: GpuState) -> tuple[int, ...]:
         gpu = state.gpu
         flags = _PRESENT | _HEALTHY * gpu.healthy | _BUSY * state.busy | _WHOLE * state.taken.whole
-        flags |= _CORDONED * gpu.cordoned
+        taken = state.taken
+        flags |= _CORDONED * gpu.cordoned | _WITH_CORES * (taken.cores > 0)
+        flags |= _WITHOUT_CORES * taken.without_cores | _ONE_ISOLATION * taken.one_isolation
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
-        return (*free, gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags)
+        return (*free, gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags, taken.slots)
 
     def _kind(self, state: NodeState) -> int:
         hardware = tuple([msgspec.structs.replace(s.gpu, uuid="", index=0) for s in state.gpus])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection
 
+from lamina.dialects.config import SCHEDULERS
 from lamina.lab.informer.cache import Cache
 from lamina.lab.informer.supervise import supervise
 from lamina.lab.scheduler.extender import Extender, ExtenderConfig
@@ -10,10 +11,10 @@ from lamina.lab.scheduler.loop import Scheduler
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube
 
-NAMES = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-scheduler")
 
-
-async def run(kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = NAMES) -> None:
+async def run(
+    kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = SCHEDULERS
+) -> None:
     """Place pods whose schedulerName is one of `names`, until cancelled. Without an extender nobody is asked."""
     cache = Cache(kube, (PODS, NODES), optional=(INVENTORIES, GRANTS))
     caller = Extender(extender) if extender else None

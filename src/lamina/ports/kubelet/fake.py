@@ -5,6 +5,7 @@ back to each plugin that registers and follows its devices, as kubelet does.
 """
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 import grpc
@@ -26,7 +27,7 @@ from lamina.ports.kubelet.registration import KUBELET_SOCKET, PLUGIN_FOLDER, POD
 
 
 class FakePodResources:
-    """`listed` is what the node holds, whatever resource is asked for; while `broken` is a sentence, asking fails."""
+    """`listed` is what the node holds, whatever resources are asked for; while `broken` is a sentence, asking fails."""
 
     def __init__(self, *listed: Holder) -> None:
         self.listed = list(listed)
@@ -35,7 +36,7 @@ class FakePodResources:
     def hold(self, pod: str, container: str, *devices: str, namespace: str = "default") -> None:
         self.listed.append(Holder(namespace, pod, container, frozenset(devices)))
 
-    async def holders(self, resource: str) -> tuple[Holder, ...]:
+    async def holders(self, resources: Collection[str]) -> tuple[Holder, ...]:
         if self.broken:
             raise Outside(self.broken)
         return tuple(self.listed)

@@ -4,6 +4,7 @@ Kubelet may list one resource of a container in several entries (one per NUMA no
 holder is known by its whole set of devices or not at all.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -19,7 +20,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class Holder(NamedTuple):
-    """A container and the devices of one resource that it holds. Ordinary init containers never appear."""
+    """A container and the devices of some resources that it holds. Ordinary init containers never appear."""
 
     namespace: str
     pod: str
@@ -30,8 +31,8 @@ class Holder(NamedTuple):
 class PodResources(Protocol):
     """Kubelet's knowledge of who holds what."""
 
-    async def holders(self, resource: str) -> tuple[Holder, ...]:
-        """Every container that holds devices of `resource`. Raises Outside when kubelet does not answer."""
+    async def holders(self, resources: Collection[str]) -> tuple[Holder, ...]:
+        """Every container that holds devices of these resources. Raises Outside when kubelet does not answer."""
         ...
 
 
@@ -41,7 +42,7 @@ class KubeletPodResources:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
 
-    async def holders(self, resource: str) -> tuple[Holder, ...]:
+    async def holders(self, resources: Collection[str]) -> tuple[Holder, ...]:
         try:
             async with grpc.aio.insecure_channel(
                 f"unix:{self._socket}", options=[("grpc.max_receive_message_length", _LARGEST)]
@@ -51,16 +52,16 @@ class KubeletPodResources:
                 )
         except grpc.RpcError as error:
             raise Outside(f"kubelet does not list its containers on {self._socket}: {error.details()}") from error
-        return holders_in(answer, resource)
+        return holders_in(answer, resources)
 
 
-def holders_in(answer: messages.ListPodResourcesResponse, resource: str) -> tuple[Holder, ...]:
-    """The holders of `resource` in an answer to List."""
+def holders_in(answer: messages.ListPodResourcesResponse, resources: Collection[str]) -> tuple[Holder, ...]:
+    """The holders of these resources in an answer to List."""
     found = []
     for pod in answer.pod_resources:
         for container in pod.containers:
             devices = frozenset(
-                device for entry in container.devices if entry.resource_name == resource for device in entry.device_ids
+                device for entry in container.devices if entry.resource_name in resources for device in entry.device_ids
             )
             if devices:
                 found.append(Holder(pod.namespace, pod.name, container.name, devices))

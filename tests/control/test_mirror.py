@@ -1,0 +1,54 @@
+"""The marks on a bound pod, byte for byte as their systems write them."""
+
+import pytest
+
+from lamina.control.mirror import marks
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.ports.kube import Object
+
+POD: Object = {"spec": {"initContainers": [{"name": "early"}], "containers": [{"name": "plain"}, {"name": "main"}]}}
+
+
+def grant(dialect: str) -> Grant:
+    def share(gpu: str, memory: int, cores: int) -> Share:
+        return Share(gpu=gpu, memory_mib=memory, cores=cores)
+
+    return Grant(
+        pod="p",
+        pod_uid="uid",
+        node="node-1",
+        dialect=dialect,
+        containers=(
+            ContainerGrant(name="early", shares=(share("GPU-a", 100, 0),), init=True),
+            ContainerGrant(name="main", shares=(share("GPU-a", 3000, 30), share("GPU-b", 3000, 30))),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "key", "encoded"),
+    [
+        ("hami", "hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;"),
+        ("volcano", "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:"),
+    ],
+)
+def test_devices_are_encoded_as_each_system_does(dialect: str, key: str, encoded: str) -> None:
+    patch = marks(POD, grant(dialect), 1700000000.9)
+    assert patch is not None and patch["metadata"]["uid"] == "uid"
+    assert patch["metadata"]["annotations"][key] == encoded
+
+
+def test_volcanos_time_says_that_all_is_done() -> None:
+    patch = marks(POD, grant("volcano"), 1700000000.9)
+    assert patch is not None and patch["metadata"]["annotations"] == {
+        "volcano.sh/vgpu-node": "node-1",
+        "volcano.sh/vgpu-ids-new": "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:",
+        "volcano.sh/devices-to-allocate": "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:",
+        "volcano.sh/vgpu-time": "18446744073709551615",
+        "volcano.sh/bind-time": "1700000000",
+        "volcano.sh/bind-phase": "success",
+    }
+
+
+def test_a_vocabulary_without_marks_leaves_the_pod_alone() -> None:
+    assert marks(POD, grant("cce"), 0) is None

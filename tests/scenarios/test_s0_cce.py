@@ -1,0 +1,177 @@
+"""S0: Huawei CCE's "Using GPU Virtualization", with the manifests of that document as they stand."""
+
+import json
+import re
+import textwrap
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.labs import Lab, wait_for
+from tests.seeds import indented_manifests, seed, with_amount, with_replicas
+
+APP = "app=gpu-app"
+MEMORY, CORES = "volcano.sh/gpu-mem.128Mi", "volcano.sh/gpu-core.percentage"
+
+
+@pytest.fixture(scope="module")
+def cce_lab(start_lab: StartLab) -> Lab:
+    """One node with two of the document's GPUs."""
+    return start_lab("cce", "--gpu", "V100-SXM2-16GB")
+
+
+@pytest.fixture
+def lab(cce_lab: Lab) -> object:
+    yield cce_lab
+    cce_lab.delete_workloads()
+
+
+@pytest.fixture(scope="module")
+def memory_only() -> str:
+    return indented_manifests(seed("000"))[0]
+
+
+@pytest.fixture(scope="module")
+def memory_and_compute() -> str:
+    return indented_manifests(seed("000"))[1]
+
+
+def shares(lab: Lab, selector: str = APP) -> list[dict[str, object]]:
+    """The shares of the pods of `selector`."""
+    names = {pod["metadata"]["name"] for pod in lab.pods(selector)}
+    grants = [item["spec"] for item in json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"]]
+    return [
+        share for grant in grants if grant["pod"] in names for each in grant["containers"] for share in each["shares"]
+    ]
+
+
+def why(lab: Lab, selector: str = APP) -> str:
+    waiting = next(pod for pod in lab.pods(selector) if pod["status"]["phase"] == "Pending")
+    return lab.lamina("why", waiting["metadata"]["name"]).stdout
+
+
+def another(manifest: str, name: str) -> str:
+    """The same Deployment under another name and label."""
+    return manifest.replace("gpu-app", name)
+
+
+def refusal(lab: Lab, manifest: str) -> str:
+    """What admission says to a pod of the Deployment's template."""
+    lab.apply(manifest)
+
+    def told() -> str:
+        sets = json.loads(lab.kubectl("get", "replicasets", "-l", APP, "-o", "json"))["items"]
+        conditions = [each for one in sets for each in one["status"].get("conditions", [])]
+        return next((each["message"] for each in conditions if each["type"] == "ReplicaFailure"), "")
+
+    wait_for(lambda: bool(told()), lambda: lab.kubectl("get", "replicasets", "-o", "yaml"))
+    return told()
+
+
+def test_s0_1_the_pod_sees_its_memory_and_the_node_all_of_it(lab: Lab, memory_only: str) -> None:
+    lab.apply(memory_only)
+    pod = lab.running_pod(APP)
+    inside = lab.kubectl("exec", pod, "--", "nvidia-smi")
+    assert re.search(r"0MiB / +5120MiB", inside), inside
+    assert "Tesla V100-SXM2" in inside
+    assert [share["memoryMiB"] for share in shares(lab)] == [5120]
+    node = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"][0]
+    assert node["status"]["allocatable"][MEMORY] == str(2 * (16160 // 128))
+
+
+def test_s0_2_memory_and_compute(lab: Lab, memory_and_compute: str) -> None:
+    lab.apply(memory_and_compute)
+    lab.running_pod(APP)
+    [share] = shares(lab)
+    assert (share["memoryMiB"], share["cores"], share["computePolicy"]) == (5120, 25, "cap")
+
+
+def test_s0_3_more_memory_than_any_gpu_waits_and_the_reason_names_the_largest(lab: Lab, memory_only: str) -> None:
+    lab.apply(with_amount(memory_only, MEMORY, 127))
+    lab.settled(APP, {"Pending": 1})
+    assert "needs 16256 MiB; the largest GPU has 16160 MiB" in why(lab)
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "sentence"),
+    [
+        (40, 7, f"{CORES} is 7; allowed is a multiple of 5 from 5 to 100"),
+        (40, 105, f"{CORES} is 105; allowed is a multiple of 5 from 5 to 100"),
+        (0, 25, f"{MEMORY} is 0; allowed is a whole number from 1"),
+    ],
+)
+def test_s0_4_refused_in_one_sentence(
+    lab: Lab, memory_and_compute: str, memory: int, cores: int, sentence: str
+) -> None:
+    message = refusal(lab, with_amount(with_amount(memory_and_compute, MEMORY, memory), CORES, cores))
+    assert sentence in message
+
+
+def test_s0_4_compute_without_memory_is_refused(lab: Lab, memory_and_compute: str) -> None:
+    without = re.sub(rf"^ *{re.escape(MEMORY)}.*\n", "", memory_and_compute, flags=re.MULTILINE)
+    assert f"names {CORES} but no {MEMORY}" in refusal(lab, without)
+
+
+def test_s0_5_the_whole_card_is_the_pods_own(lab: Lab, memory_only: str) -> None:
+    lab.apply(with_replicas(with_amount(memory_only, MEMORY, 126), 3))
+    lab.settled(APP, {"Pending": 1, "Running": 2})
+    assert [share["exclusive"] for share in shares(lab)] == [True, True]
+
+
+def test_s0_6_at_most_twenty_on_a_gpu(lab: Lab, memory_only: str) -> None:
+    lab.apply(with_replicas(with_amount(memory_only, MEMORY, 1), 41))
+    lab.settled(APP, {"Pending": 1, "Running": 40})
+    gpus = [share["gpu"] for share in shares(lab)]
+    assert sorted(gpus.count(gpu) for gpu in set(gpus)) == [20, 20]
+    assert "shared by 20 containers already" in why(lab)
+
+
+def test_s0_7_one_isolation_on_a_gpu_at_a_time(lab: Lab, memory_only: str, memory_and_compute: str) -> None:
+    lab.apply(memory_only)
+    lab.running_pod(APP)
+    lab.apply(with_replicas(another(with_amount(memory_and_compute, CORES, 20), "other"), 5))
+    lab.settled("app=other", {"Pending": 2, "Running": 3})
+    [memory_gpu], compute_gpus = {s["gpu"] for s in shares(lab)}, {s["gpu"] for s in shares(lab, "app=other")}
+    assert memory_gpu not in compute_gpus
+    assert "shared by containers without a share of its time" in why(lab, "app=other")
+
+
+def test_s0_8_init_containers_are_refused(lab: Lab, memory_only: str) -> None:
+    init = memory_only.replace("containers:", "initContainers:").replace("container-1", "early")
+    manifest = init.replace(
+        "      schedulerName", "      containers: [{name: main, image: busybox}]\n      schedulerName"
+    )
+    assert "container early is an init container" in refusal(lab, manifest)
+
+
+def test_s0_10_whole_and_shared_gpus_are_never_the_same(lab: Lab, memory_only: str) -> None:
+    whole = re.sub(rf"{re.escape(MEMORY)}: \d+", "nvidia.com/gpu: 1", another(memory_only, "whole"))
+    lab.apply(whole)
+    lab.running_pod("app=whole")
+    lab.apply(with_replicas(memory_only, 4))
+    lab.settled(APP, {"Pending": 1, "Running": 3})
+    [whole_gpu] = {share["gpu"] for share in shares(lab, "app=whole")}
+    assert whole_gpu not in {share["gpu"] for share in shares(lab)}
+
+
+def test_s0_10_a_fraction_of_a_gpu_passes_the_api_server(lab: Lab, memory_only: str) -> None:
+    deployment = re.sub(rf"{re.escape(MEMORY)}: \d+", "nvidia.com/gpu: 0.1", memory_only)
+    template = textwrap.dedent(deployment.partition("  template:\n")[2])
+    lab.apply("apiVersion: v1\nkind: Pod\n" + template.replace("metadata:", "metadata:\n  name: gpu-app"))
+    pod = lab.running_pod(APP)
+    assert [share["memoryMiB"] for share in shares(lab)] == [1616]
+    assert re.search(r"0MiB / +1616MiB", lab.kubectl("exec", pod, "--", "nvidia-smi"))
+
+
+def test_s0_11_amounts_split_over_two_gpus(lab: Lab, memory_and_compute: str) -> None:
+    labelled = memory_and_compute.replace(
+        "      labels:\n        app: gpu-app", '      labels:\n        app: gpu-app\n        volcano.sh/gpu-num: "2"'
+    )
+    lab.apply(with_amount(labelled, CORES, 50))
+    pod = lab.running_pod(APP)
+    given = shares(lab)
+    assert len({share["gpu"] for share in given}) == 2
+    assert [(share["memoryMiB"], share["cores"]) for share in given] == [(2560, 25)] * 2
+    assert len(re.findall(r"0MiB / +2560MiB", lab.kubectl("exec", pod, "--", "nvidia-smi"))) == 2
+    lab.delete_workloads()
+    assert "cannot share evenly" in refusal(lab, labelled)
