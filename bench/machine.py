@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 MODEL = "H200"
 """The card with the most memory, so that 256 processes have room for their contexts."""
+KERNELS = ROOT / "src" / "lamina" / "verify" / "kernels.ptx"
 CONTEXT_MIB = card(MODEL).context_bytes // MIB
 
 

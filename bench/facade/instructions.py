@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bench.machine import Bench
+from bench.machine import KERNELS, Bench
 from bench.measures import Report
 from lamina.model.grants import ComputePolicy
 
@@ -27,7 +27,7 @@ def measure(report: Report, calls: Path, bench: Bench) -> str:
 
 def _each(calls: Path, call: str, variables: dict[str, str]) -> float:
     """Instructions of one call: what more calls cost more, so that starting does not count."""
-    counts = [_counted([str(calls), call, str(operations)], variables) for operations in (FEW, MANY)]
+    counts = [_counted([str(calls), str(KERNELS), call, str(operations)], variables) for operations in (FEW, MANY)]
     return (counts[1] - counts[0]) / (MANY - FEW)
 
 

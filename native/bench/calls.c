@@ -3,7 +3,8 @@
  * can be told to work in the same span. ARGUMENT is the number of blocks held meanwhile for calls that allocate.
  * The first line on standard output, "ready", says that there is a context.
  *
- * With the arguments CALL OPERATIONS it makes so many calls and ends, for counting instructions. */
+ * Its first argument is a file of kernels with one named `empty`. With two more arguments, CALL OPERATIONS, it makes so
+ * many calls and ends, for counting instructions. */
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -171,13 +172,19 @@ static void measure(const struct call *call, int blocks, int threads, uint64_t s
     fflush(stdout);
 }
 
-static void begin(void)
+static void begin(const char *kernels)
 {
     static const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                          .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmodule module;
     context = bench_begin();
-    need(cuda.cuModuleLoadData(&module, "empty"), "cuModuleLoadData");
+    char image[1 << 16];
+    FILE *file = fopen(kernels, "r");
+    size_t length = file == NULL ? 0 : fread(image, 1, sizeof image - 1, file);
+    need(length == 0 ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS, kernels);
+    fclose(file);
+    image[length] = 0;
+    need(cuda.cuModuleLoadData(&module, image), "cuModuleLoadData");
     need(cuda.cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
     need(cuda.cuMemAlloc_v2(&buffer, BLOCK), "cuMemAlloc");
     need(cuda.cuMemPoolCreate(&pool, &props), "cuMemPoolCreate");
@@ -203,10 +210,12 @@ int main(int count, char **arguments)
     char line[256], name[32];
     int blocks, threads;
     unsigned long long start, until;
-    begin();
-    if (count == 3) {
-        void (*once)(void) = call_of(arguments[1])->once;
-        for (int left = atoi(arguments[2]); left > 0; left--)
+    if (count != 2 && count != 4)
+        return 2;
+    begin(arguments[1]);
+    if (count == 4) {
+        void (*once)(void) = call_of(arguments[2])->once;
+        for (int left = atoi(arguments[3]); left > 0; left--)
             once();
         return 0;
     }
