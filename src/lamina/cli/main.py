@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import cordon, daemons, demo, lab, run, view
+from lamina.cli import cordon, daemons, demo, lab, run, verify, view
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(lab.app, name="lab")
 app.command("demo")(demo.demo)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("verify")(verify.verify)
 app.command("pods")(view.pods)
 app.command("why")(view.why)
 app.add_typer(cordon.cordon, name="cordon")
