@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bench.packing.traces import GPU, Nodes, Pod, capacity
+from bench.packing.traces import Nodes, Pod, capacity
 from lamina.placement.packing.cluster import Ask, Cluster
 
 TUNED = 1.3
@@ -76,6 +76,3 @@ def replay(nodes: Nodes, pods: Sequence[Pod], policy: Policy, seed: int, *, resa
     spent = time.thread_time() - began
     shares = {percent: total / n / full for percent, (total, n) in sums.items()}
     return Run(shares, spent / len(coming), len(coming))
-
-
-__all__ = ["GPU", "Chooser", "Policy", "Run", "arrivals", "replay"]

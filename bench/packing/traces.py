@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,22 +31,31 @@ class Nodes:
     gpus: np.ndarray
     model: np.ndarray
     models: tuple[str, ...]
+    memory_of_model: tuple[int, ...] = ()
+    """What a GPU of each model has; in the lists all have GPU."""
 
     def cluster(self, order: np.ndarray) -> Cluster:
         """The nodes, all idle, in this order of preference."""
         most = int(self.gpus.max())
         there = np.arange(most) < self.gpus[order][:, None]
         full = np.full(len(self.models), GPU, np.int32)
+        full_memory = np.array(self.memory_of_model or full, np.int32)
         return Cluster(
             cpu=self.cpu[order].copy(),
             memory=self.memory[order].copy(),
             kind=np.where(there, self.model[order][:, None], -1).astype(np.int32),
-            gpu_memory=np.where(there, GPU, 0).astype(np.int32),
+            gpu_memory=np.where(there, full_memory[self.model[order]][:, None], 0).astype(np.int32),
             gpu_cores=np.where(there, GPU, 0).astype(np.int32),
             slots=np.where(there, MANY_SLOTS, 0).astype(np.int32),
-            full_memory=full,
-            full_cores=full.copy(),
+            full_memory=full_memory,
+            full_cores=full,
         )
+
+    def part(self, of: int, random: np.random.Generator) -> "Nodes":
+        """One node in `of`, with about the same parts of each shape."""
+        alike = np.lexsort((random.random(len(self.cpu)), self.cpu, self.gpus, self.model))
+        some = alike[int(random.integers(of)) :: of]
+        return replace(self, cpu=self.cpu[some], memory=self.memory[some], gpus=self.gpus[some], model=self.model[some])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.placement.packing.cluster import Ask, Bools, Cluster
+from lamina.placement.packing.cluster import Ask, Bools, Cluster, Longs
 from lamina.placement.packing.mix import Floats
 
 CPU_SCALE, GPU_SCALE = 128_000, 8
@@ -18,11 +18,12 @@ def best_fit(cluster: Cluster, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
     return np.where(cluster.feasible(ask), level, -np.inf), tightest(left, able, ask.gpus)
 
 
-def free_parts(cluster: Cluster) -> Floats:
-    """The smaller of the free parts of memory and compute of each GPU, 0 to 1: (n, g)."""
-    kind = np.maximum(cluster.kind, 0)
-    parts = np.minimum(cluster.gpu_memory / cluster.full_memory[kind], cluster.gpu_cores / cluster.full_cores[kind])
-    return np.where(cluster.kind < 0, 0.0, parts)
+def free_parts(cluster: Cluster, rows: slice | Longs = slice(None)) -> Floats:
+    """The smaller of the free parts of memory and compute of each GPU of these nodes, 0 to 1: (rows, g)."""
+    kind = np.maximum(cluster.kind[rows], 0)
+    memory = cluster.gpu_memory[rows] / cluster.full_memory[kind]
+    parts = np.minimum(memory, cluster.gpu_cores[rows] / cluster.full_cores[kind])
+    return np.where(cluster.kind[rows] < 0, 0.0, parts)
 
 
 def tightest(left: Floats, able: Bools, count: int) -> NDArray[np.uint64]:

@@ -1,0 +1,122 @@
+"""`python -m bench.packing`: how much of a cluster each policy allocates, beside the published figures.
+
+Replays pod lists of the openb trace's format by the protocol of Weng et al. (USENIX ATC'23): pods in random order until
+130 % of the GPUs are requested, none leaves, none is tried twice. Ends with 1 when a floor is broken.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from bench.measures import Report
+from bench.packing.policies import POLICIES
+from bench.packing.published import FGD, published
+from bench.packing.replay import replay
+from bench.packing.studies import STUDIES
+from bench.packing.traces import Nodes, NoTrace, names, read_nodes, read_pods
+
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
+FIRST_SEED = 42
+POINTS = (100, 130)
+
+Result = tuple[float, float, float]
+"""Percent allocated at 100 and at 130 % requested, and microseconds per decision."""
+
+
+def measure(nodes: Nodes, folder: Path, trace: str, policy: str, seeds: int) -> Result:
+    """Means over seeds."""
+    pods = read_pods(folder, trace, nodes.models)
+    runs = [replay(nodes, pods, POLICIES[policy], FIRST_SEED + i) for i in range(seeds)]
+    at = [100 * float(np.mean([run.allocated[point] for run in runs])) for point in POINTS]
+    return at[0], at[1], 1e6 * float(np.median([run.seconds for run in runs]))
+
+
+def table(results: dict[tuple[str, str], Result], point: int) -> Table:
+    """Lists by policies at one point, and what was published."""
+    made = Table(title=f"percent of GPUs allocated at {point} % requested", box=None, pad_edge=False)
+    policies = list(dict.fromkeys(policy for _, policy in results))
+    for heading in ("list", *policies, "FGD published"):
+        made.add_column(heading, justify="left" if heading == "list" else "right")
+    i = POINTS.index(point)
+    for trace in dict.fromkeys(trace for trace, _ in results):
+        cells = [f"{results[trace, policy][i]:.2f}" for policy in policies]
+        made.add_row(trace, *cells, f"{FGD[trace][i]:.2f}" if trace in FGD else "")
+        beside = [published(trace, policy) for policy in policies]
+        if trace == "default":
+            made.add_row("  published", *[f"{figures[i]:.2f}" if figures else "" for figures in beside], style="dim")
+    return made
+
+
+def judge(report: Report, results: dict[tuple[str, str], Result]) -> None:
+    """The measures with their floors; `random` must break those of `ours`."""
+    for (trace, policy), (at_100, at_130, micros) in results.items():
+        for point, value in zip(POINTS, (at_100, at_130), strict=True):
+            beside = FGD.get(trace, (None, None))[POINTS.index(point)]
+            name = f"{trace}-{point}" if policy == "ours" else f"{policy}-{trace}-{point}"
+            report.add(name, "%", ours=value, native=beside)
+            if policy == "random" and trace == "default":
+                report.control(f"default-{point}", "%", ours=value)
+        if policy.startswith("ours"):
+            report.add(f"{policy}-{trace}-decision", "us", ours=micros)
+    for policy in dict.fromkeys(policy for _, policy in results):
+        beside = {trace: FGD[trace] for trace, used in results if used == policy and trace in FGD}
+        for i, point in enumerate(POINTS):
+            over = [results[trace, policy][i] - figures[i] for trace, figures in beside.items()]
+            if over and policy == "ours":
+                report.add(f"least-over-fgd-{point}", "points", ours=min(over))
+            if over and policy == "random":
+                report.control(f"least-over-fgd-{point}", "points", ours=min(over))
+    for policy in ("fgd", "best-fit"):
+        figures = published("default", policy)
+        if ("default", policy) in results and figures:
+            off = max(abs(results["default", policy][i] - figures[i]) for i in range(len(POINTS)))
+            report.add(f"{policy}-off-published", "points", ours=off)
+
+
+def compare(report: Report, console: Console, nodes: Nodes, options: argparse.Namespace) -> None:
+    """All lists under all policies."""
+    results: dict[tuple[str, str], Result] = {}
+    traces = options.trace or names(options.traces)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("replaying", total=len(traces) * len(options.policy))
+        for trace in traces:
+            for policy in options.policy:
+                progress.update(task, description=f"{trace}, {policy}")
+                results[trace, policy] = measure(nodes, options.traces, trace, policy, options.seeds)
+                progress.advance(task)
+    for point in POINTS:
+        console.print(table(results, point))
+    judge(report, results)
+
+
+def main() -> int:
+    """Replays what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.packing", description=__doc__)
+    parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the openb lists")
+    parser.add_argument("--trace", nargs="+", metavar="NAME", help="pod lists, such as default (default: all)")
+    parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES), metavar="P")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each (default 10)")
+    parser.add_argument("--study", nargs="*", choices=list(STUDIES), metavar="NAME", help="beyond the lists")
+    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    options = parser.parse_args()
+    report, console = Report("packing"), Console(width=None if sys.stdout.isatty() else 140)
+    try:
+        nodes = read_nodes(options.traces)
+        if options.study is None:
+            compare(report, console, nodes, options)
+        else:
+            pods = read_pods(options.traces, "default", nodes.models)
+            for name in options.study or list(STUDIES):
+                console.print(STUDIES[name](report, nodes, pods, options.seeds))
+    except NoTrace as error:
+        sys.exit(str(error))
+    return report.finish(options.json, console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""Beyond the lists: what they do not have, made from them by stated rules. Each returns a table and adds measures."""
+
+from bench.packing.studies import cards, counts, departures, dimensions
+from bench.packing.studies.study import Study
+
+STUDIES: dict[str, Study] = {
+    "departures": departures.run,
+    "dimensions": dimensions.run,
+    "counts": counts.run,
+    "cards": cards.run,
+}
+
+__all__ = ["STUDIES"]
