@@ -85,10 +85,12 @@ typedef struct {
     uint64_t ready_at;       /* when the queue last became non-empty */
     uint64_t base;           /* `executed` when this process took the slot */
     simgpu_pair executed;    /* low: ns of GPU time given, ever;  high: step of the last turn */
-    uint32_t contexts, spilled_mib;
+    uint32_t contexts, padding;
     uint64_t launches;
     uint64_t history[SIMGPU_HISTORY]; /* executed in us at every tenth of a second | tenth << 44 */
-    uint64_t reserved[8];
+    uint64_t managed;        /* MiB of managed memory on the GPU | MiB on the host << 32 */
+    uint64_t touched_at;     /* when a kernel last used it */
+    uint64_t reserved[6];
 } simgpu_cell;
 
 _Static_assert(sizeof(simgpu_process) == 128, "layout");

@@ -35,7 +35,7 @@ int main(void) {
     SIZE(simgpu_log_entry, "LogEntry")
     LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)
     SIZE(simgpu_cell, "Cell")
-    CELL(memory) CELL(work) CELL(ready_at) CELL(base) CELL(executed) CELL(contexts) CELL(spilled_mib) CELL(launches)
-    CELL(history)
+    CELL(memory) CELL(work) CELL(ready_at) CELL(base) CELL(executed) CELL(contexts) CELL(launches)
+    CELL(history) CELL(managed) CELL(touched_at)
     return 0;
 }

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from lamina import simgpu
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab, wait_for
 from tests.seeds import manifests, seed, with_amount, with_replicas
@@ -111,6 +112,47 @@ def scaled_lab(start_lab: StartLab) -> Lab:
 def test_s4_10_with_scaling_all_five_run(scaled_lab: Lab, five_large: str) -> None:
     scaled_lab.apply(five_large)
     scaled_lab.settled(APP, {"Running": 5})
+    scaled_lab.delete_workloads()
+
+
+USING = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: using}
+spec:
+  replicas: 10
+  selector: {matchLabels: {app: vgpu-test}}
+  template:
+    metadata: {labels: {app: vgpu-test}}
+    spec:
+      containers:
+      - name: main
+        image: ubuntu:18.04
+        command: [sh, -c, "nvidia-smi; gpu-load --memory-mib 9600 --seconds 2 && echo done; sleep 86400"]
+        resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 10000}}
+"""
+
+
+def test_s4_6_ten_replicas_of_10000_mib_really_use_them(scaled_lab: Lab) -> None:
+    scaled_lab.apply(USING)
+    scaled_lab.settled(APP, {"Running": 10})
+    names = [pod["metadata"]["name"] for pod in scaled_lab.pods(APP)]
+    machine = next((scaled_lab.root / scaled_lab.name).rglob("machine"))
+    spilled = 0
+
+    def all_done() -> bool:
+        nonlocal spilled
+        gpus = simgpu.read(machine).gpus
+        assert all(gpu.used_mib <= gpu.memory_mib for gpu in gpus)
+        spilled = max(spilled, *(sum(process.spilled_mib for process in gpu.processes) for gpu in gpus))
+        return all("done" in scaled_lab.kubectl("logs", name) for name in names)
+
+    wait_for(all_done, lambda: "\n".join(scaled_lab.kubectl("logs", name) for name in names), patience_s=90)
+    assert spilled > 5 * 9600 - 32768
+    for name in names:
+        log = scaled_lab.kubectl("logs", name)
+        assert gpu_smi_line(log) == "0MiB / 10000MiB"
+        assert "OOM" not in log
     scaled_lab.delete_workloads()
 
 

@@ -57,7 +57,8 @@ void ledger_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib) {
     }
 }
 
-void ledger_reap(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity) {
+/* Takes at most `most` from the slot while it is the process's. */
+static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t most) {
     simgpu_gpu *record = machine_gpu(m, gpu);
     for (;;) {
         simgpu_pair last = pair_load(&record->ledger);
@@ -65,13 +66,21 @@ void ledger_reap(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identit
         /* Asked after the word was read: a new owner of the slot could only take memory by a later step, and then the
          * exchange below fails. */
         if (__atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST) != identity) return;
-        uint32_t held = ledger_held(m, gpu, slot);
-        if (held == 0) return;
-        simgpu_pair next = step_after(last, slot, -(int32_t)held);
+        uint32_t held = ledger_held(m, gpu, slot), part = held < most ? held : most;
+        if (part == 0) return;
+        simgpu_pair next = step_after(last, slot, -(int32_t)part);
         if (!pair_swap(&record->ledger, last, next)) continue;
         finish(m, gpu, next);
         return;
     }
+}
+
+void ledger_evict(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib) {
+    take_back(m, gpu, slot, identity, mib);
+}
+
+void ledger_reap(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity) {
+    take_back(m, gpu, slot, identity, INT32_MAX);
 }
 
 uint32_t ledger_used(const machine *m, uint32_t gpu) {

@@ -97,7 +97,8 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
         cell->base = executed;
         cell->ready_at = 0;
         cell->contexts = 0;
-        cell->spilled_mib = 0;
+        __atomic_store_n(&cell->managed, 0, __ATOMIC_SEQ_CST);
+        cell->touched_at = 0;
         cell->launches = 0;
         __atomic_store_n(&cell->work, executed, __ATOMIC_SEQ_CST);
     }

@@ -34,7 +34,6 @@ typedef struct {
     CUcontext primary;
     unsigned int primary_refs, primary_flags;
     CUmemoryPool default_pool, current_pool;
-    allocation *managed;        /* managed allocations with pages on the device */
     struct slab *slabs[12], *spare_slabs[12];
     uint64_t backlog[LAUNCH_BACKLOG];
     uint64_t launches;

@@ -3,15 +3,23 @@
 #include "capture.h"
 #include "launch.h"
 #include "module.h"
+#include "paging.h"
 
 static void wait_for_room(device *dev, uint64_t number) {
     uint64_t oldest = __atomic_load_n(&dev->backlog[number % LAUNCH_BACKLOG], __ATOMIC_SEQ_CST);
     timeline_wait(&driver.m, dev->gpu, driver.slot, oldest);
 }
 
+/* What a kernel waits for pages of managed memory. */
+static uint64_t paging_time(device *dev) {
+    if (__atomic_load_n(&device_cell(dev)->managed, __ATOMIC_RELAXED) == 0) return 0;
+    return (uint64_t)paging_touch(&driver.m, dev->gpu, driver.slot) * PAGING_NS_PER_MIB;
+}
+
 void launch_time(CUstream stream, uint64_t ns) {
     device *dev = stream->ctx->dev;
     __atomic_add_fetch(&device_cell(dev)->launches, 1, __ATOMIC_RELAXED);
+    ns += paging_time(dev);
     if (ns == 0) return;
     uint64_t number = __atomic_fetch_add(&dev->launches, 1, __ATOMIC_SEQ_CST);
     if (number >= LAUNCH_BACKLOG) wait_for_room(dev, number);

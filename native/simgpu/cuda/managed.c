@@ -1,53 +1,8 @@
-/* Managed memory: what does not fit on the device lies on the host. Which part lies where is decided in blocks when
- * memory is allocated, and changed when this process needs room for plain memory. */
+/* Managed memory of this process. Where it lies is in core/paging.c. */
 #include "memory.h"
+#include "paging.h"
 
-static bool spill(allocation *a, uint32_t mib) {
-    uint64_t spilled = 0;
-    for (uint32_t gpu = 0; gpu < driver.m.head->gpu_count; gpu++)
-        for (uint32_t slot = 0; slot < machine_slots_used(&driver.m); slot++)
-            if (slots_pid(&driver.m, slot) != 0)
-                spilled += __atomic_load_n(&machine_cell(&driver.m, gpu, slot)->spilled_mib, __ATOMIC_SEQ_CST);
-    if (spilled + mib > driver.m.head->host_mib) return false;
-    __atomic_add_fetch(&device_cell(a->dev)->spilled_mib, mib, __ATOMIC_SEQ_CST);
-    a->spilled_mib += mib;
-    return true;
-}
-
-static bool settle(allocation *a) {
-    uint32_t wanted = memory_blocks_mib(a->size);
-    slots_sweep(&driver.m, 0);
-    for (;;) {
-        uint32_t left = device_record(a->dev)->memory_mib - ledger_used(&driver.m, a->dev->gpu);
-        uint32_t part = wanted < left ? wanted : left / 2 * 2;
-        if (part > 0 && !ledger_take(&driver.m, a->dev->gpu, driver.slot, part)) continue; /* somebody was faster */
-        a->charged_mib = part;
-        if (part == wanted || spill(a, wanted - part)) return true;
-        charge_give(a->dev, part);
-        a->charged_mib = 0;
-        return false;
-    }
-}
-
-bool managed_evict(device *dev, uint32_t mib) {
-    for (allocation *a = dev->managed; a != NULL && mib > 0; a = a->next_managed) {
-        uint32_t part = a->charged_mib < mib ? a->charged_mib : mib;
-        if (part == 0 || !spill(a, part)) continue;
-        a->charged_mib -= part;
-        charge_give(dev, part);
-        mib -= part;
-    }
-    return mib == 0;
-}
-
-void managed_forget(allocation *a) {
-    __atomic_sub_fetch(&device_cell(a->dev)->spilled_mib, a->spilled_mib, __ATOMIC_SEQ_CST);
-    for (allocation **at = &a->dev->managed; *at != NULL; at = &(*at)->next_managed)
-        if (*at == a) {
-            *at = a->next_managed;
-            return;
-        }
-}
+void managed_forget(allocation *a) { paging_give(&driver.m, a->dev->gpu, driver.slot, a->managed_mib); }
 
 SIM_API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
     CUcontext ctx;
@@ -59,11 +14,12 @@ SIM_API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int f
     driver_lock();
     result = memory_new(ctx, KIND_MANAGED, size, &a);
     if (result == CUDA_SUCCESS) {
+        uint32_t mib = memory_blocks_mib(size);
         a->touched = true; /* the program may write to it without our knowing */
-        a->next_managed = ctx->dev->managed;
-        ctx->dev->managed = a;
-        if (settle(a)) *out = a->start;
-        else {
+        if (paging_take(&driver.m, ctx->dev->gpu, driver.slot, mib)) {
+            a->managed_mib = mib;
+            *out = a->start;
+        } else {
             memory_free(a);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }

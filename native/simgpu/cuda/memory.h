@@ -16,14 +16,13 @@ struct allocation {
     CUdeviceptr start;
     size_t size;
     allocation_kind kind;
-    uint32_t charged_mib, spilled_mib;
+    uint32_t charged_mib, managed_mib;
     bool touched, shared_block;  /* shared_block: a small one, inside a slab */
     device *dev;
     CUcontext ctx;               /* NULL: it outlives contexts */
     CUmemoryPool pool;
     void *extra;
     allocation *next, *previous; /* in its context's list */
-    allocation *next_managed;
 };
 
 /* All of these want the driver's lock. */
@@ -50,8 +49,6 @@ allocation *memory_find(CUdeviceptr at);
 void memory_link(CUcontext ctx, allocation *a);
 uint32_t memory_blocks_mib(size_t size);
 
-/* Moves own managed pages to the host until `mib` more fit; false when too few are left. */
-bool managed_evict(device *dev, uint32_t mib);
 void managed_forget(allocation *a);
 
 /* Gives back what pools keep without need. */

@@ -86,10 +86,12 @@ class Cell(ctypes.Structure):
         *[(name, c_uint64) for name in ("memory", "work", "ready_at", "base")],
         ("executed", Pair),
         ("contexts", c_uint32),
-        ("spilled_mib", c_uint32),
+        ("padding", c_uint32),
         ("launches", c_uint64),
         ("history", c_uint64 * HISTORY),
-        ("reserved", c_uint64 * 8),
+        ("managed", c_uint64),
+        ("touched_at", c_uint64),
+        ("reserved", c_uint64 * 6),
     )
 
 

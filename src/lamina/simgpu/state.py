@@ -120,7 +120,7 @@ def _gpu(file: _File, number: int, now: int) -> GpuState:
                     pid=process.identity & layout.IDENTITY_PID_MASK,
                     name=process.name.decode(errors="replace"),
                     memory_mib=memory,
-                    spilled_mib=cell.spilled_mib,
+                    spilled_mib=cell.managed >> 32,
                     contexts=cell.contexts,
                     launches=cell.launches,
                     busy_ns=max(0, done - cell.base),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 AHEAD = 10
 """Kernels in a batch before the program waits for them."""
+BLOCK_MIB = 20
+"""Memory is taken in blocks of this size, as PyTorch's allocator takes it."""
 
 
 class DriverError(Exception):
@@ -52,12 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     """Loads the GPU as the options say. Raises DriverError."""
     driver = Driver()
-    context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
+    context, module, function = (ctypes.c_void_p() for _ in range(3))
     driver("cuInit", 0)
     driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), options.gpu)
     driver("cuCtxSetCurrent", context)
-    if options.memory_mib:
-        driver("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(options.memory_mib << 20))
+    blocks = hold(driver, options.memory_mib)
     driver("cuModuleLoadData", ctypes.byref(module), b"spin")
     driver("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
     duration = ctypes.c_uint64(int(options.kernel_ms * 1e6))
@@ -73,6 +74,27 @@ def run(options: argparse.Namespace) -> None:
             last = now
             report(options, kernels, time.monotonic() - start)
     report(options, kernels, time.monotonic() - start)
+    check(driver, blocks)
+
+
+def hold(driver: Driver, mib: int) -> list[ctypes.c_uint64]:
+    """Takes memory and writes each block's number into it. Raises DriverError."""
+    blocks = []
+    for start in range(0, mib, BLOCK_MIB):
+        block = ctypes.c_uint64()
+        driver("cuMemAlloc_v2", ctypes.byref(block), ctypes.c_size_t(min(BLOCK_MIB, mib - start) << 20))
+        driver("cuMemsetD32_v2", block, len(blocks), ctypes.c_size_t(1))
+        blocks.append(block)
+    return blocks
+
+
+def check(driver: Driver, blocks: list[ctypes.c_uint64]) -> None:
+    """Raises DriverError when a block has lost what was written to it."""
+    for number, block in enumerate(blocks):
+        found = ctypes.c_uint32()
+        driver("cuMemcpyDtoH_v2", ctypes.byref(found), block, ctypes.c_size_t(4))
+        if found.value != number:
+            raise DriverError(f"block {number} of {len(blocks)} has lost its data")
 
 
 def report(options: argparse.Namespace, kernels: int, seconds: float) -> None:
