@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -73,8 +74,9 @@ def check_node(of: Sequence[Gpu], running: Sequence[Placement]) -> None:
         assert sum(taken.memory_mib for taken in here) <= gpu.capacity_mib
         assert sum(taken.cores for taken in here) <= gpu.cores_capacity
         assert sum(taken.slots for taken in here) <= max(gpu.slots, *(taken.most for taken in here), 0)
-        if any(taken.one_isolation for taken in here):
-            assert not (any(taken.cores for taken in here) and any(taken.without_cores for taken in here))
+        for one, other in permutations(here, 2):
+            assert not (one.one_isolation and one.cores and other.without_cores)
+            assert not (one.one_isolation and one.without_cores and other.cores)
         assert len(here) == 1 or not any(taken.whole for taken in here)
 
 
