@@ -1,0 +1,163 @@
+"""The preload harms no program of a container, and the libraries are built for what containers and nodes are."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamina import native
+from tests.building import ROOT, compile_program, needs_static_libc
+from tests.facade.mounted import Mounted
+from tests.facade.test_table import LIBRARIES, exported, generate, told
+
+HELLO = '#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n'
+OPENMP = """#include <stdio.h>
+int main(void)
+{
+    int sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 1000; i++)
+        sum += i;
+    return puts(sum == 499500 ? "fine" : "wrong") < 0;
+}
+"""
+# A program without a C library, for machines that have none for 32 bits.
+BARE = """
+void _start(void)
+{
+    static const char text[] = "fine\\n";
+    int result;
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(4), "b"(1), "c"(text), "d"(5) : "memory");
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(1), "b"(0));
+}
+"""
+
+
+def compiled(folder: Path, source: str, *flags: str) -> Path:
+    """The program of a source, or a skipped test where this machine cannot build such programs."""
+    (folder / "program.c").write_text(source)
+    command = [os.environ.get("CC", "cc"), folder / "program.c", "-o", folder / "program", *flags]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"this machine cannot build programs with {' '.join(flags)}")
+    return folder / "program"
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Mounted:
+    tmp_path.chmod(0o755)
+    (tmp_path / "node").mkdir()
+    (tmp_path / "programs").mkdir()
+    box = Mounted(tmp_path / "node", 1000)
+    box.show(tmp_path / "programs", "/run/programs")
+    return box
+
+
+def runs_quietly(box: Mounted, *command: str) -> None:
+    done = box.run(*command)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
+
+
+KINDS = {
+    "dynamic": (HELLO, ()),
+    "static": (HELLO, ("-static",)),
+    "static at any address": (HELLO, ("-static-pie",)),
+    "OpenMP": (OPENMP, ("-fopenmp",)),
+    "32 bits, static": (BARE, ("-m32", "-static", "-nostdlib", "-fno-pie", "-no-pie", "-fno-stack-protector")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_programs_without_cuda_run_and_nothing_is_printed(kind: str, box: Mounted, tmp_path: Path) -> None:
+    source, flags = KINDS[kind]
+    compiled(tmp_path / "programs", source, *flags)
+    runs_quietly(box, "/run/programs/program")
+
+
+def test_a_setuid_program_runs_and_nothing_is_printed(box: Mounted, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a program setuid that another user runs")
+    compiled(tmp_path / "programs", HELLO)
+    script = "cp /run/programs/program /usr/local/setuid && chmod 4755 /usr/local/setuid && "
+    runs_quietly(box, "sh", "-c", script + "setpriv --reuid 65534 --regid 65534 --clear-groups /usr/local/setuid")
+
+
+def test_a_musl_program_runs_and_nothing_is_printed(box: Mounted, tmp_path: Path) -> None:
+    """musl's loader knows no list of preloads."""
+    loaders = sorted(Path("/lib").glob("ld-musl-*.so.1"))
+    if not loaders:
+        pytest.skip("this machine has no musl")
+    source = 'int puts(const char *); int main(void) { return puts("fine") < 0; }\n'
+    start = "int main(void); int __libc_start_main(); void _start(void) { __libc_start_main(main, 0, 0, 0, 0, 0); }\n"
+    flags = ("-nostdlib", "-fno-builtin", "-no-pie", f"-Wl,--dynamic-linker={loaders[0]}", str(loaders[0]))
+    compiled(tmp_path / "programs", source + start, *flags)
+    runs_quietly(box, "/run/programs/program")
+
+
+@pytest.mark.parametrize(
+    "script", ["print('fine')", "import numpy; numpy.ones((50, 50)) @ numpy.ones(50); print('fine')"]
+)
+def test_python_and_its_threads_run_and_nothing_is_printed(script: str, box: Mounted) -> None:
+    runs_quietly(box, sys.executable, "-c", script)
+
+
+@pytest.mark.parametrize("user", ["root", "another"])
+def test_a_container_with_a_root_that_cannot_be_written(user: str, box: Mounted, tmp_path: Path) -> None:
+    """The facade needs to write nothing but the usage file, which any user may."""
+    if user == "another" and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    compile_program(tmp_path / "programs", "plain", ["native/tests/escapes.c", "native/facade/limits.c"])
+    box.show(box.host, "/run/node", writable=True)
+    (box.host / "machine").chmod(0o666)
+    command = "/run/programs/plain name"
+    if user == "another":
+        command = f"setpriv --reuid 65534 --regid 65534 --clear-groups sh -c {shlex.quote('umask 0777; ' + command)}"
+    script = f"export SIMGPU_MACHINE=/run/node/machine; mount -o remount,bind,ro / && ! touch /x && {command}"
+    done = box.run("sh", "-c", script)
+    assert done.stdout == "held\n" and "CUDA error 2" in done.stderr, done.stderr
+
+
+def test_the_name_for_linkers_holds_nothing_but_a_need() -> None:
+    path = native.path("facade/libcuda.so")
+    dynamic = told("readelf", "-dW", path)
+    assert re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic) == ["libcuda.so.1"]
+    assert exported(path) == set() and "INIT" not in dynamic and "TEXTREL" not in dynamic
+
+
+def test_what_the_node_runs_needs_no_c_library() -> None:
+    needs_static_libc()
+    assert "INTERP" not in told("readelf", "-lW", native.path("facade/lamina-cover"))
+
+
+def test_it_builds_for_aarch64_and_a_c_library_of_2012(tmp_path: Path) -> None:
+    if any(importlib.util.find_spec(name) is None for name in ("ziglang", "mesonbuild")):
+        pytest.skip("needs the Python packages meson, ninja and ziglang")
+    zig = [sys.executable, "-m", "ziglang"]
+    (tmp_path / "cross.ini").write_text(
+        f"[binaries]\nc = {[*zig, 'cc', '-target', 'aarch64-linux-gnu.2.17']}\nar = {[*zig, 'ar']}\n"
+        "[host_machine]\nsystem = 'linux'\ncpu_family = 'aarch64'\ncpu = 'aarch64'\nendian = 'little'\n"
+    )
+    build = tmp_path / "build"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in (["setup", build, "--cross-file", tmp_path / "cross.ini"], ["compile", "-C", build]):
+        done = subprocess.run(
+            [sys.executable, "-m", "mesonbuild.mesonmain", *command],
+            cwd=ROOT,
+            env=os.environ | {"PATH": path},
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    for library, place in LIBRARIES.items():
+        built = build / "native" / place
+        assert "AArch64" in told("readelf", "-h", built)
+        symbols = told("readelf", "-W", "--dyn-syms", built)
+        assert {tuple(map(int, v.split("."))) for v in re.findall(r"@GLIBC_([0-9.]+)", symbols)} == {(2, 17)}
+        defined = [line.split() for line in symbols.splitlines() if " UND " not in line and " GLOBAL " in line]
+        assert {words[7] for words in defined} == set(generate.read_classes(library))
