@@ -9,6 +9,8 @@ from lamina.control.configuration import Configuration
 from lamina.control.decisions import Decisions
 from lamina.control.pod_locks import PodLocks
 from lamina.control.quotas import Quotas
+from lamina.control.turns import Turns
+from lamina.control.watching import Watching
 from lamina.dialects.config import Config
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING
@@ -28,13 +30,17 @@ class Clock:
 class Bench:
     """Everything that a bind touches, without HTTP."""
 
-    def __init__(self, kube: Kube | None = None, *, config: Config | None = None) -> None:
+    def __init__(
+        self, kube: Kube | None = None, *, config: Config | None = None, clock: Clock | None = None, name: str = "me"
+    ) -> None:
         self.kube = kube or FakeKube()
-        self.clock = Clock()
+        self.clock = clock or Clock()
+        self.leads = True
         self.configuration = Configuration(config or Config(), "")
         self.capacity, self.quotas = Capacity(self.configuration), Quotas()
         self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), Background()
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
+        self.watching = Watching(self.kube, self.ledger, self.quotas, self.configuration, now=self.clock)
         self.binder = Binder(
             self.kube,
             self.ledger,
@@ -44,6 +50,8 @@ class Bench:
             wall=lambda: 1_700_000_000.9,
             background=self.background,
             locks=self.locks,
+            turns=Turns(self.kube, name, catch_up=self.watching.catch_up, wall=lambda: 0.0),
+            leading=lambda: self.leads,
         )
 
     def offer(self, node: str = "node-0", *given: Gpu) -> None:

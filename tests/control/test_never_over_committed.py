@@ -1,10 +1,12 @@
 """Whatever is lost, repeated, swapped or refused: no GPU is ever promised twice, and in the end nothing is leaked.
 
-Hypothesis plays kube-scheduler, the watches and a bad network against the real binder, ledger and doubts. The API
-server in memory is the truth: what a pod runs with is the grant that stood there when it was bound.
+Hypothesis plays kube-scheduler, the watches and a bad network against two replicas of the real binder, ledger and
+doubts, both of which may believe that they lead. The API server in memory is the truth: what a pod runs with is the
+grant that stood there when it was bound.
 """
 
 import asyncio
+import copy
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -12,26 +14,25 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lamina.control import doubts
-from lamina.control.background import Background
-from lamina.control.binding import BindArgs, Binder
-from lamina.control.capacity import Capacity
-from lamina.control.configuration import Configuration
-from lamina.control.decisions import Decisions
+from lamina.control.binding import BindArgs
 from lamina.control.grant_objects import grant_record
 from lamina.control.ledger import DOUBT_S, RESERVATION_S
-from lamina.control.pod_locks import PodLocks
-from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
+from lamina.control.unrecorded import asked_by
 from lamina.dialects.config import Config
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.ports.kube import GRANTS, PODS, Object, Resource, Unreachable, Watched
 from lamina.ports.kube.fake import FakeKube
+from tests.control.binders import Bench, Clock
 from tests.control.cluster import admitted_pod, gpus, inventory
 
 NODES = ("a", "b")
 GPUS = {node: gpus(2, memory=1000, prefix=node) for node in NODES}
 SIZES = ({"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
-FAULTS = [(verb, when) for verb in ("create", "bind", "delete", "get", "patch") for when in ("before", "after")]
+VERBS = ("create", "bind", "delete", "get", "list", "replace", "patch")
+FAULTS = [(verb, when) for verb in VERBS for when in ("before", "after")]
+RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+REPLICAS = st.integers(0, 1)
 
 
 class LossyKube(FakeKube):
@@ -65,7 +66,16 @@ class LossyKube(FakeKube):
         for obj in self._objects.values():
             if obj["kind"] == "Grant" and obj["spec"]["podUID"] == uid and obj["spec"]["node"] == node:
                 self.runs_with[uid] = taken_by(grant_record(obj).grant.containers)
+        if uid in self.runs_with:
+            # Only a pod with a grant starts.
+            found = self._found(PODS, namespace, pod)
+            self._store(PODS, found, {**copy.deepcopy(found), "status": RUNNING})
         self._lose("bind", "after")
+
+    async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
+        made = await super().replace(resource, obj, subresource=subresource)
+        self._lose("replace", "after")
+        return made
 
     def pods(self) -> dict[str, Object]:
         return {obj["metadata"]["uid"]: obj for obj in self._objects.values() if obj["kind"] == "Pod"}
@@ -78,35 +88,26 @@ class Cluster(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.kube = LossyKube()
-        configuration = Configuration(Config(), "")
-        capacity, quotas = Capacity(configuration), Quotas()
-        self.ledger, self.locks, self.background = capacity.ledger, PodLocks(), Background()
-        self.time = 1000.0
-        decisions = Decisions(capacity, quotas, configuration)
-        self.binder = Binder(
-            self.kube,
-            self.ledger,
-            decisions,
-            configuration,
-            now=lambda: self.time,
-            wall=lambda: self.time,
-            background=self.background,
-            locks=self.locks,
-        )
-        for node, given in GPUS.items():
-            self.ledger.inventory_seen(inventory(node, *given))
+        self.kube, self.clock = LossyKube(), Clock()
+        self.replicas = [Bench(self.kube, clock=self.clock, name=name) for name in ("one", "two")]
+        for replica in self.replicas:
+            for node, given in GPUS.items():
+                replica.offer(node, *given)
         self.told: list[tuple[Resource, Watched]] = []
+        self.ended: list[tuple[Resource, Watched]] = []
         self.made = 0
         self.watches = [self.loop.create_task(self._collect(resource)) for resource in (PODS, GRANTS)]
 
     async def _collect(self, resource: Resource) -> None:
         async for watched in self.kube.watch(resource, "0"):
             self.told.append((resource, watched))
+            if watched.kind == "DELETED":
+                self.ended.append((resource, watched))
 
     def run(self, work: Any) -> Any:
         result = self.loop.run_until_complete(work)
-        self.loop.run_until_complete(self.background.drain())
+        for replica in self.replicas:
+            self.loop.run_until_complete(replica.background.drain())
         return result
 
     def choose(self, number: int) -> Object | None:
@@ -119,20 +120,18 @@ class Cluster(RuleBasedStateMachine):
         self.run(FakeKube.create(self.kube, PODS, admitted_pod(f"p{self.made}", **size)))
 
     @rule(
-        numbers=st.lists(st.integers(0, 30), min_size=1, max_size=5),
+        numbers=st.lists(st.tuples(st.integers(0, 30), REPLICAS), min_size=1, max_size=5),
         node=st.sampled_from(NODES),
         faults=st.sets(st.sampled_from(FAULTS), max_size=3),
     )
-    def pods_are_bound_at_once(self, numbers: list[int], node: str, faults: set[tuple[str, str]]) -> None:
+    def pods_are_bound_at_once(self, numbers: list[tuple[int, int]], node: str, faults: set[tuple[str, str]]) -> None:
         self.kube.faults = set(faults)
-        chosen = [pod for number in numbers if (pod := self.choose(number)) is not None]
-        args = [
-            BindArgs(podName=m["name"], podNamespace=m["namespace"], podUID=m["uid"], node=node)
-            for m in (pod["metadata"] for pod in chosen)
-        ]
+        chosen = [(pod["metadata"], by) for number, by in numbers if (pod := self.choose(number)) is not None]
+        args = [BindArgs(podName=m["name"], podNamespace=m["namespace"], podUID=m["uid"], node=node) for m, _ in chosen]
+        binders = [self.replicas[by].binder for _, by in chosen]
 
         async def all_at_once() -> list[str]:
-            return await asyncio.gather(*(self.binder.bind(each) for each in args))
+            return await asyncio.gather(*(by.bind(each) for by, each in zip(binders, args, strict=True)))
 
         errors = self.run(all_at_once())
         self.kube.faults = set()
@@ -162,31 +161,54 @@ class Cluster(RuleBasedStateMachine):
             self.run(self.kube.delete(GRANTS, meta["name"], namespace="default"))
 
     @precondition(lambda self: self.told)
-    @rule(number=st.integers(0, 10_000), forget=st.booleans())
-    def a_watch_tells_something(self, number: int, forget: bool) -> None:
+    @rule(number=st.integers(0, 10_000), forget=st.booleans(), by=REPLICAS)
+    def a_watch_tells_something(self, number: int, forget: bool, by: int) -> None:
         """Anything that ever happened, in any order, again and again, or never."""
         index = number % len(self.told)
-        self.tell(*self.told[index])
+        self.tell(by, *self.told[index])
         if forget:
             del self.told[index]
 
-    def tell(self, resource: Resource, watched: Watched) -> None:
-        obj = watched.object
-        if resource == PODS and watched.kind == "DELETED":
-            self.ledger.pod_gone(obj["metadata"]["uid"], self.time)
-        elif resource == PODS:
-            self.ledger.pod_seen(obj["metadata"]["uid"], pod_state(obj), self.time)
-        elif watched.kind == "DELETED":
-            self.ledger.grant_gone(obj["metadata"]["uid"], obj["spec"]["podUID"], self.time)
+    @rule(by=REPLICAS, node=st.sampled_from(NODES))
+    def an_inventory_goes_and_comes_back(self, by: int, node: str) -> None:
+        ledger = self.replicas[by].ledger
+        if ledger.inventory(node):
+            ledger.inventory_gone(node)
         else:
-            self.ledger.grant_seen(grant_record(obj))
+            ledger.inventory_seen(inventory(node, *GPUS[node]))
+
+    @rule(by=REPLICAS)
+    def leadership_comes_or_goes(self, by: int) -> None:
+        self.replicas[by].leads = not self.replicas[by].leads
+
+    @rule(by=REPLICAS)
+    def a_replica_starts_anew(self, by: int) -> None:
+        """With an empty memory, and what a first list tells."""
+        self.replicas[by] = Bench(self.kube, clock=self.clock, name="three")
+        for node, given in GPUS.items():
+            self.replicas[by].offer(node, *given)
+        self.listed(by)
+
+    def tell(self, by: int, resource: Resource, watched: Watched) -> None:
+        obj = watched.object
+        ledger, time = self.replicas[by].ledger, self.clock.time
+        if resource == PODS and watched.kind == "DELETED":
+            ledger.pod_gone(obj["metadata"]["uid"], time)
+        elif resource == PODS:
+            ledger.pod_seen(obj["metadata"]["uid"], pod_state(obj), time, asked_by(obj, Config()))
+        elif watched.kind == "DELETED":
+            ledger.grant_gone(obj["metadata"]["uid"], obj["spec"]["podUID"], time)
+        else:
+            ledger.grant_seen(grant_record(obj))
 
     @rule(seconds=st.sampled_from([1.0, DOUBT_S, RESERVATION_S]), faults=st.sets(st.sampled_from(FAULTS), max_size=1))
     def time_passes(self, seconds: float, faults: set[tuple[str, str]]) -> None:
-        self.time += seconds
+        self.clock.time += seconds
         self.kube.faults = set(faults)
-        self.ledger.tick(self.time)
-        self.run(doubts.settle(self.kube, self.ledger, self.locks, lambda: self.time))
+        for replica in self.replicas:
+            replica.ledger.tick(self.clock.time)
+            if replica.leads:
+                self.run(doubts.settle(self.kube, replica.ledger, replica.locks, self.clock))
         self.kube.faults = set()
 
     def in_use(self) -> dict[str, Taken]:
@@ -198,8 +220,9 @@ class Cluster(RuleBasedStateMachine):
                     total[gpu] = total.get(gpu, NOTHING).plus(taken)
         return total
 
-    def counted(self) -> dict[str, Taken]:
-        return {gpu: taken for node in NODES for gpu, taken in self.ledger.taken(node).items() if taken != NOTHING}
+    def counted(self, by: int) -> dict[str, Taken]:
+        ledger = self.replicas[by].ledger
+        return {gpu: taken for node in NODES for gpu, taken in ledger.taken(node).items() if taken != NOTHING}
 
     @invariant()
     def no_gpu_is_promised_twice(self) -> None:
@@ -212,30 +235,43 @@ class Cluster(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self.relisted()
-            for _ in range(4):
-                self.time_passes(RESERVATION_S + DOUBT_S, set())
-            assert self.counted() == self.in_use()
+            self.settle_down()
+            in_use = self.in_use()
+            unrecorded = self.kube.runs_with.keys() - {grant["spec"]["podUID"] for grant in self.kube.grants()}
+            for by in range(2):
+                counted = self.counted(by)
+                assert all(counted[gpu].memory_mib >= taken.memory_mib for gpu, taken in in_use.items())
+                assert unrecorded or counted == in_use
             for pod in list(self.kube.pods().values()):
                 self.run(self.kube.delete(PODS, pod["metadata"]["name"], namespace="default"))
-            self.relisted()
-            self.time_passes(RESERVATION_S, set())
-            assert self.counted() == {} and self.kube.grants() == []
+            self.settle_down()
+            assert self.counted(0) == self.counted(1) == {} and self.kube.grants() == []
         finally:
             for watch in self.watches:
                 watch.cancel()
             self.loop.run_until_complete(asyncio.gather(*self.watches, return_exceptions=True))
             self.loop.close()
 
-    def relisted(self) -> None:
-        """What `follow` tells after a gap: everything that is, and the end of everything that was told before."""
-        for resource, watched in self.told:
-            if watched.kind == "DELETED":
-                self.tell(resource, watched)
+    def settle_down(self) -> None:
+        """Everybody leads, sees all nodes, and is told what a watch tells after a gap; then time passes."""
+        for by, replica in enumerate(self.replicas):
+            replica.leads = True
+            for node, given in GPUS.items():
+                replica.offer(node, *given)
+            self.listed(by)
+        for _ in range(4):
+            self.time_passes(RESERVATION_S + DOUBT_S, set())
+            for by in range(2):
+                self.listed(by)
+
+    def listed(self, by: int) -> None:
+        """Everything that is, and the end of everything that was told before."""
+        for resource, watched in self.ended:
+            self.tell(by, resource, watched)
         for pod in self.kube.pods().values():
-            self.tell(PODS, Watched("MODIFIED", pod))
+            self.tell(by, PODS, Watched("MODIFIED", pod))
         for grant in self.kube.grants():
-            self.tell(GRANTS, Watched("MODIFIED", grant))
+            self.tell(by, GRANTS, Watched("MODIFIED", grant))
 
 
 Cluster.TestCase.settings = settings(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from lamina.control.grant_objects import grant_record, inventory_of
 from lamina.control.ledger import Ledger
 from lamina.control.stages import pod_state
+from lamina.control.unrecorded import asked_by
 from lamina.dialects import config as configuration
 from lamina.dialects import parse
 from lamina.dialects.config import Config
@@ -76,7 +77,7 @@ async def read(kube: Kube) -> Cluster:
     for inventory in inventories:
         ledger.inventory_seen(inventory)
     for pod in pods:
-        ledger.pod_seen(pod["metadata"]["uid"], pod_state(pod), now)
+        ledger.pod_seen(pod["metadata"]["uid"], pod_state(pod), now, asked_by(pod, config))
     alive = {pod["metadata"]["uid"] for pod in pods}
     for record in records:
         if record.grant.pod_uid in alive:

@@ -81,6 +81,10 @@ def control(
     addresses_file: Annotated[
         Path | None, typer.Option("--addresses-file", help="Write the addresses here once both services listen.")
     ] = None,
+    identity: Annotated[
+        str,
+        typer.Option("--identity", envvar="LAMINA_IDENTITY", help="Tells replicas apart; without it, the host's name."),
+    ] = "",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Be the control part of a cluster: check pods at admission, and place them as the scheduler's extender."""
@@ -95,6 +99,7 @@ def control(
         admission=parse_address(admission_bind, where="--admission-bind"),
         admission_host=admission_host,
         addresses_file=addresses_file,
+        identity=identity,
     )
     asyncio.run(run(settings))
 

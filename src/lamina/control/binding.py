@@ -1,4 +1,4 @@
-"""Bind: decide the shares, take them in the ledger, write the grant, give the pod to the node.
+"""Bind: decide the shares, take them in the ledger, write the grant, take a turn, give the pod to the node.
 
 What was taken is given back when a later step is refused. Where no answer came, nobody knows whether the pod is bound:
 then the grant stays and `doubts` asks again. Attempts for one pod follow one another; different pods do not wait.
@@ -21,6 +21,7 @@ from lamina.control.mirror import marks
 from lamina.control.pod_locks import PodLocks
 from lamina.control.quotas import granted
 from lamina.control.stages import PodState, Stage, pod_state
+from lamina.control.turns import Turns
 from lamina.dialects import parse
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.model.grants import ContainerGrant, grant_name
@@ -46,7 +47,8 @@ class BindArgs(Struct, frozen=True, kw_only=True, rename="lower"):
 
 
 class Binder:
-    """Carries out binds against one API server. `now` is a monotonic clock, `wall` Unix time."""
+    """Carries out binds against one API server. `now` is a monotonic clock, `wall` Unix time; `leading` says whether
+    this replica may write."""
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class Binder:
         wall: Callable[[], float],
         background: Background,
         locks: PodLocks,
+        turns: Turns,
+        leading: Callable[[], bool],
     ) -> None:
         self._kube = kube
         self._ledger = ledger
@@ -68,6 +72,8 @@ class Binder:
         self._wall = wall
         self._background = background
         self._locks = locks
+        self._turns = turns
+        self._leading = leading
 
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns the sentence that says why not, or nothing."""
@@ -93,6 +99,7 @@ class Binder:
             await self._kube.bind(args.podName, namespace=args.podNamespace, uid=args.podUID, node=args.node)
             return
         record = await self._grant(args, pod, request)
+        await self._order(args, record)
         await self._give(args, record)
         self._ledger.pod_seen(args.podUID, PodState(Stage.BOUND, args.node), self._now())
         self._ledger.release(args.podUID)
@@ -133,6 +140,7 @@ class Binder:
             record = await self._left_over(args)
             if record is not None:
                 return record
+            self._check_leading()
             containers = self._reserve(args, pod, request)
             try:
                 made = await self._kube.create(GRANTS, grant_object(pod, args.node, request, containers))
@@ -196,6 +204,23 @@ class Binder:
     def _take(self, args: BindArgs, containers: tuple[ContainerGrant, ...]) -> None:
         place = reservation(args.node, containers, self._now())
         self._ledger.reserve(args.podUID, args.podNamespace, args.podName, place)
+
+    async def _order(self, args: BindArgs, record: GrantRecord) -> None:
+        """Give the grant its turn on the node, or take it back. Where no answer came, the grant stays in doubt."""
+        try:
+            self._check_leading()
+            await self._turns.take(args.node, lambda: self._ledger.recheck(args.podUID, args.node))
+            self._check_leading()
+        except Unreachable:
+            raise
+        except LaminaError:
+            await self._withdraw(record)
+            self._ledger.release(args.podUID)
+            raise
+
+    def _check_leading(self) -> None:
+        if not self._leading():
+            raise NotYet("another replica of the control part leads now")
 
     async def _give(self, args: BindArgs, record: GrantRecord) -> None:
         """Bind the pod, or take the grant back. Where nobody can tell what happened, the grant stays."""

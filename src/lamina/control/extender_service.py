@@ -21,7 +21,7 @@ from lamina.control.decisions import Decisions, Filtered
 from lamina.control.gangs import Gangs
 from lamina.control.metrics import Metrics
 from lamina.control.preemption import PreemptArgs, Preemption
-from lamina.control.watching import Watching
+from lamina.control.readiness import Readiness
 from lamina.ports.kube import PODS, EventRecorder, Object
 
 _Args = TypeVar("_Args", bound=Struct)
@@ -51,7 +51,7 @@ class HostPriority(Struct, frozen=True, gc=False):
 
 
 class ExtenderService:
-    """The routes, over decisions and binder. Nothing is decided before the ledger has been rebuilt."""
+    """The routes, over decisions and binder. Nothing is decided while the replica is not ready."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ExtenderService:
         binder: Binder,
         preemption: Preemption,
         gangs: Gangs,
-        watching: Watching,
+        readiness: Readiness,
         metrics: Metrics,
         events: EventRecorder,
         background: Background,
@@ -68,7 +68,7 @@ class ExtenderService:
         self._binder = binder
         self._preemption = preemption
         self._gangs = gangs
-        self._watching = watching
+        self._readiness = readiness
         self._metrics = metrics
         self._events = events
         self._background = background
@@ -105,8 +105,8 @@ class ExtenderService:
 
     async def _filter(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, ExtenderArgs)
-        if not self._watching.rebuilt.is_set():
-            return {"error": self._not_ready()}, "not_ready"
+        if not self._readiness:
+            return {"error": self._readiness.lacking}, "not_ready"
         filtered = await self._gangs.narrow(args.pod, self._decisions.filter(args.pod, args.names))
         if filtered.summary and args.pod["metadata"].get("name"):
             record = self._events.record(PODS, args.pod, "NoGpuFits", filtered.summary, warning=True)
@@ -115,37 +115,34 @@ class ExtenderService:
 
     async def _prioritize(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, ExtenderArgs)
-        ready = self._watching.rebuilt.is_set()
+        ready = bool(self._readiness)
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
         return list(map(HostPriority, scores, scores.values())), "scored" if ready else "not_ready"
 
     async def _preempt(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, PreemptArgs)
-        if not self._watching.rebuilt.is_set():
+        if not self._readiness:
             return {"nodeNameToMetaVictims": {}}, "not_ready"
         answer = await self._preemption.preempt(args)
         return answer, "helps" if answer["nodeNameToMetaVictims"] else "helps_nowhere"
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)
-        ready = self._watching.rebuilt.is_set()
-        error = await self._gangs.wait(args) or await self._binder.bind(args) if ready else self._not_ready()
+        ready = bool(self._readiness)
+        error = await self._gangs.wait(args) or await self._binder.bind(args) if ready else self._readiness.lacking
         return {"error": error}, ("refused" if error else "bound") if ready else "not_ready"
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        if self._watching.rebuilt.is_set():
+        if self._readiness:
             return web.Response(text="ok")
-        return web.Response(status=503, text=self._not_ready())
+        return web.Response(status=503, text=self._readiness.lacking)
 
     async def _show_metrics(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": CONTENT_TYPE_LATEST}
         return web.Response(body=generate_latest(self._metrics.registry), headers=headers)
-
-    def _not_ready(self) -> str:
-        return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
 
 
 def _decoded(body: bytes, kind: type[_Args]) -> _Args:

@@ -9,6 +9,10 @@ from lamina.model.grants import ContainerGrant, Grant, grant_name
 from lamina.model.requests import PodRequest
 from lamina.ports.kube import PODS, Object
 
+NODE_LABEL = "lamina.dev/node"
+LONGEST_LABEL = 63
+"""Characters of a label's value; a node with a longer name has no label on its grants."""
+
 
 def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[ContainerGrant, ...]) -> Object:
     """The object that records the shares of a pod on a node. It goes when its pod goes."""
@@ -26,7 +30,7 @@ def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[
         "metadata": {
             "name": grant_name(meta["name"], meta["uid"]),
             "namespace": meta["namespace"],
-            "labels": {"lamina.dev/node": node} if len(node) <= 63 else {},
+            "labels": {NODE_LABEL: node} if len(node) <= LONGEST_LABEL else {},
             "ownerReferences": [owner],
         },
         "spec": msgspec.to_builtins(grant),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from lamina.control.claims import Claim, GrantRecord, Reservation
 from lamina.control.stages import PodState, Stage
+from lamina.control.unrecorded import Asked, most_held
 from lamina.errors import LaminaError
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import ContainerGrant
@@ -51,16 +52,19 @@ class Ledger:
         self._dead_grants: dict[str, float] = {}
         self._gone: dict[str, float] = {}
         self._totals: dict[str, dict[str, Taken]] = {}
+        self._in_namespace: dict[str, Taken] = {}
+        self._running: dict[str, dict[str, Asked]] = {}
 
     # What the cluster tells.
 
     def inventory_seen(self, inventory: Inventory) -> None:
-        self._inventories[inventory.node] = inventory
-        self._changed(inventory.node)
+        if self._inventories.get(inventory.node) != inventory:
+            self._inventories[inventory.node] = inventory
+            self._inventory_changed(inventory.node)
 
     def inventory_gone(self, node: str) -> None:
-        self._inventories.pop(node, None)
-        self._changed(node)
+        if self._inventories.pop(node, None) is not None:
+            self._inventory_changed(node)
 
     def grant_seen(self, record: GrantRecord) -> None:
         """A grant exists. Repetitions, and news of a grant or pod that is known to have ended, change nothing."""
@@ -85,15 +89,25 @@ class Ledger:
         self._drop_superseded(claim)
         self._recount(pod_uid, claim)
 
-    def pod_seen(self, uid: str, state: PodState, now: float) -> None:
-        """The pod exists, in this state or a later one that is already known."""
+    def pod_seen(self, uid: str, state: PodState, now: float, asked: Asked | None = None) -> None:
+        """The pod exists, in this state or a later one that is already known.
+
+        `asked` is what those of its containers asked that have run; it counts where no grant says what they hold.
+        """
         before = self.pod(uid)
         state = before.risen(state)
-        if state == before:
+        running = self._running.get(state.node, {})
+        asked = None if state.over else asked or running.get(uid)
+        if state == before and asked == running.get(uid):
             return
         self._pods[uid] = state
         if state.stage is Stage.GONE:
             self._gone[uid] = now
+        if asked is not None:
+            self._running.setdefault(state.node, {})[uid] = asked
+            self._claims.setdefault(uid, Claim(asked.namespace, asked.pod))
+        elif running.pop(uid, None) is not None and not running:
+            del self._running[state.node]
         claim = self._claims.get(uid)
         if claim is not None:
             self._recount(uid, claim)
@@ -114,6 +128,13 @@ class Ledger:
         claim = self._claims.setdefault(pod_uid, Claim(namespace, pod))
         claim.reservation = at
         self._recount(pod_uid, claim)
+
+    def recheck(self, pod_uid: str, node: str) -> None:
+        """Raises DoesNotFit where what the pod holds of the node exceeds what others leave."""
+        claim = self._claims.get(pod_uid)
+        if claim is None or node not in claim.held:
+            raise DoesNotFit(f"the pod with the UID {pod_uid} holds nothing of node {node} any more")
+        self._check(node, claim.held[node], without=pod_uid)
 
     def release(self, pod_uid: str) -> None:
         """Drop the pod's reservation, if there is one."""
@@ -180,13 +201,9 @@ class Ledger:
 
     def taken_in(self, namespace: str, *, without: str = "") -> Taken:
         """What the pods of one namespace hold, summed over all GPUs."""
-        total = NOTHING
-        for uid, claim in self._claims.items():
-            if claim.namespace == namespace and uid != without:
-                for held in claim.held.values():
-                    for taken in held.values():
-                        total = total.plus(taken)
-        return total
+        total = self._in_namespace.get(namespace, NOTHING)
+        claim = self._claims.get(without)
+        return total.less(_sum_of(claim.held)) if claim and claim.namespace == namespace else total
 
     def taken_without(self, node: str, pods: Set[str]) -> Mapping[str, Taken]:
         """What would be taken of the node's GPUs if the pods with these UIDs held nothing."""
@@ -220,10 +237,28 @@ class Ledger:
             if uid in self._dead_grants and record.grant.node in existing:
                 del claim.grants[uid]
 
+    def _inventory_changed(self, node: str) -> None:
+        for uid, asked in list(self._running.get(node, {}).items()):
+            self._recount(uid, self._claims.setdefault(uid, Claim(asked.namespace, asked.pod)))
+        self._changed(node)
+
+    def _holdings(self, uid: str, claim: Claim) -> dict[str, dict[str, Taken]]:
+        pod = self.pod(uid)
+        if pod.over:
+            return {}
+        asked = self._running.get(pod.node, {}).get(uid)
+        inventory = self._inventories.get(pod.node)
+        if asked is not None and inventory is not None and not claim.grants and claim.reservation is None:
+            return {pod.node: most_held(asked.request, inventory)}
+        return claim.holdings()
+
     def _recount(self, uid: str, claim: Claim) -> None:
         """Bring the sums up to what the claim holds now, and drop a claim that holds nothing."""
         before = claim.held
-        claim.held = {} if self.pod(uid).over else claim.holdings()
+        claim.held = self._holdings(uid, claim)
+        if claim.held != before:
+            total = self._in_namespace.get(claim.namespace, NOTHING)
+            self._in_namespace[claim.namespace] = total.less(_sum_of(before)).plus(_sum_of(claim.held))
         if not claim.held:
             self._claims.pop(uid, None)
         for node in before.keys() | claim.held.keys():
@@ -242,6 +277,15 @@ class Ledger:
 def reservation(node: str, containers: Iterable[ContainerGrant], now: float) -> Reservation:
     """The reservation of these containers' shares on `node`, made at `now`."""
     return Reservation(node, taken_by(containers), now + RESERVATION_S)
+
+
+def _sum_of(held: Mapping[str, Mapping[str, Taken]]) -> Taken:
+    """Over all nodes and GPUs; `whole` says nothing here."""
+    total = NOTHING
+    for gpus in held.values():
+        for taken in gpus.values():
+            total = total.plus(taken)
+    return total._replace(whole=False)
 
 
 def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:

@@ -7,7 +7,7 @@ certificate is renewed in time.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamina.control.certificate_store import CertificateStore
@@ -20,6 +20,8 @@ from lamina.ports.kube import Kube
 log = logging.getLogger(__name__)
 
 _EVERY_S = 300.0
+_LOOK_S = 0.1
+"""How often a replica that is not ready looks whether it is."""
 _AFTER_FAILURE_S = 2.0
 """Doubled with each failure in a row."""
 
@@ -54,11 +56,13 @@ class Registration:
         self._due = asyncio.Event()
         configuration.listeners.append(self._due.set)
 
-    async def run(self, rebuilt: asyncio.Event) -> None:
-        """Register once `rebuilt` is set, and keep it so until cancelled."""
-        await rebuilt.wait()
+    async def run(self, ready: Callable[[], bool]) -> None:
+        """Register when this replica is ready, and keep it so until cancelled."""
         failures = 0
         while True:
+            if not ready():
+                await asyncio.sleep(_LOOK_S)
+                continue
             self._due.clear()
             try:
                 certificate = await self._store.refresh()

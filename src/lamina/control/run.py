@@ -1,7 +1,6 @@
 """The control part as a running program: connect, define, read the cluster, serve, register, and stop cleanly.
 
-One instance is to run at a time: the ledger is in memory, and a second instance learns of the first one's grants only
-from the watch, so that both could give away the same share.
+Several replicas may run. One leads and answers; the others keep their ledgers warm, and are not ready.
 """
 
 import asyncio
@@ -11,6 +10,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -29,13 +29,16 @@ from lamina.control.certificate_store import CertificateStore
 from lamina.control.decisions import Decisions
 from lamina.control.extender_service import ExtenderService
 from lamina.control.gangs import Gangs
+from lamina.control.leadership import Leadership
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
 from lamina.control.pod_locks import PodLocks
 from lamina.control.preemption import Preemption
 from lamina.control.quotas import Quotas
+from lamina.control.readiness import Readiness
 from lamina.control.registration import Registration, client_config, served_names
 from lamina.control.settings import Address, ControlSettings
+from lamina.control.turns import Turns
 from lamina.control.watching import Watching
 from lamina.control.webhook_configuration import PATH
 from lamina.errors import BadInput
@@ -71,10 +74,23 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     ledger, metrics = capacity.ledger, Metrics(capacity.ledger)
     decisions = Decisions(capacity, quotas, config)
     gangs = Gangs(kube, capacity, decisions, config, now=now)
-    watching = Watching(kube, ledger, quotas, now=now)
-    binder = Binder(kube, ledger, decisions, config, now=now, wall=time.time, background=background, locks=locks)
+    watching = Watching(kube, ledger, quotas, config, now=now)
+    leadership = Leadership(kube, settings.identity or socket.gethostname(), now=now, wall=time.time)
+    readiness = Readiness(watching, leadership)
+    binder = Binder(
+        kube,
+        ledger,
+        decisions,
+        config,
+        now=now,
+        wall=time.time,
+        background=background,
+        locks=locks,
+        turns=Turns(kube, leadership.identity, catch_up=watching.catch_up, wall=time.time),
+        leading=lambda: leadership.leading,
+    )
     extender = ExtenderService(
-        decisions, binder, Preemption(kube, capacity, config), gangs, watching, metrics, events, background
+        decisions, binder, Preemption(kube, capacity, config), gangs, readiness, metrics, events, background
     )
     admission = AdmissionService(config, quotas, ledger, watching, metrics)
     store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))
@@ -85,8 +101,14 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         asyncio.TaskGroup() as group,
     ):
         registration = Registration(kube, config, store, client_config(settings, admission_at.port))
-        ticking = _tick(kube, ledger, locks, gangs, now)
-        work = (follow_config(), watching.run(), ticking, registration.run(watching.rebuilt), _settle_in(watching))
+        work = (
+            follow_config(),
+            watching.run(),
+            leadership.run(),
+            _tick(kube, ledger, locks, gangs, now, readiness),
+            registration.run(lambda: bool(readiness)),
+            _settle_in(watching),
+        )
         tasks = [group.create_task(each) for each in work]
         if settings.addresses_file is not None:
             _write_addresses(settings.addresses_file, extender_at, admission_at)
@@ -95,6 +117,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         for task in tasks:
             task.cancel()
     await background.drain()
+    await leadership.step_down()
 
 
 async def _settle_in(watching: Watching) -> None:
@@ -104,13 +127,16 @@ async def _settle_in(watching: Watching) -> None:
     gc.freeze()
 
 
-async def _tick(kube: Kube, ledger: Ledger, locks: PodLocks, gangs: Gangs, now: Callable[[], float]) -> None:
-    """Let reservations lapse and doubts be settled, until cancelled."""
+async def _tick(
+    kube: Kube, ledger: Ledger, locks: PodLocks, gangs: Gangs, now: Callable[[], float], readiness: Readiness
+) -> None:
+    """Let reservations lapse, and doubts be settled by who leads, until cancelled."""
     while True:
         await asyncio.sleep(_TICK_S)
         ledger.tick(now())
         gangs.tick()
-        await doubts.settle(kube, ledger, locks, now)
+        if readiness:
+            await doubts.settle(kube, ledger, locks, now)
 
 
 @contextlib.asynccontextmanager

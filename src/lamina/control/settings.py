@@ -47,7 +47,8 @@ class ControlSettings(Struct, frozen=True, kw_only=True):
     `config` names a file; without it the ConfigMap lamina-system/lamina is followed. The API server finds admission
     at `admission_host` and its port; without it, at its own address if that is a loopback one, else through the
     Service lamina-system/lamina-admission. `addresses_file` is written once both services listen: a JSON object with
-    their URLs, `extender` and `admission`.
+    their URLs, `extender` and `admission`. `identity` tells replicas apart; without it the host's name, which in a
+    cluster is the pod's.
     """
 
     kubeconfig: Path | None = None
@@ -57,3 +58,4 @@ class ControlSettings(Struct, frozen=True, kw_only=True):
     admission: Address = Address("0.0.0.0", 8443)
     admission_host: str = ""
     addresses_file: Path | None = None
+    identity: str = ""

@@ -4,22 +4,36 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from lamina.control.grant_objects import grant_record, inventory_of
+from lamina.control.configuration import Configuration
+from lamina.control.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record, inventory_of
 from lamina.control.ledger import Ledger
 from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
+from lamina.control.unrecorded import asked_by
 from lamina.errors import BadInput
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, Object, Resource, follow
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, MODIFIED, SYNCED
 
 log = logging.getLogger(__name__)
+
+_ASKED = "asked"
+"""Beside the fields of a trimmed pod: what its containers asked that have run."""
 
 
 class Watching:
     """Runs one task per kind of object. `rebuilt` is set once every kind has been listed."""
 
-    def __init__(self, kube: Kube, ledger: Ledger, quotas: Quotas, *, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        ledger: Ledger,
+        quotas: Quotas,
+        configuration: Configuration,
+        *,
+        now: Callable[[], float],
+    ) -> None:
         self._kube = kube
+        self._configuration = configuration
         self._ledger = ledger
         self._quotas = quotas
         self._now = now
@@ -43,25 +57,40 @@ class Watching:
             for resource in self._tell:
                 group.create_task(self._follow(resource))
 
+    async def catch_up(self, node: str) -> None:
+        """Read the grants and pods of one node as they are now. Raises Outside."""
+        labels = f"{NODE_LABEL}={node}" if len(node) <= LONGEST_LABEL else ""
+        for grant in (await self._kube.list(GRANTS, labels=labels)).items:
+            self._told(GRANTS, MODIFIED, grant)
+        for pod in (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items:
+            self._told(PODS, MODIFIED, self._trimmed_pod(pod))
+
     async def _follow(self, resource: Resource) -> None:
-        trim = _trimmed_pod if resource == PODS else _as_it_is
-        tell = self._tell[resource]
+        trim = self._trimmed_pod if resource == PODS else _as_it_is
         async for kind, obj in follow(self._kube, resource, trim=trim):
             if kind == SYNCED:
                 self._missing.discard(resource.plural)
                 if not self._missing:
                     self.rebuilt.set()
                 continue
-            try:
-                tell(kind, obj)
-            except BadInput as problem:
-                log.error("%s", problem)
+            self._told(resource, kind, obj)
+
+    def _told(self, resource: Resource, kind: str, obj: Object) -> None:
+        try:
+            self._tell[resource](kind, obj)
+        except BadInput as problem:
+            log.error("%s", problem)
 
     def _inventory(self, kind: str, obj: Object) -> None:
-        # One that cannot be read offers nothing, whatever stood there before.
-        self._ledger.inventory_gone(obj["metadata"]["name"])
-        if kind != DELETED:
+        if kind == DELETED:
+            self._ledger.inventory_gone(obj["metadata"]["name"])
+            return
+        try:
             self._ledger.inventory_seen(inventory_of(obj))
+        except BadInput:
+            # One that cannot be read offers nothing, whatever stood there before.
+            self._ledger.inventory_gone(obj["metadata"]["name"])
+            raise
 
     def _grant(self, kind: str, obj: Object) -> None:
         record = grant_record(obj)
@@ -75,7 +104,17 @@ class Watching:
         if kind == DELETED:
             self._ledger.pod_gone(uid, self._now())
         else:
-            self._ledger.pod_seen(uid, pod_state(obj), self._now())
+            self._ledger.pod_seen(uid, pod_state(obj), self._now(), obj[_ASKED])
+
+    def _trimmed_pod(self, pod: Object) -> Object:
+        """What is read of a pod; a cluster has tens of thousands of them, and most of each is its template."""
+        meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+        return {
+            "metadata": meta,
+            "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName")},
+            "status": {"phase": (pod.get("status") or {}).get("phase")},
+            _ASKED: asked_by(pod, self._configuration.value),
+        }
 
     def _quota(self, kind: str, obj: Object) -> None:
         if kind == DELETED:
@@ -86,13 +125,3 @@ class Watching:
 
 def _as_it_is(obj: Object) -> Object:
     return obj
-
-
-def _trimmed_pod(pod: Object) -> Object:
-    """What `pod_state` reads; a cluster has tens of thousands of pods, and most of each is their templates."""
-    meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-    return {
-        "metadata": meta,
-        "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName")},
-        "status": {"phase": (pod.get("status") or {}).get("phase")},
-    }

@@ -39,6 +39,10 @@ class Taken(NamedTuple):
             max(self.most, other.most),
         )
 
+    def less(self, part: "Taken") -> "Taken":
+        """Without a part that was counted in before; `whole` stays."""
+        return Taken(self.slots - part.slots, self.memory_mib - part.memory_mib, self.cores - part.cores, self.whole)
+
     def at_least(self, other: "Taken") -> "Taken":
         """One after the other: the larger of each."""
         return Taken(

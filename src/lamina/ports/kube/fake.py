@@ -107,7 +107,8 @@ class FakeKube:
             )
         if meta.get("resourceVersion", before["metadata"]["resourceVersion"]) != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {meta['name']!r} has changed meanwhile")
-        return self._change(resource, before, _sent(obj), subresource)
+        after = {"apiVersion": resource.api_version, "kind": resource.kind} | _sent(obj)
+        return self._change(resource, before, after, subresource)
 
     async def patch(
         self,

@@ -1,0 +1,24 @@
+"""Whether this replica may answer the scheduler: the cluster has been read once, and the replica leads."""
+
+from lamina.control.leadership import Leadership
+from lamina.control.watching import Watching
+
+
+class Readiness:
+    """See the module."""
+
+    def __init__(self, watching: Watching, leadership: Leadership) -> None:
+        self._watching = watching
+        self._leadership = leadership
+
+    def __bool__(self) -> bool:
+        return self._watching.rebuilt.is_set() and self._leadership.leading
+
+    @property
+    def lacking(self) -> str:
+        """The sentence that says why not, or nothing."""
+        if not self._watching.rebuilt.is_set():
+            return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
+        if not self._leadership.leading:
+            return f"this replica does not lead; the Lease is held by {self._leadership.holder or 'nobody'}"
+        return ""
