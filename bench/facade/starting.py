@@ -25,7 +25,7 @@ def measure(report: Report, start: Path, bench: Bench, rounds: int) -> None:
     report.add("bin-true", "us", **both(_spawn_us, ["/bin/true"]))
     with machine(context_us=CONTEXT_US) as slow:
         for count in AT_ONCE:
-            _at_once(report, start, slow, count, 3)
+            _at_once(report, start, slow, count, 7)
 
 
 def _init_us(env: dict[str, str], start: Path) -> float:

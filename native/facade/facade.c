@@ -18,7 +18,7 @@
 #define FIXED_DRIVER "/run/lamina-driver"
 
 static struct facade facade;
-static bool opened;
+static const struct facade *opened; /* NULL until all of it is there */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool exists(const char *path)
@@ -94,13 +94,17 @@ static void open_once(void)
                  directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");
         return;
     }
-    opened = read_limits(directory) && map_usage(directory) && open_driver(driver);
+    if (read_limits(directory) && map_usage(directory) && open_driver(driver))
+        __atomic_store_n(&opened, &facade, __ATOMIC_RELEASE);
 }
 
 const struct facade *facade_open(void)
 {
+    const struct facade *there = __atomic_load_n(&opened, __ATOMIC_ACQUIRE);
+    if (there != NULL)
+        return there;
     pthread_once(&once, open_once);
-    return opened ? &facade : NULL;
+    return opened;
 }
 
 void *facade_real(unsigned entry)
