@@ -12,7 +12,9 @@ from bench.packing.replay import arrivals, replay
 from bench.packing.studies.cards import in_mib
 from bench.packing.studies.counts import several
 from bench.packing.studies.dimensions import two_dimensions
+from bench.packing.studies.mig import full_layouts, most_possible
 from bench.packing.traces import NODES, Nodes, NoTrace, Pod, capacity, names, read_nodes, read_pods
+from lamina.model.mig import MIG_CARDS
 from lamina.placement.packing import REFUSED
 
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
@@ -96,6 +98,15 @@ def test_studies_keep_every_pod_within_one_node(made, small: tuple[Nodes, list[P
     changed = made(pods, nodes) if made is in_mib else made(pods)
     assert len(changed) == len(pods)
     assert all((pod.asked > 0) == (pod.ask.gpus > 0) and pod.asked <= 8000 for pod in changed)
+
+
+def test_the_most_possible_is_what_a_person_finds() -> None:
+    pytest.importorskip("highspy")
+    card = MIG_CARDS["A100-40GB"]
+    assert len(full_layouts(card)) > 10
+    assert most_possible(card, ["4g.20gb", "3g.20gb", "7g.40gb"], 2) == 1.0
+    assert most_possible(card, ["4g.20gb", "4g.20gb"], 1) == 0.5
+    assert most_possible(card, ["1g.5gb"] * 9, 1) == 7 / 8
 
 
 def test_published_figures_come_out_and_ours_is_above_them() -> None:

@@ -1,6 +1,6 @@
 """Beyond the lists: what they do not have, made from them by stated rules. Each returns a table and adds measures."""
 
-from bench.packing.studies import cards, counts, departures, dimensions
+from bench.packing.studies import cards, counts, departures, dimensions, mig
 from bench.packing.studies.study import Study
 
 STUDIES: dict[str, Study] = {
@@ -8,6 +8,7 @@ STUDIES: dict[str, Study] = {
     "dimensions": dimensions.run,
     "counts": counts.run,
     "cards": cards.run,
+    "mig": mig.run,
 }
 
 __all__ = ["STUDIES"]
