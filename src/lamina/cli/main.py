@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import cordon, daemons, demo, lab, run, verify, view
+from lamina.cli import cordon, daemons, demo, lab, run, simulate, verify, view
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command("pods")(view.pods)
 app.command("why")(view.why)
 app.add_typer(cordon.cordon, name="cordon")
 app.add_typer(cordon.uncordon, name="uncordon")
+app.command("simulate")(simulate.simulate)
 app.command("agent")(daemons.agent)
 app.command("control")(daemons.control)
 

@@ -1,0 +1,138 @@
+"""`lamina simulate`: a cluster dump or a trace replayed through placement, policy beside policy."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamina.errors import BadInput
+
+if TYPE_CHECKING:
+    from lamina.simulate import Result, SimNode, SimPod
+
+_MOST_REASONS = 10
+
+
+def simulate(
+    nodes: Annotated[Path, typer.Option("--nodes", help="Nodes: a dump (JSON, YAML) or a trace (CSV).")],
+    pods: Annotated[Path, typer.Option("--pods", help="Pods: a dump or a trace; it may be the same dump.")],
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="A policy; several are compared.")] = None,
+    add_nodes: Annotated[list[str] | None, typer.Option("--add-nodes", help="N:MODEL:GPUS: with more nodes.")] = None,
+    remove_nodes: Annotated[
+        list[str] | None, typer.Option("--remove-nodes", help="Without the nodes of these names; * is anything.")
+    ] = None,
+    split_count: Annotated[
+        int | None, typer.Option("--split-count", min=1, max=1000, help="Shares of each GPU at most.")
+    ] = None,
+    memory_scaling: Annotated[
+        float | None, typer.Option("--memory-scaling", min=0.01, max=100, help="Memory to grant, as a multiple.")
+    ] = None,
+    core_scaling: Annotated[
+        float | None, typer.Option("--core-scaling", min=0.01, max=100, help="Time to grant, as a multiple.")
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="quota, or whole: GPUs are not shared.")] = "quota",
+    departures: Annotated[bool, typer.Option("--departures", help="Pods leave at their end.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Pods that run stay where they are.")] = False,
+    config: Annotated[Path | None, typer.Option("--config", help="A configuration file, for a dump's pods.")] = None,
+    picture: Annotated[Path | None, typer.Option("--picture", help="Write the course as an SVG here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all of it as JSON here.")] = None,
+) -> None:
+    """Replay pods on nodes and compare policies: what is allocated, what is stranded, who waits and why."""
+    import msgspec
+
+    from lamina.cli.terminal import console
+    from lamina.simulate.picture import picture as drawn
+
+    made, coming = _input(nodes, pods, config)
+    made = _what_if(made, add_nodes or [], remove_nodes or [], split_count, memory_scaling, core_scaling)
+    if mode not in ("quota", "whole"):
+        raise BadInput(f"--mode is {mode!r}; allowed is quota or whole")
+    if mode == "whole":
+        from lamina.simulate.what_if import whole
+
+        coming = whole(coming)
+    results = _replayed(made, coming, policy or ["binpack", "packing"], departures=departures, keep=keep)
+    gpus = sum(len(node.gpus) for node in made)
+    console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
+    _print(results)
+    if picture is not None:
+        picture.write_bytes(drawn(results))
+    if json_file is not None:
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+
+
+def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod]]":
+    from lamina.dialects.config import DEFAULT, load
+    from lamina.simulate import read_nodes, read_pods
+
+    settings = DEFAULT if config is None else load(config.read_text(), str(config))
+    return read_nodes(nodes), read_pods(pods, settings)
+
+
+def _what_if(
+    nodes: "list[SimNode]",
+    add: Sequence[str],
+    remove: Sequence[str],
+    slots: int | None,
+    memory_scaling: float | None,
+    core_scaling: float | None,
+) -> "list[SimNode]":
+    from lamina.simulate.what_if import added, shared, without
+
+    for pattern in remove:
+        nodes = without(nodes, pattern)
+    for written in add:
+        nodes = [*nodes, *added(written, nodes)]
+    if not nodes:
+        raise BadInput("no node is left to place pods on")
+    return shared(nodes, slots=slots, memory_scaling=memory_scaling, core_scaling=core_scaling)
+
+
+def _replayed(
+    nodes: "list[SimNode]", pods: "list[SimPod]", policies: Sequence[str], *, departures: bool, keep: bool
+) -> "list[Result]":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from lamina.cli.terminal import console
+    from lamina.simulate import replay
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        results = []
+        for policy in policies:
+            task = bar.add_task(policy, total=len(pods))
+
+            def told(done: int, task: int = int(task)) -> None:
+                bar.update(task, completed=done)  # type: ignore[arg-type]
+
+            results.append(replay(nodes, pods, policy, departures=departures, keep=keep, progress=told))
+    return results
+
+
+def _print(results: "Sequence[Result]") -> None:
+    from rich.table import Table
+
+    from lamina.cli.terminal import console, print_table
+
+    table = Table("POLICY", "ASKED", "ALLOCATED", "STRANDED", "PLACED", "WAITING", box=None, pad_edge=False)
+    for result in results:
+        end = result.end
+        parts = [f"{100 * part:.2f} %" for part in (end.asked, end.allocated, end.stranded)]
+        table.add_row(result.policy, *parts, str(result.placed), str(end.waiting))
+    print_table(console, table)
+    course = Table("PODS", *[f"{result.policy}: ALLOCATED, STRANDED" for result in results], box=None, pad_edge=False)
+    count = len(results[0].points)
+    for place in sorted({round(part * (count - 1) / 9) for part in range(10)}):
+        cells = [f"{100 * r.points[place].allocated:.1f} %, {100 * r.points[place].stranded:.1f} %" for r in results]
+        course.add_row(str(results[0].points[place].pods), *cells)
+    console.print("\nover time")
+    print_table(console, course)
+    for result in results:
+        if result.reasons:
+            console.print(f"\n{result.policy}: {len(result.waiting)} pods wait")
+        for reason, number in result.reasons[:_MOST_REASONS]:
+            console.print(f"  {number}: {reason}", markup=False, soft_wrap=True)
+        if len(result.reasons) > _MOST_REASONS:
+            rest = sum(number for _, number in result.reasons[_MOST_REASONS:])
+            console.print(f"  {rest}: {len(result.reasons) - _MOST_REASONS} other reasons")
