@@ -90,7 +90,8 @@ typedef struct {
     uint64_t history[SIMGPU_HISTORY]; /* executed in us at every tenth of a second | tenth << 44 */
     uint64_t managed;        /* MiB of managed memory on the GPU | MiB on the host << 32 */
     uint64_t touched_at;     /* when a kernel last used it */
-    uint64_t reserved[6];
+    uint64_t cgroup;         /* of the process, see core/cgroups.h */
+    uint64_t reserved[5];
 } simgpu_cell;
 
 _Static_assert(sizeof(simgpu_process) == 128, "layout");

@@ -36,6 +36,6 @@ int main(void) {
     LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)
     SIZE(simgpu_cell, "Cell")
     CELL(memory) CELL(work) CELL(ready_at) CELL(base) CELL(executed) CELL(contexts) CELL(launches)
-    CELL(history) CELL(managed) CELL(touched_at)
+    CELL(history) CELL(managed) CELL(touched_at) CELL(cgroup)
     return 0;
 }

@@ -42,7 +42,7 @@ CONTAINER = ContainerGrant(
     name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2
 )
 FULL = {
-    Inventory: Inventory(node="n", driver="515", gpus=(GPU,)),
+    Inventory: Inventory(node="n", driver="515", gpus=(GPU,), driver_held=("u/c",)),
     Grant: Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,)),
 }
 

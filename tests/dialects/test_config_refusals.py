@@ -31,7 +31,7 @@ def test_what_says_nothing_is_the_default(text: str) -> None:
         ("scheduler: {defaultMemory: 1}", "unknown key defaultMemory in scheduler; did you mean defaultMem?"),
         ("nodeconfig: [{name: a}, {name: b, splitcount: 1}]", "unknown key splitcount in nodeconfig[1]; did you mean"),
         ("nodeconfig: [{name: a, filterdevices: {uuids: []}}]", "unknown key uuids in nodeconfig[0].filterdevices"),
-        ("xyzzy: 1", "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, hami, "),
+        ("xyzzy: 1", "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, enforcer, hami, "),
         ("1: 2", "unknown key 1; known are"),
     ],
 )
@@ -106,3 +106,9 @@ def test_a_document_of_the_wrong_shape_is_refused(text: str, sentence: str) -> N
 )
 def test_what_cannot_be_honoured_is_refused(text: str, sentence: str) -> None:
     assert refusal(text).startswith(sentence)
+
+
+@pytest.mark.parametrize("enforcer", ["auto", "driver", "facade"])
+def test_the_enforcer_is_one_of_three(enforcer: str) -> None:
+    assert load(f"enforcer: {enforcer}", "test").enforcer == enforcer
+    assert "enforcer" in refusal("enforcer: none")

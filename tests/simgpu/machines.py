@@ -81,9 +81,9 @@ class Machine:
         self._processes.append(process)
         return process
 
-    def started(self) -> Process:
+    def started(self, **env: str) -> Process:
         """A new process with a context on the first GPU."""
-        process = self.process()
+        process = self.process(**env)
         assert process("start()") == 0
         return process
 

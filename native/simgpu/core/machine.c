@@ -116,6 +116,10 @@ uint32_t machine_slots_used(const machine *m) {
     return used < SIMGPU_SLOTS ? used : SIMGPU_SLOTS;
 }
 
+bool machine_limits_cgroups(const machine *m) {
+    return m->head->driver[0] >= '0' && atoi(m->head->driver) >= 615;
+}
+
 uint64_t machine_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

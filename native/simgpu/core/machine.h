@@ -25,6 +25,8 @@ uint32_t machine_slots_used(const machine *m);
 
 /* CLOCK_MONOTONIC in ns: the clock of the simulated GPUs too. */
 uint64_t machine_now(void);
+/* Whether the driver is one that limits the memory of cgroups: R615 and later. */
+bool machine_limits_cgroups(const machine *m);
 
 /* Numbers of the GPUs that a comma list of indices and UUID prefixes names among `from`; reading stops at the first
  * item that names none, or one a second time. Returns how many. */

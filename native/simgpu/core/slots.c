@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "cgroups.h"
 #include "ledger.h"
 
 #define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all look for dead ones */
@@ -91,6 +92,7 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
     memset(process->name, 0, sizeof process->name);
     ssize_t length = readlink("/proc/self/exe", process->name, sizeof process->name - 1);
     if (length < 0) process->name[0] = '\0';
+    uint64_t cgroup = cgroup_of_self();
     for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++) {
         simgpu_cell *cell = machine_cell(m, gpu, slot);
         uint64_t executed = __atomic_load_n(&cell->executed.low, __ATOMIC_SEQ_CST);
@@ -100,6 +102,7 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
         __atomic_store_n(&cell->managed, 0, __ATOMIC_SEQ_CST);
         cell->touched_at = 0;
         cell->launches = 0;
+        cell->cgroup = cgroup;
         __atomic_store_n(&cell->work, executed, __ATOMIC_SEQ_CST);
     }
 }

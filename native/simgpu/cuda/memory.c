@@ -150,9 +150,10 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     CUresult result = context_needed(&ctx);
     if (result != CUDA_SUCCESS) return result;
     slots_sweep(&driver.m, SWEEP_PAUSE_NS);
-    uint32_t all = device_record(ctx->dev)->memory_mib;
-    if (free_bytes != NULL) *free_bytes = (all - ledger_used(&driver.m, ctx->dev->gpu)) * MIB;
-    if (total != NULL) *total = all * MIB;
+    uint64_t rest, all;
+    charge_rest(ctx->dev, &rest, &all);
+    if (free_bytes != NULL) *free_bytes = rest;
+    if (total != NULL) *total = all;
     return CUDA_SUCCESS;
 }
 

@@ -40,6 +40,10 @@ allocation *slab_find(void *what, CUdeviceptr at); /* for what arena_get gave; N
 bool slab_owns(const void *what);
 
 bool charge_take(device *dev, uint32_t mib);
+/* Without trying anything else before it says no. */
+bool charge_take_once(device *dev, uint32_t mib);
+/* Bytes that the process could still get, of how many; its cgroup's where that has a limit. */
+void charge_rest(const device *dev, uint64_t *rest, uint64_t *total);
 void charge_give(device *dev, uint32_t mib);
 
 CUresult memory_new(CUcontext ctx, allocation_kind kind, size_t size, allocation **out);

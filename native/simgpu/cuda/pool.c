@@ -55,7 +55,7 @@ static bool grow(CUmemoryPool pool, uint32_t need) {
     while (pool->reserved_mib < need) {
         uint32_t more = need - pool->reserved_mib, step = (more + STEP_MIB - 1) / STEP_MIB * STEP_MIB;
         if (need > pool->limit_mib) return false;
-        if (pool->reserved_mib + step <= pool->limit_mib && ledger_take(&driver.m, pool->dev->gpu, driver.slot, step))
+        if (pool->reserved_mib + step <= pool->limit_mib && charge_take_once(pool->dev, step))
             more = step;
         else if (!charge_take(pool->dev, more)) return false; /* what this tries may shrink this very pool */
         pool->reserved_mib += more;

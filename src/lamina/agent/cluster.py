@@ -1,5 +1,6 @@
 """The cluster as one node's agent sees it: pods and their grants are read, the node's inventory is written."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,6 +34,18 @@ class Cluster:
             return _pod(await self._kube.get(PODS, name, namespace=namespace))
         except NotFound:
             return None
+
+    async def container_ids(self, namespace: str, name: str, uid: str) -> Mapping[str, str]:
+        """The runtime's ids of a pod's running containers, by their names; none for another pod of this name."""
+        try:
+            found = await self._kube.get(PODS, name, namespace=namespace)
+        except NotFound:
+            return {}
+        if found["metadata"]["uid"] != uid:
+            return {}
+        status = found.get("status", {})
+        listed = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+        return {one["name"]: one.get("containerID", "") for one in listed if "running" in one.get("state", {})}
 
     async def pods_here(self) -> frozenset[str]:
         """The UIDs of the pods that are bound to this node and not finished."""

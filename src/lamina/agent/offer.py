@@ -6,6 +6,8 @@ which tickets are in containers' hands. Until all are known the node offers noth
 
 from collections.abc import Callable, Iterable, Mapping, Set
 
+from msgspec import structs
+
 from lamina.agent.current import Current
 from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory, nothing
@@ -36,6 +38,7 @@ class Offer:
         self._cordoned = cordoned
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
+        self._enforced: tuple[str, ...] = ()
         self.inventory: Current[Inventory | None] = Current(None)
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
 
@@ -59,6 +62,15 @@ class Offer:
         self._cordoned = frozenset(uuids)
         self._refresh()
 
+    def enforced(self, containers: tuple[str, ...]) -> None:
+        """The driver itself limits these containers."""
+        self._enforced = containers
+        self._refresh()
+
+    def undivided(self) -> tuple[str, ...]:
+        """The UUIDs of the GPUs that are not cut by MIG, whose memory the driver may limit."""
+        return tuple(state.facts.uuid for state in self._states if not state.facts.mig_enabled)
+
     def _refresh(self) -> None:
         if self._driver is None:
             return
@@ -66,6 +78,6 @@ class Offer:
         if self._selected:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
         if self._cordoned is not None:
-            self.inventory.set(offered)
+            self.inventory.set(structs.replace(offered, driver_held=self._enforced))
         for kind, current in self.tickets.items():
             current.set(tickets(kind, offered.gpus, held=self._held(), before=current.value))

@@ -14,6 +14,7 @@ from typing import Any
 from lamina.agent import configuration
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
+from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
 from lamina.agent.monitor import Monitor
 from lamina.agent.node_wishes import follow_node
@@ -111,6 +112,9 @@ async def _parts(
         files=files,
         clock=clock,
     )
+    enforcer = DriverEnforcer(
+        nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
+    )
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
     await monitor.look()
     return [
@@ -122,6 +126,7 @@ async def _parts(
         follow_node(kube, node, config, offer),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
+        enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
         sweeping(releaser, clock, poll_s=settings.poll_s),
     ]
 

@@ -10,6 +10,7 @@
     nodeSelector: {gpu: "on"}  # agents offer GPUs only on nodes with these labels
     otherResources: [...]      # resources under our prefixes that belong to other systems
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
+    enforcer: auto             # who holds memory: auto, driver or facade
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
 accepted in the chart's own spelling beside these. Unknown keys are refused by name.
@@ -17,7 +18,7 @@ accepted in the chart's own spelling beside these. Unknown keys are refused by n
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -43,6 +44,9 @@ SCHEDULERS = ("default-scheduler", "hami-scheduler", "4pd-scheduler", "lamina-sc
 
 CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "lamina.yaml"
 """Where a cluster keeps the text."""
+
+Enforcer = Literal["auto", "driver", "facade"]
+"""Who holds memory: the strongest that works, or only one; the facade is always there."""
 
 T = TypeVar("T")
 SchedulerNames = Annotated[
@@ -91,6 +95,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     node_selector: Labels = {}
     other_resources: Patterns = OTHER_RESOURCES
     schedulers: SchedulerNames = SCHEDULERS
+    enforcer: Enforcer = "auto"
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -138,6 +143,7 @@ class _Document(Struct, kw_only=True):
     nodeSelector: Labels | None = None
     otherResources: Patterns = ()
     schedulers: SchedulerNames | None = None
+    enforcer: Enforcer = "auto"
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET

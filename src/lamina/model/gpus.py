@@ -59,3 +59,5 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     node: str
     driver: str = ""
     gpus: tuple[Gpu, ...] = ()
+    driver_held: tuple[str, ...] = ()
+    """Containers whose memory the driver itself limits, beside the facade, as `<pod UID>/<container>`."""

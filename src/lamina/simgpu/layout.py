@@ -91,7 +91,8 @@ class Cell(ctypes.Structure):
         ("history", c_uint64 * HISTORY),
         ("managed", c_uint64),
         ("touched_at", c_uint64),
-        ("reserved", c_uint64 * 6),
+        ("cgroup", c_uint64),
+        ("reserved", c_uint64 * 5),
     )
 
 

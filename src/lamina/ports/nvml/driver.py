@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pynvml as nvml
 from msgspec import structs
 
 from lamina.errors import Outside
-from lamina.ports.nvml import links
+from lamina.ports.nvml import links, memory_limits
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,14 @@ class DriverNvml:
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
+
+    async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
+        return await self._ask(
+            "whether it limits memory", lambda: memory_limits.supported(nvml.nvmlDeviceGetHandleByUUID(uuid), cgroup)
+        )
+
+    async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
+        await self._ask(f"that it limits {cgroup}", partial(_limit_memory, uuid, cgroup, limit))
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         end = time.monotonic() + timeout_s
@@ -183,6 +192,14 @@ def _processes(uuid: str) -> tuple[GpuProcess, ...]:
             used = process.usedGpuMemory
             by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
     return tuple(by_pid[pid] for pid in sorted(by_pid))
+
+
+def _limit_memory(uuid: str, cgroup: Path, limit: int | None) -> None:
+    handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+    wanted = memory_limits.UNLIMITED if limit is None else limit
+    memory_limits.set_hard(handle, cgroup, wanted)
+    if memory_limits.get(handle, cgroup) != wanted:
+        raise nvml.NVMLError(nvml.NVML_ERROR_UNKNOWN)
 
 
 def _if_supported(question: Callable[[], T]) -> T | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from msgspec import structs
 
@@ -30,6 +31,9 @@ class FakeNvml:
         self.present = list(gpus)
         self.driver = driver
         self.broken = ""
+        self.limiting = False
+        """Whether this driver limits cgroups."""
+        self.memory_limits: dict[tuple[str, Path], int] = {}
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
         self._events: asyncio.Queue[XidEvent] = asyncio.Queue()
 
@@ -48,6 +52,19 @@ class FakeNvml:
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         self._check()
         return self.running.get(uuid, ())
+
+    async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
+        self._check()
+        return self.limiting and cgroup.is_dir()
+
+    async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
+        self._check()
+        if not self.limiting or not cgroup.is_dir():
+            raise Outside(f"NVML does not limit {cgroup}: Not Supported")
+        if limit is None:
+            self.memory_limits.pop((uuid, cgroup), None)
+        else:
+            self.memory_limits[uuid, cgroup] = limit
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         self._check()

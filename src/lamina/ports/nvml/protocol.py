@@ -1,6 +1,7 @@
 """What can be asked of NVML. Every call may raise `Outside` with a sentence that names NVML's error."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -44,6 +45,14 @@ class Nvml(Protocol):
         ...
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...
+
+    async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
+        """Whether the driver itself can limit the memory of cgroups on a GPU; `cgroup` is any that exists."""
+        ...
+
+    async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
+        """Hold a cgroup to so many bytes of a GPU; None ends that. Raises Outside unless the driver confirms it."""
+        ...
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         """The next critical error, or None when none came in time. Nothing is lost between two calls."""
