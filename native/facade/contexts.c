@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "context_cost.h"
 #include "devices.h"
+#include "gate.h"
 #include "hold.h"
 #include "hooks.h"
 #include "pools.h"
@@ -253,7 +254,10 @@ static CUresult primary_ends(CUresult (*end)(CUdevice), CUdevice ordinal)
 {
     int device = device_entry(ordinal), active = 1;
     unsigned flags;
+    struct context known;
     pthread_mutex_lock(&making);
+    if (device >= 0 && find(NULL, device, false, &known))
+        gate_context_ends(known.handle);
     CUresult result = end(ordinal);
     if (result == CUDA_SUCCESS && device >= 0 &&
         REAL(cuDevicePrimaryCtxGetState)(ordinal, &flags, &active) == CUDA_SUCCESS && !active)
@@ -293,12 +297,14 @@ static CUresult destroyed(CUresult result, CUcontext context)
 CUresult cuCtxDestroy(CUcontext context)
 {
     pthread_mutex_lock(&making);
+    gate_context_ends(context);
     return destroyed(REAL(cuCtxDestroy)(context), context);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
     pthread_mutex_lock(&making);
+    gate_context_ends(context);
     return destroyed(REAL(cuCtxDestroy_v2)(context), context);
 }
 
@@ -307,6 +313,7 @@ CUresult cuCtxDetach(CUcontext context)
 {
     unsigned version;
     pthread_mutex_lock(&making);
+    gate_context_ends(context);
     CUresult result = REAL(cuCtxDetach)(context);
     return destroyed(result, REAL(cuCtxGetApiVersion)(context, &version) == CUDA_SUCCESS ? NULL : context);
 }

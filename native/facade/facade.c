@@ -73,6 +73,26 @@ static bool map_usage(const char *directory)
     return true;
 }
 
+/* Nothing is missing without it but what the others on the GPU do not use. */
+static bool map_arbiter(const char *directory)
+{
+    static const struct lamina_arbiter nobody;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/arbiter", directory);
+    const struct lamina_arbiter *found = MAP_FAILED;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)sizeof *found)
+        found = mmap(NULL, sizeof *found, PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    bool sound = found != MAP_FAILED && found->magic == LAMINA_ARBITER_MAGIC &&
+                 found->version == LAMINA_LAYOUT_VERSION && found->device_count == facade.limits.device_count;
+    facade.arbiter = sound ? found : &nobody;
+    if (!sound)
+        log_line(LOG_INFO, "%s: there is no arbiter; GPU time is limited without regard to other containers", path);
+    return true;
+}
+
 static bool open_driver(const char *directory)
 {
     char path[sizeof facade.directory + 64];
@@ -94,7 +114,7 @@ static void open_once(void)
                  directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");
         return;
     }
-    if (read_limits(directory) && map_usage(directory) && open_driver(driver))
+    if (read_limits(directory) && map_usage(directory) && map_arbiter(directory) && open_driver(driver))
         __atomic_store_n(&opened, &facade, __ATOMIC_RELEASE);
 }
 

@@ -10,6 +10,7 @@
 struct facade {
     struct lamina_limits limits; /* a private copy: read once */
     struct account account;
+    const struct lamina_arbiter *arbiter; /* of zeros when there is none */
     char directory[4096]; /* where the real libraries are */
     void *driver;         /* of dlopen */
 };

@@ -3,7 +3,7 @@
 A list says, for every name that a driver library exports, what the facade does with it:
 
     count   the call takes or gives back device memory; a C function of the same name keeps the account
-    meter   the call makes the GPU work; passed on, since GPU time is not limited here
+    meter   the call makes the GPU work, waits for it or looks at it; a C function measures and holds GPU time
     view    the call tells about devices, memory or processes; a C function answers for the container
     forbid  the call would change the card or its processes for everybody; it answers "not permitted"
     pass    none of these; a jump to the real function
@@ -23,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CLASSES = ("count", "meter", "view", "forbid", "pass")
-MACROS = {"count": "HOOK", "view": "HOOK", "meter": "PASS", "forbid": "FORBID", "pass": "PASS"}
+MACROS = {"count": "HOOK", "view": "HOOK", "meter": "HOOK", "forbid": "FORBID", "pass": "PASS"}
 
 # Function families whose declarations change with these: default, per-thread streams, and every old version.
 PASSES = (

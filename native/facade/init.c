@@ -80,10 +80,6 @@ static CUresult init_granted(const struct facade *facade, unsigned int flags)
         log_line(LOG_ERROR, "no device: the driver shows GPUs that are not in the limits");
         refused = 1;
     }
-    for (uint32_t i = 0; result == CUDA_SUCCESS && i < facade->limits.device_count; i++)
-        if (facade->limits.devices[i].compute_policy != LAMINA_COMPUTE_NONE)
-            log_line(LOG_INFO, "Device %d has a compute share of %u percent, which the facade does not hold",
-                     device_ordinal((int)i), facade->limits.devices[i].cores_percent);
     return refused ? CUDA_ERROR_NO_DEVICE : result;
 }
 

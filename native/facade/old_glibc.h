@@ -19,6 +19,8 @@ OLD(dlsym);
 OLD(dlerror);
 OLD(pthread_once);
 __asm__(".symver fcntl64, fcntl@" OLDEST); /* the same on 64-bit machines */
+OLD(pthread_key_create);
+OLD(pthread_setspecific);
 
 /* Since C23 these have other names, for binary literals that nobody reads here. */
 #ifdef __x86_64__

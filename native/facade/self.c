@@ -2,6 +2,7 @@
 
 #include "blocks.h"
 #include "contexts.h"
+#include "gate.h"
 #include "graphs.h"
 #include "hold.h"
 #include "init.h"
@@ -59,6 +60,7 @@ static void forget_parent(void)
     close_lock_of_parent();
     blocks_forget();
     contexts_forget();
+    gate_forget();
     graphs_forget();
     pools_forget();
     vmm_forget();

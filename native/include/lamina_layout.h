@@ -158,9 +158,10 @@ struct lamina_usage {
 struct lamina_decision {
     uint64_t closed;    /* not 0: no launch, because a container of higher priority has work */
     uint64_t watched;   /* not 0: others need to know when this container works, also where it has no limit */
+    uint64_t attention; /* not 0: one of these two is not */
     uint64_t rate_ppm;  /* own share and what is lent, in millionths of the GPU's time; for the policy `weight` */
     int64_t refund_ns;  /* time charged while the GPU worked for others, ever */
-    uint64_t reserved[4];
+    uint64_t reserved[3];
 };
 
 struct lamina_arbiter {

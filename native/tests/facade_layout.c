@@ -83,6 +83,7 @@ int main(void)
     SIZE(lamina_decision);
     FIELD(lamina_decision, closed);
     FIELD(lamina_decision, watched);
+    FIELD(lamina_decision, attention);
     FIELD(lamina_decision, rate_ppm);
     FIELD(lamina_decision, refund_ns);
     FIELD(lamina_decision, reserved);

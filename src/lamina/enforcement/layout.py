@@ -153,9 +153,10 @@ class Decision(ctypes.Structure):
     _fields_ = (
         ("closed", c_uint64),
         ("watched", c_uint64),
+        ("attention", c_uint64),
         ("rate_ppm", c_uint64),
         ("refund_ns", c_int64),
-        ("reserved", c_uint64 * 4),
+        ("reserved", c_uint64 * 3),
     )
 
 

@@ -1,0 +1,150 @@
+/* Keeps a GPU busy until its standard input ends, then says the longest launch in ns. Arguments: how, ns of a kernel,
+ * blocks of its grid. Says "ready" and waits for a line first.
+ *
+ *   loop      ten launches, then waits for them
+ *   sync      one launch, then waits for it
+ *   async     launches and never waits
+ *   graph     a graph of ten kernels, then waits for it
+ *   streams   four streams in turn, ten launches, then waits for all
+ *   threads   four threads that each do as `loop`, with per-thread default streams */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <dlfcn.h>
+
+enum { BURST = 10, STREAMS = 4, THREADS = 4 };
+
+static CUfunction spin;
+static uint64_t kernel_ns;
+static unsigned blocks;
+static atomic_bool ended;
+static _Atomic uint64_t longest;
+static CUresult (*launch_per_thread)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                     CUstream, void **, void **);
+static CUresult (*stream_create)(CUstream *, unsigned);
+static CUresult (*begin_capture)(CUstream, CUstreamCaptureMode);
+static CUresult (*end_capture)(CUstream, CUgraph *);
+static CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
+static CUresult (*graph_launch)(CUgraphExec, CUstream);
+static CUresult (*stream_wait)(CUstream);
+
+static void find(void *to, const char *name)
+{
+    *(void **)to = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+    if (*(void **)to == NULL)
+        bench_failed(CUDA_ERROR_NOT_FOUND, name);
+}
+
+static void took(uint64_t ns)
+{
+    uint64_t seen = longest;
+    while (ns > seen && !atomic_compare_exchange_weak(&longest, &seen, ns))
+        ;
+}
+
+static void launch(__typeof__(launch_per_thread) with, CUstream stream)
+{
+    void *params[] = {&kernel_ns};
+    uint64_t before = clock_ns(CLOCK_MONOTONIC);
+    need(with(spin, blocks, 1, 1, 256, 1, 1, 0, stream, params, NULL), "cuLaunchKernel");
+    took(clock_ns(CLOCK_MONOTONIC) - before);
+}
+
+static void burst(CUstream *streams, int count)
+{
+    for (int i = 0; i < BURST; i++)
+        launch(cuda.cuLaunchKernel, streams[i % count]);
+}
+
+static CUgraphExec graph(CUstream stream)
+{
+    CUgraph taken;
+    CUgraphExec exec;
+    need(begin_capture(stream, 0), "cuStreamBeginCapture");
+    burst(&stream, 1);
+    need(end_capture(stream, &taken), "cuStreamEndCapture");
+    need(instantiate(&exec, taken, 0), "cuGraphInstantiate");
+    return exec;
+}
+
+static void *thread(void *context)
+{
+    need(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    while (!ended) {
+        for (int i = 0; i < BURST; i++)
+            launch(launch_per_thread, NULL);
+        need(stream_wait(CU_STREAM_PER_THREAD), "cuStreamSynchronize");
+    }
+    return NULL;
+}
+
+static void *watch(void *nothing)
+{
+    char line[8];
+    while (fgets(line, sizeof line, stdin) != NULL)
+        ;
+    ended = true;
+    return nothing;
+}
+
+static void run(const char *how, CUcontext context)
+{
+    CUstream streams[STREAMS] = {NULL};
+    pthread_t threads[THREADS];
+    CUgraphExec exec = NULL;
+    if (strcmp(how, "streams") == 0 || strcmp(how, "graph") == 0)
+        for (int i = 0; i < STREAMS; i++)
+            need(stream_create(&streams[i], 1), "cuStreamCreate");
+    if (strcmp(how, "graph") == 0)
+        exec = graph(streams[0]);
+    bool threaded = strcmp(how, "threads") == 0;
+    for (int i = 0; threaded && i < THREADS; i++)
+        pthread_create(&threads[i], NULL, thread, context);
+    for (int i = 0; threaded && i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    while (!ended) {
+        if (exec != NULL) {
+            uint64_t before = clock_ns(CLOCK_MONOTONIC);
+            need(graph_launch(exec, streams[0]), "cuGraphLaunch");
+            took(clock_ns(CLOCK_MONOTONIC) - before);
+        } else if (strcmp(how, "sync") == 0)
+            launch(cuda.cuLaunchKernel, NULL);
+        else
+            burst(streams, strcmp(how, "streams") == 0 ? STREAMS : 1);
+        if (strcmp(how, "async") != 0)
+            need(cuda.cuCtxSynchronize(), "cuCtxSynchronize");
+    }
+}
+
+int main(int count, char **arguments)
+{
+    CUmodule module;
+    pthread_t watcher;
+    char line[8];
+    if (count < 4)
+        return 2;
+    kernel_ns = strtoull(arguments[2], NULL, 10);
+    blocks = (unsigned)strtoul(arguments[3], NULL, 10);
+    CUcontext context = bench_begin();
+    find(&launch_per_thread, "cuLaunchKernel_ptsz");
+    find(&stream_create, "cuStreamCreate");
+    find(&begin_capture, "cuStreamBeginCapture_v2");
+    find(&end_capture, "cuStreamEndCapture");
+    find(&instantiate, "cuGraphInstantiateWithFlags");
+    find(&graph_launch, "cuGraphLaunch");
+    find(&stream_wait, "cuStreamSynchronize");
+    need(cuda.cuModuleLoadData(&module, "spin"), "cuModuleLoadData");
+    need(cuda.cuModuleGetFunction(&spin, module, "spin"), "cuModuleGetFunction");
+    printf("ready\n");
+    fflush(stdout);
+    if (fgets(line, sizeof line, stdin) == NULL)
+        return 1;
+    pthread_create(&watcher, NULL, watch, NULL);
+    run(arguments[1], context);
+    printf("longest %llu\n", (unsigned long long)longest);
+    return 0;
+}

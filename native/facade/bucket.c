@@ -1,0 +1,92 @@
+#include "bucket.h"
+
+#include "lamina_layout.h"
+
+#include <string.h>
+
+#define BIN_SHIFT 24
+#define BIN_MASK ((UINT64_C(1) << BIN_SHIFT) - 1)
+#define BIN_NS UINT64_C(1000000)
+#define SELDOM_NS 20000
+
+/* ns of work as ns of waiting. */
+static uint64_t waiting(uint64_t ns, uint64_t rate_ppm)
+{
+    uint64_t whole = ns / rate_ppm, rest = ns % rate_ppm;
+    if (whole > UINT64_MAX / BUCKET_WHOLE_PPM - BUCKET_WHOLE_PPM)
+        return UINT64_MAX;
+    return whole * BUCKET_WHOLE_PPM + rest * BUCKET_WHOLE_PPM / rate_ppm;
+}
+
+uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm)
+{
+    uint64_t saved = waiting(BUCKET_SAVED_NS, rate_ppm), lowest = now > saved ? now - saved : 0;
+    uint64_t base = due > lowest ? due : lowest;
+    if (ns >= 0) {
+        uint64_t more = waiting((uint64_t)ns, rate_ppm);
+        return base > UINT64_MAX - more ? UINT64_MAX : base + more;
+    }
+    uint64_t less = waiting(0 - (uint64_t)ns, rate_ppm);
+    return base - lowest > less ? base - less : lowest;
+}
+
+uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint64_t ns, uint64_t *charged)
+{
+    uint64_t there = word >> BIN_SHIFT, before = there == number ? word & BIN_MASK : 0;
+    if (there > number && there - number < UINT64_C(1) << 36) {
+        *charged = ns;
+        return word;
+    }
+    uint64_t after = before + ns < BIN_MASK ? before + ns : BIN_MASK;
+    *charged = (after < BIN_NS ? after : BIN_NS) - (before < BIN_NS ? before : BIN_NS);
+    return number << BIN_SHIFT | after;
+}
+
+uint32_t bucket_batch(uint64_t each, uint64_t apart)
+{
+    if (apart > SELDOM_NS && apart > 2 * each)
+        return 1;
+    uint64_t count = BATCH_NS / (each > 0 ? each : 1);
+    return count < 1 ? 1 : count > BATCH_MOST ? BATCH_MOST : (uint32_t)count;
+}
+
+static void forget_first(struct spans *spans)
+{
+    memmove(spans->all, spans->all + 1, --spans->count * sizeof spans->all[0]);
+}
+
+unsigned spans_add(struct spans *spans, uint64_t from, uint64_t to, struct span fresh[SPANS + 1])
+{
+    unsigned parts = 0, first = 0, last;
+    uint64_t at = from;
+    if (to <= from)
+        return 0;
+    while (first < spans->count && spans->all[first].to < from)
+        first++;
+    for (last = first; last < spans->count && spans->all[last].from <= to; last++) {
+        struct span *span = &spans->all[last];
+        if (span->from > at)
+            fresh[parts++] = (struct span){at, span->from};
+        at = span->to;
+    }
+    if (at < to)
+        fresh[parts++] = (struct span){at, to};
+    if (last > first) { /* those that touch become one */
+        struct span *merged = &spans->all[first];
+        merged->from = from < merged->from ? from : merged->from;
+        merged->to = to > spans->all[last - 1].to ? to : spans->all[last - 1].to;
+        memmove(merged + 1, spans->all + last, (spans->count - last) * sizeof *merged);
+        spans->count -= last - first - 1;
+        return parts;
+    }
+    if (spans->count == SPANS) {
+        forget_first(spans);
+        if (first == 0) /* older than all that is remembered */
+            return parts;
+        first--;
+    }
+    memmove(spans->all + first + 1, spans->all + first, (spans->count - first) * sizeof spans->all[0]);
+    spans->all[first] = (struct span){from, to};
+    spans->count++;
+    return parts;
+}

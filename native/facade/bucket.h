@@ -1,0 +1,43 @@
+/* The arithmetic by which GPU time is shared: pure functions of state, now and what was measured. The twin is
+ * src/lamina/enforcement/bucket.py; tests compare the two and check what must hold of both.
+ *
+ * The bucket is one word, `due`: the time from which on the container may launch. Work of c ns moves it by c / share,
+ * so debt is carried forward as time to wait. It never lies further back than BUCKET_SAVED_NS of work, so at most that
+ * much is saved up: over any window of w ns, what was let in while due is at most share * w + BUCKET_SAVED_NS. */
+#ifndef LAMINA_BUCKET_H
+#define LAMINA_BUCKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BUCKET_SAVED_NS UINT64_C(25000000)
+#define BUCKET_WHOLE_PPM UINT64_C(1000000)
+
+/* `due` after `ns` of work are charged, or given back when negative. Saturates; `rate_ppm` is at least 1. */
+uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm);
+
+/* One millisecond's bin, `word`, after work of `ns` in the millisecond `number` is added to it. `*charged` is what of
+ * it counts as the container's: processes that have work at the same time count once. A bin that has moved on to a
+ * later millisecond keeps its word, and all counts. */
+uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint64_t ns, uint64_t *charged);
+
+/* How many launches to measure as one batch: about BATCH_NS of work, and one at a time while launches take `each` ns
+ * of work but come so seldom, every `apart` ns, that gaps between them would be measured too. */
+enum { BATCH_MOST = 256 };
+#define BATCH_NS UINT64_C(1000000)
+uint32_t bucket_batch(uint64_t each, uint64_t apart);
+
+/* The latest times in which a process had work on a GPU, apart from each other and in order. */
+enum { SPANS = 16 };
+struct spans {
+    unsigned count;
+    struct span {
+        uint64_t from, to;
+    } all[SPANS];
+};
+
+/* Adds a span. Writes those parts that were not in it before to `fresh` (at most SPANS + 1) and returns their number.
+ * What was forgotten because there were too many counts again. */
+unsigned spans_add(struct spans *spans, uint64_t from, uint64_t to, struct span fresh[SPANS + 1]);
+
+#endif
