@@ -1,12 +1,12 @@
 #include "bucket.h"
 
-#include "lamina_layout.h"
-
 #include <string.h>
 
-#define BIN_SHIFT 24
-#define BIN_MASK ((UINT64_C(1) << BIN_SHIFT) - 1)
-#define BIN_NS UINT64_C(1000000)
+#define BIN_SHIFT 28
+#define BRIEF_SHIFT 16
+#define BRIEF_MOST 0xfffu
+#define OTHERS_MOST 0xffffu
+#define BIN_US 1000u
 #define SELDOM_NS 20000
 
 /* ns of work as ns of waiting. */
@@ -30,16 +30,27 @@ uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm
     return base - lowest > less ? base - less : lowest;
 }
 
-uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint64_t ns, uint64_t *charged)
+static uint32_t at_most(uint32_t value, uint32_t most)
 {
-    uint64_t there = word >> BIN_SHIFT, before = there == number ? word & BIN_MASK : 0;
-    if (there > number && there - number < UINT64_C(1) << 36) {
-        *charged = ns;
+    return value < most ? value : most;
+}
+
+uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief, uint32_t *charged)
+{
+    uint64_t there = word >> BIN_SHIFT;
+    bool same = there == number;
+    uint32_t briefs = same ? word >> BRIEF_SHIFT & BRIEF_MOST : 0, others = same ? word & OTHERS_MOST : 0;
+    uint32_t before = at_most(briefs + others, BIN_US);
+    *charged = us;
+    if (there > number && there - number < UINT64_C(1) << 35)
         return word;
-    }
-    uint64_t after = before + ns < BIN_MASK ? before + ns : BIN_MASK;
-    *charged = (after < BIN_NS ? after : BIN_NS) - (before < BIN_NS ? before : BIN_NS);
-    return number << BIN_SHIFT | after;
+    us = at_most(us, BIN_US);
+    if (brief)
+        briefs = at_most(briefs + us, BRIEF_MOST);
+    else
+        others = at_most(others + us, OTHERS_MOST);
+    *charged = at_most(briefs + others, BIN_US) - before;
+    return number << BIN_SHIFT | (uint64_t)briefs << BRIEF_SHIFT | others;
 }
 
 uint32_t bucket_batch(uint64_t each, uint64_t apart)

@@ -16,10 +16,14 @@
 /* `due` after `ns` of work are charged, or given back when negative. Saturates; `rate_ppm` is at least 1. */
 uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm);
 
-/* One millisecond's bin, `word`, after work of `ns` in the millisecond `number` is added to it. `*charged` is what of
- * it counts as the container's: processes that have work at the same time count once. A bin that has moved on to a
- * later millisecond keeps its word, and all counts. */
-uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint64_t ns, uint64_t *charged);
+/* One millisecond's bin, `word`, after work of `us` in the millisecond `number` is added to it; `brief` tells that it
+ * was part of no more than BRIEF_NS, and so surely had the GPU to itself. `*charged` is what of it counts as the
+ * container's, in us: processes that have work at the same time count once. A bin that has moved on to a later
+ * millisecond keeps its word, and all counts. The word: number << 28 | brief us << 16 | other us. */
+uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief, uint32_t *charged);
+
+/* The turns in which a GPU lets processes work take no less. */
+#define BRIEF_NS UINT64_C(2000000)
 
 /* How many launches to measure as one batch: about BATCH_NS of work, and one at a time while launches take `each` ns
  * of work but come so seldom, every `apart` ns, that gaps between them would be measured too. */

@@ -127,7 +127,8 @@ static void reckon(struct meter *meter, struct batch *batch, uint64_t now)
     bool timed = batch->end != NULL && by_events(meter, batch, now, &span);
     unsigned parts = spans_add(&worked[meter->device], span.from, span.to, fresh);
     for (unsigned i = 0; i < parts; i++)
-        charged += share_worked(meter->device, now, fresh[i].from, fresh[i].to);
+        charged += share_worked(meter->device, now, fresh[i].from, fresh[i].to,
+                                span.to - span.from <= BRIEF_NS);
     share_correct(meter->device, now, (int64_t)(charged - batch->announced));
     if (timed || meter->state.known == false)
         learn(&meter->state, span.to - span.from, batch->launches);

@@ -120,16 +120,17 @@ void share_correct(int device, uint64_t now, int64_t ns)
     charge(device, now, ns, rate(device, now));
 }
 
-static uint64_t add_to_bin(int device, uint64_t number, uint64_t ns)
+static uint64_t add_to_bin(int device, uint64_t number, uint64_t ns, bool brief)
 {
-    uint64_t *word = &shared(device)->bins[number % LAMINA_BINS], seen = LOAD(*word), charged;
-    while (!__atomic_compare_exchange_n(word, &seen, bucket_bin_add(seen, number, ns, &charged), true,
+    uint64_t *word = &shared(device)->bins[number % LAMINA_BINS], seen = LOAD(*word);
+    uint32_t us = (uint32_t)((ns + 500) / 1000), charged;
+    while (!__atomic_compare_exchange_n(word, &seen, bucket_bin_add(seen, number, us, brief, &charged), true,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
-    return charged;
+    return charged == us ? ns : (uint64_t)charged * 1000;
 }
 
-uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to)
+uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to, bool brief)
 {
     uint64_t known = now > (LAMINA_BINS - 1) * BIN_NS ? now - (LAMINA_BINS - 1) * BIN_NS : 0, charged = 0;
     struct lamina_slot_compute *mine = own(device);
@@ -143,7 +144,7 @@ uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to)
     while (from < to) {
         uint64_t number = from / BIN_NS, end = (number + 1) * BIN_NS;
         end = end < to ? end : to;
-        charged += add_to_bin(device, number, end - from);
+        charged += add_to_bin(device, number, end - from, brief);
         from = end;
     }
     ADD(shared(device)->busy_ns, charged);

@@ -110,8 +110,8 @@ struct lamina_usage_compute {
     uint64_t busy_ns;   /* how long any of its processes had work on the GPU, ever */
     uint64_t waited_ns; /* how long threads waited for the share, ever */
     uint64_t reserved[12];
-    /* For each of the last milliseconds its number << 24, and the ns that processes had work in it, all added up. The
-     * place is the number modulo LAMINA_BINS. */
+    /* How long processes had work in each of the last milliseconds, added up. The place is the millisecond's number
+     * modulo LAMINA_BINS; bucket.h tells the word. */
     uint64_t bins[LAMINA_BINS];
 };
 

@@ -178,6 +178,12 @@ uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t p
     return fallback;
 }
 
+uint64_t timeline_reaches(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now) {
+    turn last = advance(m, gpu, now);
+    uint64_t end = last.start + last.duration;
+    return last.slot != slot && end > now ? end : now;
+}
+
 /* Time a slot was given since `since`, a whole tenth of a second, in us. A slot that was not yet in use at that time
  * has no history of it; then its present owner's beginning counts. */
 static uint64_t given_since(const machine *m, uint32_t gpu, uint32_t slot, turn last, uint64_t since, uint64_t now) {

@@ -19,6 +19,9 @@ void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t posit
 /* When the work up to `position` was done; `fallback` when that is too long ago to know. Call it once it is done. */
 uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback);
 
+/* When a process that has no work left would be looked at: now, or when the present turn of another one ends. */
+uint64_t timeline_reaches(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
+
 /* Share of the last second or so, in percent, that the GPU was busy, or busy for one slot. */
 uint32_t timeline_busy_percent(const machine *m, uint32_t gpu);
 uint32_t timeline_slot_percent(const machine *m, uint32_t gpu, uint32_t slot);

@@ -1,6 +1,7 @@
 #include "event.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "capture.h"
 
@@ -10,7 +11,7 @@ struct CUevent_st {
     uint32_t magic, gpu;
     unsigned int flags;
     bool recorded;
-    uint64_t position, asked;   /* when it was recorded; it cannot have happened before */
+    uint64_t position, asked;   /* it cannot have happened before: nothing of a process happens in another's turn */
     uint64_t when;              /* 0: not yet known */
     struct capture *capture;
 };
@@ -21,19 +22,23 @@ uint32_t event_gpu(CUevent event) { return event->gpu; }
 
 static bool happened(CUevent event) {
     if (!event->recorded || event->when != 0) return true;
-    if (timeline_done(&driver.m, event->gpu, driver.slot, machine_now()) < event->position) return false;
+    uint64_t now = machine_now();
+    if (now < event->asked || timeline_done(&driver.m, event->gpu, driver.slot, now) < event->position) return false;
     uint64_t when = timeline_when(&driver.m, event->gpu, driver.slot, event->position, event->asked);
     event->when = when > event->asked ? when : event->asked;
     return true;
 }
 
 void event_wait(CUevent event) {
-    if (event->recorded) timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
+    if (!event->recorded) return;
+    timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
+    struct timespec at = {.tv_sec = (time_t)(event->asked / 1000000000u), .tv_nsec = (long)(event->asked % 1000000000u)};
+    while (machine_now() < event->asked) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
 void event_set(CUevent event, CUstream stream) {
     event->gpu = stream->ctx->dev->gpu;
-    event->asked = machine_now();
+    event->asked = timeline_reaches(&driver.m, event->gpu, driver.slot, machine_now());
     event->position = stream == &stream->ctx->legacy ? timeline_end(&driver.m, event->gpu, driver.slot) : stream->last;
     event->when = 0;
     event->capture = NULL;

@@ -1,0 +1,124 @@
+"""The arbiter at work: reads the `usage` of all containers of a machine, decides, and writes into their `arbiter`.
+
+An arbiter file belongs to whoever decides and containers only read it, so it is mapped; a usage file belongs to its
+tenants, who may cut it off at any time, so it is read.
+"""
+
+import ctypes
+import mmap
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lamina.enforcement import layout
+from lamina.enforcement.activity import activity, bytes_needed, slots_used
+from lamina.enforcement.arbiter import Arbiter, Decision, Tenant
+from lamina.enforcement.files import ARBITER, LIMITS, USAGE
+from lamina.enforcement.limits import Limits, read_limits
+from lamina.errors import LaminaError
+
+_PPM = 1_000_000
+
+
+class _Container:
+    """The open files of one container. Raises OSError and LaminaError where they are not sound."""
+
+    def __init__(self, folder: Path, *, writing: bool) -> None:
+        self.name = str(folder)
+        self.limits: Limits = read_limits(folder / LIMITS)
+        self._slots = 8
+        self._mapped: mmap.mmap | None = None
+        self._decisions: layout.Arbiter | None = None
+        self._usage = os.open(folder / USAGE, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if writing:
+                with (folder / ARBITER).open("r+b") as file:
+                    self._mapped = mmap.mmap(file.fileno(), ctypes.sizeof(layout.Arbiter))
+                self._decisions = layout.Arbiter.from_buffer(self._mapped)
+        except (OSError, ValueError):
+            os.close(self._usage)
+            raise
+
+    def tenant(self, device: int, data: bytes, now: int) -> Tenant:
+        limit = self.limits.devices[device]
+        return Tenant(
+            name=self.name,
+            share=limit.cores_percent / 100,
+            policy=limit.compute_policy,
+            priority=self.limits.priority,
+            activity=activity(data, device, len(self.limits.devices), now),
+        )
+
+    def read(self) -> bytes:
+        """The part of `usage` that is in use; empty when its tenants spoilt it."""
+        count = len(self.limits.devices)
+        data = os.pread(self._usage, bytes_needed(count, self._slots), 0)
+        if slots_used(data) > self._slots:
+            self._slots = slots_used(data)
+            data = os.pread(self._usage, bytes_needed(count, self._slots), 0)
+        return data if len(data) >= bytes_needed(count, 0) else b""
+
+    def refunded(self, device: int) -> int:
+        return int(self._decisions.devices[device].refund_ns) if self._decisions else 0
+
+    def decide(self, device: int, decision: Decision, now: int) -> None:
+        """Each word is written in one step; the heartbeat last."""
+        if self._decisions is None:
+            return
+        word = self._decisions.devices[device]
+        word.closed = int(decision.closed)
+        word.watched = int(decision.watched)
+        word.attention = int(decision.closed or decision.watched)
+        word.rate_ppm = round(decision.rate * _PPM)
+        word.refund_ns = decision.refund_ns
+        self._decisions.heartbeat = now
+
+    def close(self) -> None:
+        os.close(self._usage)
+        self._decisions = None
+        self._mapped = None
+
+
+class Arbitration:
+    """Arbiters for all GPUs that the attended containers share."""
+
+    def __init__(self, *, low_priority_percent: float = 0) -> None:
+        self._containers: dict[Path, _Container] = {}
+        self._arbiters: dict[str, Arbiter] = {}
+        self._low_priority_percent = low_priority_percent
+
+    def attend(self, folders: Iterable[Path], writing: Callable[[Path], bool] = lambda folder: True) -> None:
+        """These are the containers now. One whose files are not sound is left to its own share."""
+        wanted = set(folders)
+        for folder in self._containers.keys() - wanted:
+            self._containers.pop(folder).close()
+        for folder in wanted - self._containers.keys():
+            try:
+                self._containers[folder] = _Container(folder, writing=writing(folder))
+            except (OSError, ValueError, LaminaError):
+                continue
+
+    def tick(self, now: int) -> bool:
+        """Decides once; `now` is CLOCK_MONOTONIC in ns. Returns whether anybody worked lately."""
+        groups: dict[str, list[tuple[_Container, int, Tenant]]] = {}
+        working = False
+        for container in self._containers.values():
+            data = container.read()
+            for device, limit in enumerate(container.limits.devices if data else ()):
+                tenant = container.tenant(device, data, now)
+                working = working or bool(
+                    tenant.activity.busy_since or (tenant.activity.brief + tenant.activity.worked).any()
+                )
+                groups.setdefault(limit.uuid, []).append((container, device, tenant))
+        for uuid in self._arbiters.keys() - groups.keys():
+            del self._arbiters[uuid]
+        for uuid, members in groups.items():
+            arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
+            before = {tenant.name: container.refunded(device) for container, device, tenant in members}
+            decisions = arbiter.tick(now, [tenant for _, _, tenant in members], before)
+            for container, device, tenant in members:
+                container.decide(device, decisions[tenant.name], now)
+        return working
+
+    def close(self) -> None:
+        self.attend(())
