@@ -1,5 +1,5 @@
-"""What a container's processes do on a GPU, from its `usage`. The tenant writes that file: a lie in it can only be about
-itself, and nothing here believes more than a moment's worth of it."""
+"""What a container's processes do on a GPU, from its `usage`. The tenant writes that file: a lie in it can only be
+about itself, and nothing here believes more than a moment's worth of it."""
 
 import ctypes
 
