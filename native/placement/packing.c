@@ -47,6 +47,12 @@ static inline double least(double a, double b)
     return a < b ? a : b;
 }
 
+/* Also a share that asks for no compute needs that some is left. */
+static inline bool carries(const struct group *gpu, int32_t memory, int32_t cores)
+{
+    return gpu->slots > 0 && gpu->memory >= memory && gpu->cores >= cores && gpu->cores > 0;
+}
+
 static inline double times_in(int32_t have, int32_t share)
 {
     return share ? (double)(have / share) : (double)INT32_MAX;
@@ -69,7 +75,7 @@ static void measure(const struct work *work, const struct group *gpu, struct sum
     sums->gpus = 1;
     for (int64_t j = 0; j < policy->shares; j++) {
         int32_t share_memory = policy->share_memory[j * kinds + gpu->kind], share_cores = policy->share_cores[j];
-        bool fits = gpu->slots && gpu->memory >= share_memory && gpu->cores >= share_cores;
+        bool fits = carries(gpu, share_memory, share_cores);
         double fill = 0;
         if (fits)
             fill = least(gpu->slots, least(times_in(gpu->memory, share_memory), times_in(gpu->cores, share_cores)));
@@ -152,7 +158,7 @@ static double level_of(const struct packing_policy *policy, double gain)
 
 static bool takes(const struct work *work, const struct group *gpu)
 {
-    return gpu->slots > 0 && gpu->memory >= work->ask->gpu_memory[gpu->kind] && gpu->cores >= work->ask->gpu_cores;
+    return carries(gpu, work->ask->gpu_memory[gpu->kind], work->ask->gpu_cores);
 }
 
 static uint64_t lowest_bits(uint64_t from, int count)

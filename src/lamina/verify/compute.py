@@ -22,7 +22,9 @@ def compute(site: Site, shares: Sequence[int], seconds: float) -> Iterator[Row]:
         return
     yield Row(check="compute", what="without limits", limit=100, measured=whole, unit="%", verdict="ok")
     if whole < 90:
-        yield untested("compute", "share of the GPU's time", "others use this GPU, or its processors are too busy to feed it")
+        yield untested(
+            "compute", "share of the GPU's time", "others use this GPU, or its processors are too busy to feed it"
+        )
         return
     for share in shares:
         yield _judged(f"{share} %", share, site.ask(site.held(cores=share), *_task(seconds))["percent"])

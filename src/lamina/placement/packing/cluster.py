@@ -58,7 +58,8 @@ class Cluster:
     def gpus_for(self, ask: Ask, rows: slice | Longs = slice(None)) -> Bools:
         """Which GPUs of these nodes could each carry a share of the pod: (rows, g)."""
         wanted = np.append(np.asarray(ask.gpu_memory, np.int32), np.int32(REFUSED))[self.kind[rows]]
-        return (self.gpu_memory[rows] >= wanted) & (self.gpu_cores[rows] >= ask.gpu_cores) & (self.slots[rows] > 0)
+        cores = max(1, ask.gpu_cores)  # also a share that asks for no compute needs that some is left
+        return (self.gpu_memory[rows] >= wanted) & (self.gpu_cores[rows] >= cores) & (self.slots[rows] > 0)
 
     def feasible(self, ask: Ask, rows: slice | Longs = slice(None)) -> Bools:
         """On which of these nodes the pod fits: (rows)."""

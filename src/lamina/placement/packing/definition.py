@@ -27,7 +27,8 @@ class Gpu(NamedTuple):
     slots: int
 
     def takes(self, memory: int, cores: int) -> bool:
-        return self.slots > 0 and self.memory >= memory and self.cores >= cores
+        """Whether it carries such a share; also one that asks for no compute needs that some is left."""
+        return self.slots > 0 and self.memory >= memory and self.cores >= max(1, cores)
 
     def fill(self, memory: int, cores: int) -> int:
         """How many pods with this share fit one after the other."""

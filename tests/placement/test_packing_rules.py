@@ -1,0 +1,60 @@
+"""Packing decides over arrays by the same rules as `fit` does for one pod on one node."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import Taken
+from lamina.model.requests import ContainerRequest, PodRequest, Wishes
+from lamina.placement import NodeState, Placement, fit
+from lamina.placement.packing import REFUSED, Ask, Cluster
+
+MODELS = ("Tesla T4", "NVIDIA A100-SXM4-40GB")
+CAPACITY = (15_360, 40_960)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> tuple[NodeState, Cluster]:
+    """A node as `fit` sees it and the same as arrays."""
+    gpus, taken = [], {}
+    for index in range(draw(st.integers(1, 4))):
+        kind = draw(st.integers(0, 1))
+        slots = draw(st.integers(0, 3))
+        gpus.append(
+            Gpu(
+                uuid=f"GPU-{index}",
+                index=index,
+                model=MODELS[kind],
+                memory_mib=CAPACITY[kind],
+                capacity_mib=CAPACITY[kind],
+                slots=3,
+            )
+        )
+        memory = draw(st.integers(0, CAPACITY[kind])) if slots else 0
+        taken[f"GPU-{index}"] = Taken(slots, memory, draw(st.sampled_from((0, 30, 100))) if slots else 0)
+    state = NodeState.of("node", gpus, taken)
+    cells = [[(MODELS.index(s.gpu.model), s.free_memory, s.free_cores, s.free_slots) for s in state.gpus]]
+    kind, memory, cores, slots = (np.array(cells, np.int32)[:, :, i].copy() for i in range(4))
+    full = np.array(CAPACITY, np.int32), np.array((100, 100), np.int32)
+    plenty = np.array([10**9], np.int64)
+    return state, Cluster(plenty, plenty.copy(), kind, memory, cores, slots, *full)
+
+
+@settings(max_examples=300)
+@given(
+    both=nodes(),
+    count=st.integers(1, 4),
+    memory=st.sampled_from((0, 1, 4096, 15_360, 20_480, 40_960, 50_000)),
+    cores=st.sampled_from((0, 10, 70, 99)),
+    wish=st.sampled_from(("", "t4", "a100", "v100")),
+)
+def test_a_share_fits_by_arrays_where_it_fits_by_rule(
+    both: tuple[NodeState, Cluster], count: int, memory: int, cores: int, wish: str
+) -> None:
+    state, cluster = both
+    container = ContainerRequest(container="main", count=count, memory_mib=memory, cores=cores)
+    request = PodRequest(dialect="hami", containers=(container,), wishes=Wishes(types=(wish,) if wish else ()))
+    wanted = tuple(memory if wish in model.lower() else REFUSED for model in MODELS)
+    ask = Ask(0, 0, count, wanted, cores)
+    assert bool(cluster.feasible(ask)[0]) == isinstance(fit(request, state), Placement)
