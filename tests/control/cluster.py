@@ -89,7 +89,10 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    kube: Kube, directory: Path, *nodes: tuple[str, tuple[Gpu, ...]], config: Path | None = None
+    kube: Kube,
+    directory: Path,
+    *nodes: tuple[str, tuple[Gpu, ...]],
+    config: Path | None = None,
 ) -> AsyncIterator[Running]:
     """The control part over `kube`, ready. Its stop at the end has to be clean."""
     stop = asyncio.Event()

@@ -5,10 +5,13 @@ import pytest
 from lamina.control.claims import GrantRecord, Reservation
 from lamina.control.ledger import DOUBT_S, REMEMBERED_S, RESERVATION_S, DoesNotFit, Ledger, reservation
 from lamina.control.stages import PodState, Stage
+from lamina.control.unrecorded import Asked, asked_by, most_held
+from lamina.dialects.config import Config
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.ledger import NOTHING, Taken
-from tests.control.cluster import gpus, inventory
+from lamina.model.requests import ContainerRequest, PodRequest
+from tests.control.cluster import MIB, gpu_pod, gpus, inventory
 
 BOUND = PodState(Stage.BOUND, "node-0")
 DONE = PodState(Stage.FINISHED, "node-0")
@@ -204,10 +207,7 @@ def test_a_pod_with_grants_on_two_nodes_counts_on_both(ledger: Ledger) -> None:
     ledger.grant_seen(record(uid="g1"))
     ledger.grant_seen(record(uid="g2", node="node-1"))
     assert (taken(ledger), taken(ledger, "node-1")) == (1000, 1000)
-    assert (
-        ledger.taken_in("default") == Taken(2, 2000, without_cores=True)
-        and ledger.taken_in("default", without="u1") == NOTHING
-    )
+    assert ledger.taken_in("default") == Taken(2, 2000) and ledger.taken_in("default", without="u1") == NOTHING
 
 
 def test_a_grant_on_a_gpu_that_nobody_knows_still_counts(ledger: Ledger) -> None:
@@ -225,3 +225,68 @@ def test_changed_names_the_nodes_whose_sums_changed() -> None:
     ledger.grant_seen(record())
     ledger.pod_gone("u1", 2)
     assert told == ["node-0"] * 3
+
+
+def asked(memory: int = 1000, **rest: object) -> Asked:
+    container = ContainerRequest(container="main", count=1, memory_mib=memory, **rest)  # type: ignore[arg-type]
+    return Asked("default", "p", PodRequest(dialect="hami", containers=(container,)))
+
+
+def test_a_running_pod_without_a_grant_counts_on_each_gpu_until_it_ends(ledger: Ledger) -> None:
+    ledger.pod_seen("u1", BOUND, 0, asked(cores=30))
+    assert ledger.taken("node-0") == {f"GPU-{i}": Taken(1, 1000, 30) for i in range(2)}
+    assert ledger.taken_in("default") == Taken(2, 2000, 60)
+    ledger.pod_seen("u1", DONE, 1)
+    assert ledger.taken("node-0") == {} and ledger.taken_in("default") == NOTHING
+
+
+def test_a_grant_says_better_what_a_running_pod_holds(ledger: Ledger) -> None:
+    ledger.pod_seen("u1", BOUND, 0, asked(5000))
+    ledger.grant_seen(record(memory=1000))
+    assert taken(ledger) == 1000 and ledger.taken("node-0").keys() == {"GPU-0"}
+    ledger.grant_gone("g1", "u1", 1)
+    assert taken(ledger) == 1000 and ledger.taken("node-0").keys() == {"GPU-0"}, "what was known is not forgotten"
+
+
+def test_what_an_unrecorded_pod_holds_follows_the_inventory() -> None:
+    ledger = Ledger()
+    ledger.pod_seen("u1", BOUND, 0, asked())
+    assert ledger.taken("node-0") == {}
+    ledger.inventory_seen(inventory())
+    assert ledger.taken("node-0").keys() == {"GPU-0", "GPU-1"}
+    ledger.inventory_gone("node-0")
+    assert ledger.taken("node-0") == {}
+    ledger.inventory_seen(inventory("node-0", *gpus(1)))
+    assert ledger.taken("node-0").keys() == {"GPU-0"}
+
+
+WAITS = {"name": "main", "state": {"waiting": {"reason": "CreateContainerError"}}, "restartCount": 0}
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        ({}, False),
+        (WAITS, False),
+        ({"name": "main", "state": {}}, False),
+        ({"name": "other", "state": {"running": {}}}, False),
+        ({"name": "main", "state": {"running": {}}}, True),
+        ({"name": "main", "state": {"terminated": {"exitCode": 1}}}, True),
+        ({**WAITS, "restartCount": 1}, True),
+        ({**WAITS, "lastState": {"terminated": {"exitCode": 1}}}, True),
+    ],
+)
+def test_only_a_container_that_has_run_can_hold_anything(status: dict[str, object], counts: bool) -> None:
+    pod = gpu_pod(gpu=1, gpumem=1000)
+    pod["spec"]["nodeName"] = "node-0"
+    pod["status"] = {"phase": "Running", "containerStatuses": [status] if status else []}
+    assert (asked_by(pod, Config()) is not None) == counts
+
+
+def test_a_running_pod_that_nobody_can_read_may_hold_whole_gpus() -> None:
+    pod = gpu_pod(gpu="many")
+    pod["spec"]["nodeName"] = "node-0"
+    pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    found = asked_by(pod, Config())
+    assert found is not None
+    assert most_held(found.request, inventory())["GPU-0"] == Taken(1, MIB, 100, True)

@@ -200,7 +200,7 @@ class Ledger:
         return totals
 
     def taken_in(self, namespace: str, *, without: str = "") -> Taken:
-        """What the pods of one namespace hold, summed over all GPUs."""
+        """The amounts that the pods of one namespace hold, summed over all GPUs."""
         total = self._in_namespace.get(namespace, NOTHING)
         claim = self._claims.get(without)
         return total.less(_sum_of(claim.held)) if claim and claim.namespace == namespace else total
@@ -280,12 +280,9 @@ def reservation(node: str, containers: Iterable[ContainerGrant], now: float) -> 
 
 
 def _sum_of(held: Mapping[str, Mapping[str, Taken]]) -> Taken:
-    """Over all nodes and GPUs; `whole` says nothing here."""
-    total = NOTHING
-    for gpus in held.values():
-        for taken in gpus.values():
-            total = total.plus(taken)
-    return total._replace(whole=False)
+    """The amounts over all nodes and GPUs."""
+    parts = [taken for gpus in held.values() for taken in gpus.values()]
+    return Taken(sum(t.slots for t in parts), sum(t.memory_mib for t in parts), sum(t.cores for t in parts))
 
 
 def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:

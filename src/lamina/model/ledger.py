@@ -40,8 +40,8 @@ class Taken(NamedTuple):
         )
 
     def less(self, part: "Taken") -> "Taken":
-        """Without a part that was counted in before; `whole` stays."""
-        return Taken(self.slots - part.slots, self.memory_mib - part.memory_mib, self.cores - part.cores, self.whole)
+        """The amounts without a part that was counted in before; conditions cannot be taken out of a sum."""
+        return Taken(self.slots - part.slots, self.memory_mib - part.memory_mib, self.cores - part.cores)
 
     def at_least(self, other: "Taken") -> "Taken":
         """One after the other: the larger of each."""
