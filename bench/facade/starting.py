@@ -1,4 +1,7 @@
-"""What starting costs: cuInit, whole processes, and many that make a slow context at one moment."""
+"""What starting costs: cuInit, whole processes, and many that make a slow context at one moment.
+
+Times are elapsed, of the round that other work on the machine disturbed least.
+"""
 
 import os
 import subprocess
@@ -18,7 +21,7 @@ def measure(report: Report, start: Path, bench: Bench, rounds: int) -> None:
     sides = {"native": bench.native(), "ours": bench.ours()}
 
     def both(once, *arguments: object) -> dict[str, float]:
-        return alternate(rounds, {side: lambda env=env: once(env, *arguments) for side, env in sides.items()})
+        return alternate(rounds, {side: lambda env=env: once(env, *arguments) for side, env in sides.items()}, min)
 
     report.add("cu-init", "us", **both(_init_us, start))
     report.add("spawn-to-exit", "us", **both(_spawn_us, [str(start), "init"]))
@@ -57,7 +60,7 @@ def _at_once(report: Report, start: Path, slow: Bench, count: int, rounds: int) 
         made[side].append(slow.state().contexts_made - before)
         return (ready - moment) / 1e6
 
-    times = alternate(rounds, {side: lambda side=side: last_ready_ms(side) for side in made})
+    times = alternate(rounds, {side: lambda side=side: last_ready_ms(side) for side in made}, min)
     report.add(f"last-of-{count}-ready", "ms", **times)
     if count == 1:
         report.add("contexts-made", "per process", native=max(made["native"]), ours=max(made["ours"]))

@@ -92,7 +92,8 @@ def site(gpu: str, simulate: str | None, *, enforced: bool = True) -> Iterator[S
         variables = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         if simulate is None:
             driver = find_driver()
-            yield Site(folder, driver, choose(gpus(driver), gpu), variables, False, enforced)
+            in_lab = "SIMGPU_MACHINE" in variables
+            yield Site(folder, driver, choose(gpus(driver), gpu), variables, in_lab, enforced)
             return
         machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model=simulate),), seed=name)
         simgpu.write(machine, folder / "machine")
