@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lamina.cli.main import app
 from lamina.errors import BadInput, LaminaError
-from lamina.verify.compute import compute
+from lamina.verify.compute import POINTS, compute
 from lamina.verify.escapes import HELD, KNOWN, escapes
 from lamina.verify.machine import Site, site
 from lamina.verify.memory import KINDS, memory
@@ -67,6 +67,12 @@ def test_shares_that_nobody_holds_are_found_out(unheld: Site) -> None:
         pytest.skip("this machine is too busy to keep even a simulated GPU busy")
     assert first.what == "without limits"
     assert [(row.limit, row.verdict) for row in rows] == [(20, "FAILED"), (30, "FAILED"), (60, "FAILED")], rows
+
+
+def test_shares_that_are_held_are_never_passed(held: Site) -> None:
+    for row in compute(held, [20], 1):
+        if row.limit is not None and row.measured is not None:
+            assert row.measured < row.limit + POINTS, row
 
 
 def test_ways_around_are_held_or_known(held: Site) -> None:
