@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.cli import cluster
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
-from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS
+from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.test_agent import Running as Agent
@@ -40,6 +40,7 @@ class Noted:
             else:
                 kind = arguments[0]
                 name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+                name += "/status" if named.get("subresource") == "status" else ""
                 self.asked.add((self._part, name, VERBS.get(verb, verb)))
             return getattr(self._kube, verb)(*arguments, **named)
 
@@ -66,6 +67,10 @@ async def test_the_control_part(tmp_path: Path) -> None:
             small = admitted_pod(f"of-group-{len(labels)}", gpumem=1000)
             small["metadata"] |= {"labels": labels, "annotations": annotations}
             await made.scheduler.filter(await kube.create(PODS, small), "node-0")
+        body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
+        await kube.create(RESOURCE_QUOTAS, body)
+        told = ("control", "resourcequotas/status", "patch")
+        await until(lambda: told in noted.asked, made.task)
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")

@@ -125,6 +125,22 @@ def test_one_group_runs_whole_and_then_the_other(lab: Lab) -> None:
     lab.kubectl("delete", "podgroups", "--all")
 
 
+def test_a_quota_holds_and_tells_what_is_used(lab: Lab) -> None:
+    apply(lab, "quota")
+    lab.settled("app=quota", {"Pending": 1, "Running": 3})
+
+    def told() -> bool:
+        rows = [line.split() for line in lab.kubectl("describe", "quota", "gpus").splitlines()]
+        memory, cores = ["limits.nvidia.com/gpumem", "30k", "30k"], ["limits.nvidia.com/gpucores", "90", "100"]
+        return memory in rows and cores in rows
+
+    wait_for(told, lambda: lab.kubectl("describe", "quota", "gpus"))
+    rows = [line.split() for line in lab.lamina("quotas").stdout.splitlines()]
+    assert ["default", "gpus", "nvidia.com/gpumem", "30000", "30000"] in rows
+    lab.kubectl("delete", "resourcequota", "gpus")
+    lab.settled("app=quota", {"Running": 4})
+
+
 SECOND_WHOLE = (EXAMPLES / "whole-gpu.yaml").read_text().replace("name: whole-gpu", "name: second-whole")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import cordon, daemons, demo, lab, run, simulate, verify, view
+from lamina.cli import advise, cordon, daemons, demo, lab, quotas, run, simulate, verify, view
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("verify")(verify.verify)
 app.command("pods")(view.pods)
 app.command("why")(view.why)
+app.command("quotas")(quotas.quotas)
+app.add_typer(advise.advise, name="advise")
 app.add_typer(cordon.cordon, name="cordon")
 app.add_typer(cordon.uncordon, name="uncordon")
 app.command("simulate")(simulate.simulate)

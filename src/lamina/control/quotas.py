@@ -6,7 +6,7 @@ Kubernetes stores such keys and counts nothing for them, so we do. Amounts are p
 larger of its largest init container and all that run side by side.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.dialects import hami
@@ -46,6 +46,11 @@ class Quotas:
     def gone(self, obj: Object) -> None:
         meta = obj["metadata"]
         self._by_namespace.get(meta["namespace"], {}).pop(meta["name"], None)
+
+    def objects(self) -> Iterator[tuple[str, Object]]:
+        """All quotas, each with its namespace."""
+        for namespace, found in list(self._by_namespace.items()):
+            yield from ((namespace, quota) for quota in list(found.values()))
 
     def of(self, namespace: str, config: Config) -> list[Quota]:
         """Those of the namespace that limit our resources."""

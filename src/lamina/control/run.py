@@ -20,7 +20,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from lamina.control import configuration, crds, doubts
+from lamina.control import configuration, crds, doubts, quota_status
 from lamina.control.admission_service import AdmissionService
 from lamina.control.background import Background
 from lamina.control.binding import Binder
@@ -48,6 +48,7 @@ from lamina.ports.kube.client import connect
 log = logging.getLogger(__name__)
 
 _TICK_S = 5.0
+_QUOTAS_S = 1.0
 
 
 async def run(settings: ControlSettings) -> None:
@@ -106,6 +107,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
             watching.run(),
             leadership.run(),
             _tick(kube, ledger, locks, gangs, now, readiness),
+            _tell_quotas(kube, quotas, ledger, config, readiness),
             registration.run(lambda: bool(readiness)),
             _settle_in(watching),
         )
@@ -125,6 +127,16 @@ async def _settle_in(watching: Watching) -> None:
     await watching.rebuilt.wait()
     gc.collect()
     gc.freeze()
+
+
+async def _tell_quotas(
+    kube: Kube, quotas: Quotas, ledger: Ledger, config: configuration.Configuration, readiness: Readiness
+) -> None:
+    """Keep the status of quotas true while this instance leads, until cancelled."""
+    while True:
+        await asyncio.sleep(_QUOTAS_S)
+        if readiness:
+            await quota_status.tell(kube, quotas, ledger, config.value)
 
 
 async def _tick(

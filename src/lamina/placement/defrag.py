@@ -1,0 +1,122 @@
+"""Advice on moving pods so that GPUs become idle, for whole-GPU pods that find none. Pure; nobody is moved by it.
+
+GPUs that are shared are looked at one after the other, the one that is held least first. If all pods on it would fit
+elsewhere on GPUs that stay shared, moving them frees it. Each step is worked out with the one before it done, in an
+order in which every move has its room at its time.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.policies import BINPACK
+from lamina.model.requests import PodRequest
+from lamina.placement.fit import Placement, fit
+from lamina.placement.nodes import NodeState
+
+
+class Resident(Struct, frozen=True):
+    """A pod that holds GPUs of a node. `movable` is False for one that must stay where it is."""
+
+    name: str
+    request: PodRequest
+    node: str
+    taken: Mapping[str, Taken]
+    movable: bool = True
+
+
+class Move(Struct, frozen=True):
+    """One pod to move. GPUs are UUIDs."""
+
+    pod: str
+    from_node: str
+    from_gpus: tuple[str, ...]
+    to_node: str
+    to_gpus: tuple[str, ...]
+
+
+class Step(Struct, frozen=True):
+    """The moves, in their order, after which the GPU `frees` of `node` is idle."""
+
+    node: str
+    frees: str
+    moves: tuple[Move, ...]
+
+
+def advise(nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident], *, most_moves: int = 20) -> list[Step]:
+    """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them."""
+    board = _Board(nodes, residents)
+    steps: list[Step] = []
+    tried: set[str] = set()
+    left = most_moves
+    while (found := board.least_held(tried)) is not None:
+        node, uuid = found
+        tried.add(uuid)
+        moves = board.emptied(node, uuid, left)
+        if moves:
+            left -= len(moves)
+            steps.append(Step(node, uuid, tuple(moves)))
+    return steps
+
+
+class _Board:
+    """Who is where, with the moves so far done."""
+
+    def __init__(self, nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident]) -> None:
+        self._nodes = nodes
+        self._residents = {resident.name: resident for resident in residents}
+
+    def least_held(self, tried: set[str]) -> tuple[str, str] | None:
+        """The shared GPU, not tried yet, that fewest pods are on, and of these the one with the least memory held."""
+        choices = [
+            (held.slots, held.memory_mib, node, gpu.uuid)
+            for node, gpus in sorted(self._nodes.items())
+            for gpu in gpus
+            if (held := self._taken(node).get(gpu.uuid, NOTHING)).slots and not held.whole and gpu.uuid not in tried
+        ]
+        return min(choices)[2:] if choices else None
+
+    def emptied(self, node: str, uuid: str, most: int) -> list[Move]:
+        """Move all pods from the GPU, or none: then the board is as before, and there are no moves."""
+        before = dict(self._residents)
+        here = [each for each in before.values() if each.node == node and uuid in each.taken]
+        if len(here) > most or not all(each.movable for each in here):
+            return []
+        moves = []
+        for resident in sorted(here, key=lambda each: (-each.taken[uuid].memory_mib, each.name)):
+            moved = self._moved(resident, uuid)
+            if moved is None:
+                self._residents = before
+                return []
+            self._residents[resident.name] = moved
+            moves.append(_move(resident, moved))
+        return moves
+
+    def _moved(self, resident: Resident, uuid: str) -> Resident | None:
+        """The pod elsewhere: on GPUs that others share already, preferably of its own node; None where none has room.
+
+        Its old place stays taken until it has its new one.
+        """
+        for node in sorted(self._nodes, key=lambda name: (name != resident.node, name)):
+            taken = self._taken(node)
+            shared = [gpu for gpu in self._nodes[node] if taken.get(gpu.uuid, NOTHING).slots and gpu.uuid != uuid]
+            state = NodeState.of(node, shared, taken)
+            answer = fit(msgspec.structs.replace(resident.request, gpu_policy=BINPACK), state)
+            if isinstance(answer, Placement):
+                return msgspec.structs.replace(resident, node=node, taken=taken_by(answer.containers))
+        return None
+
+    def _taken(self, node: str) -> dict[str, Taken]:
+        total: dict[str, Taken] = {}
+        for resident in self._residents.values():
+            if resident.node == node:
+                for uuid, held in resident.taken.items():
+                    total[uuid] = total.get(uuid, NOTHING).plus(held)
+        return total
+
+
+def _move(before: Resident, after: Resident) -> Move:
+    return Move(before.name, before.node, tuple(before.taken), after.node, tuple(after.taken))

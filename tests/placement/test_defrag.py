@@ -1,0 +1,75 @@
+"""Advice on moves: what it frees is free, every move has room at its time, and nobody moves in vain."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import NOTHING, Taken
+from lamina.model.requests import PodRequest
+from lamina.placement.defrag import Resident, advise
+from tests.placement.nodes import ask, request
+
+
+def gpus(node: str, count: int = 2) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(uuid=f"{node}-{i}", index=i, model="M", memory_mib=1000, capacity_mib=1000, slots=4) for i in range(count)
+    )
+
+
+def resident(name: str, gpu: str, memory: int, *, movable: bool = True) -> Resident:
+    pod: PodRequest = request(ask(memory))
+    return Resident(name, pod, gpu.partition("-")[0], {gpu: Taken(1, memory, 0)}, movable)
+
+
+NODES = {"a": gpus("a"), "b": gpus("b")}
+
+
+def test_two_half_empty_gpus_become_one() -> None:
+    [step] = advise(NODES, [resident("small", "a-0", 300), resident("large", "b-1", 500)])
+    assert (step.node, step.frees) == ("a", "a-0")
+    [move] = step.moves
+    assert (move.pod, move.to_node, move.to_gpus) == ("small", "b", ("b-1",))
+
+
+def test_the_own_node_comes_first() -> None:
+    [step] = advise(NODES, [resident("x", "b-0", 300), resident("y", "b-1", 500), resident("z", "a-0", 900)])
+    assert [(move.pod, move.to_gpus) for move in step.moves] == [("x", ("b-1",))]
+
+
+def test_who_must_stay_stays_and_what_is_full_stays_full() -> None:
+    assert advise(NODES, [resident("x", "a-0", 300, movable=False), resident("y", "b-0", 300, movable=False)]) == []
+    assert advise(NODES, [resident("x", "a-0", 600), resident("y", "b-0", 600)]) == []
+    assert advise(NODES, [resident("alone", "a-0", 10)]) == []
+
+
+def test_no_more_moves_than_allowed() -> None:
+    crowd = [resident(f"p{number}", gpu, 200) for number, gpu in enumerate(("a-0", "a-1", "b-0", "b-1"))]
+    steps = advise(NODES, crowd)
+    assert len(steps) == 3 and sum(len(step.moves) for step in steps) == 4, "one pod moves twice"
+    assert sum(len(step.moves) for step in advise(NODES, crowd, most_moves=1)) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["a-0", "a-1", "b-0", "b-1"]), st.integers(50, 400)), max_size=8))
+def test_every_move_has_room_at_its_time(given_pods: list[tuple[str, int]]) -> None:
+    residents: list[Resident] = []
+    taken: dict[str, Taken] = {}
+    for number, (gpu, memory) in enumerate(given_pods):
+        held = taken.get(gpu, NOTHING).plus(Taken(1, memory, 0))
+        if held.memory_mib <= 1000 and held.slots <= 4:
+            taken[gpu] = held
+            residents.append(resident(f"p{number}", gpu, memory))
+    places = {each.name: next(iter(each.taken)) for each in residents}
+    memory = {each.name: each.taken[places[each.name]].memory_mib for each in residents}
+
+    def on(gpu: str) -> list[str]:
+        return [name for name, place in places.items() if place == gpu]
+
+    for step in advise(NODES, residents):
+        for move in step.moves:
+            assert (places[move.pod],) == move.from_gpus
+            [target] = move.to_gpus
+            assert on(target), "onto a GPU that is shared already"
+            places[move.pod] = target
+            assert sum(memory[name] for name in on(target)) <= 1000 and len(on(target)) <= 4
+        assert on(step.frees) == []
