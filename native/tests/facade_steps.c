@@ -115,10 +115,26 @@ static void watch(pid_t child, const struct lamina_usage *usage)
     printf("%u states in %u instructions\n", states, steps);
 }
 
+/* A pid alone is no process: the start time, the program image and the namespace tell. */
+static void reuse(void)
+{
+    const uint64_t pid = (uint64_t)getpid(), start = survivor.owner >> LAMINA_PID_BITS & ((1u << LAMINA_START_BITS) - 1),
+                   namespace = survivor.owner >> 48;
+    assert(!owner_is_dead(survivor.owner, survivor.stack, &victim));
+    assert(owner_is_dead(LAMINA_OWNER(pid, start + 1, namespace), survivor.stack, &victim));
+    assert(owner_is_dead(LAMINA_OWNER(pid, start - 1, namespace), survivor.stack, &victim));
+    assert(owner_is_dead(survivor.owner, survivor.stack + 16, &victim));
+    assert(owner_is_dead(victim.owner, 0, &survivor));
+    assert(owner_is_dead(victim.owner | LAMINA_OWNER_CLEARING, 0, &survivor));
+    assert(!owner_is_dead(LAMINA_OWNER(pid, start + 1, namespace ^ 1), survivor.stack, &victim));
+    assert(!owner_is_dead(LAMINA_OWNER(owner_pid(victim.owner), 7, namespace ^ 1), 0, &survivor));
+}
+
 int main(void)
 {
     survivor = identity_of_self();
     victim = dead(11);
+    reuse();
     forerunner = dead(13);
     for (int i = 0; i < DEVICES; i++)
         limits.devices[i].memory_bytes = LIMIT;
