@@ -8,8 +8,9 @@
 #include <time.h>
 
 /* A context on today's cards takes 100 to 600 MiB. Whoever can announce AMPLE need not wait to learn the cost;
- * LIKELY is charged where the driver gives no figure at all. */
-static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20;
+ * LIKELY is charged where the driver gives no figure at all,
+ * and less than LEAST is no figure of a context. */
+static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, LEAST = UINT64_C(16) << 20;
 
 enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50 };
 
@@ -69,13 +70,15 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
         uint64_t grown = figure > cost->figure_before ? figure - cost->figure_before : 0;
         uint64_t counted = own > cost->own_before + cost->announced ? own - cost->own_before - cost->announced : 0;
         *bytes = grown > counted ? grown - counted : 0;
-        return true;
+        if (*bytes >= LEAST)
+            return true;
+        /* No context is that small: the figure is that of another process, which has our pid elsewhere. */
     }
     /* The driver does not know us by our pid, as in some containers: then the growth of the whole device, which
      * others disturb, gives only a first figure. */
     *bytes = known != 0 ? known : LIKELY;
-    if (known == 0 && cost->device_known && figure_of_device(cost->device, &figure) && figure > cost->device_before &&
-        figure - cost->device_before < AMPLE)
+    if (known == 0 && cost->device_known && figure_of_device(cost->device, &figure) &&
+        figure >= cost->device_before + LEAST && figure - cost->device_before < AMPLE)
         *bytes = figure - cost->device_before;
     return known == 0;
 }

@@ -23,7 +23,7 @@ CUresult hold_quietly(int device, enum lamina_kind kind, uint64_t bytes)
     return weigh(device, kind, bytes, &asked);
 }
 
-static void refuse(int device, uint64_t asked)
+void hold_refused(int device, uint64_t asked)
 {
     const struct facade *facade = facade_open();
     __atomic_fetch_add(&facade->account.usage->devices[device].refusals, 1, __ATOMIC_RELAXED);
@@ -42,7 +42,7 @@ CUresult hold(int device, enum lamina_kind kind, uint64_t bytes)
     self_reclaim();
     result = weigh(device, kind, bytes, &asked);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        refuse(device, asked);
+        hold_refused(device, asked);
     return result;
 }
 

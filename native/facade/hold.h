@@ -29,6 +29,9 @@ CUresult hold_quietly(int device, enum lamina_kind kind, uint64_t bytes);
 /* Adds what the driver holds already, limit or not. */
 void hold_anyway(int device, enum lamina_kind kind, uint64_t bytes);
 
+/* Counts and logs a request that was refused because it would have made the container hold `asked`. */
+void hold_refused(int device, uint64_t asked);
+
 void give_back(int device, enum lamina_kind kind, uint64_t bytes);
 
 /* Turns what was held for `announced` bytes into `real` ones: more is asked for, less is given back. On an error

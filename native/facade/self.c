@@ -5,6 +5,7 @@
 #include "gate.h"
 #include "graphs.h"
 #include "hold.h"
+#include "imports.h"
 #include "init.h"
 #include "log.h"
 #include "pools.h"
@@ -62,6 +63,7 @@ static void forget_parent(void)
     contexts_forget();
     gate_forget();
     graphs_forget();
+    imports_forget();
     pools_forget();
     vmm_forget();
     init_forget();

@@ -4,11 +4,16 @@
 
 #define ATOMIC(pointer) ((_Atomic __typeof__(*(pointer)) *)(pointer))
 
-static struct lamina_share *share_at(const struct account *account, uint32_t index)
+struct lamina_share *shares_at(const struct account *account, uint32_t index)
 {
     char *slots = (char *)(account->usage + 1);
     return (struct lamina_share *)(slots + (size_t)LAMINA_SLOTS * LAMINA_SLOT_STRIDE(account->limits->device_count)) +
            index;
+}
+
+uint32_t shares_index(const struct account *account, const struct lamina_share *share)
+{
+    return (uint32_t)(share - shares_at(account, 0));
 }
 
 static uint32_t shares_count(const struct account *account)
@@ -32,7 +37,7 @@ static enum lamina_share_role role_of(const struct account *account, uint64_t ho
 
 static bool says(const struct account *account, uint32_t index, enum lamina_share_role role, uint64_t key)
 {
-    struct lamina_share *share = share_at(account, index);
+    struct lamina_share *share = shares_at(account, index);
     return role_of(account, atomic_load(ATOMIC(&share->holder))) == role && atomic_load(ATOMIC(&share->key)) == key;
 }
 
@@ -41,8 +46,8 @@ bool shares_owned(const struct account *account, uint64_t key, uint32_t *device,
     uint32_t count = shares_count(account), found = 0;
     for (uint32_t i = 0; i < count && found < 2; i++)
         if (says(account, i, LAMINA_SHARE_OWN, key)) {
-            *device = share_at(account, i)->device;
-            *bytes = share_at(account, i)->bytes;
+            *device = shares_at(account, i)->device;
+            *bytes = shares_at(account, i)->bytes;
             found++;
         }
     return found == 1;
@@ -63,7 +68,7 @@ uint64_t shares_orphaned(const struct account *account, uint32_t device)
     uint32_t count = shares_count(account);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct lamina_share *share = share_at(account, i);
+        struct lamina_share *share = shares_at(account, i);
         uint64_t bytes = atomic_load(ATOMIC(&share->bytes)), key = atomic_load(ATOMIC(&share->key));
         if (share->device == device && says(account, i, LAMINA_SHARE_USE, key) && counts(account, i, key))
             sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
@@ -86,7 +91,7 @@ static struct lamina_share *say(const struct account *account, struct lamina_slo
     uint64_t number = (uint64_t)((char *)slot - (char *)account_slot(account, 0)) / stride;
     uint32_t generation = atomic_load(ATOMIC(&slot->generation));
     for (uint32_t i = 0; i < LAMINA_SHARES; i++) {
-        struct lamina_share *share = share_at(account, i);
+        struct lamina_share *share = shares_at(account, i);
         uint64_t former = atomic_load(ATOMIC(&share->holder));
         if (role_of(account, former) != 0)
             continue;

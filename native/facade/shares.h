@@ -24,6 +24,10 @@ bool shares_use(const struct account *account, struct lamina_slot *slot, uint64_
 /* Takes back either. */
 void shares_drop(const struct account *account, struct lamina_slot *slot, struct lamina_share *share);
 
+/* A share by its number, and its number. */
+struct lamina_share *shares_at(const struct account *account, uint32_t index);
+uint32_t shares_index(const struct account *account, const struct lamina_share *share);
+
 /* What the owner of an allocation says of it. False when none does, or several by the same key. */
 bool shares_owned(const struct account *account, uint64_t key, uint32_t *device, uint64_t *bytes);
 

@@ -13,6 +13,17 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, 
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return memset(uuid, 0, sizeof *uuid), device; }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) { return *pool = (CUmemoryPool)8, device; }
 
+CUresult cuCtxGetCurrent(CUcontext *context) { return *context = (CUcontext)8, 0; }
+CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, 0; }
+
+CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
+{
+    *memory = (CUexternalMemory)(uintptr_t)next++;
+    return description->size == 0;
+}
+
+CUresult cuDestroyExternalMemory(CUexternalMemory memory) { return memory == NULL; }
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                      unsigned long long flags)
 {

@@ -1,0 +1,111 @@
+"""Memory that processes share counts once in a container: with its owner, or with those who use it when the owner is
+gone; and what comes from outside counts with its first user."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
+from tests.facade.test_pools import on_new_driver
+from tests.facade.test_processes import python
+
+TOOLS = """
+begin()
+class Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 64)]
+at = ctypes.c_uint64()
+def export(mib, path):
+    handle = Handle()
+    code = cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(mib << 20))
+    codes = code, cuda.cuIpcGetMemHandle(ctypes.byref(handle), at)
+    open(path, "wb").write(bytes(handle))
+    return codes
+def use(path):
+    handle = Handle.from_buffer_copy(open(path, "rb").read())
+    return cuda.cuIpcOpenMemHandle_v2(ctypes.byref(at), handle, 1), at.value
+def close(where):
+    return cuda.cuIpcCloseMemHandle(ctypes.c_uint64(where))
+"""
+
+
+def held(box: Container) -> tuple[int, int]:
+    """MiB counted beyond contexts, of the living processes as found by one of them, and the part without an owner."""
+    device, processes = box.usage().devices[0], box.usage().processes
+    return (device.held - len(processes) * CONTEXT) // MIB, device.orphaned // MIB
+
+
+def go_on(process: "subprocess.Popen[str]") -> None:
+    """Lets a waiting program go on to where it waits again."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "there\n"
+
+
+def test_an_import_counts_with_its_owner(container: MakeContainer, tmp_path: Path) -> None:
+    box, path = container(3000), tmp_path / "handle"
+    with box.waiting(TOOLS + f"assert export(1000, {str(path)!r}) == (0, 0)"):
+        script = f"""
+first, second = use({str(path)!r}), use({str(path)!r})
+print(first[0], second[0], free(), take(1300), take(400))
+print(close(first[1]), close(second[1]), close(second[1]), free())
+"""
+        done = python(box, TOOLS + script)
+    assert done.stdout.splitlines() == ["0 0 (0, 1394) 0 2", "0 0 1 (0, 94)"], done.stderr
+
+
+@pytest.mark.parametrize("end", ["free", "kill"])
+@pytest.mark.parametrize("users", [1, 2])
+def test_an_import_outlives_its_owner_and_counts_on(
+    users: int, end: str, container: MakeContainer, tmp_path: Path
+) -> None:
+    box, path = container(4000), str(tmp_path / "handle")
+    owning = f"assert export(1000, {path!r}) == (0, 0)"
+    if end == "free":
+        owning += "\nprint('there', flush=True)\ninput()\nassert cuda.cuMemFree_v2(at) == 0"
+    using = f"assert use({path!r})[0] == 0"
+    with box.waiting(TOOLS + owning) as owner:
+        with box.waiting(TOOLS + using) as first, box.waiting(TOOLS + using if users == 2 else "begin()") as second:
+            assert held(box) == (1000, 0)
+            if end == "kill":
+                owner.kill()
+                owner.wait()
+            else:
+                go_on(owner)
+            assert python(box, "begin(); print(free()[1])").stdout  # whoever starts finds the dead
+            assert held(box)[1] == 1000
+            assert held(box)[0] == 1000
+            first.kill()
+            first.wait()
+            python(box, "begin(); free()")
+            assert held(box)[1] == (1000 if users == 2 else 0)
+            second.kill()
+            second.wait()
+            done = python(box, "begin(); print(free()[1])")
+    assert done.stdout == ("3697\n" if end == "kill" else "3394\n")
+
+
+def test_memory_from_outside_counts_in_full_and_once(container: MakeContainer, tmp_path: Path) -> None:
+    box, small, large = container(2000), str(tmp_path / "small"), str(tmp_path / "large")
+    with box.waiting(TOOLS + f"export(900, {small!r}); export(1800, {large!r})", outside=True):
+        with box.waiting(TOOLS + f"assert use({small!r})[0] == 0"):
+            script = f"print(use({small!r})[0], free(), use({large!r})[0], free(), take(400), take(200))"
+            done = python(box, TOOLS + script)
+    assert done.stdout == "0 (0, 494) 2 (0, 494) 0 2\n", done.stderr
+    assert "OOM" in done.stderr
+
+
+def test_external_memory_counts_while_it_is_imported(tmp_path: Path) -> None:
+    script = """
+class Description(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handle", ctypes.c_uint64 * 2), ("size", ctypes.c_uint64),
+                ("rest", ctypes.c_uint32 * 17)]
+def take_external(mib):
+    memory, description = ctypes.c_void_p(), Description(type=1, size=mib << 20)
+    return cuda.cuImportExternalMemory(ctypes.byref(memory), ctypes.byref(description)), memory
+cuda.cuInit(0)
+first, second = take_external(1500), take_external(501)
+print(first[0], second[0], take_external(500)[0], cuda.cuDestroyExternalMemory(first[1]), take_external(1500)[0])
+"""
+    assert on_new_driver(tmp_path, script) == ["0 2 0 0 0"]
