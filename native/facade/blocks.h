@@ -10,7 +10,7 @@
 
 /* Kinds of names; equal numbers of different kinds are different blocks. */
 enum block_class { BLOCK_POINTER = 1, BLOCK_HANDLE, BLOCK_ARRAY, BLOCK_MIPMAP, BLOCK_MAPPING, BLOCK_EXEC, BLOCK_GRAPH,
-                   BLOCK_IMPORT, BLOCK_EXTERNAL, BLOCK_MODULE };
+                   BLOCK_IMPORT, BLOCK_EXTERNAL, BLOCK_MODULE, BLOCK_LIMIT };
 
 /* BLOCK_SPILLED: managed memory in place of plain. BLOCK_SHARED: others may use it; `extra` is the share's number. */
 enum block_flags { BLOCK_SPILLED = 1, BLOCK_SHARED = 2 };

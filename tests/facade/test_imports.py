@@ -65,33 +65,39 @@ def test_an_import_outlives_its_owner_and_counts_on(
     if end == "free":
         owning += "\nprint('there', flush=True)\ninput()\nassert cuda.cuMemFree_v2(at) == 0"
     using = f"assert use({path!r})[0] == 0"
-    with box.waiting(TOOLS + owning) as owner:
-        with box.waiting(TOOLS + using) as first, box.waiting(TOOLS + using if users == 2 else "begin()") as second:
-            assert held(box) == (1000, 0)
-            if end == "kill":
-                owner.kill()
-                owner.wait()
-            else:
-                go_on(owner)
-            assert python(box, "begin(); print(free()[1])").stdout  # whoever starts finds the dead
-            assert held(box)[1] == 1000
-            assert held(box)[0] == 1000
-            first.kill()
-            first.wait()
-            python(box, "begin(); free()")
-            assert held(box)[1] == (1000 if users == 2 else 0)
-            second.kill()
-            second.wait()
-            done = python(box, "begin(); print(free()[1])")
+    second_does = TOOLS + using if users == 2 else "begin()"
+    with (
+        box.waiting(TOOLS + owning) as owner,
+        box.waiting(TOOLS + using) as first,
+        box.waiting(second_does) as second,
+    ):
+        assert held(box) == (1000, 0)
+        if end == "kill":
+            owner.kill()
+            owner.wait()
+        else:
+            go_on(owner)
+        assert python(box, "begin(); print(free()[1])").stdout  # whoever starts finds the dead
+        assert held(box)[1] == 1000
+        assert held(box)[0] == 1000
+        first.kill()
+        first.wait()
+        python(box, "begin(); free()")
+        assert held(box)[1] == (1000 if users == 2 else 0)
+        second.kill()
+        second.wait()
+        done = python(box, "begin(); print(free()[1])")
     assert done.stdout == ("3697\n" if end == "kill" else "3394\n")
 
 
 def test_memory_from_outside_counts_in_full_and_once(container: MakeContainer, tmp_path: Path) -> None:
     box, small, large = container(2000), str(tmp_path / "small"), str(tmp_path / "large")
-    with box.waiting(TOOLS + f"export(900, {small!r}); export(1800, {large!r})", outside=True):
-        with box.waiting(TOOLS + f"assert use({small!r})[0] == 0"):
-            script = f"print(use({small!r})[0], free(), use({large!r})[0], free(), take(400), take(200))"
-            done = python(box, TOOLS + script)
+    with (
+        box.waiting(TOOLS + f"export(900, {small!r}); export(1800, {large!r})", outside=True),
+        box.waiting(TOOLS + f"assert use({small!r})[0] == 0"),
+    ):
+        script = f"print(use({small!r})[0], free(), use({large!r})[0], free(), take(400), take(200))"
+        done = python(box, TOOLS + script)
     assert done.stdout == "0 (0, 494) 2 (0, 494) 0 2\n", done.stderr
     assert "OOM" in done.stderr
 

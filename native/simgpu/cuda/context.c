@@ -77,6 +77,7 @@ static void destroy(CUcontext ctx) {
     memory_free_all(ctx);
     pool_trim_all(ctx->dev);
     stream_destroy_all(ctx);
+    charge_give(ctx->dev, ctx->limits_mib);
     charge_give(ctx->dev, device_record(ctx->dev)->context_mib);
     __atomic_sub_fetch(&device_cell(ctx->dev)->contexts, 1, __ATOMIC_SEQ_CST);
     ctx->magic = 0;

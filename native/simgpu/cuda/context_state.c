@@ -72,8 +72,22 @@ SIM_API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CUresult result = context_needed(&ctx);
     if (result != CUDA_SUCCESS) return result;
     if (limit < 0 || limit > 6) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    ctx->limits[limit] = value;
-    return CUDA_SUCCESS;
+    static const size_t first[] = {1024, 1 << 20, 8 << 20};
+    const simgpu_gpu *gpu = device_record(ctx->dev);
+    uint64_t threads = limit == 0 ? (uint64_t)gpu->sm_count * gpu->threads_per_sm : 1;
+    uint32_t mib[2] = {0, 0}; /* before and after */
+    const size_t values[2] = {ctx->limits[limit], value};
+    for (int i = 0; i < 2 && limit <= 2; i++)
+        if (values[i] > first[limit]) mib[i] = memory_blocks_mib((values[i] - first[limit]) * threads);
+    driver_lock();
+    if (mib[1] > mib[0] && !charge_take(ctx->dev, mib[1] - mib[0])) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (mib[1] < mib[0]) charge_give(ctx->dev, mib[0] - mib[1]);
+    if (result == CUDA_SUCCESS) {
+        ctx->limits_mib += mib[1] - mib[0];
+        ctx->limits[limit] = value;
+    }
+    driver_unlock();
+    return result;
 }
 
 SIM_API CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {

@@ -46,6 +46,7 @@ struct CUctx_st {
     unsigned int flags;
     unsigned long long id;
     size_t limits[16];
+    uint32_t limits_mib;        /* what the limits take beyond those that a context begins with */
     struct CUstream_st legacy;  /* the default stream */
     CUstream streams;
     allocation *allocations;

@@ -1,7 +1,10 @@
 /* Modules and functions. There is no code to run: a function is a name. `spin` takes as many nanoseconds as its first
- * parameter, a uint64, says; `empty` takes none; any other takes the machine's default. */
+ * parameter, a uint64, says; `empty` takes none; any other takes the machine's default. A module takes no memory unless
+ * its image is the text "mib=" and a number: then so much, for its code and variables. */
+#include "memory.h"
 #include "module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +14,7 @@
 struct CUmod_st {
     uint32_t magic;
     CUfunction functions;
+    allocation *memory; /* NULL: none, or gone with its context */
 };
 
 bool function_valid(CUfunction f) { return f != NULL && f->magic == FUNCTION_MAGIC; }
@@ -33,6 +37,9 @@ CUmodule module_new(void) {
 }
 
 void module_delete(CUmodule module) {
+    driver_lock();
+    memory_free(module->memory);
+    driver_unlock();
     while (module->functions != NULL) {
         CUfunction f = module->functions;
         module->functions = f->next;
@@ -64,8 +71,18 @@ static CUresult load(CUmodule *out, const void *image) {
     CUresult result = context_needed(&ctx);
     if (result != CUDA_SUCCESS) return result;
     if (out == NULL || image == NULL) return CUDA_ERROR_INVALID_VALUE;
-    *out = module_new();
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    unsigned int mib;
+    CUmodule module = module_new();
+    if (module == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (strncmp(image, "mib=", 4) == 0 && sscanf(image, "mib=%u", &mib) == 1 && mib > 0) {
+        driver_lock();
+        result = memory_new(ctx, KIND_ARRAY, mib * MIB, &module->memory); /* not to be freed by its address */
+        if (result == CUDA_SUCCESS) module->memory->extra = &module->memory;
+        driver_unlock();
+    }
+    if (result == CUDA_SUCCESS) *out = module;
+    else module_delete(module);
+    return result;
 }
 
 SIM_API CUresult cuModuleLoad(CUmodule *out, const char *file) { return load(out, file); }

@@ -1,0 +1,61 @@
+/* Device memory that a program reserves by a context's limits: the heap of kernels, their print buffer and their stacks.
+ * What a context has of these by itself is part of what it costs. */
+#include "blocks.h"
+#include "contexts.h"
+#include "devices.h"
+#include "hold.h"
+#include "hooks.h"
+
+#include <stdint.h>
+
+enum { STACK_SIZE = 0, PRINTF_FIFO_SIZE = 1, MALLOC_HEAP_SIZE = 2 };
+enum { MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39 };
+
+static uint64_t needed(int device, CUlimit limit, uint64_t value)
+{
+    int processors = 1, threads = 1;
+    uint64_t bytes;
+    if (limit == STACK_SIZE) {
+        REAL(cuDeviceGetAttribute)(&processors, MULTIPROCESSORS, device_ordinal(device));
+        REAL(cuDeviceGetAttribute)(&threads, THREADS_PER_MULTIPROCESSOR, device_ordinal(device));
+    }
+    return __builtin_mul_overflow(value, (uint64_t)processors * (uint64_t)threads, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* In whole blocks of the driver, which shares none of these with anything else. */
+static uint64_t beyond(int device, CUlimit limit, uint64_t value, uint64_t by_itself)
+{
+    const uint64_t block = UINT64_C(2) << 20;
+    uint64_t all = needed(device, limit, value), free = needed(device, limit, by_itself);
+    uint64_t more = all > free ? all - free : 0;
+    return more > UINT64_MAX - block ? more : (more + block - 1) / block * block;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    size_t by_itself = 0;
+    if (device < 0 || limit < STACK_SIZE || limit > MALLOC_HEAP_SIZE ||
+        REAL(cuCtxGetLimit)(&by_itself, limit) != CUDA_SUCCESS)
+        return REAL(cuCtxSetLimit)(limit, value);
+    /* Handles are addresses of structures, so the numbers of the limits fit between two of them. */
+    struct block replaced, former = {0}, block = {.key = (uint64_t)(uintptr_t)context + (unsigned)limit,
+                                                  .context = (uint64_t)(uintptr_t)context, .class = BLOCK_LIMIT,
+                                                  .kind = LAMINA_CONTEXT, .device = (uint8_t)device};
+    bool known = blocks_get(BLOCK_LIMIT, block.key, &former);
+    block.object = known ? former.object : (void *)(uintptr_t)by_itself;
+    block.bytes = beyond(device, limit, value, (uint64_t)(uintptr_t)block.object);
+    if (block.bytes > former.bytes) {
+        CUresult result = hold(device, LAMINA_CONTEXT, block.bytes - former.bytes);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    CUresult result = REAL(cuCtxSetLimit)(limit, value);
+    bool kept = result == CUDA_SUCCESS && blocks_put(&block, &replaced);
+    if (kept && block.bytes < former.bytes)
+        give_back(device, LAMINA_CONTEXT, former.bytes - block.bytes);
+    if (!kept && block.bytes > former.bytes)
+        give_back(device, LAMINA_CONTEXT, block.bytes - former.bytes);
+    return result;
+}
