@@ -51,6 +51,14 @@ typedef struct {
     char name[104];
 } simgpu_process;
 
+/* Memory that a process has open and another owns; in the header's page. `place`: GPU | owner's slot << 8. */
+typedef struct {
+    uint64_t user, owner, number;
+    uint32_t mib, place;
+} simgpu_import;
+
+#define SIMGPU_IMPORTS_AT 1024u
+#define SIMGPU_IMPORTS 96u
 #define SIMGPU_IDENTITY_READY (1ull << 63)
 #define SIMGPU_IDENTITY_PID_BITS 22u
 
@@ -95,6 +103,7 @@ typedef struct {
 } simgpu_cell;
 
 _Static_assert(sizeof(simgpu_process) == 128, "layout");
+_Static_assert(SIMGPU_IMPORTS_AT + SIMGPU_IMPORTS * sizeof(simgpu_import) <= 4096, "layout");
 _Static_assert(sizeof(simgpu_log_entry) == 32, "layout");
 _Static_assert(sizeof(simgpu_cell) == 256, "layout");
 _Static_assert(offsetof(simgpu_gpu, ledger) % 16 == 0 && sizeof(simgpu_gpu) % 16 == 0, "layout");

@@ -78,12 +78,13 @@ def test_an_import_outlives_its_owner_and_counts_on(
         else:
             go_on(owner)
         assert python(box, "begin(); print(free()[1])").stdout  # whoever starts finds the dead
-        assert held(box)[1] == 1000
-        assert held(box)[0] == 1000
+        assert held(box) == (1000, 1000)
+        assert box.really_held() == box.usage().devices[0].held
         first.kill()
         first.wait()
         python(box, "begin(); free()")
         assert held(box)[1] == (1000 if users == 2 else 0)
+        assert box.really_held() == box.usage().devices[0].held
         second.kill()
         second.wait()
         done = python(box, "begin(); print(free()[1])")

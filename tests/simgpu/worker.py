@@ -85,6 +85,12 @@ class Properties(ctypes.Structure):
                 ("size", c_size_t), ("rest", ctypes.c_char * 56))  # fmt: skip
 
 
+class Handle(ctypes.Structure):
+    """CUipcMemHandle."""
+
+    _fields_ = (("bytes", ctypes.c_char * 64),)
+
+
 def device_properties() -> Properties:
     return Properties(type=1, where=1, id=0)
 

@@ -57,8 +57,8 @@ void ledger_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib) {
     }
 }
 
-/* Takes at most `most` from the slot while it is the process's. */
-static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t most) {
+/* Takes at most `most` from the slot while it is the process's, and leaves `but`. */
+static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t most, uint32_t but) {
     simgpu_gpu *record = machine_gpu(m, gpu);
     for (;;) {
         simgpu_pair last = pair_load(&record->ledger);
@@ -66,7 +66,7 @@ static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t id
         /* Asked after the word was read: a new owner of the slot could only take memory by a later step, and then the
          * exchange below fails. */
         if (__atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST) != identity) return;
-        uint32_t held = ledger_held(m, gpu, slot), part = held < most ? held : most;
+        uint32_t held = ledger_held(m, gpu, slot), more = held > but ? held - but : 0, part = more < most ? more : most;
         if (part == 0) return;
         simgpu_pair next = step_after(last, slot, -(int32_t)part);
         if (!pair_swap(&record->ledger, last, next)) continue;
@@ -76,11 +76,11 @@ static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t id
 }
 
 void ledger_evict(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib) {
-    take_back(m, gpu, slot, identity, mib);
+    take_back(m, gpu, slot, identity, mib, 0);
 }
 
-void ledger_reap(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity) {
-    take_back(m, gpu, slot, identity, INT32_MAX);
+void ledger_reap(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t but) {
+    take_back(m, gpu, slot, identity, INT32_MAX, but);
 }
 
 uint32_t ledger_used(const machine *m, uint32_t gpu) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cgroups.h"
+#include "imports.h"
 #include "ledger.h"
 
 #define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all look for dead ones */
@@ -52,7 +53,13 @@ static bool is_dead(uint64_t identity) {
 
 static void reap(const machine *m, uint32_t slot, uint64_t identity) {
     simgpu_process *process = &m->processes[slot];
-    for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++) ledger_reap(m, gpu, slot, identity);
+    bool kept = false; /* by processes that have memory of this one open: then the slot stays as well */
+    for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++) {
+        uint32_t mib = imports_kept(m, gpu, identity);
+        ledger_reap(m, gpu, slot, identity, mib);
+        kept = kept || mib > 0;
+    }
+    if (kept) return;
     /* From here on nobody gives GPU time to what the process had left in its queue. */
     __atomic_compare_exchange_n(&process->identity, &identity, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
@@ -64,6 +71,7 @@ void slots_sweep(const machine *m, uint64_t pause_ns) {
     else if (now - last < pause_ns ||
              !__atomic_compare_exchange_n(&m->head->swept_at, &last, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return; /* somebody just has, or is at it */
+    imports_sweep(m, is_dead);
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
         uint64_t identity = __atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST);
         if (identity != 0 && is_dead(identity)) reap(m, slot, identity);

@@ -85,7 +85,8 @@ void memory_free(allocation *a) {
     }
     if (a->kind == KIND_MANAGED) managed_forget(a);
     if (a->kind == KIND_POOL) pool_free(a);
-    charge_give(a->dev, a->charged_mib);
+    if (a->kind == KIND_IPC) ipc_close(a);
+    if (a->exported == 0 || !ipc_stays(a)) charge_give(a->dev, a->charged_mib);
     unplace(a);
 }
 

@@ -21,6 +21,7 @@ struct allocation {
     device *dev;
     CUcontext ctx;               /* NULL: it outlives contexts */
     CUmemoryPool pool;
+    uint64_t exported;           /* the number under which others may open it; 0: none may */
     void *extra;
     allocation *next, *previous; /* in its context's list */
 };
@@ -52,6 +53,10 @@ void memory_free_all(CUcontext ctx);
 allocation *memory_find(CUdeviceptr at);
 void memory_link(CUcontext ctx, allocation *a);
 uint32_t memory_blocks_mib(size_t size);
+
+/* It is freed: true when others have it open and it stays charged. */
+bool ipc_stays(const allocation *a);
+void ipc_close(allocation *a);
 
 void managed_forget(allocation *a);
 
