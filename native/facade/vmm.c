@@ -11,7 +11,8 @@
 
 struct object {
     int device;
-    uint64_t bytes;
+    uint64_t bytes;   /* of an imported one: as far as it was ever mapped, since nobody tells its size */
+    bool imported;
     unsigned references, mappings;
 };
 
@@ -94,13 +95,55 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     return result;
 }
 
+/* What a mapping shows of an imported object beyond what was mapped of it so far. */
+static uint64_t mapped_beyond(const struct object *object, size_t offset, size_t bytes)
+{
+    uint64_t end = bytes > UINT64_MAX - offset ? UINT64_MAX : (uint64_t)offset + bytes;
+    return end > object->bytes ? end - object->bytes : 0;
+}
+
+/* It counts here too, by what is mapped: nothing tells whether its owner is in this container, or alive. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+{
+    CUmemAllocationProp prop;
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
+    bool ours = result == CUDA_SUCCESS && REAL(cuMemGetAllocationPropertiesFromHandle)(&prop, *handle) == CUDA_SUCCESS;
+    int device = ours ? device_of_location(&prop.location) : -1;
+    struct object *object = device < 0 ? NULL : get(BLOCK_HANDLE, *handle);
+    if (object != NULL)
+        object->references++; /* of this process's own, or imported before */
+    else if (device >= 0) {
+        object = calloc(1, sizeof *object);
+        if (object != NULL)
+            *object = (struct object){.device = device, .imported = true, .references = 1};
+        if (object == NULL || !put(BLOCK_HANDLE, *handle, 0, object)) {
+            REAL(cuMemRelease)(*handle);
+            free(object);
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags)
 {
     pthread_mutex_lock(&lock);
-    CUresult result = REAL(cuMemMap)(pointer, bytes, offset, handle, flags);
-    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
-    if (object != NULL && put(BLOCK_MAPPING, pointer, bytes, object))
+    struct object *object = get(BLOCK_HANDLE, handle);
+    uint64_t more = object != NULL && object->imported ? mapped_beyond(object, offset, bytes) : 0;
+    CUresult result = more > 0 ? hold(object->device, LAMINA_DATA, more) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) {
+        pthread_mutex_unlock(&lock);
+        return result;
+    }
+    result = REAL(cuMemMap)(pointer, bytes, offset, handle, flags);
+    if (result == CUDA_SUCCESS && more > 0)
+        object->bytes += more;
+    else if (more > 0)
+        give_back(object->device, LAMINA_DATA, more);
+    if (result == CUDA_SUCCESS && object != NULL && put(BLOCK_MAPPING, pointer, bytes, object))
         object->mappings++;
     pthread_mutex_unlock(&lock);
     return result;

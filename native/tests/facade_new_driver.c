@@ -32,6 +32,29 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     return (CUresult)flags;
 }
 
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+{
+    (void)shared;
+    *handle = next++;
+    return type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+    *prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    return handle == 0;
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    (void)bytes, (void)offset, (void)flags;
+    return pointer == 0 || handle == 0;
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) { return pointer == 0 || bytes == 0; }
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) { return handle == 0; }
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     (void)props;

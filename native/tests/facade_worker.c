@@ -48,24 +48,41 @@ static void check(void)
 }
 
 struct block {
+    enum { NOTHING, POINTER, HANDLE, ARRAY, MIPMAP } is;
     CUdeviceptr pointer;
     CUmemGenericAllocationHandle handle;
-    int physical;
+    CUarray array;
+    CUmipmappedArray mipmap;
 };
+
+static CUresult take_shaped(struct block *block, size_t bytes)
+{
+    const CUDA_ARRAY_DESCRIPTOR flat = {.Width = 4096, .Height = bytes / 4096, .Format = 0x01, .NumChannels = 1};
+    const CUDA_ARRAY3D_DESCRIPTOR level = {.Width = 4096, .Height = bytes / 4096, .Format = 0x01, .NumChannels = 1};
+    block->is = rand() % 2 ? ARRAY : MIPMAP;
+    return block->is == ARRAY ? CALL(cuArrayCreate_v2)(&block->array, &flat)
+                              : CALL(cuMipmappedArrayCreate)(&block->mipmap, &level, 1);
+}
 
 static CUresult take(struct block *block)
 {
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     size_t bytes = (size_t)(1 + rand() % 40) * 2 * MIB, pitch;
-    block->physical = rand() % 4 == 0;
-    if (block->physical)
-        return CALL(cuMemCreate)(&block->handle, bytes, &on_device, 0);
-    switch (rand() % 4) {
+    int kind = rand() % 8;
+    block->is = kind == 0 || kind == 1 ? HANDLE : POINTER;
+    switch (kind) {
     case 0:
-        return CALL(cuMemAllocAsync)(&block->pointer, bytes, NULL);
     case 1:
+        return CALL(cuMemCreate)(&block->handle, bytes, &on_device, 0);
+    case 2:
+        return CALL(cuMemAllocAsync)(&block->pointer, bytes, NULL);
+    case 3:
         return CALL(cuMemAllocPitch_v2)(&block->pointer, &pitch, 4096, bytes / 4096, 4);
+    case 4:
+        return CALL(cuMemAllocManaged)(&block->pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+    case 5:
+        return take_shaped(block, bytes);
     default:
         return CALL(cuMemAlloc_v2)(&block->pointer, bytes);
     }
@@ -73,16 +90,20 @@ static CUresult take(struct block *block)
 
 static void drop(struct block *block)
 {
-    if (block->physical)
+    if (block->is == HANDLE)
         NEED(CALL(cuMemRelease)(block->handle));
-    else if (block->pointer != 0)
+    else if (block->is == ARRAY)
+        NEED(CALL(cuArrayDestroy)(block->array));
+    else if (block->is == MIPMAP)
+        NEED(CALL(cuMipmappedArrayDestroy)(block->mipmap));
+    else if (block->is == POINTER)
         NEED(CALL(cuMemFree_v2)(block->pointer));
     *block = (struct block){0};
 }
 
 static void race(int rounds)
 {
-    struct block held[HELD] = {{0}};
+    struct block held[HELD] = {0};
     int taken = 0, refused = 0;
     for (int round = 0; round < rounds; round++) {
         struct block *block = &held[rand() % HELD];

@@ -116,3 +116,18 @@ first, second = take_external(1500), take_external(501)
 print(first[0], second[0], take_external(500)[0], cuda.cuDestroyExternalMemory(first[1]), take_external(1500)[0])
 """
     assert on_new_driver(tmp_path, script) == ["0 2 0 0 0"]
+
+
+def test_a_handle_from_elsewhere_counts_as_far_as_it_is_mapped(tmp_path: Path) -> None:
+    script = """
+handle = ctypes.c_uint64()
+def map_at(place, mib, offset):
+    return cuda.cuMemMap(*map(ctypes.c_uint64, (place << 30, mib << 20, offset << 20, handle.value, 0)))
+cuda.cuInit(0)
+print(cuda.cuMemImportFromShareableHandle(ctypes.byref(handle), None, 1), create(1, 0, 500))
+print(map_at(1, 1000, 0), map_at(2, 1000, 0), create(1, 0, 600), map_at(3, 1000, 1000), map_at(3, 500, 1000))
+print(cuda.cuMemRelease(handle), create(1, 0, 100))
+print([cuda.cuMemUnmap(*map(ctypes.c_uint64, (n << 30, size << 20))) for n, size in ((1, 1000), (2, 1000), (3, 500))])
+print(create(1, 0, 1600), create(1, 0, 1500))
+"""
+    assert on_new_driver(tmp_path, script) == ["0 0", "0 0 2 2 0", "0 2", "[0, 0, 0]", "2 0"]
