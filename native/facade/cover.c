@@ -121,7 +121,8 @@ int main(int count, char **arguments)
         if (strncmp(path, root, strlen(root)) != 0 || inside[0] != '/')
             continue;
         const char *name = library(inside);
-        if (name != NULL && cover(arguments[1], name, path) != 0)
+        bool hidden = access(path, F_OK) != 0 && errno == ENOENT; /* below a later mount */
+        if (name != NULL && !hidden && cover(arguments[1], name, path) != 0)
             return 1;
     }
     return 0;

@@ -11,7 +11,9 @@ from tests.facade.runtime import LIBRARY_FOLDER, VERSION
 
 @pytest.mark.parametrize("nvidia_first", [True, False], ids=["before ours", "after ours"])
 def test_every_path_of_the_driver_is_the_facade(nvidia_first: bool, tmp_path: Path) -> None:
-    box = Mounted(tmp_path, 1000, nvidia_first=nvidia_first)
+    node = tmp_path / "a  node"  # the kernel's list of mounts writes spaces as numbers
+    node.mkdir()
+    box = Mounted(node, 1000, nvidia_first=nvidia_first)
     paths = [f"{LIBRARY_FOLDER}/libcuda.so", f"{LIBRARY_FOLDER}/libcuda.so.1", f"{LIBRARY_FOLDER}/libcuda.so.{VERSION}"]
     paths += [f"{LIBRARY_FOLDER}/libnvidia-ml.so.1", f"{LIBRARY_FOLDER}/libnvidia-ml.so.{VERSION}"]
     for path in paths:
@@ -27,3 +29,30 @@ def test_a_container_that_cannot_be_told_does_not_start(tmp_path: Path) -> None:
     box.edits["mounts"] = [mount for mount in box.edits["mounts"] if mount["containerPath"] != "/run/lamina/limits"]
     done = box.run("true")
     assert done.returncode != 0 and "cannot tell the container by its mount of /run/lamina/limits" in done.stderr
+
+
+def test_the_driver_is_covered_wherever_it_was_brought_in(tmp_path: Path) -> None:
+    box = Mounted(tmp_path, 1000)
+    box.show(native.path("simgpu/libcuda.so.1"), "/run/odd/libcuda.so.999")
+    box.show(native.path("simgpu/libcuda.so.1"), "/run/odd/libcudart.so.12")
+    done = box.run("cmp", "/run/odd/libcuda.so.999", native.path("facade/libcuda.so.1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = box.run("cmp", "/run/odd/libcudart.so.12", native.path("simgpu/libcuda.so.1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_that_a_later_mount_hides_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    box = Mounted(tmp_path, 1000)
+    box.show(native.path("simgpu/libcuda.so.1"), "/run/volume/libcuda.so.1")
+    box.show(tmp_path / "volume", "/run/volume")
+    done = box.run("ls", "/run/volume")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_without_the_facade_on_the_node_a_container_does_not_start(tmp_path: Path) -> None:
+    box = Mounted(tmp_path, 1000)
+    hook = box.edits["hooks"][0]
+    hook["args"] = [hook["args"][0], str(tmp_path / "gone")]
+    done = box.run("true")
+    assert done.returncode != 0 and "cannot put the facade over" in done.stderr
