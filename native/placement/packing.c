@@ -70,7 +70,7 @@ static void measure(const struct work *work, const struct group *gpu, struct sum
     double amount = memory * policy->memory_part + cores * policy->cores_part;
     sums->amount = amount;
     sums->price = amount * policy->gpu_price[gpu->kind];
-    sums->remainder = policy->remainder[both] + (amount - 1000.0 * both) * policy->unpaired;
+    sums->remainder = policy->remainder[gpu->kind * 1001 + both] + (amount - 1000.0 * both) * policy->unpaired;
     sums->idle = gpu->memory == full_memory && gpu->cores == full_cores;
     sums->gpus = 1;
     for (int64_t j = 0; j < policy->shares; j++) {

@@ -39,7 +39,7 @@ struct packing_policy {
     double memory_part, cores_part;                            /* thousandths; how an amount weighs its dimensions */
     const double *gpu_price, *cpu_price;                       /* [kinds] */
     const double *hinge_gpu, *hinge_cpu, *hinge_weight;        /* [hinges] */
-    const double *remainder;                                   /* [1001] by thousandths free in both dimensions */
+    const double *remainder;                                   /* [kinds][1001] by thousandths free of both */
     double unpaired;                                           /* for what is free in one dimension only */
     const double *idle;                                        /* [PACKING_GPUS + 1] by number of idle GPUs */
     double all_idle;

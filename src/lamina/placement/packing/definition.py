@@ -120,7 +120,7 @@ def _amount(cluster: Cluster, policy: Coefficients, gpu: Gpu) -> int:
 
 def _remainder(cluster: Cluster, policy: Coefficients, gpu: Gpu) -> int:
     both = min(_thousandths(cluster, gpu)) if gpu.slots else 0
-    return int(policy.remainder[both]) + (_amount(cluster, policy, gpu) - 1000 * both) * int(policy.unpaired)
+    return int(policy.remainder[gpu.kind, both]) + (_amount(cluster, policy, gpu) - 1000 * both) * int(policy.unpaired)
 
 
 def _is_idle(cluster: Cluster, gpu: Gpu) -> bool:

@@ -39,7 +39,7 @@ def fgd(seen: Mapping[Ask, int], full_memory: Ints, full_cores: Ints, supply: Lo
         gpu_price=np.full(kinds, without),
         cpu_price=np.zeros(kinds),
         hinges=[],
-        remainder=np.zeros(1001),
+        remainder=np.zeros((kinds, 1001)),
         unpaired=0.0,
         idle=np.zeros(MOST_GPUS + 1),
         all_idle=0.0,

@@ -87,9 +87,14 @@ class Mix:
         return memory, (np.minimum(cores / self.full_cores, 1.0) * weight).sum(axis=1)
 
     @cached_property
-    def share(self) -> Floats:
-        """The part of one GPU that a pod of each class blocks: the larger of memory and compute, 0 to 1."""
-        return np.maximum(*self._fractions())
+    def shares(self) -> Floats:
+        """The part of one GPU of each kind that a pod of each class blocks: the larger of memory and compute.
+
+        (classes, kinds); above 1 where the class does not fit.
+        """
+        wanted = np.array([ask.gpu_memory for ask in self.asks], np.float64).reshape(len(self.asks), -1)
+        cores = np.array([ask.gpu_cores for ask in self.asks], np.float64)[:, None]
+        return np.maximum(wanted / self.full_memory, cores / self.full_cores)
 
     @cached_property
     def amount(self) -> Floats:

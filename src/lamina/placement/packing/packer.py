@@ -28,8 +28,8 @@ from lamina.placement.packing.waste import Weights, waste
 ENOUGH = 50
 """Pods with GPUs that make a mix."""
 
-GROWTH = 1.2
-"""The policy is worked out anew when this many times the pods have come: at 50, 60, 72 and so on."""
+GROWTH = 1.5
+"""The policy is worked out anew when this many times the pods have come: at 50, 75, 112 and so on."""
 
 
 class Packer:

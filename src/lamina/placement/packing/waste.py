@@ -65,7 +65,7 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
             (w.short_of_cpu_all, 1, -1 / max(1.0, mix.all_cores_per_gpu)),
             (w.stranded_cpu, -1, 1 / marks[1]),
         ],
-        remainder=kept @ remainders,
+        remainder=np.tensordot(kept, remainders, axes=1),
         unpaired=float(kept.sum()),
         idle=w.idle_gpus * np.arange(MOST_GPUS + 1) / 8,
         all_idle=w.idle_node,
@@ -74,25 +74,28 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
 
 
 def remainder_values(mix: Mix) -> Floats:
-    """What stays unused of a GPU with 0 to 1000 thousandths free, for each of OFFERS: (offers, 1001), in GPUs.
+    """What stays unused of a GPU with 0 to 1000 thousandths free, in GPUs: (offers, kinds, 1001), for each of OFFERS.
 
     A pod of the mix comes and is put there or not, whichever leaves less at the end. With few offers left a remainder
     that only a rare share fills is as good as lost.
     """
     single = np.array([ask.gpus == 1 for ask in mix.asks], bool)
-    sizes = np.clip(np.rint(mix.share[single] * 1000), 1, 1000).astype(int)
-    chance = np.bincount(sizes, mix.by_count[single], minlength=1001)
-    left = np.arange(1001) / 1000
-    tables = []
+    sizes = np.clip(np.rint(mix.shares * 1000), 1, 1000).astype(int)
+    chances = np.zeros((len(mix.full_memory), 1001))
+    for kind, chance in enumerate(chances):
+        able = single & mix.accepted[:, kind]
+        chance += np.bincount(sizes[able, kind], mix.by_count[able], minlength=1001)
+    different, which = np.unique(chances, axis=0, return_inverse=True)
+    left = np.tile(np.arange(1001) / 1000, (len(different), 1))
+    found = []
     for offer in range(1, max(OFFERS) + 1):
-        better = np.zeros(1001)
-        for size in np.flatnonzero(chance):
-            gain = left[size:] - left[: 1001 - size]
-            better[size:] += chance[size] * np.maximum(gain, 0)
+        better = np.zeros_like(left)
+        for size in np.flatnonzero(different.any(axis=0)):
+            better[:, size:] += different[:, size, None] * np.maximum(left[:, size:] - left[:, : 1001 - size], 0)
         left = left - better
         if offer in OFFERS:
-            tables.append(left)
-    return np.array(tables)
+            found.append(left[which])
+    return np.array(found)
 
 
 def vector(weights: Weights) -> Floats:
