@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
 
 def hold(driver: Driver, mib: int) -> list[ctypes.c_uint64]:
     """Takes memory and writes each block's number into it. Raises DriverError."""
-    blocks = []
+    blocks: list[ctypes.c_uint64] = []
     for start in range(0, mib, BLOCK_MIB):
         block = ctypes.c_uint64()
         driver("cuMemAlloc_v2", ctypes.byref(block), ctypes.c_size_t(min(BLOCK_MIB, mib - start) << 20))
