@@ -166,12 +166,14 @@ void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t posit
 
 uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback) {
     uint64_t step = machine_gpu(m, gpu)->turn.high >> 36;
-    for (uint32_t i = 0; i < SIMGPU_LOG; i++) {
+    for (uint32_t i = 0; i < SIMGPU_LOG && i < step; i++) {
         simgpu_log_entry *entry = &machine_log(m, gpu)[(step - i) % SIMGPU_LOG];
         uint64_t high = __atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST);
         turn t = turn_of((simgpu_pair){.low = __atomic_load_n(&entry->start, __ATOMIC_SEQ_CST), .high = high});
         uint64_t done_after = __atomic_load_n(&entry->done_after, __ATOMIC_SEQ_CST);
-        if (high == 0 || t.slot != slot || __atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST) != high) continue;
+        if (high == 0 || __atomic_load_n(&entry->turn, __ATOMIC_SEQ_CST) != high) continue;
+        if (t.start + t.duration <= fallback) return fallback; /* and so did all older ones */
+        if (t.slot != slot) continue;
         if (done_after < position) return fallback; /* the turn that did it is no longer in the log */
         if (done_after - t.duration < position) return t.start + t.duration - (done_after - position);
     }
