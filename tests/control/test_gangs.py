@@ -161,3 +161,14 @@ async def test_time_is_limited_and_another_group_gets_its_turn(monkeypatch: pyte
     bench.clock.time += gangs.REST_S
     assert "1 of 2 have come" in await made.wait(bench.args(pods[0], "node-0"))
     assert await made.wait(bench.args(pods[1], "node-0")) == ""
+
+
+async def test_a_pod_of_no_group_is_not_asked_about_again() -> None:
+    bench = Bench()
+    bench.offer("node-0", *gpus(1))
+    made = Gangs(bench.kube, bench.capacity, bench.decisions, bench.configuration, now=bench.clock)
+    pod = await bench.pod("p", gpumem=1000)
+    filtered = bench.decisions.filter(pod, ["node-0"])
+    assert await made.narrow(pod, filtered) is filtered
+    made._kube = None  # type: ignore[assignment]
+    assert await made.wait(bench.args(pod, "node-0")) == ""

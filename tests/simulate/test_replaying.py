@@ -66,7 +66,7 @@ def test_binpack_and_spread_differ_in_what_is_left_for_a_whole_gpu() -> None:
     assert spread.reasons == (
         ("0 of 2 nodes fit: 2 without an idle GPU; nearest is n0: whole GPU needed; it is not idle", 1),
     )
-    assert (spread.end.asked, spread.end.allocated) == (pytest.approx(0.5), pytest.approx(0.3))
+    assert (spread.end.asked, spread.end.allocated) == (pytest.approx(0.8), pytest.approx(0.3))
 
 
 def test_stranded_is_what_the_usual_pods_cannot_use() -> None:

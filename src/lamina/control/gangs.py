@@ -31,6 +31,7 @@ from lamina.ports.kube import PODS, Kube, NotFound, Object
 WAIT_S = 3.0
 """How long one binding waits for the others; with the binding itself it stays within kube-scheduler's patience."""
 REST_S = 5.0
+_MOST_ALONE = 100_000
 LOOK_S = 5.0
 
 
@@ -82,6 +83,8 @@ class Gangs:
         self._gangs: dict[GroupName, Gang] = {}
         self._rests: dict[GroupName, tuple[float, str]] = {}
         self._looked: dict[GroupName, Look] = {}
+        self._alone: set[str] = set()
+        """UIDs of pods that came through the filter and belong to no group: their binding need not ask."""
 
     async def narrow(self, pod: Object, filtered: Filtered) -> Filtered:
         """What the filter answers for a member of a group: the node planned for it, or why the group has to wait.
@@ -90,6 +93,10 @@ class Gangs:
         """
         self.tick()
         name = group_of(pod)
+        if name is None and filtered.fitting:
+            if len(self._alone) >= _MOST_ALONE:
+                self._alone.clear()
+            self._alone.add(str(pod["metadata"].get("uid")))
         if name is None or not filtered.fitting or parse(pod, self._configuration.value) is None:
             return filtered
         try:
@@ -114,6 +121,9 @@ class Gangs:
 
     async def wait(self, args: BindArgs) -> str:
         """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
+        if args.podUID in self._alone:
+            self._alone.discard(args.podUID)
+            return ""
         self.tick()
         try:
             pod = await self._kube.get(PODS, args.podName, namespace=args.podNamespace)

@@ -72,6 +72,8 @@ class _Replay:
         self.waiting: list[SimPod] = []
         self.ends: list[tuple[float, int, SimPod, int, dict[str, Taken]]] = []
         self.placed = 0
+        memories = sorted(gpu.capacity_mib for node in nodes for gpu in node.gpus)
+        self.usual_mib = memories[len(memories) // 2] if memories else 1
 
     def run(self, *, departures: bool, keep: bool, progress: Callable[[int], None]) -> Result:
         asked, points = 0.0, []
@@ -79,7 +81,7 @@ class _Replay:
         for number, pod in enumerate(self.pods, start=1):
             if departures:
                 self._leave(pod.created)
-            asked += _asked(pod.request)
+            asked += _asked(pod.request, self.usual_mib)
             if not self._place(pod, keep=keep, departs=departures):
                 self.waiting.append(pod)
             if number % every == 0 or number == len(self.pods):
@@ -165,9 +167,10 @@ class _Replay:
         return summary([], [(survey.misses[verdict], nodes) for verdict, nodes in by_miss.items()])
 
 
-def _asked(request: PodRequest | None) -> float:
-    """GPUs that the request comes to: for a share the larger of its parts of memory and time, where these are known."""
+def _asked(request: PodRequest | None, usual_mib: int) -> float:
+    """GPUs that the request comes to: of each the larger of its parts of time and memory, an amount as a part of a GPU
+    with `usual_mib`."""
     total = 0.0
     for each in request.containers if request is not None else ():
-        total += each.count * max(each.memory_percent or 0, each.cores) / 100
+        total += each.count * max(min(1.0, each.memory_on(usual_mib) / max(1, usual_mib)), each.cores / 100)
     return total
