@@ -106,6 +106,12 @@ class Worker:
     def kill(self) -> None:
         self._process.kill()
 
+    def finish(self) -> None:
+        """Closes the program's standard input; what it says after that can still be heard."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.stdin = None
+
     def close(self) -> None:
         """Ends the program, whatever it does."""
         self._process.kill()

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from lamina.agent import configuration
+from lamina.agent.arbitrating import arbitrating
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.enforcers import DriverEnforcer, enforcing
@@ -128,6 +129,7 @@ async def _parts(
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
         sweeping(releaser, clock, poll_s=settings.poll_s),
+        arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
 
 

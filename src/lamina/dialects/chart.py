@@ -37,7 +37,7 @@ class Scheduler(Struct, frozen=True, kw_only=True):
 SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 """Volcano's one name for the policy over nodes and over GPUs."""
 
-_KEPT = ("volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer")
+_KEPT = ("volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent")
 """Keys that the chart does not have."""
 
 _TO_HAMI = {

@@ -11,6 +11,7 @@
     otherResources: [...]      # resources under our prefixes that belong to other systems
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
     enforcer: auto             # who holds memory: auto, driver or facade
+    lowPriorityPercent: 0      # of the time in which the gate of a lower priority is open all the same
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
 accepted in the chart's own spelling beside these. Unknown keys are refused by name.
@@ -24,7 +25,17 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from lamina.dialects import chart, strict
-from lamina.dialects.sections import FilterDevices, Hami, Labels, Name, NodeConfig, NodePolicy, ResourceName, Volcano
+from lamina.dialects.sections import (
+    FilterDevices,
+    Hami,
+    Labels,
+    Name,
+    NodeConfig,
+    NodePolicy,
+    Percent,
+    ResourceName,
+    Volcano,
+)
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 
@@ -96,6 +107,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     other_resources: Patterns = OTHER_RESOURCES
     schedulers: SchedulerNames = SCHEDULERS
     enforcer: Enforcer = "auto"
+    low_priority_percent: Percent = 0
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -144,6 +156,7 @@ class _Document(Struct, kw_only=True):
     otherResources: Patterns = ()
     schedulers: SchedulerNames | None = None
     enforcer: Enforcer = "auto"
+    lowPriorityPercent: Percent = 0
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET

@@ -58,8 +58,8 @@ def got(brief: Fractions, worked: Fractions) -> Fractions:
     whole = np.floor(within)[:, :, None]
     part = within[:, :, None] - whole
     one = 1 - part + part * _S
-    factors = _S**whole * one
-    others = np.prod(factors, axis=0) / factors
+    logs = whole * np.log(_S) + np.log(one)
+    others = np.exp(logs.sum(axis=0) - logs)
     own = whole * _S ** np.maximum(whole - 1, 0) * one + part * _S**whole
     result: Fractions = alone + (own * others) @ _W * rest * (1 - alone)
     return result

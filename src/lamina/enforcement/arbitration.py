@@ -29,6 +29,7 @@ class _Container:
         self._slots = 8
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.Arbiter | None = None
+        self.inode = _inode(folder)
         self._usage = os.open(folder / USAGE, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if writing:
@@ -79,6 +80,14 @@ class _Container:
         self._mapped = None
 
 
+def _inode(folder: Path) -> int:
+    """Which usage file it is: a container that starts anew gets another one. 0 when there is none."""
+    try:
+        return (folder / USAGE).stat().st_ino
+    except OSError:
+        return 0
+
+
 class Arbitration:
     """Arbiters for all GPUs that the attended containers share."""
 
@@ -90,8 +99,9 @@ class Arbitration:
     def attend(self, folders: Iterable[Path], writing: Callable[[Path], bool] = lambda folder: True) -> None:
         """These are the containers now. One whose files are not sound is left to its own share."""
         wanted = set(folders)
-        for folder in self._containers.keys() - wanted:
-            self._containers.pop(folder).close()
+        for folder, container in list(self._containers.items()):
+            if folder not in wanted or _inode(folder) != container.inode:
+                self._containers.pop(folder).close()
         for folder in wanted - self._containers.keys():
             try:
                 self._containers[folder] = _Container(folder, writing=writing(folder))

@@ -4,27 +4,41 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lamina import native, simgpu
+from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.driver import Gpu, choose, find_driver, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
 from lamina.errors import BadInput
+from lamina.model.grants import ComputePolicy
 from lamina.model.quantities import MIB, parse_memory_mib
 from lamina.simgpu.description import place
 
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
 )
+_TICK_S, _LOOK_S = 0.01, 0.5
+_PREFIX = f"lamina-run-{os.geteuid()}-"
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
 
-def run(command: Sequence[str], *, memory: str, gpu: str = "0", simulate: str | None = None) -> int:
-    """Runs the command and waits for it; its processes together get no more of one GPU than `memory`.
+def run(
+    command: Sequence[str],
+    *,
+    memory: str,
+    gpu: str = "0",
+    simulate: str | None = None,
+    cores: int = 0,
+    policy: str = "cap",
+) -> int:
+    """Runs the command and waits for it; its processes together get no more of one GPU than `memory`, and than `cores`
+    percent of its time where that is not 0; `policy` is "cap", or "weight" when they may have what others leave.
 
     `simulate` names a GPU model to use instead of the machine's driver. Returns the command's exit code, or 128 and the
     signal's number if one ended it. Raises BadInput for wrong arguments and Outside when there is no driver; then
@@ -33,27 +47,46 @@ def run(command: Sequence[str], *, memory: str, gpu: str = "0", simulate: str | 
     if not command:
         raise BadInput("there is no command to run; write it after --")
     mib = parse_memory_mib(memory, where="--memory")
+    if not 0 <= cores <= 100:
+        raise BadInput(f"--cores is {cores}; allowed is a whole number from 0 to 100")
+    if policy not in ("cap", "weight"):
+        raise BadInput(f"--policy is {policy!r}; allowed is cap or weight")
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r}")
     with _folder() as folder:
         variables, driver, chosen = _machine(folder, gpu, simulate)
         if mib > chosen.memory_mib:
             raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
-        device = DeviceLimit(uuid=chosen.uuid, memory_bytes=mib * MIB)
+        device = DeviceLimit(
+            uuid=chosen.uuid,
+            memory_bytes=mib * MIB,
+            cores_percent=cores,
+            compute_policy=ComputePolicy(policy) if cores else ComputePolicy.NONE,
+        )
         write_container(folder, Limits(devices=(device,)))
-        return _held(command, environment(folder, driver, variables))
+        return _held(command, environment(folder, driver, variables), folder)
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
     """A private directory, gone afterwards. Signals wait until there is somebody to get them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
-    folder = Path(tempfile.mkdtemp(prefix="lamina-"))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _runs() -> list[Path]:
+    """The folders of all runs of this user, which know of each other by them."""
+    found = []
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.geteuid():
+                found.append(folder)
+    return found
 
 
 def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, str], Path, Gpu]:
@@ -70,16 +103,22 @@ def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, st
     return variables, native.path("simgpu/libcuda.so.1").parent, choose(found, gpu)
 
 
-def _held(command: Sequence[str], variables: dict[str, str]) -> int:
-    """Starts the command and passes signals on to it until it ends. The signals are blocked here and not in it."""
+def _held(command: Sequence[str], variables: dict[str, str], folder: Path) -> int:
+    """Starts the command, passes signals on to it and decides about its GPU time until it ends. The signals are blocked
+    here and not in it."""
+    arbitration, looked = Arbitration(), 0.0
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _FORWARDED - {signal.SIGCHLD}
     child = os.posix_spawnp(command[0], list(command), variables, setsigmask=unblocked)
     while True:
-        got = signal.sigwaitinfo(_FORWARDED | {signal.SIGCHLD})
-        if got.si_signo != signal.SIGCHLD:
+        got = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, _TICK_S)
+        if got is not None and got.si_signo != signal.SIGCHLD:
             if got.si_code != _FROM_KERNEL:
                 os.kill(child, got.si_signo)
             continue
+        if time.monotonic() - looked > _LOOK_S:
+            looked = time.monotonic()
+            arbitration.attend(_runs(), writing=lambda one: one == folder)
+        arbitration.tick(time.monotonic_ns())
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended == child:
             code = os.waitstatus_to_exitcode(status)

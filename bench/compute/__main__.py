@@ -1,0 +1,96 @@
+"""`python -m bench.compute`: shares against limits; prints a table, writes the file, ends with 1 if a floor breaks."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from statistics import mean
+
+from bench.compute.runs import Load, Result, measure
+from bench.machine import Bench, build, machine
+from bench.measures import Report
+from lamina.model.grants import ComputePolicy
+
+LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
+PAIRS = [
+    *((f"{a}-{b}-{ms:g}ms", (Load(cores=a, kernel_ms=ms), Load(cores=b, kernel_ms=ms)))
+      for a, b in ((30, 60), (30, 70), (10, 90)) for ms in KERNELS_MS),
+    ("50-50-0.1-and-10ms", (Load(cores=50, kernel_ms=0.1), Load(cores=50, kernel_ms=10))),
+    ("30-60-deep", (Load(cores=30, how="async"), Load(cores=60, how="async"))),
+    ("4x25", tuple(Load(cores=25) for _ in range(4))),
+]  # fmt: skip
+ONES = [
+    *((how, Load(cores=50, how=how)) for how in ("sync", "async", "graph", "streams", "threads")),
+    ("2-processes", Load(cores=50, processes=2)),
+    ("4-processes", Load(cores=40, kernel_ms=0.1, processes=4)),
+]
+
+
+class Errors:
+    """Signed errors of containers, in points, and how far their windows strayed."""
+
+    def __init__(self) -> None:
+        self.all: list[float] = []
+        self.strayed: list[float] = []
+        self.stalls: list[float] = []
+
+    def add(self, name: str, loads: tuple[Load, ...], result: Result) -> None:
+        for i, load in enumerate(loads):
+            self.all.append(result.mean(i) - load.cores)
+            self.strayed.append(result.worst(i, load.cores))
+        self.stalls.append(result.stall_ms)
+        got = " ".join(f"{result.mean(i):5.1f}" for i in range(len(loads)))
+        print(
+            f"{name:24} {got}   strayed {max(self.strayed[-len(loads) :]):4.1f}   stall {result.stall_ms:6.1f} ms",
+            flush=True,
+        )
+
+    def report(self, report: Report, name: str) -> None:
+        report.add(f"{name}-error", "points", ours=mean(abs(error) for error in self.all))
+        report.add(f"{name}-within-5", "percent", ours=100 * mean(stray <= 5 for stray in self.strayed))
+        report.add(f"{name}-stall", "ms", ours=max(self.stalls))
+
+
+def cells(bench: Bench, program: Path, seconds: int, *, limited: bool = True) -> Errors:
+    """One container alone: each limit, kernel and grid."""
+    errors = Errors()
+    for limit in LIMITS:
+        for kernel in KERNELS_MS:
+            for grid in GRIDS if limited else GRIDS[:1]:
+                load = (Load(cores=limit, kernel_ms=kernel, blocks=grid),)
+                name = f"{limit} % {kernel:g} ms x {grid}"
+                errors.add(name, load, measure(bench, program, load, seconds=seconds, limited=limited))
+    return errors
+
+
+def lending(report: Report, bench: Bench, program: Path) -> None:
+    """What a weight of 30 gets alone, and beside one of 70 that wants all of its share."""
+    small, large = (Load(cores=cores, policy=ComputePolicy.WEIGHT) for cores in (30, 70))
+    report.add("weight-alone", "percent", ours=measure(bench, program, (small,), seconds=4).mean(0))
+    report.add("weight-contended", "percent", ours=measure(bench, program, (small, large), seconds=6).mean(0))
+
+
+def main() -> int:
+    """Runs all parts."""
+    parser = argparse.ArgumentParser(prog="python -m bench.compute", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    parser.add_argument("--seconds", type=int, default=4, help="length of each run (default 4)")
+    options = parser.parse_args()
+    report = Report("compute")
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name, machine() as bench:
+        program = build(Path(name), "load")
+        cells(bench, program, options.seconds).report(report, "cells")
+        pairs, ones = Errors(), Errors()
+        for name, loads in PAIRS:
+            pairs.add(name, loads, measure(bench, program, loads, seconds=options.seconds + 2))
+        for name, load in ONES:
+            ones.add(name, (load,), measure(bench, program, (load,), seconds=options.seconds))
+        pairs.report(report, "pairs")
+        ones.report(report, "ways")
+        lending(report, bench, program)
+        unlimited = cells(bench, program, 3, limited=False)
+        report.control("cells-error", "points", ours=mean(abs(error) for error in unlimited.all))
+    return report.finish(options.json)
+
+
+sys.exit(main())

@@ -1,0 +1,106 @@
+"""Containers at work on one simulated GPU, and what each got of its time, by the GPU's own account."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from threading import Event, Thread
+
+from msgspec import Struct
+
+from bench.machine import Bench, Worker, workers
+from lamina.enforcement.arbitration import Arbitration
+from lamina.model.grants import ComputePolicy
+
+TICK_S = 0.01
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """A container: its limit in percent (0: none), and what its processes do; see native/bench/load.c."""
+
+    cores: int
+    how: str = "loop"
+    kernel_ms: float = 1.0
+    blocks: int = 1056
+    processes: int = 1
+    policy: ComputePolicy = ComputePolicy.CAP
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """Percent of the GPU's time: one row per window of a second, in each a figure per container. `stall_ms` is the
+    longest launch of any."""
+
+    windows: tuple[tuple[float, ...], ...]
+    stall_ms: float
+
+    def mean(self, container: int) -> float:
+        """Over all windows but the first, which the program may need to settle."""
+        later = [window[container] for window in self.windows[1:]]
+        return sum(later) / len(later)
+
+    def worst(self, container: int, wanted: float) -> float:
+        """The farthest that a window after the first was from `wanted`."""
+        return max(abs(window[container] - wanted) for window in self.windows[1:])
+
+
+@contextmanager
+def _arbitrated(folders: list[Path]):  # type: ignore[no-untyped-def]
+    """What the agent does, in a thread."""
+    ended = Event()
+
+    def decide() -> None:
+        arbitration = Arbitration()
+        arbitration.attend(folders)
+        while not ended.wait(TICK_S):
+            arbitration.tick(time.monotonic_ns())
+
+    thread = Thread(target=decide, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def measure(bench: Bench, program: Path, loads: Sequence[Load], *, seconds: int, limited: bool = True) -> Result:
+    """Runs the loads together. Without `limited` nobody has a limit: the null control."""
+    with ExitStack() as stack:
+        groups, folders = [], []
+        for load in loads:
+            policy = load.policy if limited and load.cores else ComputePolicy.NONE
+            variables = bench.ours(cores=load.cores if limited else 0, policy=policy)
+            folders.append(Path(variables["LAMINA_DIR"]))
+            command = [program, load.how, str(round(load.kernel_ms * 1e6)), str(load.blocks)]
+            groups.append(stack.enter_context(workers(load.processes, command, variables)))
+        stack.enter_context(_arbitrated(folders))
+        for worker in (worker for group in groups for worker in group):
+            worker.say("go")
+        windows = _windows(bench, groups, seconds)
+        stalls = [_end(worker) for group in groups for worker in group]
+    return Result(windows=windows, stall_ms=max(stalls) / 1e6)
+
+
+def _windows(bench: Bench, groups: Sequence[Sequence[Worker]], seconds: int) -> tuple[tuple[float, ...], ...]:
+    seen = [_busy(bench, groups)]
+    begin = time.monotonic()
+    for number in range(1, seconds + 1):
+        time.sleep(max(0.0, begin + number - time.monotonic()))
+        seen.append(_busy(bench, groups))
+    return tuple(
+        tuple(100 * (b - a) / (after[0] - before[0]) for a, b in zip(before[1], after[1], strict=True))
+        for before, after in pairwise(seen)
+    )
+
+
+def _busy(bench: Bench, groups: Sequence[Sequence[Worker]]) -> tuple[int, tuple[int, ...]]:
+    """The moment, and the GPU time that each container was given until then, in ns."""
+    given = {process.pid: process.busy_ns for process in bench.state().processes}
+    return time.monotonic_ns(), tuple(sum(given.get(worker.pid, 0) for worker in group) for group in groups)
+
+
+def _end(worker: Worker) -> int:
+    """Lets a program end and returns its longest launch in ns."""
+    worker.finish()
+    return int(worker.hear().split()[1])

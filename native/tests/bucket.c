@@ -1,0 +1,35 @@
+/* Answers one line of arithmetic after the other, for comparison with the Python twin.
+ *
+ *   charge DUE NOW NS RATE    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set) */
+#include "bucket.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int main(void)
+{
+    char line[128];
+    struct spans spans = {0};
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        uint64_t a, b, c;
+        int64_t signed_ns;
+        int brief;
+        if (sscanf(line, "charge %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNu64, &a, &b, &signed_ns, &c) == 4)
+            printf("%" PRIu64 "\n", bucket_charge(a, b, signed_ns, c));
+        else if (sscanf(line, "bin %" SCNu64 " %" SCNu64 " %" SCNu64 " %d", &a, &b, &c, &brief) == 4) {
+            uint32_t charged;
+            uint64_t word = bucket_bin_add(a, b, (uint32_t)c, brief != 0, &charged);
+            printf("%" PRIu64 " %u\n", word, charged);
+        } else if (sscanf(line, "batch %" SCNu64 " %" SCNu64, &a, &b) == 2)
+            printf("%u\n", bucket_batch(a, b));
+        else if (sscanf(line, "span %" SCNu64 " %" SCNu64, &a, &b) == 2) {
+            struct span fresh[SPANS + 1];
+            uint64_t sum = 0;
+            for (unsigned i = 0, parts = spans_add(&spans, a, b, fresh); i < parts; i++)
+                sum += fresh[i].to - fresh[i].from;
+            printf("%" PRIu64 "\n", sum);
+        }
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,112 @@
+"""Who gets how much of a GPU's time, decided from plain figures."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.enforcement.activity import WINDOW, Activity
+from lamina.enforcement.arbiter import Arbiter, Decision, Tenant, got
+from lamina.model.grants import ComputePolicy
+
+NOW = 1 << 50
+MS = 1_000_000
+
+
+def idle() -> Activity:
+    return Activity(brief=np.zeros(WINDOW), worked=np.zeros(WINDOW))
+
+
+def busy(processes: float = 1, *, waits: bool = False) -> Activity:
+    worked = np.full(WINDOW, processes)
+    return Activity(brief=np.zeros(WINDOW), worked=worked, asked_at=NOW, waited_at=NOW if waits else 0)
+
+
+def tenant(name: str, activity: Activity, share: float = 0.5, priority: int = 1, policy: str = "cap") -> Tenant:
+    return Tenant(name=name, share=share, policy=ComputePolicy(policy), priority=priority, activity=activity)
+
+
+def decide(*tenants: Tenant, low: float = 0, now: int = NOW) -> dict[str, Decision]:
+    return Arbiter(low_priority_percent=low).tick(now, tenants)
+
+
+def test_who_is_alone_gets_no_refund() -> None:
+    assert decide(tenant("a", busy()), tenant("b", idle()))["a"].refund_ns == 0
+
+
+def test_two_that_work_all_the_time_are_refunded_half() -> None:
+    decisions = decide(tenant("a", busy()), tenant("b", busy()))
+    assert decisions["a"].refund_ns == pytest.approx(WINDOW * MS / 2)
+    assert decisions["b"].refund_ns == pytest.approx(WINDOW * MS / 2)
+
+
+def test_processes_take_turns_not_containers() -> None:
+    decisions = decide(tenant("two", busy(2)), tenant("one", busy(1)))
+    assert decisions["two"].refund_ns == pytest.approx(WINDOW * MS / 3, rel=0.01)
+    assert decisions["one"].refund_ns == pytest.approx(WINDOW * MS * 2 / 3, rel=0.01)
+
+
+def test_brief_work_had_the_gpu_and_long_work_waited_for_it() -> None:
+    short = Activity(brief=np.full(WINDOW, 0.4), worked=np.zeros(WINDOW), asked_at=NOW)
+    decisions = decide(tenant("short", short), tenant("long", busy()))
+    assert decisions["short"].refund_ns == 0
+    assert decisions["long"].refund_ns == pytest.approx(WINDOW * MS * 0.4)
+
+
+def test_a_refund_only_grows_with_time_and_goes_on_after_a_restart() -> None:
+    pair = (tenant("a", busy()), tenant("b", busy()))
+    arbiter = Arbiter()
+    first = arbiter.tick(NOW, pair)["a"].refund_ns
+    assert arbiter.tick(NOW + 10 * MS, pair)["a"].refund_ns == pytest.approx(first + 5 * MS)
+    assert Arbiter().tick(NOW, pair, {"a": 7_000})["a"].refund_ns == pytest.approx(first + 7_000)
+
+
+FRACTIONS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, max_size=6)
+
+
+@given(FRACTIONS)
+def test_nobody_gets_more_than_it_worked_nor_all_together_more_than_there_is(parts: list[tuple[float, float]]) -> None:
+    brief, worked = (np.array([[part[i]] for part in parts]) for i in range(2))
+    real = got(brief, worked)
+    assert (real >= -1e-9).all() and (real <= brief + worked + 1e-6).all()
+    assert real.sum() <= 1 + 1e-6
+
+
+def test_an_idle_gpu_is_lent_to_who_waits_and_a_cap_never_borrows() -> None:
+    alone = decide(tenant("a", busy(waits=True), 0.3, policy="weight"), tenant("b", idle(), 0.7, policy="weight"))
+    assert alone["a"].rate == 1
+    assert decide(tenant("a", busy(waits=True), 0.3), tenant("b", idle(), 0.7))["a"].rate == 0.3
+
+
+def test_what_was_lent_is_taken_back_at_the_first_sign_of_its_owner() -> None:
+    begins = Activity(brief=np.zeros(WINDOW), worked=np.zeros(WINDOW), busy_since=(NOW - 20 * MS,), asked_at=NOW)
+    both = decide(tenant("a", busy(waits=True), 0.3, policy="weight"), tenant("b", begins, 0.7, policy="weight"))
+    assert both["a"].rate < 0.5 and both["b"].rate >= 0.7
+
+
+def test_what_all_shares_leave_is_lent_by_shares() -> None:
+    both = [tenant(name, busy(waits=True), share, policy="weight") for name, share in (("a", 0.2), ("b", 0.6))]
+    assert [d.rate for d in decide(*both).values()] == pytest.approx([0.25, 0.75])
+
+
+def test_gates_of_lower_priority_close_while_higher_has_work() -> None:
+    low = tenant("low", busy(), priority=1)
+    assert decide(tenant("high", busy(), priority=0), low)["low"].closed
+    assert not decide(tenant("high", busy(), priority=0), low)["high"].closed
+    assert not decide(tenant("high", idle(), priority=0), low)["low"].closed
+    assert not decide(tenant("same", busy(), priority=1), low)["low"].closed
+
+
+def test_the_gate_of_a_low_priority_opens_for_its_part_of_each_second() -> None:
+    pair = (tenant("high", busy(), priority=0), tenant("low", busy(), priority=1))
+    begin = NOW // (1000 * MS) * 1000 * MS
+    closed = [decide(*pair, low=20, now=begin + ms * MS)["low"].closed for ms in range(0, 1000, 10)]
+    assert closed.count(False) == 20
+
+
+def test_work_without_a_limit_is_watched_only_where_it_matters() -> None:
+    free = tenant("free", busy(), 0, policy="none")
+    assert not decide(free)["free"].watched
+    assert not decide(free, tenant("other", busy(), 0, policy="none"))["free"].watched
+    assert decide(free, tenant("capped", idle()))["free"].watched
+    assert decide(tenant("high", busy(), 0, 0, "none"), tenant("low", busy(), 0, 1, "none"))["high"].watched
