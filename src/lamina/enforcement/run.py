@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lamina import native, simgpu
-from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.driver import Gpu, choose, find_driver, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
@@ -106,6 +105,9 @@ def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, st
 def _held(command: Sequence[str], variables: dict[str, str], folder: Path) -> int:
     """Starts the command, passes signals on to it and decides about its GPU time until it ends. The signals are blocked
     here and not in it."""
+    # It brings numpy, whose threads would take the signals if they began before these were blocked.
+    from lamina.enforcement.arbitration import Arbitration
+
     arbitration, looked = Arbitration(), 0.0
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _FORWARDED - {signal.SIGCHLD}
     child = os.posix_spawnp(command[0], list(command), variables, setsigmask=unblocked)
