@@ -9,6 +9,7 @@ import pytest
 
 from lamina.control import gangs
 from lamina.control.gangs import Gangs
+from lamina.control.ledger import DoesNotFit
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.ports.kube import GRANTS, PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Object
 from lamina.ports.kube.fake import FakeKube
@@ -172,3 +173,22 @@ async def test_a_pod_of_no_group_is_not_asked_about_again() -> None:
     assert await made.narrow(pod, filtered) is filtered
     made._kube = None  # type: ignore[assignment]
     assert await made.wait(bench.args(pod, "node-0")) == ""
+
+
+async def test_places_are_held_for_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gangs, "WAIT_S", 0.01)
+    bench = Bench()
+    bench.offer("node-0", *gpus(2))
+    made = Gangs(bench.kube, bench.capacity, bench.decisions, bench.configuration, now=bench.clock)
+    await group(bench, "a", 2)
+    pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
+    real = bench.ledger.reserve
+
+    def reserve(uid: str, *rest: Any) -> None:
+        if uid == pods[1]["metadata"]["uid"]:
+            raise DoesNotFit("pod default/a-1 has ended")
+        real(uid, *rest)
+
+    monkeypatch.setattr(bench.ledger, "reserve", reserve)
+    assert await made.wait(bench.args(pods[0], "node-0")) == "pod default/a-1 has ended"
+    assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [0, 0]

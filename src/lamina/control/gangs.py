@@ -143,7 +143,10 @@ class Gangs:
             plan = self._plan(name, group, pod, [args.node])
             if isinstance(plan, str):
                 return plan
-            gang = self._hold(name, group, plan)
+            try:
+                gang = self._hold(name, group, plan)
+            except DoesNotFit as error:
+                return str(error)
         elif refusal := self._moved(gang, args, pod):
             return refusal
         gang.come = {uid for uid in gang.come if not self._capacity.ledger.pod(uid).over} | {args.podUID}
@@ -231,12 +234,20 @@ class Gangs:
         return NodeState.of(node, inventory, total)
 
     def _hold(self, name: GroupName, group: PodGroup, plan: Plan) -> Gang:
-        """Take all places of the plan. Nothing was awaited since it was made, so they are free."""
-        until = self._now() + group.timeout_s
+        """Take all places of the plan, or none. Nothing was awaited since it was made, so they are free.
+
+        Raises DoesNotFit for a member that has ended.
+        """
+        ledger, until = self._capacity.ledger, self._now() + group.timeout_s
         for uid, (node, taken) in plan.items():
             pod = group.waiting.get(uid)
             label = pod["metadata"]["name"] if pod else uid
-            self._capacity.ledger.reserve(uid, name.namespace, label, Reservation(node, taken, until))
+            try:
+                ledger.reserve(uid, name.namespace, label, Reservation(node, taken, until))
+            except DoesNotFit:
+                for each in plan:
+                    ledger.release(each)
+                raise
         gang = Gang(group.needed - len(self._bound(group)), until, {uid: node for uid, (node, _) in plan.items()})
         self._gangs[name] = gang
         return gang
