@@ -22,8 +22,8 @@ uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm
  * millisecond keeps its word, and all counts. The word: number << 28 | brief us << 16 | other us. */
 uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief, uint32_t *charged);
 
-/* The turns in which a GPU lets processes work take no less. */
-#define BRIEF_NS UINT64_C(2000000)
+/* More than a batch, and less than a batch with a turn of another process in between, which takes up to 2 ms. */
+#define BRIEF_NS UINT64_C(1250000)
 
 /* How many launches to measure as one batch: about BATCH_NS of work, and one at a time while launches take `each` ns
  * of work but come so seldom, every `apart` ns, that gaps between them would be measured too. */

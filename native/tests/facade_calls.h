@@ -6,6 +6,15 @@
 #include "cuda_min.h"
 
 #define CALLS(X)                                                                                                      \
+    X(cuModuleLoadData, 2000, (CUmodule *, const void *)) \
+    X(cuModuleGetFunction, 2000, (CUfunction *, CUmodule, const char *)) \
+    X(cuLaunchKernel, 4000,                                                                                               \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
+    X(cuStreamCreate, 2000, (CUstream *, unsigned)) \
+    X(cuStreamBeginCapture_v2, 10010, (CUstream, CUstreamCaptureMode)) \
+    X(cuStreamEndCapture, 10000, (CUstream, CUgraph *)) \
+    X(cuGraphInstantiateWithFlags, 11040, (CUgraphExec *, CUgraph, unsigned long long)) \
+    X(cuGraphLaunch, 10000, (CUgraphExec, CUstream)) \
     X(cuInit, 2000, (unsigned))                                                                                       \
     X(cuDeviceGetCount, 2000, (int *))                                                                                \
     X(cuDeviceGet, 2000, (CUdevice *, int))                                                                           \

@@ -18,7 +18,7 @@ from tests.building import compile_program
 
 MIB = 1 << 20
 CONTEXT = 303 * MIB
-PROGRAMS = ("kinds", "worker", "killed", "killed_in", "crowd", "threads", "forking")
+PROGRAMS = ("kinds", "worker", "killed", "killed_in", "crowd", "threads", "forking", "launching")
 
 PRELUDE = """
 import ctypes, os, sys
