@@ -55,7 +55,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(text: str, sentence: str) ->
         ("migStrategy", ["single", "1"], "none or mixed"),
         ("libCudaLogLevel", ["-1", "5", "debug"], "0 (errors), 1 (warnings)"),
         ("disableCoreLimit", ["'true'", "1"], "true or false"),
-        ("nodeSchedulerPolicy", ["topology"], "binpack or spread"),
+        ("nodeSchedulerPolicy", ["topology"], "binpack or spread or packing"),
         ("gpuSchedulerPolicy", ["best", "binpack;spread"], "binpack or spread or numa or topology-aware or mutex"),
     ],
 )

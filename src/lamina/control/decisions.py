@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
+from lamina.control.packing import Packing
 from lamina.control.quotas import Amounts, Quotas, asked, excess
 from lamina.dialects import parse, unseen_by_admission
 from lamina.errors import BadInput
@@ -46,6 +47,7 @@ class Decisions:
         self._capacity = capacity
         self._quotas = quotas
         self._configuration = configuration
+        self._packing = Packing(capacity)
 
     def filter(self, pod: Mapping[str, Any], nodes: list[str]) -> Filtered:
         """Which of `nodes` can take the pod; all of them where it asks no GPU."""
@@ -58,6 +60,7 @@ class Decisions:
         refusal = self.refusal(pod, request) or self.over_quota(pod, asked(request))
         if refusal:
             return Filtered(fitting=[], error=refusal, summary=refusal)
+        self._packing.arrived(_uid(pod), request)
         return self._surveyed(request, _uid(pod), nodes)
 
     def _surveyed(self, request: PodRequest, uid: str, nodes: list[str]) -> Filtered:
@@ -96,12 +99,15 @@ class Decisions:
         table = self._capacity.table
         rows = table.rows_of(nodes)
         fits = self._capacity.survey(request).verdicts_on(rows) == FITS
-        worth = np.where(rows < 0, 0.0, node_score(request.node_policy, table.usage)[rows])
+        packed = self._packing.worth(request)
+        by_row = node_score(request.node_policy, table.usage) if packed is None else packed
+        worth = np.where(fits, by_row[rows], 0.0)
         for name, answer in self._own(request, _uid(pod)).items():
             if name in nodes:
                 place = nodes.index(name)
                 fits[place] = isinstance(answer, Placement)
-                worth[place] = answer.score if isinstance(answer, Placement) else 0.0
+                if isinstance(answer, Placement):
+                    worth[place] = answer.score if packed is None else packed[rows[place]]
         return dict(zip(nodes, _stretched(worth, fits), strict=True))
 
     def _own(self, request: PodRequest, uid: str) -> dict[str, Placement | Misfit]:
@@ -112,7 +118,9 @@ class Decisions:
     def place(self, request: PodRequest, pod_uid: str, node: str) -> Placement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
         state = self._capacity.state(node, without=pod_uid)
-        return None if state is None else fit(request, state)
+        if state is None:
+            return None
+        return fit(request, state, self._packing.gpus(request, node))
 
     def refusal(self, pod: Mapping[str, Any], request: PodRequest) -> str:
         """The sentence that says why no node may take the pod as it is, or nothing."""

@@ -5,12 +5,13 @@ SPREAD = "spread"
 NUMA = "numa"
 TOPOLOGY = "topology-aware"
 MUTEX = "mutex"
+PACKING = "packing"
 
-NODE_POLICIES = (BINPACK, SPREAD)
+NODE_POLICIES = (BINPACK, SPREAD, PACKING)
 GPU_ORDERS = (BINPACK, SPREAD, NUMA)
 """Ways to put GPUs in order."""
-GPU_POLICIES = (*GPU_ORDERS, TOPOLOGY, MUTEX)
-"""Orders, and rules that go beside an order: connected GPUs together, idle GPUs only."""
+GPU_POLICIES = (*GPU_ORDERS, TOPOLOGY, MUTEX, PACKING)
+"""Orders, and rules that go beside an order: connected GPUs together, idle GPUs only, least expected waste."""
 
 
 def chain(policy: str) -> tuple[str, ...]:

@@ -29,8 +29,11 @@ class Placement(Struct, frozen=True):
 _NO_WISHES = Wishes()
 
 
-def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
-    """The pod's shares on the node, or why it does not fit. The pod itself must not be counted in the node's state."""
+def fit(request: PodRequest, node: NodeState, favoured: frozenset[str] = frozenset()) -> Placement | Misfit:
+    """The pod's shares on the node, or why it does not fit. The pod itself must not be counted in the node's state.
+
+    `favoured` are UUIDs of GPUs that a pod with one GPU container gets before others.
+    """
     wishes = None if request.wishes == _NO_WISHES else request.wishes
     for container in request.containers:
         refusals = tuple([refusal(container, wishes, state) for state in node.gpus])
@@ -40,7 +43,7 @@ def fit(request: PodRequest, node: NodeState) -> Placement | Misfit:
         container = request.containers[0]
         able = [place for place, refused in enumerate(refusals) if refused is None]
         order = gpu_order(request.gpu_policy, container)
-        able.sort(key=lambda place: order(node.gpus[place]))
+        able.sort(key=lambda place: (node.gpus[place].gpu.uuid not in favoured, order(node.gpus[place])))
         places = next(preferred(request, container.count, able, node.gpus), None)
         if places is None:
             return Misfit(node, container, request.wishes, refusals, request.containers, apart=True)

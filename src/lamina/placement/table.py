@@ -132,6 +132,11 @@ class NodeTable:
             self._spare.append(row)
             self._stamp(row)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Room for so many rows, and the most GPUs of a node."""
+        return self._cells.shape[1], self._cells.shape[2]
+
     def state(self, node: str) -> NodeState | None:
         row = self.rows.get(node)
         return None if row is None else self.states[row]
