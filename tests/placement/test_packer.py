@@ -135,6 +135,17 @@ def test_a_pod_without_wishes_leaves_the_kind_that_others_depend_on(core: ctypes
     assert packer.best(only_first) == (0, 1)
 
 
+def test_where_no_cpu_is_counted_cpu_plays_no_part(core: ctypes.CDLL) -> None:
+    usual = [Ask(0, 0, 1, (milli,), milli) for milli in (250, 500, 1000)]
+    known = Seen()
+    for ask in usual * ENOUGH:
+        known.add(ask)
+    free = ([1000, 500], [750, 1000], [500, 250])
+    few, many = (Packer(core, cluster_of(*free, cpu=cpu), known) for cpu in (1000, 10**6))
+    for ask in usual:
+        assert few.levels(ask)[0].tolist() == many.levels(ask)[0].tolist()
+
+
 def test_old_pods_fade() -> None:
     known = Seen()
     for _ in range(WINDOW):

@@ -15,6 +15,9 @@ from lamina.placement.packing.mix import Floats, Mix
 OFFERS = (4, 16, 64)
 """For how many pods that could be put on it a GPU's remainder is kept open."""
 
+LEAST_CORES = 100.0
+"""Thousandths of a core per GPU: no mark lies below, so that sums stay exact."""
+
 LOW, MIDDLE, HIGH = 0.25, 0.5, 0.75
 """Parts of the GPU demand whose cores per GPU are the marks for a node's balance of CPU and GPU."""
 
@@ -45,9 +48,20 @@ class Weights:
 
 
 def waste(mix: Mix, weights: Weights) -> Coefficients:
-    """The policy for a mix that has at least one pod with a GPU."""
+    """The policy for a mix that has at least one pod with a GPU.
+
+    Where no pod's CPU is counted, CPU plays no part.
+    """
     w = weights
-    marks = [max(1.0, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
+    marks = [max(LEAST_CORES, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
+    hinges: list[tuple[float, float, float]] = [
+        (w.short_of_cpu_low, 1, -1 / marks[0]),
+        (w.short_of_cpu_middle, 1, -1 / marks[1]),
+        (w.short_of_cpu_high, 1, -1 / marks[2]),
+        (w.short_of_cpu_all, 1, -1 / max(LEAST_CORES, mix.all_cores_per_gpu)),
+        (w.stranded_cpu, -1, 1 / marks[1]),
+    ]
+    counted = mix.all_cpu > 0
     scarce = np.minimum(1.0, mix.scarcity())
     remainders = remainder_values(mix)
     kept = np.array([w.remainder_few, w.remainder_some, w.remainder_many])
@@ -57,14 +71,8 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
         + mix.by_demand * (w.one_by_demand + w.one_of_several * mix.several + w.one_of_choosy * mix.choosy),
         fill=w.fill_by_count * mix.by_count + w.fill_by_demand * mix.by_demand,
         gpu_price=w.scarce_gpu * scarce,
-        cpu_price=w.scarce_cpu * scarce / marks[1],
-        hinges=[
-            (w.short_of_cpu_low, 1, -1 / marks[0]),
-            (w.short_of_cpu_middle, 1, -1 / marks[1]),
-            (w.short_of_cpu_high, 1, -1 / marks[2]),
-            (w.short_of_cpu_all, 1, -1 / max(1.0, mix.all_cores_per_gpu)),
-            (w.stranded_cpu, -1, 1 / marks[1]),
-        ],
+        cpu_price=w.scarce_cpu * scarce / marks[1] * counted,
+        hinges=hinges if counted else [],
         remainder=np.tensordot(kept, remainders, axes=1),
         unpaired=float(kept.sum()),
         idle=w.idle_gpus * np.arange(MOST_GPUS + 1) / 8,
