@@ -81,8 +81,17 @@ class Decisions:
         for miss, names in missed:
             (result.unresolvable if miss.lasting else result.failed).update(dict.fromkeys(names, miss.reason))
         if not result.fitting:
-            result.summary = summary([], missed)
+            result.summary = self._over_all(survey, nodes, missed)
         return result
+
+    def _over_all(self, survey: Survey, asked: list[str], missed: list[tuple[Miss, list[str]]]) -> str:
+        """The text for people about all nodes of the cluster, as `lamina why` has it; the scheduler asked of some."""
+        table = self._capacity.table
+        others = sorted(table.rows.keys() - set(asked))
+        verdicts = survey.verdicts_on(table.rows_of(others))
+        if room := int(np.count_nonzero(verdicts == FITS)):
+            return f"{summary([], missed)}; {room} more would fit, but the scheduler did not offer them"
+        return summary([], [*missed, *_missed(survey, others, verdicts)])
 
     def scores(self, pod: Mapping[str, Any], nodes: list[str]) -> dict[str, int]:
         """How well each node suits the pod among these nodes: 0, and HIGHEST_SCORE for the best alone.

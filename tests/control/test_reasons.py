@@ -1,0 +1,29 @@
+"""The text of the event on a pod that waits is the text of `lamina why`."""
+
+from lamina.control.ledger import reservation
+from lamina.dialects import parse
+from lamina.dialects.config import Config
+from lamina.model.grants import ContainerGrant, Share
+from lamina.placement import NodeState, explain
+from tests.control.binders import Bench
+from tests.control.cluster import gpus
+
+
+async def test_the_event_counts_all_nodes_and_tells_of_those_that_were_not_offered() -> None:
+    bench = Bench()
+    for name in ("a", "b", "c"):
+        bench.offer(name)
+    share = Share(gpu="GPU-0", memory_mib=30_000)
+    held = (ContainerGrant(name="main", shares=(share, Share(gpu="GPU-1", memory_mib=31_000))),)
+    for name in ("a", "b"):
+        bench.ledger.reserve(f"on-{name}", "default", "p", reservation(name, held, 0.0))
+    pod = await bench.pod("q", gpumem=5000)
+    said = bench.decisions.filter(pod, ["a"]).summary
+    assert said.startswith("node a: needs 5000 MiB; the best GPU has 2768 MiB free")
+    assert said.endswith("; 1 more would fit, but the scheduler did not offer them")
+    bench.ledger.reserve("on-c", "default", "p", reservation("c", held, 0.0))
+    request = parse(pod, Config())
+    assert request is not None
+    everything = explain(request, [NodeState.of(name, gpus(), bench.ledger.taken(name)) for name in "abc"]).summary
+    assert bench.decisions.filter(pod, ["b"]).summary == everything
+    assert everything.startswith("0 of 3 nodes fit: 3 short of memory; nearest is a: ")
