@@ -20,6 +20,7 @@ def core(report: Report, nodes: int, rounds: int) -> None:
     report.add("filter-p99", "ms", ours=p99(made.filters(10 * rounds, known)))
     report.add("filter-unknown-p99", "ms", ours=p99(made.filters(2 * rounds, unknown)))
     report.add("filter-hopeless-p99", "ms", ours=p99(made.filters(2 * rounds, hopeless)))
+    report.add("filter-hopeless-again-p99", "ms", ours=p99(made.filters(2 * rounds, lambda number: hopeless(7))))
     report.control("filter-p99", "ms", ours=p99(made.walks(5)))
     report.add("placements", "pods/s", ours=made.placements_per_s(2 * rounds, nodes))
     report.add("decisions", "1/s", ours=made.decisions_per_s(100 * rounds))

@@ -84,7 +84,7 @@ class Packing:
             wanted &= not any(part.lower() in model.lower() for part in wishes.not_types)
             needed = container.memory_on(capacity)
             memory.append(needed if wanted and needed <= capacity and container.cores <= cores else REFUSED)
-        return Ask(1, 1, container.count, tuple(memory), container.cores)
+        return Ask(0, 0, container.count, tuple(memory), container.cores)
 
     def _current(self) -> Packer:
         table = self._capacity.table
