@@ -47,19 +47,26 @@ def test_every_name_in_the_headers_is_classified(library: str) -> None:
     assert generate.unclassified(library, folders) == {}
 
 
-def test_the_table_is_up_to_the_newest_headers() -> None:
+def newest_headers() -> int:
+    """The newest version of CUDA whose headers are here, as 1000 * major + 10 * minor; skips where there is none."""
     headers = [header for folder in header_folders() for header in folder.rglob("cuda.h")]
     versions = [re.search(r"^#define CUDA_VERSION (\d+)$", path.read_text(), re.MULTILINE) for path in headers]
     if not versions:
         pytest.skip("this machine has no CUDA headers")
-    assert max(int(found[1]) for found in versions if found) <= generate.reviewed("cuda")
+    return max(int(found[1]) for found in versions if found)
+
+
+def test_the_table_is_up_to_the_newest_headers() -> None:
+    assert newest_headers() <= generate.reviewed("cuda")
 
 
 def test_functions_with_several_forms_have_the_versions_of_the_headers() -> None:
-    """Where cuGetProcAddress has to choose between our functions, by what NVIDIA says about the driver's."""
+    """Where cuGetProcAddress has to choose between our functions, by what NVIDIA says about the driver's.
+
+    The list may know forms that are newer than all headers here: of those they say nothing.
+    """
+    newest = newest_headers()
     headers = [header for folder in header_folders() for header in folder.rglob("cuda*Typedefs.h")]
-    if not headers:
-        pytest.skip("this machine has no CUDA headers")
     told: dict[tuple[str, str], set[int]] = {}
     for header in headers:
         for base, since, suffix in re.findall(r"PFN_(cu\w+?)_v(\d+)(_pts[zd])?\)", header.read_text()):
@@ -72,7 +79,7 @@ def test_functions_with_several_forms_have_the_versions_of_the_headers() -> None
     several = {key: sorted(forms) for key, forms in listed.items() if len(forms) > 1 and key in told}
     for key, entries in several.items():
         if any(generate.MACROS[kind] != "PASS" for _, _, kind in entries):
-            assert [since for _, since, _ in entries] == sorted(told[key]), key
+            assert [since for _, since, _ in entries if since <= newest] == sorted(told[key]), key
     assert len(several) > 50
 
 
