@@ -173,7 +173,10 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct block block;
     bool booked = take(pointer, &block);
-    return freed(booked, &block, REAL(cuMemFree_v2)(pointer));
+    CUresult result = freed(booked, &block, REAL(cuMemFree_v2)(pointer));
+    if (booked && block.kind == LAMINA_POOL)
+        pools_refresh(); /* the driver has waited for the GPU */
+    return result;
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)

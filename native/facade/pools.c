@@ -17,8 +17,11 @@ struct pool {
     CUmemoryPool handle; /* NULL: destroyed while blocks of it were in use; it goes with the last of them */
     int device;          /* -1: not in device memory */
     uint64_t charged;
-    uint64_t used; /* asked for and not freed */
+    uint64_t used; /* asked for and not freed, as the driver rounds it */
 };
+
+/* In such units the driver gives a pool's memory to programs. */
+enum { UNIT = 512 };
 
 /* The driver reserves memory for a pool in steps. 32 MiB is the usual size; how pools grow shows if steps are smaller. */
 enum { SMALLEST_STEP = 2 << 20 };
@@ -128,7 +131,6 @@ void pools_freed(const struct block *block)
         pool = pool->next;
     if (pool != NULL) {
         pool->used -= block->bytes < pool->used ? block->bytes : pool->used;
-        refresh(pool);
         freed = true;
         if (pool->handle == NULL && pool->used == 0)
             remove_pool(pool);
@@ -142,14 +144,24 @@ struct request {
     __typeof__(cuStreamGetCaptureInfo_v2) *capture_info;
     CUresult (*synchronize)(CUstream stream);
     CUmemoryPool pool;
+    int device; /* whose current pool it is; -1: the program named the pool */
     CUstream stream;
     uint64_t bytes;
 };
 
+static uint64_t in_units(uint64_t bytes)
+{
+    return bytes > UINT64_MAX - UNIT ? UINT64_MAX : (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
 /* Makes sure of the memory by which the pool may grow: nothing if what it has free seems enough, else what is missing
- * in whole steps. Before a refusal the pool gives back what it does not use, as the driver itself would have it. */
+ * in whole steps. Our own count of what is free is for speed: the driver is asked when it says too little. Before a
+ * refusal the pool gives back what it does not use, as the driver itself would have it. */
 static CUresult announce(struct pool *pool, uint64_t bytes, uint64_t *announced)
 {
+    *announced = 0;
+    if (pool->used <= pool->charged && bytes <= pool->charged - pool->used)
+        return CUDA_SUCCESS;
     refresh(pool);
     uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t spare = pool->charged > used ? pool->charged - used : 0;
@@ -168,16 +180,16 @@ static CUresult settle(struct pool *pool, const struct request *request, uint64_
     uint64_t reserved = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
     CUresult result = hold_adjust(pool->device, LAMINA_POOL, announced, grown);
-    struct block replaced, block = {.key = pointer, .bytes = request->bytes, .object = pool, .class = BLOCK_POINTER,
-                                    .kind = LAMINA_POOL, .device = (uint8_t)pool->device};
+    struct block replaced, block = {.key = pointer, .bytes = in_units(request->bytes), .object = pool,
+                                    .class = BLOCK_POINTER, .kind = LAMINA_POOL, .device = (uint8_t)pool->device};
     while (step > SMALLEST_STEP && grown % step != 0)
         step /= 2;
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;
-        pool->used += request->bytes;
+        pool->used += block.bytes;
         if (blocks_put(&block, &replaced))
             return CUDA_SUCCESS;
-        pool->used -= request->bytes;
+        pool->used -= block.bytes;
     } else
         give_back(pool->device, LAMINA_POOL, announced);
     REAL(cuMemFreeAsync)(pointer, request->stream);
@@ -234,29 +246,26 @@ static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
     if (graph != NULL)
         return allocate_captured(request, graph, pointer);
     pthread_mutex_lock(&lock);
-    struct pool *pool = find_or_add(request->pool);
+    struct pool *pool = request->device >= 0 ? add(request->pool, request->device) : find_or_add(request->pool);
     uint64_t announced = 0;
     CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pool != NULL && pool->device < 0)
         result = request->make(request, pointer);
-    else if (pool != NULL && (result = announce(pool, request->bytes, &announced)) == CUDA_SUCCESS)
+    else if (pool != NULL && (result = announce(pool, in_units(request->bytes), &announced)) == CUDA_SUCCESS)
         result = make_or_spill(pool, request, announced, pointer);
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-/* The pool that the current device allocates from; NULL when there is no context, for the driver's own answer. */
-static CUmemoryPool current_pool(void)
+/* From the pool that the current device allocates from; without a context, for the driver's own answer. */
+static CUresult allocate_from_current(struct request *request, CUdeviceptr *pointer)
 {
     CUcontext context;
-    CUmemoryPool pool = NULL;
-    int device = context_device(&context);
-    if (device < 0 || REAL(cuDeviceGetMemPool)(&pool, device_ordinal(device)) != CUDA_SUCCESS)
-        return NULL;
-    pthread_mutex_lock(&lock);
-    add(pool, device);
-    pthread_mutex_unlock(&lock);
-    return pool;
+    request->device = context_device(&context);
+    if (request->device < 0 ||
+        REAL(cuDeviceGetMemPool)(&request->pool, device_ordinal(request->device)) != CUDA_SUCCESS)
+        return request->make(request, pointer);
+    return allocate(request, pointer);
 }
 
 static CUresult make(const struct request *r, CUdeviceptr *pointer)
@@ -281,29 +290,28 @@ static CUresult make_from_ptsz(const struct request *r, CUdeviceptr *pointer)
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    const struct request request = {make, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), current_pool(), stream,
-                                    bytes};
-    return request.pool == NULL ? make(&request, pointer) : allocate(&request, pointer);
+    struct request request = {make, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), NULL, -1, stream, bytes};
+    return allocate_from_current(&request, pointer);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    const struct request request = {make_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz),
-                                    current_pool(), stream, bytes};
-    return request.pool == NULL ? make_ptsz(&request, pointer) : allocate(&request, pointer);
+    struct request request = {make_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz), NULL, -1,
+                              stream, bytes};
+    return allocate_from_current(&request, pointer);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-    const struct request request = {make_from, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), pool, stream,
-                                    bytes};
+    const struct request request = {make_from, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), pool, -1,
+                                    stream, bytes};
     return pool == NULL ? make_from(&request, pointer) : allocate(&request, pointer);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     const struct request request = {make_from_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz),
-                                    pool, stream, bytes};
+                                    pool, -1, stream, bytes};
     return pool == NULL ? make_from_ptsz(&request, pointer) : allocate(&request, pointer);
 }
 
