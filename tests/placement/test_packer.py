@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from lamina.placement.packing import REFUSED, Ask, Cluster, Packer, Seen, bits
 from lamina.placement.packing.best_fit import best_fit
-from lamina.placement.packing.packer import ENOUGH
 from lamina.placement.packing.seen import WINDOW
 from tests.placement.packing_clusters import asks, clusters, library, mixes
 
@@ -57,7 +56,7 @@ def test_kept_levels_are_those_worked_out_anew(
 ) -> None:
     known = Seen()
     for ask, n in usual.items():
-        for _ in range(ENOUGH * n):
+        for _ in range(n):
             known.add(ask)
     packer = Packer(core, cluster, known)
     held: list[tuple[int, int, Ask]] = []
@@ -79,10 +78,22 @@ def test_kept_levels_are_those_worked_out_anew(
 def test_without_history_it_is_best_fit(core: ctypes.CDLL) -> None:
     cluster = cluster_of([1000, 1000], [1000, 600], [500, 600])
     packer = Packer(core, cluster)
-    for _ in range(ENOUGH - 1):
-        assert packer.best(share(400)) == (2, 0b01)
-        assert [list(found) for found in packer.levels(share(400))] == [list(f) for f in best_fit(cluster, share(400))]
-        packer.arrived(share(400))
+    packer.arrived(Ask(1000, 1024, 0, (0,), 0))
+    assert packer.best(share(400)) == (2, 0b01)
+    assert [list(found) for found in packer.levels(share(400))] == [list(f) for f in best_fit(cluster, share(400))]
+    assert packer.best(share(1001)) is None
+
+
+def test_what_it_has_learnt_depends_on_the_pods_alone(core: ctypes.CDLL) -> None:
+    """A scheduler that starts again with the same pods seen decides as the one before."""
+    cluster = cluster_of([1000, 1000], [1000, 600], [500, 600], [1000])
+    learning, known = Packer(core, cluster), Seen()
+    for milli in (500, 250, 1000, 500, 600, 400):
+        learning.arrived(share(milli))
+        known.add(share(milli))
+    again = Packer(core, cluster, known)
+    for milli in (250, 400, 500, 1000):
+        assert again.best(share(milli)) == learning.best(share(milli))
 
 
 def test_best_fit_takes_the_gpus_with_least_left() -> None:
@@ -109,8 +120,7 @@ def test_a_pod_for_several_gpus_leaves_room_for_the_next_of_its_kind(core: ctype
     cluster = cluster_of([250, 250, 500])
     pair = Ask(1000, 1024, 2, (250,), 0)
     known = Seen()
-    for _ in range(ENOUGH):
-        known.add(pair)
+    known.add(pair)
     packer = Packer(core, cluster, known)
     for _ in range(2):
         found = packer.best(pair)
@@ -128,7 +138,7 @@ def test_a_pod_without_wishes_leaves_the_kind_that_others_depend_on(core: ctypes
     )
     anywhere, only_first = Ask(1000, 1024, 1, (1000, 1000), 1000), Ask(1000, 1024, 1, (1000, REFUSED), 1000)
     known = Seen()
-    for ask in (anywhere, only_first) * ENOUGH:
+    for ask in (anywhere, only_first):
         known.add(ask)
     packer = Packer(core, two, known)
     assert packer.best(anywhere) == (1, 1)
@@ -138,7 +148,7 @@ def test_a_pod_without_wishes_leaves_the_kind_that_others_depend_on(core: ctypes
 def test_where_no_cpu_is_counted_cpu_plays_no_part(core: ctypes.CDLL) -> None:
     usual = [Ask(0, 0, 1, (milli,), milli) for milli in (250, 500, 1000)]
     known = Seen()
-    for ask in usual * ENOUGH:
+    for ask in usual:
         known.add(ask)
     free = ([1000, 500], [750, 1000], [500, 250])
     few, many = (Packer(core, cluster_of(*free, cpu=cpu), known) for cpu in (1000, 10**6))

@@ -1,7 +1,7 @@
 """The packing policy over the cluster as it is: it learns from pods that come, and tells the best nodes and GPUs.
 
 What nodes have of CPU and host memory is kube-scheduler's to count and not known here, so the policy weighs GPUs alone.
-It begins with best fit, after each start, until enough pods have come.
+It begins with best fit, after each start, until the first pod has come.
 """
 
 import ctypes

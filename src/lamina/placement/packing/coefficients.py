@@ -97,8 +97,8 @@ def coefficients(
 ) -> Coefficients:
     """Coefficients from weights in their natural size. `step` and `levels` are in GPUs.
 
-    `remainder` has 1001 entries for each kind and `idle` MOST_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor, CPU
-    factor in GPUs per thousandth of a core).
+    `remainder` has 1001 entries for each kind and `idle` MOST_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor,
+    CPU factor in GPUs per thousandth of a core).
     """
     of_class, examples = shares_of(mix.asks)
     rooms = [(max(1, ask.cpu), max(1, ask.memory) if host_memory else 1) for ask in mix.asks]

@@ -8,7 +8,7 @@
 
 `levels` is deterministic: the same arrivals, arrays and calls give the same answers. The caller may leave out nodes
 that other rules exclude, and takes the highest level of the rest; equal levels go to the first row. Before
-ENOUGH pods with GPUs were seen, levels are those of best fit.
+the first pod with GPUs has come, levels are those of best fit.
 """
 
 import ctypes
@@ -25,11 +25,8 @@ from lamina.placement.packing.seen import Seen
 from lamina.placement.packing.trained import TRAINED
 from lamina.placement.packing.waste import Weights, waste
 
-ENOUGH = 50
-"""Pods with GPUs that make a mix."""
-
 GROWTH = 1.5
-"""The policy is worked out anew when this many times the pods have come: at 50, 75, 112 and so on."""
+"""The policy is worked out anew when this many times the pods have come: at 1, 2, 3, 4, 6, 9 and so on."""
 
 
 class Packer:
@@ -42,7 +39,7 @@ class Packer:
         self._cluster = cluster
         self._weights = weights
         self._ranking: Ranking | None = None
-        self._next = ENOUGH
+        self._next = 1
         self.seen = seen or Seen()
         self._learn()
 
@@ -74,6 +71,6 @@ class Packer:
             return
         cluster = self._cluster
         mix = Mix.of(self.seen.counts, cluster.full_memory, cluster.full_cores, cluster.supply())
-        self._next = int(self.seen.arrived * GROWTH)
+        self._next = max(self.seen.arrived + 1, int(self.seen.arrived * GROWTH))
         policy = waste(mix, self._weights)
         self._ranking = Ranking(Kernel(self._library, cluster, policy), len(cluster.cpu))
