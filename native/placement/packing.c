@@ -58,14 +58,19 @@ static inline double times_in(int32_t have, int32_t share)
     return share ? (double)(have / share) : (double)INT32_MAX;
 }
 
+/* A table has an entry for each, so an amount outside of the GPU counts as none or all of it. */
+static inline int32_t thousandths(int32_t have, int32_t full)
+{
+    return have <= 0 ? 0 : have >= full ? 1000 : (int32_t)((int64_t)have * 1000 / full);
+}
+
 /* The sums of one GPU. One without a free slot takes nobody, but what is free of it still counts as an amount. */
 static void measure(const struct work *work, const struct group *gpu, struct sums *sums)
 {
     const struct packing_policy *policy = work->policy;
     int64_t kinds = work->cluster->kinds;
     int32_t full_memory = work->cluster->full_memory[gpu->kind], full_cores = work->cluster->full_cores[gpu->kind];
-    int32_t memory = (int32_t)((int64_t)gpu->memory * 1000 / full_memory);
-    int32_t cores = (int32_t)((int64_t)gpu->cores * 1000 / full_cores);
+    int32_t memory = thousandths(gpu->memory, full_memory), cores = thousandths(gpu->cores, full_cores);
     int32_t both = gpu->slots ? (memory < cores ? memory : cores) : 0;
     double amount = memory * policy->memory_part + cores * policy->cores_part;
     sums->amount = amount;

@@ -44,7 +44,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
         for gpu in range(draw(st.integers(0, gpus))):
             which = draw(st.integers(0, len(CARDS) - 1))
             kind[row, gpu] = which
-            used = draw(st.sampled_from((0, 0, 0.3, 0.5, 0.81, 1)))
+            used = draw(st.sampled_from((0, 0, 0.3, 0.5, 0.81, 1, 1.2, -0.1)))
             memory[row, gpu] = int(CARDS[which][0] * (1 - used))
             cores[row, gpu] = CARDS[which][1] - draw(st.sampled_from((0, int(CARDS[which][1] * used))))
             slots[row, gpu] = draw(st.integers(0, 4))

@@ -54,8 +54,9 @@ def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
         assert len(chosen) == ask.gpus
         assert cluster.gpus_for(ask)[row, chosen].all()
         cluster.take(row, int(gpus[row]), ask)
-        for free in (cluster.cpu, cluster.memory, cluster.gpu_memory, cluster.gpu_cores, cluster.slots):
-            assert (free[row] >= 0).all()
+        assert cluster.cpu[row] >= 0 and cluster.memory[row] >= 0
+        for free in (cluster.gpu_memory, cluster.gpu_cores, cluster.slots):
+            assert (free[row, chosen] >= 0).all()
 
 
 def test_rows_out_of_range_are_refused(core: ctypes.CDLL) -> None:
@@ -69,6 +70,17 @@ def test_rows_out_of_range_are_refused(core: ctypes.CDLL) -> None:
         with pytest.raises(ValueError, match="out of range"):
             kernel.levels(ask, np.array([row]), np.zeros(1), np.zeros(1, np.uint64))
     assert math.isinf(levels(kernel, ask._replace(gpu_memory=(1001,)), 1)[0][0])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "full", "problem"), [([0], 0, "no memory or no cores"), ([1], 1000, "of kind 1, but there are 1 kinds")]
+)
+def test_kinds_that_make_no_sense_are_refused(core: ctypes.CDLL, kinds: list[int], full: int, problem: str) -> None:
+    cells = [np.array([values], np.int32) for values in (kinds, [0], [0], [0])]
+    capacity = np.array([full], np.int32)
+    cluster = Cluster(np.zeros(1, np.int64), np.zeros(1, np.int64), *cells, capacity, capacity)
+    with pytest.raises(ValueError, match=problem):
+        Kernel(core, cluster, None)  # type: ignore[arg-type]
 
 
 def test_arrays_of_another_type_are_refused(core: ctypes.CDLL) -> None:

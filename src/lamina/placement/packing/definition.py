@@ -109,8 +109,8 @@ def _with(gpu: Gpu, ask: Ask) -> Gpu:
 
 
 def _thousandths(cluster: Cluster, gpu: Gpu) -> tuple[int, int]:
-    full_memory, full_cores = int(cluster.full_memory[gpu.kind]), int(cluster.full_cores[gpu.kind])
-    return gpu.memory * 1000 // full_memory, gpu.cores * 1000 // full_cores
+    memory, cores = int(cluster.full_memory[gpu.kind]), int(cluster.full_cores[gpu.kind])
+    return max(0, min(1000, gpu.memory * 1000 // memory)), max(0, min(1000, gpu.cores * 1000 // cores))
 
 
 def _amount(cluster: Cluster, policy: Coefficients, gpu: Gpu) -> int:

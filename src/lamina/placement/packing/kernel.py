@@ -99,6 +99,10 @@ def _cluster(cluster: Cluster) -> _Cluster:
             if array.dtype != wanted or not array.flags.c_contiguous:
                 raise TypeError(f"the packing core needs {name} as {wanted.__name__} in C order, not {array.dtype}")
             setattr(made, name, array.ctypes.data)
+    if min(cluster.full_memory.min(initial=1), cluster.full_cores.min(initial=1)) < 1:
+        raise ValueError("a kind of GPU has no memory or no cores; each needs at least 1")
+    if cluster.kind.max(initial=-1) >= len(cluster.full_memory):
+        raise ValueError(f"a GPU is of kind {cluster.kind.max()}, but there are {len(cluster.full_memory)} kinds")
     return made
 
 
