@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lamina.control.crds import apply, definitions, schema_of
-from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.gpus import Gpu, Inventory, Mode, Plain
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
@@ -27,6 +27,8 @@ GPU = Gpu(
     reason="XID",
     cordoned=True,
     links=(0, 120),
+    mode=Mode.TIMESLICE,
+    plain="nvidia.com/gpu",
 )
 SHARE = Share(
     gpu="GPU-0",
@@ -42,7 +44,9 @@ CONTAINER = ContainerGrant(
     name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2
 )
 FULL = {
-    Inventory: Inventory(node="n", driver="515", gpus=(GPU,), driver_held=("u/c",)),
+    Inventory: Inventory(
+        node="n", driver="515", gpus=(GPU,), plain=(Plain("nvidia.com/gpu", 16),), driver_held=("u/c",)
+    ),
     Grant: Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,)),
 }
 

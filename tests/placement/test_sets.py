@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.model.gpus import Gpu
+from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import Taken
 from lamina.model.requests import Wishes
 from lamina.placement import Cause, explain, fit
@@ -107,6 +107,21 @@ def test_idle_gpus_only() -> None:
     answer = missed(fit(pod, node(gpus(2), {"GPU-0": BUSY, "GPU-1": BUSY})))
     assert (answer.cause, answer.lasting) == (Cause.NOT_IDLE, False)
     assert answer.reason == "idle GPU needed; none of 2 is idle"
+
+
+def test_a_gpu_that_is_given_out_without_grants_takes_no_share() -> None:
+    [first, second] = gpus(2)
+    plain = msgspec.structs.replace(first, plain="nvidia.com/gpu.shared")
+    answer = missed(fit(request(ask(1000)), node((plain,))))
+    assert (answer.cause, answer.lasting) == (Cause.MODE, True)
+    assert answer.reason == (
+        "this node gives its GPUs out as nvidia.com/gpu.shared alone, without shares of memory or compute"
+    )
+    left = msgspec.structs.replace(second, mode=Mode.TIMESLICE)
+    answer = missed(fit(request(ask(1000)), node((left,))))
+    assert answer.reason == "pods are on the GPU that use it by timeslice; it can be shared when they have ended"
+    busy = msgspec.structs.replace(second, mode=Mode.QUOTA)
+    assert uuids(fit(request(ask(1000)), node((plain, busy)))) == ["GPU-1"]
 
 
 def test_a_cordoned_gpu_takes_nobody_new() -> None:

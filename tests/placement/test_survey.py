@@ -33,7 +33,12 @@ def states(draw: st.DrawFn, name: str) -> NodeState:
     reason = draw(st.sampled_from(["", "XID 79"]))
     if draw(st.booleans()):
         given_gpus = tuple(
-            msgspec.structs.replace(g, numa=draw(st.sampled_from([None, 0, 1])), cordoned=draw(st.booleans()))
+            msgspec.structs.replace(
+                g,
+                numa=draw(st.sampled_from([None, 0, 1])),
+                cordoned=draw(st.booleans()),
+                plain=draw(st.sampled_from(["", "nvidia.com/gpu"])),
+            )
             for g in given_gpus
         )
     given_gpus = tuple(g if g.healthy else msgspec.structs.replace(g, reason=reason) for g in given_gpus)

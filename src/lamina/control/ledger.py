@@ -291,6 +291,8 @@ def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:
         return f"is not healthy: {gpu.reason or 'without a reason'}"
     if gpu.cordoned:
         return "is cordoned"
+    if not gpu.by_grant:
+        return f"is given out as {gpu.plain}" if gpu.plain else f"is in the mode {gpu.mode}"
     if present.whole or (more.whole and present != NOTHING):
         return "is not free to be used whole" if more.whole else "is used whole"
     for wanted, free, unit in (

@@ -123,7 +123,7 @@ class Packing:
         cluster.kind[row] = -1
         for place, each in enumerate(state.gpus if state is not None else ()):
             gpu = each.gpu
-            free = gpu.healthy and not gpu.cordoned and not each.taken.whole
+            free = gpu.healthy and not gpu.cordoned and gpu.by_grant and not each.taken.whole
             cluster.kind[row, place] = self._kinds[_kind(gpu)]
             cluster.gpu_memory[row, place] = each.free_memory * free
             cluster.gpu_cores[row, place] = each.free_cores * free

@@ -4,7 +4,7 @@ An inventory is a cluster-scoped object `inventories.lamina.dev`, named like its
 and only when it changes; everybody else reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -21,6 +21,13 @@ class Mode(StrEnum):
 
     WHOLE = "whole"
     QUOTA = "quota"
+    TIMESLICE = "timeslice"
+    MPS = "mps"
+    MIG = "mig"
+
+
+BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA})
+"""Modes in which grants say who has which part; in the others kubelet's own choice of a device does."""
 
 
 class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -46,11 +53,27 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     """Nothing new is placed on the GPU; who is on it stays."""
     links: tuple[int, ...] = ()
     """How well the GPU is connected to each GPU of its inventory, in that order, 0 to itself; empty where unknown."""
+    mode: Mode | None = None
+    """The mode that containers on the GPU have put it in; None while it is idle and may take any of its node's."""
+    plain: str = ""
+    """The resource by which kubelet gives the GPU out without a grant, such as nvidia.com/gpu; empty where grants do."""
+
+    @property
+    def by_grant(self) -> bool:
+        """Whether new shares of the GPU may be granted: that is how its node offers it, and nobody is on it otherwise."""
+        return not self.plain and (self.mode is None or self.mode in BY_GRANT)
 
 
 def cordoned(annotations: Mapping[str, str] | None) -> frozenset[str]:
     """The UUIDs that a node's annotations cordon."""
     return frozenset(uuid for part in (annotations or {}).get(CORDON, "").split(",") if (uuid := part.strip()))
+
+
+class Plain(Struct, frozen=True):
+    """A resource that a node offers by itself: kubelet gives out its `count` devices, and no grant is needed."""
+
+    resource: str
+    count: int
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -59,5 +82,12 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     node: str
     driver: str = ""
     gpus: tuple[Gpu, ...] = ()
+    plain: tuple[Plain, ...] = ()
+    """What the node offers without grants; pods that only count these are kube-scheduler's to place."""
     driver_held: tuple[str, ...] = ()
     """Containers whose memory the driver itself limits, beside the facade, as `<pod UID>/<container>`."""
+
+    def offers_plainly(self, resources: Iterable[str]) -> bool:
+        """Whether the node offers all of these, and there are any."""
+        wanted = set(resources)
+        return bool(wanted) and wanted <= {each.resource for each in self.plain}

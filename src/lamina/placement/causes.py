@@ -17,19 +17,20 @@ class Cause(IntEnum):
     NO_GPU = 0
     UNHEALTHY = 1
     CORDONED = 2
-    TYPE = 3
-    UUID = 4
-    COUNT = 5
-    SIZE = 6
-    HELD = 7
-    NOT_IDLE = 8
-    ISOLATION = 9
-    SLOTS = 10
-    MEMORY = 11
-    CORES = 12
-    TIME = 13
-    APART = 14
-    TOGETHER = 15
+    MODE = 3
+    TYPE = 4
+    UUID = 5
+    COUNT = 6
+    SIZE = 7
+    HELD = 8
+    NOT_IDLE = 9
+    ISOLATION = 10
+    SLOTS = 11
+    MEMORY = 12
+    CORES = 13
+    TIME = 14
+    APART = 15
+    TOGETHER = 16
 
     @property
     def lasting(self) -> bool:
@@ -54,6 +55,8 @@ def refusal(
         return Cause.UNHEALTHY
     if gpu.cordoned:
         return Cause.CORDONED
+    if not gpu.by_grant:
+        return Cause.MODE
     if wishes is not None and (unwanted := _unwanted(wishes, state)) is not None:
         return unwanted
     memory = container.memory_on(gpu.capacity_mib)

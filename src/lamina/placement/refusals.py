@@ -39,6 +39,7 @@ def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, 
     found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
     if wishes is not None:
         _unwanted(found, wishes, table, columns)
+    found[~columns.by_grant] = Cause.MODE
     found[columns.cordoned] = Cause.CORDONED
     found[~columns.healthy] = Cause.UNHEALTHY
     found[~columns.present] = ABSENT

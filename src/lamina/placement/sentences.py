@@ -46,6 +46,8 @@ def sentence(
             return f"no healthy GPU ({reasons})" if reasons else "no healthy GPU"
         case Cause.CORDONED:
             return f"all {len(group)} GPUs are cordoned" if many else "the GPU is cordoned"
+        case Cause.MODE:
+            return _mode(group)
         case Cause.TYPE:
             return _type(wishes, group, "this node has" if all_of_node else "these are")
         case Cause.UUID if wishes.uuids:
@@ -73,6 +75,15 @@ def sentence(
             return f"needs {needed} % of a GPU's time; the most free is {there} %"
         case _:
             return "all of the time is granted, and a share without cores would get none"
+
+
+def _mode(group: Sequence[GpuState]) -> str:
+    """How the GPUs are given out instead, or who keeps them from being shared."""
+    plain = sorted({state.gpu.plain for state in group if state.gpu.plain})
+    if plain:
+        return f"this node gives its GPUs out as {', '.join(plain)} alone, without shares of memory or compute"
+    modes = sorted({state.gpu.mode.value for state in group if state.gpu.mode is not None})
+    return f"pods are on the GPU that use it by {', '.join(modes)}; it can be shared when they have ended"
 
 
 def _type(wishes: Wishes, group: Sequence[GpuState], has: str) -> str:

@@ -11,6 +11,7 @@ _COUNTED = {
     Cause.NO_GPU: "without a GPU",
     Cause.UNHEALTHY: "without a healthy GPU",
     Cause.CORDONED: "with cordoned GPUs",
+    Cause.MODE: "with GPUs in another mode",
     Cause.TYPE: "without a GPU of the type",
     Cause.UUID: "without the GPU by UUID",
     Cause.COUNT: "with too few GPUs",

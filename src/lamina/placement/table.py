@@ -29,7 +29,8 @@ _NUMBERS = (
     "flags",
     "slots_taken",
 )
-_PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(8))
+_PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _BY_GRANT = (1 << n for n in range(6))
+_WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(6, 9))
 
 
 class Columns:
@@ -65,6 +66,11 @@ class Columns:
     @property
     def cordoned(self) -> Bools:
         return self._flag(_CORDONED)
+
+    @property
+    def by_grant(self) -> Bools:
+        """New shares of the GPU may be granted."""
+        return self._flag(_BY_GRANT)
 
     @property
     def with_cores(self) -> Bools:
@@ -156,7 +162,7 @@ class NodeTable:
         gpu = state.gpu
         flags = _PRESENT | _HEALTHY * gpu.healthy | _BUSY * state.busy | _WHOLE * state.taken.whole
         taken = state.taken
-        flags |= _CORDONED * gpu.cordoned | _WITH_CORES * (taken.cores > 0)
+        flags |= _CORDONED * gpu.cordoned | _BY_GRANT * gpu.by_grant | _WITH_CORES * (taken.cores > 0)
         flags |= _WITHOUT_CORES * taken.without_cores | _ONE_ISOLATION * taken.one_isolation
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))

@@ -54,7 +54,7 @@ class _ByArrays:
         self._kind = np.full(shape, -1, np.int32)
         for row, node in enumerate(room.nodes):
             for place, gpu in enumerate(node.gpus):
-                if gpu.healthy and not gpu.cordoned:
+                if gpu.healthy and not gpu.cordoned and gpu.by_grant:
                     hardware = (gpu.model, gpu.capacity_mib, gpu.cores_capacity)
                     self._kind[row, place] = kinds.setdefault(hardware, len(kinds))
         self._kinds = list(kinds) or [("", 1, 1)]  # the arrays want one kind even where there is no GPU
