@@ -135,8 +135,11 @@ class Decisions:
         """The sentence that says why no node may take the pod as it is, or nothing."""
         return unseen_by_admission(pod, request, self._configuration.value)
 
-    def over_quota(self, pod: Mapping[str, Any], amounts: Amounts) -> str:
-        """The sentence that says which quota of its namespace the pod exceeds with these amounts, or nothing."""
+    def over_quota(self, pod: Mapping[str, Any], amounts: Amounts, *, who: str = "the pod") -> str:
+        """The sentence that says which quota of its namespace the pod exceeds with these amounts, or nothing.
+
+        `who` asks for the amounts, where it is more than the pod.
+        """
         config = self._configuration.value
         namespace = pod["metadata"].get("namespace", "")
         ledger = self._capacity.ledger
@@ -145,6 +148,7 @@ class Decisions:
             lambda: ledger.taken_in(namespace, without=_uid(pod)),
             amounts,
             config,
+            who=who,
         )
 
 

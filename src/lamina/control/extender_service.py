@@ -22,6 +22,7 @@ from lamina.control.gangs import Gangs
 from lamina.control.metrics import Metrics
 from lamina.control.preemption import PreemptArgs, Preemption
 from lamina.control.readiness import Readiness
+from lamina.errors import Outside
 from lamina.ports.kube import PODS, EventRecorder, Object
 
 _Args = TypeVar("_Args", bound=Struct)
@@ -107,7 +108,10 @@ class ExtenderService:
         args = _decoded(body, ExtenderArgs)
         if not self._readiness:
             return {"error": self._readiness.lacking}, "not_ready"
-        filtered = await self._gangs.narrow(args.pod, self._decisions.filter(args.pod, args.names))
+        try:
+            filtered = await self._gangs.narrow(args.pod, self._decisions.filter(args.pod, args.names))
+        except Outside as error:
+            return {"error": str(error)}, "refused"
         if filtered.summary and args.pod["metadata"].get("name"):
             record = self._events.record(PODS, args.pod, "NoGpuFits", filtered.summary, warning=True)
             self._background.start(record)
@@ -128,9 +132,13 @@ class ExtenderService:
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)
-        ready = bool(self._readiness)
-        error = await self._gangs.wait(args) or await self._binder.bind(args) if ready else self._readiness.lacking
-        return {"error": error}, ("refused" if error else "bound") if ready else "not_ready"
+        if not self._readiness:
+            return {"error": self._readiness.lacking}, "not_ready"
+        error = await self._gangs.wait(args)
+        if not error:
+            error = await self._binder.bind(args)
+            self._gangs.keep(args)
+        return {"error": error}, "refused" if error else "bound"
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")

@@ -10,7 +10,9 @@ gets its turn.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lamina.control.binding import BindArgs
@@ -18,30 +20,36 @@ from lamina.control.capacity import Capacity
 from lamina.control.claims import Reservation
 from lamina.control.configuration import Configuration
 from lamina.control.decisions import Decisions, Filtered
+from lamina.control.gang_plans import GangPlans, Place, Plan, template
 from lamina.control.ledger import DoesNotFit
 from lamina.control.pod_groups import PodGroup, PodGroups
 from lamina.control.stages import Stage, pod_state
 from lamina.dialects import parse
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput, LaminaError
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.placement import NodeState, Placement, fit, node_score
+from lamina.model.ledger import taken_by
+from lamina.placement import Placement
 from lamina.ports.kube import PODS, Kube, NotFound, Object
+
+log = logging.getLogger(__name__)
 
 WAIT_S = 3.0
 """How long one binding waits for the others; with the binding itself it stays within kube-scheduler's patience."""
 REST_S = 5.0
 _MOST_ALONE = 100_000
 LOOK_S = 5.0
+"""How long members are sent to the places that were found, while nothing is held."""
+OFFERS_S = 300.0
+"""How long it is remembered where members may go; kube-scheduler tries a waiting pod at least so often."""
 
 
 @dataclass
 class Gang:
-    """A group that holds places. `planned` are its members with their nodes, `come` those that came to be bound."""
+    """A group that holds places. `planned` are its members with their places, `come` those that came to be bound."""
 
     needed: int
     until: float
-    planned: dict[str, str]
+    planned: Plan
     come: set[str] = field(default_factory=set)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -50,16 +58,12 @@ class Gang:
 class Look:
     """What the filter found for a group that holds nothing yet, so that its members do not all go for one place.
 
-    `offered` are the nodes that passed the scheduler's own filters for a member: the others can go there too.
+    `offered` are the nodes that passed the scheduler's own filters, by the template of the member.
     """
 
     at: float
-    offered: list[str]
-    planned: dict[str, str] = field(default_factory=dict)
-
-
-Plan = dict[str, tuple[str, Mapping[str, Taken]]]
-"""By UID of the member: its node, and what it takes there."""
+    offered: dict[bytes, list[str]] = field(default_factory=dict)
+    planned: Plan = field(default_factory=dict)
 
 
 class Gangs:
@@ -79,6 +83,7 @@ class Gangs:
         self._decisions = decisions
         self._configuration = configuration
         self._groups = PodGroups(kube, now=now)
+        self._plans = GangPlans(capacity, decisions, configuration)
         self._now = now
         self._gangs: dict[GroupName, Gang] = {}
         self._rests: dict[GroupName, tuple[float, str]] = {}
@@ -97,27 +102,32 @@ class Gangs:
             if len(self._alone) >= _MOST_ALONE:
                 self._alone.clear()
             self._alone.add(str(pod["metadata"].get("uid")))
-        if name is None or not filtered.fitting or parse(pod, self._configuration.value) is None:
+        if name is None or filtered.error or parse(pod, self._configuration.value) is None:
+            return filtered
+        look = self._looked.setdefault(name, Look(self._now()))
+        look.at, found_at = self._now(), look.at
+        look.offered[template(pod)] = [*filtered.fitting, *filtered.failed]
+        if not filtered.fitting:
             return filtered
         try:
             group = await self._groups.read(name, self._configuration.value)
         except BadInput as problem:
             return _refused(filtered, str(problem))
         uid, gang = str(pod["metadata"]["uid"]), self._gangs.get(name)
-        if len(self._bound(group)) >= group.needed:
+        if len(self._plans.bound(group)) >= group.needed:
             return filtered
-        look = self._looked.get(name)
-        planned = gang.planned if gang is not None else look.planned if look is not None else {}
-        if planned.get(uid) in filtered.fitting:
-            return _only(filtered, planned[uid])
+        if found_at + LOOK_S <= self._now():
+            look.planned = {}
+        planned = look.planned if gang is None else gang.planned
+        if uid in planned and planned[uid].node in filtered.fitting:
+            return _only(filtered, planned[uid].node)
         if gang is not None:
             return filtered
-        self._looked[name] = look = Look(self._now(), filtered.fitting)
         plan = self._plan(name, group, pod, filtered.fitting)
         if isinstance(plan, str):
             return _refused(filtered, plan)
-        look.planned = {each: node for each, (node, _) in plan.items()}
-        return _only(filtered, plan[uid][0])
+        look.planned = plan
+        return _only(filtered, plan[uid].node)
 
     async def wait(self, args: BindArgs) -> str:
         """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
@@ -136,7 +146,7 @@ class Gangs:
             return ""  # the binding says so
         except LaminaError as error:
             return str(error)
-        if len(self._bound(group)) >= group.needed:
+        if len(self._plans.bound(group)) >= group.needed:
             return ""
         gang = self._gangs.get(name)
         if gang is None:
@@ -159,6 +169,14 @@ class Gangs:
             return f"{name} waits for its members: {len(gang.come)} of {gang.needed} have come so far"
         return ""
 
+    def keep(self, args: BindArgs) -> None:
+        """After a binding that failed: hold the pod's place again, which the others of its group rely upon."""
+        for gang in self._gangs.values():
+            place = gang.planned.get(args.podUID)
+            if place is not None and self._capacity.ledger.pod(args.podUID).stage < Stage.BOUND:
+                with contextlib.suppress(DoesNotFit):
+                    self._reserve(args, place, gang)
+
     def tick(self) -> None:
         """Release the places of groups whose time is up, and forget those that are placed."""
         now = self._now()
@@ -171,67 +189,18 @@ class Gangs:
             for uid in open_places:
                 ledger.release(uid)
             if open_places:
-                why = f"{name} gave up: {len(gang.come)} of {gang.needed} members came in time; it begins again soon"
-                self._rests[name] = now + REST_S, why
+                bound = sum(ledger.pod(uid).stage is Stage.BOUND for uid in gang.planned)
+                self._rests[name] = now + REST_S, _gave_up(name, gang, bound)
+                log.warning("%s", self._rests[name][1])
         self._rests = {name: rest for name, rest in self._rests.items() if rest[0] > now}
-        self._looked = {name: look for name, look in self._looked.items() if look.at + LOOK_S > now}
-
-    def _bound(self, group: PodGroup) -> frozenset[str]:
-        """Members that have a node, those included that got it since the group was read."""
-        ledger = self._capacity.ledger
-        since = (uid for uid in group.waiting if ledger.pod(uid).stage is Stage.BOUND)
-        return frozenset(uid for uid in group.bound if not ledger.pod(uid).over).union(since)
+        self._looked = {name: look for name, look in self._looked.items() if look.at + OFFERS_S > now}
 
     def _plan(self, name: GroupName, group: PodGroup, first: Object, nodes: list[str]) -> Plan | str:
         """Places for as many members as are needed, `first` on one of `nodes`; or why there are none."""
         if name in self._rests and self._rests[name][0] > self._now():
             return self._rests[name][1]
-        uid = str(first["metadata"]["uid"])
-        ledger = self._capacity.ledger
-        waiting = [each for each in sorted(group.waiting) if each != uid and ledger.pod(each).stage < Stage.BOUND]
-        others = [group.waiting[each] for each in waiting]
-        bound = self._bound(group)
-        needed = group.needed - len(bound)
-        if 1 + len(others) < needed:
-            there = len(bound) + 1 + len(others)
-            return f"{name} waits for its members: {there} of {group.needed} are there"
-        plan: Plan = {}
-        offered = self._looked[name].offered if name in self._looked else nodes
-        for pod in (first, *others):
-            if len(plan) == needed:
-                break
-            self._place(pod, nodes if pod is first else offered, plan)
-            if pod is first and not plan:
-                break
-        if len(plan) < needed:
-            return f"{name} is placed whole or not at all: it needs {needed} places at once and {len(plan)} are free"
-        return plan
-
-    def _place(self, pod: Object, nodes: Iterable[str], plan: Plan) -> None:
-        """Add the pod to the plan where it fits beside those in it, on the node that its policy likes best."""
-        request = parse(pod, self._configuration.value)
-        fitting = self._decisions.filter(pod, list(nodes)).fitting
-        states = [state for node in fitting if (state := self._state(node, plan)) is not None]
-        if request is None:
-            return
-        for state in sorted(states, key=lambda each: -node_score(request.node_policy, each.usage)):
-            answer = fit(request, state)
-            if isinstance(answer, Placement):
-                plan[str(pod["metadata"]["uid"])] = state.name, taken_by(answer.containers)
-                return
-
-    def _state(self, node: str, plan: Plan) -> NodeState | None:
-        """The node with the plan's places taken, and nothing else of the planned pods."""
-        ledger = self._capacity.ledger
-        here = {uid: taken for uid, (at, taken) in plan.items() if at == node}
-        inventory = ledger.inventory(node)
-        if inventory is None or not here:
-            return self._capacity.table.state(node)
-        total = dict(ledger.taken_without(node, here.keys()))
-        for taken in here.values():
-            for gpu, more in taken.items():
-                total[gpu] = total.get(gpu, NOTHING).plus(more)
-        return NodeState.of(node, inventory, total)
+        look = self._looked.get(name)
+        return self._plans.plan(name, group, first, nodes, look.offered if look else {})
 
     def _hold(self, name: GroupName, group: PodGroup, plan: Plan) -> Gang:
         """Take all places of the plan, or none. Nothing was awaited since it was made, so they are free.
@@ -239,16 +208,16 @@ class Gangs:
         Raises DoesNotFit for a member that has ended.
         """
         ledger, until = self._capacity.ledger, self._now() + group.timeout_s
-        for uid, (node, taken) in plan.items():
+        for uid, place in plan.items():
             pod = group.waiting.get(uid)
             label = pod["metadata"]["name"] if pod else uid
             try:
-                ledger.reserve(uid, name.namespace, label, Reservation(node, taken, until))
+                ledger.reserve(uid, name.namespace, label, Reservation(place.node, place.taken, until))
             except DoesNotFit:
                 for each in plan:
                     ledger.release(each)
                 raise
-        gang = Gang(group.needed - len(self._bound(group)), until, {uid: node for uid, (node, _) in plan.items()})
+        gang = Gang(group.needed - len(self._plans.bound(group)), until, plan)
         self._gangs[name] = gang
         return gang
 
@@ -261,13 +230,25 @@ class Gangs:
         placement = None if request is None else self._decisions.place(request, args.podUID, args.node)
         if not isinstance(placement, Placement):
             return f"node {args.node} has no place for the pod beside those of its group"
-        place = Reservation(args.node, taken_by(placement.containers), gang.until)
+        place = Place(args.node, taken_by(placement.containers))
         try:
-            ledger.reserve(args.podUID, args.podNamespace, args.podName, place)
+            self._reserve(args, place, gang)
         except DoesNotFit as error:
             return str(error)
-        gang.planned[args.podUID] = args.node
+        gang.planned[args.podUID] = place
         return ""
+
+    def _reserve(self, args: BindArgs, place: Place, gang: Gang) -> None:
+        at = Reservation(place.node, place.taken, gang.until)
+        self._capacity.ledger.reserve(args.podUID, args.podNamespace, args.podName, at)
+
+
+def _gave_up(name: GroupName, gang: Gang, bound: int) -> str:
+    if bound:
+        return f"{name} is placed in part: only {bound} of its members could be bound in time; it goes on soon"
+    if gang.complete.is_set():
+        return f"{name} gave up: its members came, but could not be bound in time; it begins again soon"
+    return f"{name} gave up: {len(gang.come)} of {gang.needed} members came in time; it begins again soon"
 
 
 def _only(filtered: Filtered, node: str) -> Filtered:

@@ -51,6 +51,8 @@ class PodGroups:
         minimum, timeout = spec.get("minMember"), spec.get("scheduleTimeoutSeconds") or _TIMEOUT_S
         if not isinstance(minimum, int) or minimum < 1:
             raise BadInput(f"{name} has the minMember {minimum!r}; allowed is a whole number from 1")
+        if not isinstance(timeout, int | float) or timeout < 0:
+            raise BadInput(f"{name} has the scheduleTimeoutSeconds {timeout!r}; allowed are seconds, 0 or more")
         labels = f"{GROUP_LABEL}={name.name}" if plugins else ""
         pods = (await self._kube.list(PODS, namespace=name.namespace, labels=labels)).items
         return _sorted(minimum, float(timeout), [pod for pod in pods if group_of(pod) == name], config)

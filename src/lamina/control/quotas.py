@@ -71,8 +71,13 @@ def granted(taken: Iterable[Taken]) -> Amounts:
     return Amounts(sum(each.memory_mib for each in held), sum(each.cores for each in held))
 
 
-def excess(quotas: Iterable[Quota], used: Callable[[], Taken], amounts: Amounts, config: Config) -> str:
-    """The sentence that says which quota the amounts exceed, or nothing. `used` is what the namespace holds."""
+def excess(
+    quotas: Iterable[Quota], used: Callable[[], Taken], amounts: Amounts, config: Config, *, who: str = "the pod"
+) -> str:
+    """The sentence that says which quota the amounts that `who` asks exceed, or nothing.
+
+    `used` is what the namespace holds.
+    """
     names = hami(config)
     taken: Taken | None = None
     for quota in quotas:
@@ -86,7 +91,7 @@ def excess(quotas: Iterable[Quota], used: Callable[[], Taken], amounts: Amounts,
             if more is None and hard == 0:
                 return f"the quota {quota.name} allows no {name} in this namespace"
             if more is not None and (held + more > hard and more > 0):
-                return f"the quota {quota.name} allows {hard} of {name}; {held} are taken and the pod asks {more}"
+                return f"the quota {quota.name} allows {hard} of {name}; {held} are taken and {who} asks {more}"
     return ""
 
 

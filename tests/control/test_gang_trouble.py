@@ -1,0 +1,154 @@
+"""What goes wrong around pod groups: quotas, bindings that fail, members that are unlike, groups that cannot be read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.control import gangs
+from lamina.control.gangs import Gangs
+from lamina.errors import Outside
+from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
+from lamina.ports.kube.fake import FakeKube
+from tests.control.binders import Bench
+from tests.control.cluster import gpus, running
+from tests.control.test_gangs import group, member
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(gangs, "WAIT_S", 0.01)
+    made = Bench()
+    made.offer("node-0", *gpus(2))
+    return made
+
+
+def gangs_of(bench: Bench) -> Gangs:
+    return Gangs(bench.kube, bench.capacity, bench.decisions, bench.configuration, now=bench.clock)
+
+
+async def pair(bench: Bench, **spec: Any) -> list[Object]:
+    await group(bench, "a", 2, **spec)
+    return [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
+
+
+def held(bench: Bench) -> list[int]:
+    return [bench.memory(gpu=f"GPU-{number}") for number in range(2)]
+
+
+async def test_a_quota_is_held_against_the_whole_group(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench)
+    meta = {"name": "gpus", "namespace": "default"}
+    bench.quotas.seen({"metadata": meta, "spec": {"hard": {"limits.nvidia.com/gpumem": 30000}}})
+    why = "the quota gpus allows 30000 of nvidia.com/gpumem; 0 are taken and pod group default/a asks 40000"
+    for pod in pods:
+        assert (await made.narrow(pod, bench.decisions.filter(pod, ["node-0"]))).summary == why
+        assert await made.wait(bench.args(pod, "node-0")) == why
+    assert held(bench) == [0, 0], "no member is bound alone"
+
+
+async def test_the_place_of_a_member_whose_binding_fails_stays_held(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench)
+    await made.wait(bench.args(pods[0], "node-0"))
+    assert await made.wait(bench.args(pods[1], "node-0")) == "" and await bench.bind(pods[1]) == ""
+    bench.leads = False
+    assert await bench.bind(pods[0]) == "another replica of the control part leads now"
+    bench.ledger.release(pods[0]["metadata"]["uid"])
+    made.keep(bench.args(pods[0], "node-0"))
+    assert held(bench) == [20000, 20000]
+    bench.leads = True
+    assert await bench.bind(pods[0]) == ""
+    made.keep(bench.args(pods[0], "node-0"))
+    assert held(bench) == [20000, 20000]
+
+
+async def test_a_group_that_ends_up_placed_in_part_says_so(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=30)
+    await made.wait(bench.args(pods[0], "node-0"))
+    assert await made.wait(bench.args(pods[1], "node-0")) == "" and await bench.bind(pods[1]) == ""
+    bench.clock.time += 30
+    late = "pod group default/a is placed in part: only 1 of its members could be bound in time; it goes on soon"
+    assert await made.wait(bench.args(pods[0], "node-0")) == late
+    other = await bench.pod("other", gpu=1)
+    bench.clock.time += gangs.REST_S
+    assert await bench.bind(other) == ""
+    why = (
+        "pod group default/a is placed in part: 1 of 2 members have a node; "
+        "the others need 1 places at once and 0 are free"
+    )
+    assert await made.wait(bench.args(pods[0], "node-0")) == why
+    assert await gangs_of(bench).wait(bench.args(pods[0], "node-0")) == why, "and so it is after a restart"
+
+
+async def test_members_that_came_but_were_not_bound_are_not_said_to_be_missing(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=30)
+    for pod in pods:
+        await made.wait(bench.args(pod, "node-0"))
+    bench.clock.time += 30
+    said = await made.wait(bench.args(pods[0], "node-0"))
+    assert said == "pod group default/a gave up: its members came, but could not be bound in time; it begins again soon"
+
+
+async def test_members_that_may_go_to_different_nodes_are_placed_on_them(bench: Bench) -> None:
+    bench.offer("node-1", *gpus(1, prefix="T"))
+    bench.offer("node-0", *gpus(1))
+    made = gangs_of(bench)
+    await group(bench, "a", 2)
+    pods = []
+    for number in range(2):
+        pod = member("a", number)
+        pod["spec"]["nodeSelector"] = {"pool": str(number)}
+        pods.append(await bench.kube.create(PODS, pod))
+
+    async def filtered(number: int) -> Any:
+        return await made.narrow(pods[number], bench.decisions.filter(pods[number], [f"node-{number}"]))
+
+    assert (await filtered(0)).fitting == ["node-0"]
+    assert (await filtered(1)).fitting == ["node-1"]
+    assert "1 of 2 have come" in await made.wait(bench.args(pods[0], "node-0"))
+    assert await made.wait(bench.args(pods[1], "node-1")) == ""
+    assert (bench.memory(), bench.memory("node-1", "T-0")) == (20000, 20000)
+
+
+async def test_where_members_may_not_go_no_place_is_counted_once_that_is_known(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench)
+    bench.offer("node-0", *gpus(1))
+    bench.offer("node-1", *gpus(4, prefix="T"))
+    for pod in pods:
+        answer = await made.narrow(pod, bench.decisions.filter(pod, ["node-0"]))
+        assert "it needs 2 places at once and 1 are free" in answer.summary, "equal members may go to equal nodes"
+
+
+async def test_a_large_member_goes_before_a_small_one(bench: Bench) -> None:
+    bench.offer("node-0", *gpus(1, memory=10000), *gpus(1, memory=20000, prefix="L"))
+    made = gangs_of(bench)
+    await group(bench, "a", 2)
+    pods = [await bench.kube.create(PODS, member("a", n, memory=memory)) for n, memory in enumerate((9000, 20000))]
+    answer = await made.narrow(pods[0], bench.decisions.filter(pods[0], ["node-0"]))
+    assert answer.fitting == ["node-0"]
+
+
+@pytest.mark.parametrize("timeout", ["soon", -1, [3]])
+async def test_a_time_limit_without_sense_is_refused(bench: Bench, timeout: Any) -> None:
+    made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=timeout)
+    said = await made.wait(bench.args(pods[0], "node-0"))
+    assert said == f"pod group default/a has the scheduleTimeoutSeconds {timeout!r}; allowed are seconds, 0 or more"
+
+
+async def test_a_group_that_cannot_be_read_is_answered_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube: Kube = FakeKube()
+    real = kube.get
+
+    async def get(resource: Any, name: str, **rest: Any) -> Object:
+        if resource == PLUGIN_POD_GROUPS:
+            raise Outside("podgroups may not be read")
+        return await real(resource, name, **rest)
+
+    async with running(kube, tmp_path, ("node-0", gpus(1))) as cluster:
+        monkeypatch.setattr(kube, "get", get)
+        pod = await cluster.make(member("a", 0))
+        answer = await cluster.scheduler.filter(pod, "node-0")
+        assert answer == {"error": "podgroups may not be read"}
+        assert await cluster.scheduler.bind(pod, "node-0") == "podgroups may not be read"
