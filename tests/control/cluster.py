@@ -11,9 +11,10 @@ import aiohttp
 import msgspec
 
 from lamina.control.run import serve
-from lamina.control.settings import Address, ControlSettings
+from lamina.control.settings import ControlSettings
 from lamina.model.gpus import Gpu, Inventory
 from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube, Object
+from lamina.ports.listening import Address
 
 MIB = 32768
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lamina.control.run import serve
-from lamina.control.settings import Address, ControlSettings, parse_address
+from lamina.control.settings import ControlSettings
 from lamina.errors import BadInput
 from lamina.ports.kube import (
     EVENTS,
@@ -23,6 +23,7 @@ from lamina.ports.kube import (
     Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.listening import Address, parse_address
 from tests.control.cluster import Running, admitted_pod, gpus, inventory_object, running, until
 
 

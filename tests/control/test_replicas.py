@@ -9,9 +9,10 @@ import aiohttp
 import msgspec
 
 from lamina.control.run import serve
-from lamina.control.settings import Address, ControlSettings
+from lamina.control.settings import ControlSettings
 from lamina.ports.kube import PODS
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.listening import Address
 from tests.control.cluster import Scheduler, admitted_pod, running, until
 
 

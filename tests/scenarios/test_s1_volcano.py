@@ -2,9 +2,11 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab, wait_for
@@ -57,3 +59,32 @@ def test_s1_2_the_pod_carries_what_volcanos_tools_read(lab: Lab, hami_core: str)
     assert annotations()["volcano.sh/vgpu-node"] == grant["spec"]["node"]
     assert annotations()["volcano.sh/bind-phase"] == "success"
     assert not any(key.startswith("hami.io/") for key in annotations())
+
+
+def test_s1_8_metrics_tell_use_and_limits(lab: Lab, hami_core: str) -> None:
+    lab.apply(hami_core)
+    lab.running_pod("")
+    told = dict(line.split() for line in lab.lamina("lab", "metrics", "--name", lab.name).stdout.splitlines()[1:])
+    lab.kubectl("exec", "hami-pod", "--", "gpu-load", "--memory-mib", "1000", "--seconds", "1")
+    [pod] = lab.pods()
+    agent = fetched(told[pod["spec"]["nodeName"]])
+    of_pod = {name: value for name, labels, value in agent if labels.get("pod") == "hami-pod"}
+    assert of_pod["hami_vgpu_memory_limit_bytes"] == of_pod["lamina_container_memory_limit_bytes"] == 3000 << 20
+    assert of_pod["lamina_container_cores_percent"] == 50
+    assert of_pod["lamina_container_memory_peak_bytes"] >= 1000 << 20
+    assert of_pod["lamina_container_busy_seconds_total"] > 0.3
+    utilisation = {labels["UUID"]: value for name, labels, value in agent if name == "DCGM_FI_DEV_GPU_UTIL"}
+    assert len(utilisation) == 2
+    assert max(utilisation.values()) > 0
+    control = fetched(told["control"])
+    granted = {name: value for name, labels, value in control if labels.get("podName") == "hami-pod"}
+    assert granted == {
+        "volcano_vgpu_device_memory_allocation_for_a_certain_pod": 3000,
+        "volcano_vgpu_device_core_allocation_for_a_certain_pod": 50,
+    }
+
+
+def fetched(url: str) -> list[tuple[str, dict[str, str], float]]:
+    """Each series of a page of metrics, as curl gives it."""
+    page = subprocess.run(["curl", "-sf", url], capture_output=True, text=True, check=True, timeout=30).stdout
+    return [(s.name, s.labels, s.value) for family in text_string_to_metric_families(page) for s in family.samples]

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 KIND = "lamina.dev/ticket"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+"""By which NVIDIA's container runtime brings in GPUs."""
 _FILE = re.compile(r"lamina\.dev-ticket_([0-9a-f]{32})\.json")
 
 
@@ -79,3 +81,13 @@ def spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequ
         ]
     document = {"cdiVersion": "0.5.0", "kind": KIND, "devices": [{"name": name, "containerEdits": edits}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=1)
+
+
+def visible(document: bytes) -> tuple[str, ...]:
+    """The devices that a spec's container sees, by UUID; none where the spec cannot be read."""
+    try:
+        (found,) = msgspec.json.decode(document)["devices"]
+        named = [edit for edit in found["containerEdits"]["env"] if edit.startswith(f"{VISIBLE}=")]
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return ()
+    return tuple(uuid for edit in named for uuid in edit.partition("=")[2].split(",") if uuid)

@@ -43,6 +43,11 @@ class Offer:
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
 
     @property
+    def driver(self) -> str:
+        """The driver's version; empty while NVML never answered."""
+        return self._driver or ""
+
+    @property
     def gpus(self) -> Mapping[str, GpuState]:
         """The node's GPUs by UUID, offered or not."""
         return {state.facts.uuid: state for state in self._states}

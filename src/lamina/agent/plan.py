@@ -62,7 +62,7 @@ def plan(
     planned = Plan({}, {}, {})
     for name, container in containers.items():
         shares = in_order(container, gpus)
-        env = {"NVIDIA_VISIBLE_DEVICES": ",".join(share.gpu for share in shares)}
+        env = {cdi.VISIBLE: ",".join(share.gpu for share in shares)}
         mounts: list[Mount] = []
         hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)

@@ -17,6 +17,7 @@ from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
+from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.monitor import Monitor
 from lamina.agent.node_wishes import follow_node
 from lamina.agent.offer import Offer
@@ -116,6 +117,16 @@ async def _parts(
     enforcer = DriverEnforcer(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
+    page = Page(
+        node=node,
+        offer=offer,
+        record=record,
+        places=places,
+        files=files,
+        nvml=nvml,
+        clock=clock,
+        named=config.metrics,
+    )
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
     await monitor.look()
     return [
@@ -129,6 +140,7 @@ async def _parts(
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
         sweeping(releaser, clock, poll_s=settings.poll_s),
+        *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
         arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
 

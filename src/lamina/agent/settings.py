@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lamina import native
 from lamina.errors import BadInput
+from lamina.ports.listening import Address
 
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")
@@ -32,6 +33,8 @@ class AgentSettings:
     driver_dir: Path = Path("/usr/lib/x86_64-linux-gnu")
     facade_dir: Path | None = None
     """None: the facade that this installation brought."""
+    metrics: Address | None = None
+    """Where Prometheus reads; None: nowhere."""
     poll_s: float = 2.0
     """Seconds between two looks at the GPUs, kubelet's socket and the containers that have ended."""
 
@@ -53,6 +56,7 @@ class AgentSettings:
             state_dir=_absolute(self.state_dir),
             driver_dir=_absolute(self.driver_dir),
             facade_dir=_absolute(facade),
+            metrics=self.metrics,
             poll_s=self.poll_s,
         )
 
@@ -60,6 +64,11 @@ class AgentSettings:
     def containers(self) -> Path:
         """One folder per container that is held to limits."""
         return self.state_dir / "containers"
+
+    @property
+    def metrics_address(self) -> Path:
+        """A file with the URL of the metrics while they are served."""
+        return self.state_dir / "metrics.url"
 
     @property
     def record(self) -> Path:

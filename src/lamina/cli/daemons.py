@@ -46,11 +46,16 @@ def agent(
     driver_dir: Annotated[
         Path, typer.Option("--driver-dir", envvar="LAMINA_DRIVER_DIR", help="Where the driver's libraries are.")
     ] = Path("/usr/lib/x86_64-linux-gnu"),
+    metrics_bind: Annotated[
+        str,
+        typer.Option("--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Where metrics are served; empty: nowhere."),
+    ] = ":9394",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Be the agent of a node: offer its GPUs, and hold each container to its grant."""
     from lamina.agent.run import run
     from lamina.agent.settings import AgentSettings
+    from lamina.ports.listening import parse_address
 
     _log(log_level)
     settings = AgentSettings(
@@ -61,6 +66,7 @@ def agent(
         cdi_dir=cdi_dir,
         state_dir=state_dir,
         driver_dir=driver_dir,
+        metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
     )
     asyncio.run(run(settings))
 
@@ -89,7 +95,8 @@ def control(
 ) -> None:
     """Be the control part of a cluster: check pods at admission, and place them as the scheduler's extender."""
     from lamina.control.run import run
-    from lamina.control.settings import ControlSettings, parse_address
+    from lamina.control.settings import ControlSettings
+    from lamina.ports.listening import parse_address
 
     _log(log_level)
     settings = ControlSettings(

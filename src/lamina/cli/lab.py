@@ -1,4 +1,4 @@
-"""`lamina lab up`, `down`, `status`: the embedded cluster, for trying, learning and testing."""
+"""`lamina lab up`, `down`, `status`, `metrics`: the embedded cluster, for trying, learning and testing."""
 
 from pathlib import Path
 from typing import Annotated
@@ -82,4 +82,18 @@ def status() -> None:
     table = Table("NAME", "STATE", "API", "NODES", "GPUS", "KUBECONFIG", box=None, pad_edge=False)
     for row in rows:
         table.add_row(row.name, row.state, row.url, str(row.nodes), str(row.gpus), str(row.kubeconfig))
+    print_table(console, table)
+
+
+@app.command()
+def metrics(name: Name = "default") -> None:
+    """Tell where Prometheus would read: the URL of each part that serves metrics."""
+    from rich.table import Table
+
+    from lamina.cli.terminal import console, print_table
+    from lamina.lab import metrics
+
+    table = Table("PART", "METRICS", box=None, pad_edge=False)
+    for part, url in metrics.urls(name):
+        table.add_row(part, url)
     print_table(console, table)

@@ -9,7 +9,7 @@ All times are seconds of a monotonic clock and are passed in. Nothing here waits
 one step for every other task.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from lamina.control.claims import Claim, GrantRecord, Reservation
@@ -173,6 +173,11 @@ class Ledger:
     def grants_of(self, pod_uid: str) -> list[GrantRecord]:
         claim = self._claims.get(pod_uid)
         return list(claim.grants.values()) if claim else []
+
+    def records(self) -> Iterator[GrantRecord]:
+        """All grants that hold something."""
+        for claim in self._claims.values():
+            yield from claim.grants.values()
 
     def holds(self, pod_uid: str, node: str) -> bool:
         """Whether the pod holds anything on the node."""

@@ -1,12 +1,13 @@
 """What the control part tells Prometheus: its decisions and how long they took, and what is granted of each GPU."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lamina.control.ledger import Ledger
+from lamina.control.metrics_of_others import families
 from lamina.model.ledger import NOTHING
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -15,7 +16,8 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 class Metrics:
     """One registry, with a counter and a histogram by verb: filter, prioritize, bind, admit."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, named: Callable[[], Iterable[str]] = tuple) -> None:
+        """`named` tells the vocabularies whose names are given as well, see `metrics_of_others`."""
         self.registry = CollectorRegistry()
         self.decisions = Counter(
             "lamina_decisions", "Answers given, by verb and outcome.", ["verb", "outcome"], registry=self.registry
@@ -28,6 +30,7 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(_Granted(ledger))
+        self.registry.register(_OfOthers(ledger, named))
 
 
 class _Granted(Collector):
@@ -58,3 +61,12 @@ class _Granted(Collector):
                 cores.add_metric(key, held.cores)
                 capacity.add_metric(key, gpu.capacity_mib)
         yield from (shares, memory, cores, capacity)
+
+
+class _OfOthers(Collector):
+    def __init__(self, ledger: Ledger, named: Callable[[], Iterable[str]]) -> None:
+        self._ledger = ledger
+        self._named = named
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        return families(self._ledger, self._named())

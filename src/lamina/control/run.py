@@ -4,21 +4,16 @@ Several replicas may run. One leads and answers; the others keep their ledgers w
 """
 
 import asyncio
-import contextlib
 import gc
 import json
 import logging
-import os
 import signal
 import socket
-import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-
-from aiohttp import web
 
 from lamina.control import configuration, crds, doubts, quota_status
 from lamina.control.admission_service import AdmissionService
@@ -37,13 +32,14 @@ from lamina.control.preemption import Preemption
 from lamina.control.quotas import Quotas
 from lamina.control.readiness import Readiness
 from lamina.control.registration import Registration, client_config, served_names
-from lamina.control.settings import Address, ControlSettings
+from lamina.control.settings import ControlSettings
 from lamina.control.turns import Turns
 from lamina.control.watching import Watching
 from lamina.control.webhook_configuration import PATH
 from lamina.errors import BadInput
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import connect
+from lamina.ports.listening import Address, listening
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +68,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         follow_config = partial(configuration.follow_config_map, kube, config, events)
     await crds.apply(kube)
     capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
-    ledger, metrics = capacity.ledger, Metrics(capacity.ledger)
+    ledger, metrics = capacity.ledger, Metrics(capacity.ledger, lambda: config.value.metrics)
     decisions = Decisions(capacity, quotas, config)
     gangs = Gangs(kube, capacity, decisions, config, now=now)
     watching = Watching(kube, ledger, quotas, config, now=now)
@@ -97,8 +93,8 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))
     await store.refresh()
     async with (
-        _listening("the extender", extender.application(), settings.extender) as extender_at,
-        _listening("admission", admission.application(), settings.admission, store.context) as admission_at,
+        listening("the extender", extender.application(), settings.extender) as extender_at,
+        listening("admission", admission.application(), settings.admission, store.context) as admission_at,
         asyncio.TaskGroup() as group,
     ):
         registration = Registration(kube, config, store, client_config(settings, admission_at.port))
@@ -149,26 +145,6 @@ async def _tick(
         gangs.tick()
         if readiness:
             await doubts.settle(kube, ledger, locks, now)
-
-
-@contextlib.asynccontextmanager
-async def _listening(
-    what: str, app: web.Application, address: Address, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[Address]:
-    """Serve `app`; yields the address with the port that it got. Raises BadInput where nobody can listen there."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
-        try:
-            await site.start()
-        except OSError as error:
-            number = error.errno or 0
-            reason = os.strerror(number) if number > 0 else error.strerror
-            raise BadInput(f"{what} cannot listen on {address}: {reason}; choose another address") from error
-        yield Address(address.host, runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
 
 
 def _write_addresses(path: Path, extender: Address, admission: Address) -> None:

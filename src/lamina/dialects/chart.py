@@ -37,7 +37,10 @@ class Scheduler(Struct, frozen=True, kw_only=True):
 SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 """Volcano's one name for the policy over nodes and over GPUs."""
 
-_KEPT = ("volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent")
+_KEPT = (
+    "volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent",
+    "metrics",
+)  # fmt: skip
 """Keys that the chart does not have."""
 
 _TO_HAMI = {

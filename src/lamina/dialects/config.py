@@ -11,6 +11,7 @@
     otherResources: [...]      # resources under our prefixes that belong to other systems
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
     enforcer: auto             # who holds memory: auto, driver or facade
+    metrics: [hami, volcano, dcgm]  # whose names the metrics have as well, beside our own
     lowPriorityPercent: 0      # of the time in which the gate of a lower priority is open all the same
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
@@ -58,6 +59,11 @@ CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "l
 
 Enforcer = Literal["auto", "driver", "facade"]
 """Who holds memory: the strongest that works, or only one; the facade is always there."""
+
+MetricNames = Annotated[
+    tuple[Literal["hami", "volcano", "dcgm"], ...], Meta(description="a list of hami, volcano and dcgm")
+]
+"""Whose names the metrics have as well: HAMi's monitor and scheduler, Volcano's scheduler, NVIDIA's DCGM exporter."""
 
 T = TypeVar("T")
 SchedulerNames = Annotated[
@@ -108,6 +114,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     schedulers: SchedulerNames = SCHEDULERS
     enforcer: Enforcer = "auto"
     low_priority_percent: Percent = 0
+    metrics: MetricNames = ("hami", "volcano", "dcgm")
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -157,6 +164,7 @@ class _Document(Struct, kw_only=True):
     schedulers: SchedulerNames | None = None
     enforcer: Enforcer = "auto"
     lowPriorityPercent: Percent = 0
+    metrics: MetricNames = ()
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET

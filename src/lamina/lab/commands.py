@@ -41,6 +41,7 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *("--cdi-dir", str(node.cdi)),
         *("--state-dir", str(node.agent_state)),
         *("--driver-dir", str(_driver())),
+        *("--metrics-bind", "127.0.0.1:0"),
     ]
     machine = simgpu.environment(node.machine)
     return Child(f"agent of {name}", command, node.log("agent"), environment(directory) | machine)

@@ -50,6 +50,11 @@ class NodeDirectory:
     def agent_state(self) -> Path:
         return self.root / "state"
 
+    @property
+    def metrics_url(self) -> Path:
+        """Where the agent says at which URL it serves its metrics."""
+        return self.agent_state / "metrics.url"
+
     def log(self, process: str) -> Path:
         return self.root / f"{process}.log"
 

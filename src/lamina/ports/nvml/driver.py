@@ -8,7 +8,7 @@ told.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ import pynvml as nvml
 from msgspec import structs
 
 from lamina.errors import Outside
-from lamina.ports.nvml import links, memory_limits
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
+from lamina.ports.nvml import links, memory_limits, readings
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, XidEvent
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,9 @@ class DriverNvml:
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         return await self._ask("the GPUs", self._gpus)
+
+    async def readings(self) -> Mapping[str, GpuReading]:
+        return await self._ask("what the GPUs do", _readings)
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
@@ -160,6 +163,19 @@ def _gpus() -> tuple[GpuFacts, ...]:
                 raise
             log.debug("GPU %d does not answer: %s", index, error)
     return tuple(found)
+
+
+def _readings() -> dict[str, GpuReading]:
+    found = {}
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            found[_text(nvml.nvmlDeviceGetUUID(handle))] = readings.read(handle)
+        except nvml.NVMLError as error:
+            if error.value in _STALE:
+                raise
+            log.debug("GPU %d does not answer: %s", index, error)
+    return found
 
 
 def _facts(index: int) -> GpuFacts:

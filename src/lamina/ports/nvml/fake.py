@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import structs
 
 from lamina.errors import Outside
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, XidEvent
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, XidEvent
 
 
 def fake_gpus(count: int, *, name: str = "Tesla V100-SXM2-32GB", memory_mib: int = 32768) -> list[GpuFacts]:
@@ -35,6 +35,8 @@ class FakeNvml:
         """Whether this driver limits cgroups."""
         self.memory_limits: dict[tuple[str, Path], int] = {}
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
+        self.read: dict[str, GpuReading] = {}
+        """What GPUs say of themselves; a GPU that is not named here says nothing but its place."""
         self._events: asyncio.Queue[XidEvent] = asyncio.Queue()
 
     def strike(self, uuid: str, xid: int) -> None:
@@ -48,6 +50,11 @@ class FakeNvml:
     async def gpus(self) -> tuple[GpuFacts, ...]:
         self._check()
         return tuple(self.present)
+
+    async def readings(self) -> Mapping[str, GpuReading]:
+        self._check()
+        silent = {facts.uuid: GpuReading(bus_id=f"00000000:{facts.index:02X}:00.0") for facts in self.present}
+        return silent | self.read
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         self._check()

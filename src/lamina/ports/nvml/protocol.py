@@ -28,6 +28,18 @@ class GpuProcess(NamedTuple):
     memory_mib: int | None
 
 
+class GpuReading(Struct, frozen=True, kw_only=True):
+    """What one GPU says of itself now: bytes, percent of the last moments, degrees, watts. None: it does not tell."""
+
+    bus_id: str = ""
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    busy_percent: int | None = None
+    memory_busy_percent: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+
+
 class XidEvent(NamedTuple):
     """The driver reported an error. An empty `uuid` means that it could not say which GPU."""
 
@@ -42,6 +54,10 @@ class Nvml(Protocol):
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         """The GPUs that answer, by index. One that has fallen off the bus is missing."""
+        ...
+
+    async def readings(self) -> Mapping[str, GpuReading]:
+        """What the GPUs that answer say of themselves now, by UUID."""
         ...
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...

@@ -1,0 +1,48 @@
+"""What is told of a node at one moment. Memory is in bytes, compute in percent of one GPU's time."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.agent.health import GpuState
+from lamina.ports.nvml import GpuReading
+
+Enforcer = Literal["facade", "driver", "whole"]
+"""Who holds the memory: our facade, the driver beside it, or nobody, since the GPU is the container's own."""
+
+
+class GpuSample(Struct, frozen=True, kw_only=True):
+    """One GPU. `reading` is empty where it does not answer."""
+
+    state: GpuState
+    reading: GpuReading = GpuReading()
+
+
+class ShareSample(Struct, frozen=True, kw_only=True):
+    """One container's part of one GPU. `place` is the GPU's number in the container.
+
+    `held` has the bytes by kind of allocation, beside `foreign`, memory from outside of the container's processes. A
+    container that has not begun, or does nothing, holds 0.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    gpu: str
+    place: int
+    enforcer: Enforcer
+    limit: int
+    cores_percent: int = 0
+    held: Mapping[str, int] = {}
+    spilled: int = 0
+    peak: int = 0
+    refusals: int = 0
+    busy_s: float = 0.0
+    waited_s: float = 0.0
+    busy_percent: float = 0.0
+    """GPU time got over the last seconds."""
+
+    @property
+    def used(self) -> int:
+        return sum(self.held.values())

@@ -1,0 +1,64 @@
+"""Where a service listens, and listening there."""
+
+import contextlib
+import ipaddress
+import os
+import ssl
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from aiohttp import web
+
+from lamina.errors import BadInput
+
+
+class Address(NamedTuple):
+    """Where a service listens. Port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str, *, where: str) -> Address:
+    """An address such as `127.0.0.1:8080`, `[::1]:8080` or `:8443` (all interfaces). Raises BadInput."""
+    host, colon, port = text.rpartition(":")
+    if (
+        not colon
+        or not port.isascii()
+        or not port.isdigit()
+        or int(port) > 65535
+        or (":" in host.strip("[]")) != (host.startswith("[") and host.endswith("]"))
+    ):
+        raise BadInput(f"{where}: {text!r} is not an address; allowed is HOST:PORT such as 127.0.0.1:8080")
+    return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    what: str, app: web.Application, address: Address, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Address]:
+    """Serve `app`; yields the address with the port that it got. Raises BadInput where nobody can listen there."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
+        try:
+            await site.start()
+        except OSError as error:
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror
+            raise BadInput(f"{what} cannot listen on {address}: {reason}; choose another address") from error
+        yield Address(address.host, runner.addresses[0][1])
+    finally:
+        await runner.cleanup()

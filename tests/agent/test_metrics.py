@@ -1,0 +1,200 @@
+"""What the agent tells Prometheus, against what was granted, held and measured."""
+
+import asyncio
+import contextlib
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lamina.agent.containers import write_limits
+from lamina.agent.health import GpuState
+from lamina.agent.metrics.looking import Rates
+from lamina.agent.metrics.serving import Page, serving
+from lamina.agent.offer import Offer
+from lamina.agent.prepare import Preparer
+from lamina.agent.tickets import kinds
+from lamina.dialects.config import DEFAULT
+from lamina.enforcement import layout
+from lamina.model.gpus import Mode
+from lamina.model.quantities import MIB
+from lamina.ports.listening import Address
+from lamina.ports.nvml import GpuReading
+from lamina.ports.nvml.fake import FakeNvml
+from tests.agent.node import FACTS, GPU, KIND, Node, container, share
+
+Series = dict[tuple[str, frozenset[str]], float]
+
+
+class Told:
+    """A node, its NVML, and the page that tells of both."""
+
+    def __init__(self, root: Path, named: tuple[str, ...] = ("hami", "dcgm")) -> None:
+        self.node = Node(root)
+        self.node.preparer = Preparer(
+            node=self.node.name,
+            kind=KIND,
+            record=self.node.record,
+            pod_resources=self.node.kubelet,
+            cluster=self.node.cluster,
+            gpus=lambda: self.node.gpus,
+            places=self.node.places,
+            files=self.node.files,
+            write_limits=write_limits,
+        )
+        self.nvml = FakeNvml(FACTS)
+        self.offer = Offer(self.node.name, DEFAULT.for_node(self.node.name), kinds(DEFAULT), selected=True)
+        self.offer.observed("515.86.01", tuple(GpuState(facts) for facts in FACTS))
+        self.page = Page(
+            node=self.node.name,
+            offer=self.offer,
+            record=self.node.record,
+            places=self.node.places,
+            files=self.node.files,
+            nvml=self.nvml,
+            clock=self.node.clock,
+            named=named,
+        )
+
+    async def series(self, *containing: str) -> Series:
+        """The series whose labels have all these values."""
+        families = text_string_to_metric_families((await self.page.text()).decode())
+        found = {(s.name, frozenset(s.labels.values())): s.value for family in families for s in family.samples}
+        return {key: value for key, value in found.items() if set(containing) <= key[1]}
+
+    async def value(self, name: str, *containing: str) -> float:
+        (found,) = [value for (each, _), value in (await self.series(*containing)).items() if each == name]
+        return found
+
+    async def runs(self, pod: str, *shares: object) -> Path:
+        """Prepare the container `main` with these shares; its folder."""
+        uid = await self.node.pod(pod, container("main", *shares))  # type: ignore[arg-type]
+        await self.node.admit(pod, {"main": ["ticket-" + pod]})
+        await self.node.preparer.prepare(["ticket-" + pod])
+        return self.node.places.containers / f"{uid}_main"
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(tmp_path)
+
+
+async def test_a_container_that_does_nothing_is_told_of(told: Told) -> None:
+    await told.runs("quiet", share(1, 3000, cores=30))
+    of = ("quiet", "main", GPU[1])
+    assert await told.value("lamina_container_memory_limit_bytes", *of) == 3000 * MIB
+    assert await told.value("lamina_container_cores_percent", *of) == 30
+    assert await told.value("lamina_container_enforcer", *of, "facade") == 1
+    assert await told.value("lamina_container_memory_refusals_total", *of) == 0
+    assert await told.value("hami_vgpu_memory_limit_bytes", *of) == 3000 * MIB
+    assert await told.value("hami_vgpu_memory_used_bytes", *of) == 0
+    used = [v for (name, _), v in (await told.series(*of)).items() if name == "lamina_container_memory_used_bytes"]
+    assert used == [0] * (len(layout.KINDS) + 1)
+
+
+async def test_memory_and_time_are_told_as_the_container_has_them(told: Told) -> None:
+    folder = await told.runs("busy", share(0, 3000))
+    holds(folder / "usage", data=100 * MIB, context=300 * MIB, spilled=7 * MIB, refusals=2, busy_ns=1_500_000_000)
+    of = ("busy", GPU[0])
+    assert await told.value("lamina_container_memory_used_bytes", *of, "data") == 100 * MIB
+    assert await told.value("lamina_container_memory_used_bytes", *of, "context") == 300 * MIB
+    assert await told.value("lamina_container_memory_spilled_bytes", *of) == 7 * MIB
+    assert await told.value("lamina_container_memory_refusals_total", *of) == 2
+    assert await told.value("lamina_container_busy_seconds_total", *of) == 1.5
+    assert await told.value("hami_vgpu_memory_used_bytes", *of) == 400 * MIB
+    assert await told.value("hami_vgpu_memory_buffer_bytes", *of) == 100 * MIB
+
+
+async def test_a_whole_gpu_is_its_containers_own(told: Told) -> None:
+    await told.runs("alone", share(2, 32768, mode=Mode.WHOLE))
+    told.nvml.read[GPU[2]] = GpuReading(used_bytes=500, free_bytes=1500, busy_percent=40)
+    assert await told.value("lamina_container_memory_limit_bytes", "alone", GPU[2]) == 2000
+    assert await told.value("lamina_container_utilization_percent", "alone", GPU[2]) == 40
+    assert await told.value("hami_vgpu_memory_used_bytes", "alone", GPU[2]) == 500
+
+
+async def test_gpus_are_told_under_each_name(told: Told) -> None:
+    told.nvml.read[GPU[0]] = GpuReading(bus_id="00000000:3B:00.0", used_bytes=3 * MIB, free_bytes=5 * MIB, power_w=71.5)
+    assert await told.value("DCGM_FI_DEV_FB_USED", GPU[0], "nvidia0", "00000000:3B:00.0", told.node.name) == 3
+    assert await told.value("hami_host_gpu_memory_used_bytes", GPU[0], told.node.name) == 3 * MIB
+    assert await told.value("lamina_gpu_memory_bytes", GPU[0]) == 32768 * MIB
+    assert await told.value("DCGM_FI_DEV_POWER_USAGE", GPU[0]) == 71.5
+    assert "DCGM_FI_DEV_GPU_TEMP" not in {name for name, _ in await told.series(GPU[0])}
+
+
+async def test_a_driver_that_is_silent_leaves_what_is_known(told: Told) -> None:
+    told.nvml.broken = "NVML does not tell the GPUs: Driver Not Loaded"
+    told.offer.observed("515.86.01", tuple(GpuState(facts, "the driver is gone") for facts in FACTS))
+    assert await told.value("lamina_gpu_healthy", GPU[0], "the driver is gone") == 0
+    assert not any(name == "lamina_gpu_utilization_percent" for name, _ in await told.series(GPU[0]))
+
+
+async def test_only_the_names_that_are_wanted(tmp_path: Path) -> None:
+    told = Told(tmp_path, named=())
+    await told.runs("quiet", share(1, 3000))
+    assert {name.partition("_")[0] for name, _ in await told.series()} == {"lamina"}
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense" * 100])
+async def test_a_usage_file_that_the_tenant_spoiled_says_nothing(told: Told, damage: bytes) -> None:
+    folder = await told.runs("spoiled", share(0, 3000))
+    (folder / "usage").write_bytes(damage)
+    assert await told.value("lamina_container_memory_limit_bytes", "spoiled") == 3000 * MIB
+    assert await told.value("hami_vgpu_memory_used_bytes", "spoiled") == 0
+
+
+async def test_a_container_that_is_gone_is_told_of_no_more(told: Told) -> None:
+    await told.runs("short", share(0, 3000))
+    assert await told.series("short")
+    told.node.record.drop([allocation.name for allocation in told.node.record.allocations])
+    assert not await told.series("short")
+
+
+def test_gpu_time_is_averaged_over_a_second_at_least() -> None:
+    rates, one = Rates(), ("uid/main", GPU[0])
+    assert rates.percent(one, 10.0, now=100.0) == 0
+    assert rates.percent(one, 10.4, now=100.5) == 0
+    assert rates.percent(one, 11.0, now=102.0) == 50
+    assert rates.percent(one, 11.5, now=102.5) == 60  # of 2.5 s, since the newest look is too near
+    assert rates.percent(one, 11.0, now=104.0) == 0
+    rates.keep(set())
+    assert rates.percent(one, 99.0, now=105.0) == 0
+
+
+@contextlib.asynccontextmanager
+async def served(told: Told, file: Path) -> AsyncIterator[str]:
+    task = asyncio.create_task(serving(told.page, Address("127.0.0.1", 0), told.node.files, file))
+    deadline = asyncio.get_running_loop().time() + 10
+    while not file.exists():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)
+    yield file.read_text().strip()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_the_page_is_where_its_file_says(told: Told, tmp_path: Path) -> None:
+    async with served(told, tmp_path / "metrics.url") as url:
+        page = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
+    assert b"lamina_gpu_healthy" in page
+
+
+def holds(path: Path, *, spilled: int, refusals: int, busy_ns: int, **kinds: int) -> None:
+    """Write one process with these bytes by kind into a usage file for one GPU."""
+    data = bytearray(path.read_bytes().ljust(layout.usage_bytes(1), b"\0"))
+    head = layout.Usage.from_buffer(data)
+    head.slots_used = 1
+    head.devices[0].refusals = refusals
+    head.devices[0].compute.busy_ns = busy_ns
+    offset = len(bytes(head))
+    slot = layout.Slot.from_buffer(data, offset)
+    slot.owner, slot.generation = 42, 1
+    line = layout.SlotDevice.from_buffer(data, offset + len(bytes(slot)))
+    line.spilled = spilled
+    for number, kind in enumerate(layout.KINDS):
+        line.bytes[number] = kinds.get(kind, 0)
+    del head, slot, line
+    path.write_bytes(bytes(data))
