@@ -25,10 +25,9 @@ static uint64_t needed(int device, CUlimit limit, uint64_t value)
 /* In whole blocks of the driver, which shares none of these with anything else. */
 static uint64_t beyond(int device, CUlimit limit, uint64_t value, uint64_t by_itself)
 {
-    const uint64_t block = UINT64_C(2) << 20;
     uint64_t all = needed(device, limit, value), free = needed(device, limit, by_itself);
     uint64_t more = all > free ? all - free : 0;
-    return more > UINT64_MAX - block ? more : (more + block - 1) / block * block;
+    return in_whole_blocks(more);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)

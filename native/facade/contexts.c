@@ -4,6 +4,7 @@
 #include "context_cost.h"
 #include "devices.h"
 #include "gate.h"
+#include "graphs.h"
 #include "hold.h"
 #include "hooks.h"
 #include "pools.h"
@@ -89,6 +90,7 @@ static void forget(CUcontext handle, int device)
     blocks_drop_context((uint64_t)(uintptr_t)context.handle, release);
     give_back(context.device, LAMINA_CONTEXT, context.bytes);
     pools_refresh();
+    graphs_refresh(context.device);
 }
 
 /* A context that came about behind our back, for example by graphics interoperation: it is there, so it counts. */

@@ -1,7 +1,7 @@
 /* Adding nodes that allocate or free to a graph. */
-#include "blocks.h"
 #include "devices.h"
 #include "graphs.h"
+#include "hold.h"
 #include "hooks.h"
 
 /* The calls that add a node differ only in their arguments. */
@@ -18,20 +18,18 @@ struct addition {
 static CUresult add_allocation(const struct addition *addition, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
     int device = params == NULL ? -1 : device_of_location(&params->poolProps.location);
-    CUresult result = graphs_announce(addition->graph, device, params == NULL ? 0 : params->bytesize);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = addition->add(addition);
-    if (params != NULL)
-        graphs_settle(addition->graph, device, params->bytesize, result, params->dptr);
+    if (device >= 0 && !graphs_note(addition->graph))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = addition->add(addition);
+    if (result == CUDA_SUCCESS && device >= 0)
+        graphs_allocates(addition->graph, device, in_whole_blocks(params->bytesize), params->dptr);
     return result;
 }
 
-static CUresult freed(CUresult result, CUdeviceptr pointer)
+static CUresult freed(CUresult result, CUgraph graph, CUdeviceptr pointer)
 {
-    struct block block;
-    if (result == CUDA_SUCCESS && blocks_take(BLOCK_GRAPH, pointer, &block))
-        graphs_freed(&block);
+    if (result == CUDA_SUCCESS && graphs_know(pointer))
+        graphs_frees(graph, pointer);
     return result;
 }
 
@@ -42,7 +40,7 @@ static CUresult add(const struct addition *addition)
         return add_allocation(addition, &params->alloc);
     CUresult result = addition->add(addition);
     if (params != NULL && params->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        return freed(result, params->free.dptr);
+        return freed(result, addition->graph, params->free.dptr);
     return result;
 }
 
@@ -75,7 +73,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
                                CUdeviceptr pointer)
 {
-    return freed(REAL(cuGraphAddMemFreeNode)(node, graph, after, count, pointer), pointer);
+    return freed(REAL(cuGraphAddMemFreeNode)(node, graph, after, count, pointer), graph, pointer);
 }
 
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,

@@ -1,6 +1,7 @@
 #include "hold.h"
 
 #include "devices.h"
+#include "graphs.h"
 #include "log.h"
 #include "pools.h"
 #include "self.h"
@@ -39,6 +40,7 @@ CUresult hold(int device, enum lamina_kind kind, uint64_t bytes)
         return result;
     /* Before a refusal, everything that is held only on paper is given back. */
     pools_refresh();
+    graphs_trim();
     self_reclaim();
     result = weigh(device, kind, bytes, &asked);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)

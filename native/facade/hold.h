@@ -13,10 +13,15 @@ static inline int is_small(uint64_t bytes)
     return bytes <= UINT64_C(1) << 20;
 }
 
-static inline uint64_t in_blocks(uint64_t bytes)
+static inline uint64_t in_whole_blocks(uint64_t bytes)
 {
     const uint64_t block = UINT64_C(2) << 20;
-    return is_small(bytes) ? bytes : bytes > UINT64_MAX - block ? UINT64_MAX : (bytes + block - 1) / block * block;
+    return bytes > UINT64_MAX - block ? UINT64_MAX : (bytes + block - 1) / block * block;
+}
+
+static inline uint64_t in_blocks(uint64_t bytes)
+{
+    return is_small(bytes) ? bytes : in_whole_blocks(bytes);
 }
 
 /* Announces memory before the driver is asked for it. CUDA_ERROR_OUT_OF_MEMORY when the container would pass its

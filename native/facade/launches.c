@@ -1,4 +1,4 @@
-/* Every way to make the GPU work goes through the gate. */
+/* Every way to make the GPU work goes through the gate. Graphs are in graph_memory.c. */
 #include "launches.h"
 
 #include "gate.h"
@@ -48,8 +48,6 @@ GATED(cuLaunchKernelEx, of(config), (const CUlaunchConfig *config, CUfunction f,
       (config, f, params, extra))
 GATED(cuLaunchKernelEx_ptsz, own(of(config)),
       (const CUlaunchConfig *config, CUfunction f, void **params, void **extra), (config, f, params, extra))
-GATED(cuGraphLaunch, stream, (CUgraphExec exec, CUstream stream), (exec, stream))
-GATED(cuGraphLaunch_ptsz, own(stream), (CUgraphExec exec, CUstream stream), (exec, stream))
 GATED(cuLaunch, NULL, (CUfunction f), (f))
 GATED(cuLaunchGrid, NULL, (CUfunction f, int width, int height), (f, width, height))
 GATED(cuLaunchGridAsync, stream, (CUfunction f, int width, int height, CUstream stream), (f, width, height, stream))

@@ -50,6 +50,7 @@ CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
+CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 #pragma GCC visibility pop
 

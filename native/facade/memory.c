@@ -122,12 +122,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     return result;
 }
 
-/* The entry goes before the driver's call, since the address may come again at once, and comes back if it fails. */
-static bool take(CUdeviceptr pointer, struct block *block)
-{
-    return blocks_take(BLOCK_POINTER, pointer, block) || blocks_take(BLOCK_GRAPH, pointer, block);
-}
-
+/* The entry went before the driver's call, since the address may come again at once, and comes back if that failed. */
 static CUresult freed(bool booked, const struct block *block, CUresult result)
 {
     struct block replaced;
@@ -135,8 +130,6 @@ static CUresult freed(bool booked, const struct block *block, CUresult result)
         return result;
     if (result != CUDA_SUCCESS)
         blocks_put(block, &replaced);
-    else if (block->class == BLOCK_GRAPH)
-        graphs_freed(block);
     else if (block->kind == LAMINA_POOL)
         pools_freed(block);
     else
@@ -159,10 +152,17 @@ CUresult memory_spilled(CUdeviceptr *pointer, int device, CUcontext context, siz
 
 /* Managed memory cannot be freed in a stream's order, so what stands in its place waits for the stream. */
 static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait)(CUstream),
-                           CUresult (*free)(CUdeviceptr, CUstream))
+                           CUresult (*free)(CUdeviceptr, CUstream), __typeof__(cuStreamGetCaptureInfo_v2) *capture_info)
 {
     struct block block;
-    bool booked = take(pointer, &block);
+    if (graphs_know(pointer)) {
+        CUgraph graph = graph_captured(capture_info, stream);
+        CUresult result = free(pointer, stream);
+        if (graph != NULL && result == CUDA_SUCCESS)
+            graphs_frees(graph, pointer);
+        return result;
+    }
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
     if (!booked || (block.flags & BLOCK_SPILLED) == 0)
         return freed(booked, &block, free(pointer, stream));
     CUresult result = wait(stream);
@@ -172,7 +172,7 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct block block;
-    bool booked = take(pointer, &block);
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
     CUresult result = freed(booked, &block, REAL(cuMemFree_v2)(pointer));
     if (booked && block.kind == LAMINA_POOL)
         pools_refresh(); /* the driver has waited for the GPU */
@@ -181,10 +181,12 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-    return free_async(pointer, stream, REAL(cuStreamSynchronize), REAL(cuMemFreeAsync));
+    return free_async(pointer, stream, REAL(cuStreamSynchronize), REAL(cuMemFreeAsync),
+                      REAL(cuStreamGetCaptureInfo_v2));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
-    return free_async(pointer, stream, REAL(cuStreamSynchronize_ptsz), REAL(cuMemFreeAsync_ptsz));
+    return free_async(pointer, stream, REAL(cuStreamSynchronize_ptsz), REAL(cuMemFreeAsync_ptsz),
+                      REAL(cuStreamGetCaptureInfo_v2_ptsz));
 }

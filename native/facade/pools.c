@@ -199,27 +199,15 @@ static CUresult settle(struct pool *pool, const struct request *request, uint64_
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The graph that the stream's work goes into, or NULL when it goes to the GPU. */
-static CUgraph capturing(const struct request *request)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUgraph graph = NULL;
-    cuuint64_t id;
-    if (request->capture_info(request->stream, &status, &id, &graph, NULL, NULL) != CUDA_SUCCESS ||
-        status == CU_STREAM_CAPTURE_STATUS_NONE)
-        return NULL;
-    return graph;
-}
-
 static CUresult allocate_captured(const struct request *request, CUgraph graph, CUdeviceptr *pointer)
 {
     CUcontext context;
     int device = context_device(&context);
-    CUresult result = graphs_announce(graph, device, request->bytes);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = request->make(request, pointer);
-    graphs_settle(graph, device, request->bytes, result, result == CUDA_SUCCESS ? *pointer : 0);
+    if (device >= 0 && !graphs_note(graph))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = request->make(request, pointer);
+    if (result == CUDA_SUCCESS)
+        graphs_allocates(graph, device, in_whole_blocks(request->bytes), *pointer);
     return result;
 }
 
@@ -242,7 +230,7 @@ static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
 {
     if (pointer == NULL || request->bytes == 0)
         return request->make(request, pointer);
-    CUgraph graph = capturing(request);
+    CUgraph graph = graph_captured(request->capture_info, request->stream);
     if (graph != NULL)
         return allocate_captured(request, graph, pointer);
     pthread_mutex_lock(&lock);

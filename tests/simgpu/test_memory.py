@@ -167,7 +167,7 @@ def test_host_memory_costs_no_device_memory(machine: Machine) -> None:
     assert machine.used() == CONTEXT_MIB
 
 
-def test_memory_of_a_graph_is_charged_when_it_runs(machine: Machine) -> None:
+def test_memory_of_a_graph_is_charged_when_it_runs_until_it_is_trimmed(machine: Machine) -> None:
     process = machine.started()
     on = process("stream()")
     code, ready = process(f"capturing_allocation({on}, 100)")
@@ -177,6 +177,8 @@ def test_memory_of_a_graph_is_charged_when_it_runs(machine: Machine) -> None:
         assert process(f"launch_graph({ready}, {on}) or sync()") == 0
         assert machine.used() == CONTEXT_MIB + 100
     assert process(f"cu.cuGraphExecDestroy(c_void_p({ready}))") == 0
+    assert machine.used() == CONTEXT_MIB + 100
+    assert process("cu.cuDeviceGraphMemTrim(0)") == 0
     assert machine.used() == CONTEXT_MIB
     _, large = process(f"capturing_allocation({on}, 20000)")
     assert process(f"launch_graph({large}, {on})") == OUT_OF_MEMORY

@@ -76,6 +76,8 @@ static void destroy(CUcontext ctx) {
         }
     memory_free_all(ctx);
     pool_trim_all(ctx->dev);
+    ctx->dev->graph_end = 0;
+    graph_memory_trim(ctx->dev);
     stream_destroy_all(ctx);
     charge_give(ctx->dev, ctx->limits_mib);
     charge_give(ctx->dev, device_record(ctx->dev)->context_mib);

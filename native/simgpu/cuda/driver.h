@@ -35,6 +35,8 @@ typedef struct {
     unsigned int primary_refs, primary_flags;
     CUmemoryPool default_pool, current_pool;
     struct slab *slabs[12], *spare_slabs[12];
+    uint32_t graph_reserved_mib, graph_live_mib; /* of graphs: charged, and allocated */
+    uint64_t graph_end;         /* position of the end of the newest work of graphs that allocate */
     uint64_t backlog[LAUNCH_BACKLOG];
     uint64_t launches;
 } device;

@@ -49,7 +49,7 @@ CUresult graph_add_kernel(CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *params, 
     return CUDA_SUCCESS;
 }
 
-/* The addresses are fixed now; the device is charged when the graph first runs. */
+/* The addresses are fixed now; memory is found when the graph runs. */
 CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUgraphNode *dependencies, size_t count,
                               CUgraphNode *out) {
     allocation *a = calloc(1, sizeof *a);
@@ -61,21 +61,14 @@ CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUg
         free(a);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *a = (allocation){.start = start, .size = size, .kind = KIND_GRAPH, .dev = dev};
+    *a = (allocation){.start = start, .size = size, .kind = KIND_GRAPH, .dev = dev, .extra = *out};
     (*out)->memory = a;
     return CUDA_SUCCESS;
 }
 
 static void free_node(CUgraphNode node) {
     allocation *a = node->memory;
-    if (a != NULL) {
-        driver_lock();
-        charge_give(a->dev, a->charged_mib);
-        if (a->charged_mib > 0) arena_set(a->start, a->size, NULL);
-        arena_release(a->start, a->size);
-        driver_unlock();
-        free(a);
-    }
+    if (a != NULL) graph_memory_detach(a);
     node->magic = 0;
     free(node->dependencies);
     free(node);

@@ -10,13 +10,7 @@
 #include "module.h"
 
 #define EXEC_MAGIC 0x45584543u
-
-struct CUgraphExec_st {
-    uint32_t magic;
-    CUgraph graph;      /* the original while it allocates memory, else a copy of its own */
-    bool owns_graph;
-    unsigned long long flags;
-};
+#define UPLOAD 2u
 
 static bool exec_valid(CUgraphExec exec) { return exec != NULL && exec->magic == EXEC_MAGIC; }
 
@@ -51,29 +45,21 @@ SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphN
 SIM_API CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     if (params == NULL) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cuGraphInstantiateWithFlags(out, graph, params->flags);
+    if (result == CUDA_SUCCESS && (params->flags & UPLOAD)) result = cuGraphUpload(*out, params->hUploadStream);
     params->hErrNode_out = NULL;
     params->result_out = result != CUDA_SUCCESS;
     return result;
 }
 
-static CUresult take_memory(allocation *a) {
-    CUresult result = CUDA_SUCCESS;
-    driver_lock();
-    if (a->charged_mib == 0) {
-        uint32_t mib = memory_blocks_mib(a->size);
-        if (charge_take(a->dev, mib)) {
-            a->charged_mib = mib;
-            arena_set(a->start, a->size, a);
-        } else {
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
-    }
-    driver_unlock();
-    return result;
-}
-
-/* Memory of a graph stays charged, free nodes or not, until the graph is destroyed. */
 static CUresult run(CUgraph graph, CUstream stream);
+
+static CUresult run_memory(CUgraphNode node, CUstream stream) {
+    driver_lock();
+    if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) graph_memory_take(node->memory, stream->ctx);
+    else memory_free(memory_find(node->freed));
+    driver_unlock();
+    return CUDA_SUCCESS;
+}
 
 static CUresult run_node(CUgraphNode node, CUstream stream) {
     switch (node->type) {
@@ -81,7 +67,8 @@ static CUresult run_node(CUgraphNode node, CUstream stream) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: event_set(node->event, stream); return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_HOST: return callback_add(stream, node->host.fn, NULL, node->host.userData);
     case CU_GRAPH_NODE_TYPE_GRAPH: return run(node->child, stream);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return take_memory(node->memory);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return run_memory(node, stream);
     default: return CUDA_SUCCESS;
     }
 }
@@ -99,18 +86,22 @@ SIM_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle) {
     if (result != CUDA_SUCCESS) return result;
     if (!exec_valid(exec)) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture != NULL) return capture_child(stream, exec->graph);
-    return run(exec->graph, stream);
+    result = graph_memory_map(exec, true);
+    if (result == CUDA_SUCCESS) result = run(exec->graph, stream);
+    if (exec->dev != NULL) exec->dev->graph_end = timeline_end(&driver.m, exec->dev->gpu, driver.slot);
+    return result;
 }
 
 SIM_API CUresult cuGraphUpload(CUgraphExec exec, CUstream handle) {
     CUstream stream;
     CUresult result = stream_resolve(handle, &stream);
     if (result != CUDA_SUCCESS) return result;
-    return exec_valid(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return exec_valid(exec) ? graph_memory_map(exec, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec exec) {
     if (!exec_valid(exec)) return CUDA_ERROR_INVALID_VALUE;
+    graph_memory_unmap(exec);
     cuGraphDestroy(exec->graph);
     exec->magic = 0;
     free(exec);
@@ -137,18 +128,5 @@ SIM_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphEx
     if (result != CUDA_SUCCESS) return result;
     cuGraphDestroy(exec->graph);
     exec->graph = copy;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
-    if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
-    return driver_device(ordinal) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-SIM_API CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void *value) {
-    if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
-    if (driver_device(ordinal) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    (void)attribute;
-    *(cuuint64_t *)value = 0;
     return CUDA_SUCCESS;
 }

@@ -79,6 +79,10 @@ void memory_free(allocation *a) {
     if (a == NULL) return; /* went with its context */
     unlink_from_context(a);
     if (a->kind == KIND_ARRAY) *(allocation **)a->extra = NULL;
+    if (a->kind == KIND_GRAPH) {
+        graph_memory_free(a);
+        return;
+    }
     if (a->shared_block) {
         slab_free(a);
         return;

@@ -60,6 +60,11 @@ void ipc_close(allocation *a);
 
 void managed_forget(allocation *a);
 
+/* A block of a graph is freed, by a node or by the program; its addresses are the node's while there is one (`extra`). */
+void graph_memory_free(allocation *a);
+/* Gives back what no graph uses. */
+void graph_memory_trim(device *dev);
+
 /* Gives back what pools keep without need. */
 void pool_trim_idle(device *dev);
 void pool_trim_all(device *dev);

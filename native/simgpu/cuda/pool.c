@@ -137,7 +137,7 @@ SIM_API CUresult cuMemFreeAsync(CUdeviceptr at, CUstream handle) {
     if (stream->capture != NULL) return capture_free(stream, at);
     driver_lock();
     allocation *a = memory_find(at);
-    bool right = a != NULL && a->start == at && (a->kind == KIND_POOL || a->kind == KIND_PLAIN);
+    bool right = a != NULL && a->start == at && (a->kind == KIND_POOL || a->kind == KIND_PLAIN || a->kind == KIND_GRAPH);
     if (right) memory_free(a);
     driver_unlock();
     return right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
