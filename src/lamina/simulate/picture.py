@@ -39,15 +39,16 @@ def _panel(
         y = top + _HEIGHT * (1 - percent / 100)
         _line(root, [(_LEFT, y), (_LEFT + _WIDTH, y)], "#cccccc", 1)
         _text(root, _LEFT - 8, y + 4, str(percent), anchor="end")
-    for part in (0.0, 0.5, 1.0):
-        _text(root, _LEFT + part * _WIDTH, top + _HEIGHT + 18, f"{round(part * last)}", anchor="middle")
+    for pods in sorted({0, last // 2, last}):
+        _text(root, _LEFT + _WIDTH * pods / last, top + _HEIGHT + 18, f"{pods}", anchor="middle")
     _text(root, _LEFT + _WIDTH / 2, top + _HEIGHT + 36, "pods that have come", anchor="middle")
     for number, result in enumerate(results):
         points = [
             (_LEFT + _WIDTH * point.pods / last, top + _HEIGHT * (1 - min(1.0, value(point))))
             for point in result.points
         ]
-        _line(root, points, _COLOURS[number % len(_COLOURS)], 2)
+        # The later ones are thinner, so that of lines in one place all are seen.
+        _line(root, points, _COLOURS[number % len(_COLOURS)], 2 * (len(results) - number))
 
 
 def _line(root: ElementTree.Element, points: Sequence[tuple[float, float]], colour: str, width: int) -> None:
