@@ -1,17 +1,17 @@
-"""What goes wrong around pod groups: quotas, bindings that fail, members that are unlike, groups that cannot be read."""
+"""Trouble around pod groups: quotas, bindings that fail, members that are unlike, evictions, groups not to be read."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lamina.control import gangs
+from lamina.control import gangs, pod_groups
 from lamina.control.gangs import Gangs
 from lamina.errors import Outside
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.control.binders import Bench
-from tests.control.cluster import gpus, running
+from tests.control.cluster import Running, admitted_pod, gpus, running, until
 from tests.control.test_gangs import group, member
 
 
@@ -152,3 +152,40 @@ async def test_a_group_that_cannot_be_read_is_answered_with_the_reason(
         answer = await cluster.scheduler.filter(pod, "node-0")
         assert answer == {"error": "podgroups may not be read"}
         assert await cluster.scheduler.bind(pod, "node-0") == "podgroups may not be read"
+
+
+async def evicted(cluster: Running, pod: Object, *nodes: str) -> dict[str, int]:
+    """How many pods would be evicted for the pod, by node."""
+    body = {"Pod": pod, "NodeNameToMetaVictims": {node: {"Pods": [], "NumPDBViolations": 0} for node in nodes}}
+    answer = (await cluster.scheduler.ask("preempt", body))["nodeNameToMetaVictims"]
+    return {node: len(each["pods"]) for node, each in answer.items()}
+
+
+async def test_nobody_is_evicted_for_a_group_that_cannot_be_whole_even_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_groups, "_FRESH_S", 0.0)
+    nodes = ("node-0", gpus(2)), ("node-1", gpus(1, prefix="T"))
+    async with running(FakeKube(), tmp_path, *nodes) as cluster:
+        for number, (node, _) in enumerate((nodes[0], nodes[0], nodes[1])):
+            low = await cluster.make(admitted_pod(f"low-{number}", gpu=1))
+            assert await cluster.scheduler.bind(low, node) == ""
+        first = member("a", 0)
+        first["spec"]["priority"] = 10
+        first = await cluster.make(first)
+        assert await evicted(cluster, first, "node-0") == {}, "there is no such group"
+        await group(cluster, "a", 2)
+        assert await evicted(cluster, first, "node-0") == {}, "the other member is missing"
+        second = member("a", 1)
+        second["spec"]["priority"] = 10
+        await cluster.make(second)
+        found = await evicted(cluster, first, "node-0", "node-1")
+        assert found == {"node-0": 2}, "both fit node-0, and one alone fits node-1"
+        await cluster.kube.delete(PODS, "low-2", namespace="default")
+        await until(lambda: _free(cluster, first))
+        assert await evicted(cluster, first, "node-0") == {"node-0": 1}, "the other member has room on node-1"
+
+
+async def _free(cluster: Running, pod: Object) -> bool:
+    plain = {**pod, "metadata": {**pod["metadata"], "labels": {}}}
+    return bool((await cluster.scheduler.filter(plain, "node-1"))["nodenames"])

@@ -1,12 +1,13 @@
 """Nodes as placement sees them, kept ready: worked out when the ledger or the configuration has changed a node."""
 
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from lamina.control.configuration import Configuration
 from lamina.control.ledger import Ledger
+from lamina.model.ledger import NOTHING, taken_by
 from lamina.model.requests import PodRequest
-from lamina.placement import NodeState, NodeTable, Survey, alike
+from lamina.placement import NodeState, NodeTable, Placement, Survey, alike, fit
 
 _SURVEYS = 128
 """Kinds of pods whose answers are kept; the one asked for longest ago goes first."""
@@ -51,10 +52,19 @@ class Capacity:
             return self._worked_out(node, without)
         return self.table.state(node)
 
-    def state_without(self, node: str, pods: Set[str]) -> NodeState | None:
-        """The node as it would be without the pods with these UIDs."""
+    def fit_without(self, node: str, requests: Sequence[PodRequest], pods: Set[str]) -> bool:
+        """Whether pods with these requests would all fit the node if those with these UIDs held nothing."""
         inventory = self.ledger.inventory(node)
-        return None if inventory is None else NodeState.of(node, inventory, self.ledger.taken_without(node, pods))
+        if inventory is None:
+            return False
+        taken = dict(self.ledger.taken_without(node, pods))
+        for request in requests:
+            answer = fit(request, NodeState.of(node, inventory, taken))
+            if not isinstance(answer, Placement):
+                return False
+            for gpu, more in taken_by(answer.containers).items():
+                taken[gpu] = taken.get(gpu, NOTHING).plus(more)
+        return True
 
     def _worked_out(self, node: str, without: str) -> NodeState | None:
         inventory = self.ledger.inventory(node)

@@ -1,4 +1,8 @@
-"""How many disruption budgets an eviction of pods would violate, counted as kube-scheduler counts it."""
+"""How many disruption budgets an eviction of pods would violate, counted as kube-scheduler counts it.
+
+But for a budget with an empty selector: it covers all pods of its namespace, as it does for Kubernetes' evictions;
+kube-scheduler passes over it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

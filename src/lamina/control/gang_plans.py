@@ -86,6 +86,31 @@ class GangPlans:
         amounts = granted(taken for place in plan.values() for taken in place.taken.values())
         return self._decisions.over_quota(first, amounts, who=str(name)) or plan
 
+    def beside(
+        self, group: PodGroup, pod: Object, node: str, offered: Mapping[bytes, Sequence[str]]
+    ) -> list[PodRequest] | None:
+        """What needs room on `node` together with the pod, so that its group is whole: members that fit nowhere else.
+
+        None where the group cannot be whole even then, because members are missing or may not go there.
+        """
+        others = self._others(group, pod)
+        needed = group.needed - len(self.bound(group)) - 1
+        if len(others) < needed:
+            return None
+        plan: Plan = {}
+        left = []
+        for other in others:
+            nodes = offered.get(template(other), self._capacity.table.rows)
+            before = len(plan)
+            self._place(other, [name for name in nodes if name != node], plan)
+            if len(plan) == before and node in nodes:
+                left.append(other)
+        lacking = max(0, needed - len(plan))
+        if len(left) < lacking:
+            return None
+        requests = [self._request(other) for other in left[len(left) - lacking :]]
+        return [request for request in requests if request is not None]
+
     def _others(self, group: PodGroup, first: Object) -> list[Object]:
         """The other members that have no node yet, the largest first."""
         ledger, uid = self._capacity.ledger, str(first["metadata"]["uid"])

@@ -28,6 +28,7 @@ from lamina.dialects import parse
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput, LaminaError
 from lamina.model.ledger import taken_by
+from lamina.model.requests import PodRequest
 from lamina.placement import Placement
 from lamina.ports.kube import PODS, Kube, NotFound, Object
 
@@ -168,6 +169,21 @@ class Gangs:
         except TimeoutError:
             return f"{name} waits for its members: {len(gang.come)} of {gang.needed} have come so far"
         return ""
+
+    async def beside(self, pod: Object) -> Callable[[str], list[PodRequest] | None]:
+        """By node, what needs room there together with the pod: nothing where it is in no group, or others hold places.
+
+        None where room on that node alone does not help, since the group is placed whole. Raises Outside.
+        """
+        name = group_of(pod)
+        if name is None or name in self._gangs:
+            return lambda node: []
+        try:
+            group = await self._groups.read(name, self._configuration.value)
+        except BadInput:
+            return lambda node: None
+        look = self._looked.get(name)
+        return lambda node: self._plans.beside(group, pod, node, look.offered if look else {})
 
     def keep(self, args: BindArgs) -> None:
         """After a binding that failed: hold the pod's place again, which the others of its group rely upon."""

@@ -2,7 +2,8 @@
 
 kube-scheduler names, for each candidate node, the pods that it would evict for what it counts itself. Where their GPUs
 do not suffice, more are needed, or others instead: one of its victims may stay where those chosen free at least as much
-of everything that the scheduler counts. A node where no eviction helps is dropped.
+of everything that the scheduler counts. A node where no eviction helps is dropped. For a member of a pod group that is
+placed whole, an eviction helps where the others that are needed have room elsewhere, or on this node as well.
 """
 
 import asyncio
@@ -16,16 +17,18 @@ from msgspec import Struct
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
 from lamina.control.disruption import violations
+from lamina.control.gangs import Gangs
 from lamina.dialects import parse
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
 from lamina.model.requests import PodRequest
-from lamina.placement import Placement, fit
 from lamina.placement.victims import Victim, cheapest
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, Kube, Object
 
 _AT_ONCE = 16
 """Nodes whose pods are read side by side."""
+_SETS = 4000
+"""Sets of victims that are compared for one pod, over all nodes."""
 
 
 class PreemptArgs(Struct, frozen=True):
@@ -49,9 +52,10 @@ class PreemptArgs(Struct, frozen=True):
 class Preemption:
     """Reads the ledger, pods and budgets, and changes nothing: who evicts is the scheduler."""
 
-    def __init__(self, kube: Kube, capacity: Capacity, configuration: Configuration) -> None:
+    def __init__(self, kube: Kube, capacity: Capacity, gangs: Gangs, configuration: Configuration) -> None:
         self._kube = kube
         self._capacity = capacity
+        self._gangs = gangs
         self._configuration = configuration
 
     async def preempt(self, args: PreemptArgs) -> Object:
@@ -61,33 +65,40 @@ class Preemption:
         except BadInput:
             return {"nodeNameToMetaVictims": {}}
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
+        beside = await self._gangs.beside(args.pod)
         turns = asyncio.Semaphore(_AT_ONCE)
+        asked = args.victims
+        most_sets = _SETS // max(1, len(asked))
 
         async def on(node: str, named: list[str]) -> Object | None:
             async with turns:
                 pods = (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items
-            return self._victims(args.pod, request, node, named, pods, budgets)
+            others = beside(node) if request is not None else []
+            if others is None:
+                return None
+            requests = [] if request is None else [request, *others]
+            return self._victims(args.pod, requests, node, named, pods, budgets, most_sets)
 
-        asked = args.victims
         found = await asyncio.gather(*[on(node, named) for node, named in asked.items()])
         return {"nodeNameToMetaVictims": {node: each for node, each in zip(asked, found, strict=True) if each}}
 
     def _victims(
         self,
         pod: Object,
-        request: PodRequest | None,
+        requests: list[PodRequest],
         node: str,
         named: list[str],
         pods: Iterable[Object],
         budgets: list[Object],
+        most_sets: int,
     ) -> Object | None:
-        """`MetaVictims` for one node, or None where the node is to be dropped."""
+        """`MetaVictims` for one node on which `requests` are to fit, or None where the node is to be dropped."""
         on_node = {str(each["metadata"]["uid"]): each for each in pods}
         if any(uid not in on_node for uid in named):
             return None  # somebody went meanwhile: the scheduler will look again
         ending = frozenset(uid for uid, each in on_node.items() if each["metadata"].get("deletionTimestamp"))
         chosen = frozenset(named)
-        if request is not None and not self._fits(request, pod, node, ending | chosen):
+        if not self._fit(requests, pod, node, ending | chosen):
             kept = frozenset(uid for uid in named if not _exchangeable(pod, on_node[uid]))
             candidates = [
                 _victim(each)
@@ -99,9 +110,12 @@ class Preemption:
             def enough(uids: frozenset[str]) -> bool:
                 freed = _freed(on_node[uid] for uid in uids)
                 as_much = all(freed.get(name, Fraction(0)) >= amount for name, amount in owed.items())
-                return as_much and self._fits(request, pod, node, ending | kept | uids)
+                return as_much and self._fit(requests, pod, node, ending | kept | uids)
 
-            found = cheapest(candidates, enough, lambda uids: _violated(kept | uids, on_node, budgets))
+            def violated(uids: frozenset[str]) -> int:
+                return _violated(kept | uids, on_node, budgets)
+
+            found = cheapest(candidates, enough, violated, most_sets=most_sets)
             if found is None:
                 return None
             chosen = kept | {victim.uid for victim in found}
@@ -112,9 +126,9 @@ class Preemption:
             "numPDBViolations": _violated(chosen, on_node, budgets),
         }
 
-    def _fits(self, request: PodRequest, pod: Object, node: str, away: frozenset[str]) -> bool:
-        state = self._capacity.state_without(node, away | {str(pod["metadata"].get("uid") or "")})
-        return state is not None and isinstance(fit(request, state), Placement)
+    def _fit(self, requests: list[PodRequest], pod: Object, node: str, away: frozenset[str]) -> bool:
+        away |= {str(pod["metadata"].get("uid") or "")}
+        return not requests or self._capacity.fit_without(node, requests, away)
 
     def _may_go(self, pod: Object, uid: str, other: Object, node: str) -> bool:
         return _priority(other) < _priority(pod) and self._capacity.ledger.holds(uid, node)

@@ -87,7 +87,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         leading=lambda: leadership.leading,
     )
     extender = ExtenderService(
-        decisions, binder, Preemption(kube, capacity, config), gangs, readiness, metrics, events, background
+        decisions, binder, Preemption(kube, capacity, gangs, config), gangs, readiness, metrics, events, background
     )
     admission = AdmissionService(config, quotas, ledger, watching, metrics)
     store = CertificateStore(kube, served_names(settings), now=lambda: datetime.now(UTC))

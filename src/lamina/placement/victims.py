@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-_MOST_SETS = 2000
+_MOST_SETS = 500
 _OFFSET = 1 << 31
 """Makes every priority positive, as kube-scheduler does."""
 
@@ -32,10 +32,12 @@ def cheapest(
     candidates: Sequence[Victim],
     enough: Callable[[frozenset[str]], bool],
     violations: Callable[[frozenset[str]], int] = lambda uids: 0,
+    *,
+    most_sets: int = _MOST_SETS,
 ) -> tuple[Victim, ...] | None:
     """The victims to evict, or None where evicting all would not help. Both functions take the UIDs of a set.
 
-    `enough` must stay true when a set grows, `violations` must not shrink.
+    `enough` must stay true when a set grows, `violations` must not shrink. `most_sets` bounds the exact search.
     """
     if not enough(frozenset(victim.uid for victim in candidates)):
         return None
@@ -43,7 +45,7 @@ def cheapest(
     spared = _spare(pool, enough)
     limit = cost(spared, violations)
     heap: list[tuple[Cost, tuple[int, ...]]] = [(cost((), violations), ())]
-    for _ in range(_MOST_SETS):
+    for _ in range(min(most_sets, _MOST_SETS)):
         price, places = heapq.heappop(heap)
         if price >= limit:
             break
