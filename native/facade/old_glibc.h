@@ -18,6 +18,7 @@ OLD(dlopen); /* since 2.34 a part of libc */
 OLD(dlsym);
 OLD(dlerror);
 OLD(pthread_once);
+OLD(pthread_mutex_trylock);
 __asm__(".symver fcntl64, fcntl@" OLDEST); /* the same on 64-bit machines */
 OLD(pthread_key_create);
 OLD(pthread_setspecific);
