@@ -101,3 +101,11 @@ unsigned spans_add(struct spans *spans, uint64_t from, uint64_t to, struct span 
     spans->count++;
     return parts;
 }
+
+bool spans_touch(const struct spans *spans, uint64_t moment)
+{
+    for (unsigned i = 0; i < spans->count; i++)
+        if (spans->all[i].from <= moment && moment <= spans->all[i].to)
+            return true;
+    return false;
+}

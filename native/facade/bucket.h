@@ -17,10 +17,13 @@
 uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm);
 
 /* One millisecond's bin, `word`, after work of `us` in the millisecond `number` is added to it; `brief` tells that it
- * was part of no more than BRIEF_NS, and so surely had the GPU to itself. `*charged` is what of it counts as the
+ * surely had the GPU to itself. `*charged` is what of it counts as the
  * container's, in us: processes that have work at the same time count once. A bin that has moved on to a later
  * millisecond keeps its word, and all counts. The word: number << 28 | brief us << 16 | other us. */
 uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief, uint32_t *charged);
+
+/* How long a process has the GPU at most before others get it. */
+#define TURN_NS UINT64_C(2000000)
 
 /* More than a batch, and less than a batch with a turn of another process in between, which takes up to 2 ms. */
 #define BRIEF_NS UINT64_C(1250000)
@@ -43,5 +46,8 @@ struct spans {
 /* Adds a span. Writes those parts that were not in it before to `fresh` (at most SPANS + 1) and returns their number.
  * What was forgotten because there were too many counts again. */
 unsigned spans_add(struct spans *spans, uint64_t from, uint64_t to, struct span fresh[SPANS + 1]);
+
+/* Whether a span holds the moment or ends with it. */
+bool spans_touch(const struct spans *spans, uint64_t moment);
 
 #endif

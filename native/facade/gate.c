@@ -78,24 +78,30 @@ static void wait_for_priority(int device, uint64_t *now)
     }
 }
 
-/* Waits until the container has time for `size` more launches and most of what it launched before is done. Returns
- * what was charged for them. */
-static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, uint32_t *size)
+/* Of so many launches some less, so that a program cannot foresee which are measured together, and now and then a single
+ * one, from which the others are estimated. */
+static uint32_t vary(uint32_t count, uint64_t now)
+{
+    uint32_t random = (uint32_t)(now * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    return random % 8 == 0 ? 1 : count - (random >> 8) % (count / 4 + 1);
+}
+
+/* Waits until the container has time for a batch of launches and most of what it launched before is done. Returns what
+ * was charged for them. */
+static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, struct lane *lane)
 {
     for (;;) {
         wait_for_priority(device, now);
         share_asks(device, *now);
         struct meter_state state = meter_read(context, device, *now);
-        uint32_t grown = *size > BATCH_MOST / 4 ? BATCH_MOST : *size > 0 ? *size * 4 : 1;
         uint32_t count = state.known ? bucket_batch(state.each, apart) : 1;
-        count = count < grown ? count : grown;
-        uint64_t announced = state.each * count, wait = 0;
+        lane->grown = count < lane->grown ? count : lane->grown;
+        lane->size = lane->left = vary(lane->grown, *now);
+        uint64_t announced = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
         if (state.unfinished >= (state.known ? UNFINISHED_MOST : 1) + state.open)
             wait = announced / 4 > SHORT_NAP_NS ? announced / 4 : SHORT_NAP_NS;
-        else if ((wait = share_take(device, *now, announced)) == 0) {
-            *size = count;
+        else if ((wait = share_take(device, *now, announced)) == 0)
             return announced;
-        }
         bool in_debt = state.unfinished < UNFINISHED_MOST;
         uint64_t before = *now;
         nap(wait);
@@ -110,14 +116,16 @@ static void measure(CUstream stream, CUcontext context, int device, uint64_t now
     if (meter_is_capturing(stream))
         return;
     bool same = lane->stream == stream && lane->epoch == atomic_load(&gate_epoch);
-    uint32_t size = same ? lane->size : 0, made = size - lane->left;
+    uint32_t made = same ? lane->size - lane->left : 0, before = same ? lane->grown : 0;
     uint64_t apart = same && made > 0 ? (now - lane->opened) / made : 0;
     if (same && lane->batch != NULL && lane->left == 1 && !share_closed(device, now))
         return; /* the last of the batch */
     close_lane(lane);
-    uint64_t announced = wait_for_share(context, device, apart, &now, &size);
-    *lane = (struct lane){.stream = stream, .epoch = atomic_load(&gate_epoch), .size = size, .left = size,
-                          .device = device, .asking = share_closed_word(device), .opened = now};
+    *lane = (struct lane){.stream = stream, .epoch = atomic_load(&gate_epoch), .device = device,
+                          .asking = share_closed_word(device),
+                          .grown = before > BATCH_MOST / 4 ? BATCH_MOST : before > 0 ? before * 4 : 1};
+    uint64_t announced = wait_for_share(context, device, apart, &now, lane);
+    lane->opened = now;
     lane->batch = meter_open(context, device, stream, now, announced);
 }
 

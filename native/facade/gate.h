@@ -23,6 +23,7 @@ struct lane {
     struct batch *batch;    /* NULL: nothing is measured */
     uint64_t opened;
     uint32_t size;
+    uint32_t grown;         /* up to which a batch may be larger next time */
     int device;
 };
 

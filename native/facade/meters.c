@@ -1,6 +1,7 @@
 #include "meters.h"
 
 #include "bucket.h"
+#include "estimate.h"
 #include "launches.h"
 #include "time_share.h"
 
@@ -20,6 +21,7 @@ struct meter {
     unsigned spares;
     struct batch *batches;
     struct meter_state state;
+    struct estimate estimate;
 };
 
 struct batch {
@@ -27,7 +29,7 @@ struct batch {
     struct meter *meter; /* NULL once it is reckoned */
     CUstream stream;
     CUevent start, end; /* both NULL: by the clock */
-    uint64_t opened, closed, announced;
+    uint64_t opened, ready, closed, announced; /* nothing of it runs before it is ready */
     uint32_t launches;
     bool owned, ended;
 };
@@ -108,6 +110,8 @@ static bool by_events(struct meter *meter, struct batch *batch, uint64_t now, st
     adjust(meter, from_ns, batch->opened, now);
     adjust(meter, to_ns, batch->closed, now);
     *span = (struct span){meter->anchored + (uint64_t)from_ns, meter->anchored + (uint64_t)to_ns};
+    if (span->from < batch->ready)
+        span->from = batch->ready < span->to ? batch->ready : span->to;
     move_anchor(meter, &batch->end, to_ns);
     return true;
 }
@@ -119,19 +123,41 @@ static void learn(struct meter_state *state, uint64_t ns, uint32_t launches)
     state->known = true;
 }
 
+/* Tells of work in a span. Returns for how much of it the container is charged. Work begins in a turn of its own, and if
+ * it takes longer than two turns that was a whole one. */
+static uint64_t tell(struct meter *meter, struct span span, uint64_t now, uint64_t work, bool sure, bool sparse)
+{
+    struct span fresh[SPANS + 1] = {span};
+    uint64_t charged = 0, length = span.to - span.from, alone = sure ? length : length > 2 * TURN_NS ? TURN_NS : 0;
+    double density = length > 0 ? (double)work / (double)length : 0;
+    if (!sure && spans_touch(&worked[meter->device], span.from))
+        alone = 0;
+    unsigned parts = sparse ? 1 : spans_add(&worked[meter->device], span.from, span.to, fresh);
+    for (unsigned i = 0; i < parts; i++) {
+        uint64_t from = fresh[i].from, to = fresh[i].to, turns = span.from + alone;
+        turns = turns < from ? from : turns > to ? to : turns;
+        charged += share_worked(meter->device, now, from, turns, density, true);
+        charged += share_worked(meter->device, now, turns, to, density, false);
+    }
+    return charged;
+}
+
 /* The GPU has done the batch, or nobody will know better when. */
 static void reckon(struct meter *meter, struct batch *batch, uint64_t now)
 {
-    struct span span = {batch->opened, now}, fresh[SPANS + 1];
-    uint64_t charged = 0;
-    bool timed = batch->end != NULL && by_events(meter, batch, now, &span);
-    unsigned parts = spans_add(&worked[meter->device], span.from, span.to, fresh);
-    for (unsigned i = 0; i < parts; i++)
-        charged += share_worked(meter->device, now, fresh[i].from, fresh[i].to,
-                                span.to - span.from <= BRIEF_NS);
+    struct span span = {batch->opened, now};
+    bool timed = batch->end != NULL && by_events(meter, batch, now, &span), sure = false, sparse = false;
+    uint64_t work = span.to - span.from, charged;
+    if (timed) {
+        struct measured measured = {work, span.to > batch->closed ? span.to - batch->closed : 0, batch->launches};
+        estimate_learn(&meter->estimate, measured);
+        sparse = estimate_sparse(&meter->estimate, measured);
+        work = estimate_work(&meter->estimate, measured, &sure);
+    }
+    charged = tell(meter, span, now, work, sure, sparse);
     share_correct(meter->device, now, (int64_t)(charged - batch->announced));
     if (timed || meter->state.known == false)
-        learn(&meter->state, span.to - span.from, batch->launches);
+        learn(&meter->state, work, batch->launches);
     event_give(meter, batch->start);
     event_give(meter, batch->end);
     batch->meter = NULL;
@@ -184,6 +210,11 @@ struct meter_state meter_read(CUcontext context, int device, uint64_t now)
         harvest(meter, now, false);
         tell_busy(device, now);
         state = meter->state;
+        for (const struct batch *batch = meter->batches; batch != NULL; batch = batch->next)
+            if (batch->ended && batch->closed + PATIENCE_NS <= now) {
+                state.unfinished--;
+                state.late = true;
+            }
     }
     pthread_mutex_unlock(&lock);
     return state;
@@ -202,6 +233,7 @@ static bool record_start(struct meter *meter, struct batch *batch)
         batch->start = event_take(meter);
     if (batch->start == NULL || REAL(cuEventRecord)(batch->start, batch->stream) != CUDA_SUCCESS)
         return false;
+    batch->ready = share_now();
     return (batch->end = event_take(meter)) != NULL;
 }
 

@@ -13,12 +13,16 @@
 
 struct batch;
 
+/* Work that takes longer may wait for the very launch that would wait for it. */
+#define PATIENCE_NS UINT64_C(100000000)
+
 /* What is known about a context's work so far. */
 struct meter_state {
     uint64_t each;      /* ns that a launch takes; 0 with !known */
-    unsigned unfinished; /* batches that are closed and that the GPU has not done */
+    unsigned unfinished; /* batches that are closed and that the GPU has not done, but for those that are late */
     unsigned open;
     bool known;
+    bool late;           /* some are not done PATIENCE_NS after their last launch */
 };
 
 /* Reads what is done and says what is known. All these are called with the context current. */

@@ -130,21 +130,21 @@ static uint64_t add_to_bin(int device, uint64_t number, uint64_t ns, bool brief)
     return charged == us ? ns : (uint64_t)charged * 1000;
 }
 
-uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to, bool brief)
+uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to, double density, bool brief)
 {
     uint64_t known = now > (LAMINA_BINS - 1) * BIN_NS ? now - (LAMINA_BINS - 1) * BIN_NS : 0, charged = 0;
     struct lamina_slot_compute *mine = own(device);
     if (mine != NULL)
-        ADD(mine->busy_ns, to - from);
+        ADD(mine->busy_ns, (uint64_t)(density * (double)(to - from)));
     if (from < known) { /* too long ago for anybody to tell what the others did */
         uint64_t end = to < known ? to : known;
-        charged = end - from;
+        charged = (uint64_t)(density * (double)(end - from));
         from = end;
     }
     while (from < to) {
         uint64_t number = from / BIN_NS, end = (number + 1) * BIN_NS;
         end = end < to ? end : to;
-        charged += add_to_bin(device, number, end - from, brief);
+        charged += add_to_bin(device, number, (uint64_t)(density * (double)(end - from)), brief);
         from = end;
     }
     ADD(shared(device)->busy_ns, charged);

@@ -27,9 +27,9 @@ uint64_t share_take(int device, uint64_t now, uint64_t ns);
 /* Charges `ns` more or, when negative, less. */
 void share_correct(int device, uint64_t now, int64_t ns);
 
-/* Tells that this process had work on the GPU in that time and returns for how much of it the container is charged.
- * `brief`: see bucket.h. */
-uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to, bool brief);
+/* Tells that this process had work on the GPU in that time, `density` of it, and returns for how many ns the container
+ * is charged. `brief`: see bucket.h. */
+uint64_t share_worked(int device, uint64_t now, uint64_t from, uint64_t to, double density, bool brief);
 
 /* Stamps about this process, which the arbiter reads. */
 void share_asks(int device, uint64_t now);

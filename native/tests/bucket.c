@@ -1,15 +1,19 @@
 /* Answers one line of arithmetic after the other, for comparison with the Python twin.
  *
- *   charge DUE NOW NS RATE    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set) */
+ *   charge DUE NOW NS RATE    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set)
+ *   touch MOMENT (that set)   learn SPAN BEHIND LAUNCHES (into one estimate)  work SPAN BEHIND LAUNCHES */
 #include "bucket.h"
+#include "estimate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 int main(void)
 {
     char line[128];
     struct spans spans = {0};
+    struct estimate estimate = {0};
     while (fgets(line, sizeof line, stdin) != NULL) {
         uint64_t a, b, c;
         int64_t signed_ns;
@@ -29,6 +33,17 @@ int main(void)
                 sum += fresh[i].to - fresh[i].from;
             printf("%" PRIu64 "\n", sum);
         }
+        else if (sscanf(line, "touch %" SCNu64, &a) == 1)
+            printf("%d\n", spans_touch(&spans, a));
+        else if (sscanf(line, "learn %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) == 3) {
+            estimate_learn(&estimate, (struct measured){a, b, (uint32_t)c});
+            printf("%" PRIu64 " %" PRIu64 "\n", estimate.each, estimate.most);
+        } else if (sscanf(line, "work %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) == 3) {
+            bool sure;
+            uint64_t work = estimate_work(&estimate, (struct measured){a, b, (uint32_t)c}, &sure);
+            printf("%" PRIu64 " %d\n", work, sure);
+        } else if (strcmp(line, "forget\n") == 0)
+            printf("%d\n", (estimate = (struct estimate){0}).known);
         fflush(stdout);
     }
     return 0;

@@ -2,6 +2,8 @@
  *
  *   plain     so many launches, then waits; says how many ms it all took
  *   graph     takes so many launches down into a graph, which must take no time and no harm, and runs it once
+ *   queue     so many launches; says how many ms they took, and does not wait
+ *   slowly    so many launches, each 10 us after the one before; says how many ms they took
  *   until     launches until killed; says "ready" first */
 #include "facade_calls.h"
 
@@ -26,6 +28,21 @@ static void launch(int times, CUstream stream)
     void *params[] = {&kernel_ns};
     for (int i = 0; i < times; i++)
         NEED(CALL(cuLaunchKernel)(spin, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+}
+
+static void slowly(int times)
+{
+    struct timespec now, next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (int i = 0; i < times; i++) {
+        launch(1, NULL);
+        next.tv_nsec += 10000;
+        next.tv_sec += next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        do
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        while (now.tv_sec < next.tv_sec || (now.tv_sec == next.tv_sec && now.tv_nsec < next.tv_nsec));
+    }
 }
 
 static void graph(int times)
@@ -64,7 +81,10 @@ int main(int count, char **arguments)
     long begin = ms();
     if (strcmp(arguments[2], "graph") == 0)
         graph(atoi(arguments[4]));
-    else if (strcmp(arguments[2], "until") == 0) {
+    else if (strcmp(arguments[2], "queue") == 0 || strcmp(arguments[2], "slowly") == 0) {
+        arguments[2][0] == 'q' ? launch(atoi(arguments[4]), NULL) : slowly(atoi(arguments[4]));
+        printf("%ld\n", ms() - begin);
+    } else if (strcmp(arguments[2], "until") == 0) {
         printf("ready\n");
         fflush(stdout);
         for (;;)

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,22 @@ TIMES = st.integers(0, 1 << 60)
 RATES = st.integers(10_000, WHOLE_PPM)
 
 
-@pytest.fixture(scope="module")
-def in_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder: Path = tmp_path_factory.mktemp("bucket")
-    program = compile_program(folder, "bucket", ["native/tests/bucket.c", "native/facade/bucket.c"], *SANITIZED)
+@contextmanager
+def bucket_program(folder: Path) -> Iterator[Program]:
+    """native/tests/bucket.c, to be asked line by line."""
+    sources = ["native/tests/bucket.c", "native/facade/bucket.c", "native/facade/estimate.c"]
+    program = compile_program(folder, "bucket", sources, *SANITIZED)
     pipe = subprocess.PIPE
     with subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
         yield process
         assert process.stdin is not None
         process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def in_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    with bucket_program(tmp_path_factory.mktemp("bucket")) as process:
+        yield process
 
 
 def ask(process: Program, *words: object) -> list[int]:

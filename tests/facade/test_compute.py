@@ -48,6 +48,24 @@ def test_usage_tells_the_time_that_was_used_and_waited(container: MakeContainer,
     assert device.waited_ns > 400 * MS
 
 
+def test_a_program_that_launches_slowly_is_not_taken_to_use_the_time_between(
+    container: MakeContainer, programs: dict[str, Path]
+) -> None:
+    box = container(2000, cores=50)
+    done = box.run(*launching(programs, "slowly", 0.001, 60_000))
+    assert done.returncode == 0, done.stderr
+    device = box.usage().devices[0]
+    assert 20 * MS < device.busy_ns < 250 * MS, "60 ms of work, and not the 600 ms that it took"
+    assert device.waited_ns < 100 * MS
+
+
+def test_a_launch_does_not_wait_for_ever_for_work_that_may_wait_for_it(
+    container: MakeContainer, programs: dict[str, Path]
+) -> None:
+    done = container(2000, cores=100).run(*launching(programs, "queue", 2000, 5))
+    assert figures(done.stdout)[0] < 4000, "five launches of 2 s pass before the second is done"
+
+
 def test_a_process_killed_while_it_waits_blocks_nobody(container: MakeContainer, programs: dict[str, Path]) -> None:
     box = container(2000, cores=10)
     for _ in range(5):
