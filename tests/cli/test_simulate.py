@@ -33,7 +33,8 @@ def test_policies_are_compared_and_waiting_pods_say_why(tmp_path: Path) -> None:
     assert [result["policy"] for result in results] == ["binpack", "spread"]
     assert all(result["placed"] + len(result["waiting"]) == 5 for result in results)
     lines = ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}polyline")
-    assert len([line for line in lines if line.get("stroke-width") == "2"]) == 4, "two policies in two panels"
+    widths = [line.get("stroke-width") for line in lines]
+    assert (widths.count("4"), widths.count("2")) == (2, 2), "two policies in two panels, the second thinner"
 
 
 def test_what_if_there_were_more_or_no_sharing() -> None:
@@ -48,6 +49,9 @@ def test_what_if_there_were_more_or_no_sharing() -> None:
         (("--mode", "mig"), "--mode is 'mig'; allowed is quota or whole"),
         (("--policy", "best"), "there is no policy 'best'"),
         (("--remove-nodes", "*"), "no node is left"),
+        (("--picture", "absent/x.svg"), "--picture absent/x.svg cannot be written: No such file or directory"),
+        (("--json", "absent/x.json"), "--json absent/x.json cannot be written: No such file or directory"),
+        (("--config", "absent.yaml"), "--config absent.yaml cannot be read: No such file or directory"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options: tuple[str, ...], sentence: str) -> None:

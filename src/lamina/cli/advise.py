@@ -11,7 +11,9 @@ from lamina.cli.view import Kubeconfig
 
 if TYPE_CHECKING:
     from lamina.cli.cluster import Cluster
+    from lamina.model.requests import PodRequest
     from lamina.placement.defrag import Resident
+    from lamina.ports.kube import Object
 
 advise = typer.Typer(no_args_is_help=True, help="Say what a person could do; nothing is done.")
 
@@ -47,30 +49,56 @@ def lines(cluster: "Cluster", moves: int) -> Iterator[str]:
             start, end = (", ".join(str(index[gpu]) for gpu in gpus) for gpus in (move.from_gpus, move.to_gpus))
             yield f"  {move.pod}: from GPU {start} of {move.from_node} to GPU {end} of {move.to_node}"
     total = sum(len(step.moves) for step in steps)
-    yield f"{len(steps)} GPUs become idle by {total} moves." if steps else "No GPU can be freed by moving pods."
+    if not steps:
+        yield "No GPU can be freed by moving pods."
+    else:
+        yield f"{len(steps)} GPU{'s become' if len(steps) > 1 else ' becomes'} idle by {total} move{'s' * (total > 1)}."
 
 
 def _residents(cluster: "Cluster") -> Iterator["Resident"]:
     """Who holds GPUs. A pod that nothing would make anew, or that is ending, is not to be moved."""
-    from lamina.dialects import parse
-    from lamina.errors import BadInput
     from lamina.model.ledger import taken_by
     from lamina.placement.defrag import Resident
 
     for pod in cluster.pods:
-        meta = pod["metadata"]
+        meta, spec = pod["metadata"], pod["spec"]
+        name = f"{meta['namespace']}/{meta['name']}"
         grant = cluster.grants.get(meta["uid"])
-        if grant is None or cluster.ledger.pod(meta["uid"]).over:
+        if cluster.ledger.pod(meta["uid"]).over:
             continue
-        try:
-            request = parse(pod, cluster.config)
-        except BadInput:
-            request = None
-        if request is not None:
-            owned = any(each.get("controller") for each in meta.get("ownerReferences") or ())
-            movable = owned and not meta.get("deletionTimestamp")
-            name = f"{meta['namespace']}/{meta['name']}"
-            yield Resident(name, request, grant.node, taken_by(grant.containers), movable)
+        if grant is None:
+            yield from _unrecorded(cluster, pod, name)
+            continue
+        owned = any(each.get("controller") for each in meta.get("ownerReferences") or ())
+        yield Resident(
+            name=name,
+            request=_request(cluster, pod),
+            node=grant.node,
+            taken=taken_by(grant.containers),
+            movable=owned and not meta.get("deletionTimestamp"),
+            elsewhere=not any(spec.get(field) for field in ("nodeSelector", "affinity", "topologySpreadConstraints")),
+        )
+
+
+def _request(cluster: "Cluster", pod: "Object") -> "PodRequest | None":
+    from lamina.dialects import parse
+    from lamina.errors import BadInput
+
+    try:
+        return parse(pod, cluster.config)
+    except BadInput:
+        return None
+
+
+def _unrecorded(cluster: "Cluster", pod: "Object", name: str) -> Iterator["Resident"]:
+    """A pod that runs without a grant: it counts with the most that it can hold, and stays."""
+    from lamina.control.unrecorded import asked_by, most_held
+    from lamina.placement.defrag import Resident
+
+    node = pod["spec"].get("nodeName") or ""
+    asked, inventory = asked_by(pod, cluster.config), cluster.inventories.get(node)
+    if asked is not None and inventory is not None:
+        yield Resident(name, None, node, most_held(asked.request, inventory), movable=False)
 
 
 async def _read(kubeconfig: Path | None) -> "Cluster":

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from lamina.control.grant_objects import grant_record, inventory_of
 from lamina.control.ledger import Ledger
+from lamina.control.quotas import Quotas, asked, excess
 from lamina.control.stages import pod_state
 from lamina.control.unrecorded import asked_by
 from lamina.dialects import config as configuration
@@ -23,7 +24,7 @@ from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.placement import Explanation, NodeState, explain
-from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
+from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Cluster:
     grants: Mapping[str, Grant]
     inventories: Mapping[str, Inventory]
     ledger: Ledger
+    quotas: Quotas = field(default_factory=Quotas)
     _explained: dict[PodRequest, Explanation] = field(default_factory=dict, repr=False)
 
     def explain(self, pod: Object) -> Explanation | None:
@@ -53,6 +55,15 @@ class Cluster:
         if request not in self._explained:
             self._explained[request] = explain(request, self._nodes)
         return self._explained[request]
+
+    def over_quota(self, pod: Object) -> str:
+        """The sentence that says which quota of its namespace the pod exceeds, or nothing. Raises BadInput."""
+        request = parse(pod, self.config)
+        if request is None:
+            return ""
+        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
+        quotas = self.quotas.of(namespace, self.config)
+        return excess(quotas, lambda: self.ledger.taken_in(namespace, without=uid), asked(request), self.config)
 
     @cached_property
     def _nodes(self) -> list[NodeState]:
@@ -72,6 +83,9 @@ async def read(kube: Kube) -> Cluster:
     except NotFound as error:
         raise BadInput("Lamina is not installed in this cluster: it does not know inventories.lamina.dev") from error
     pods = (await kube.list(PODS)).items
+    quotas = Quotas()
+    for quota in (await kube.list(RESOURCE_QUOTAS)).items:
+        quotas.seen(quota)
     ledger = Ledger()
     now = time.monotonic()
     for inventory in inventories:
@@ -88,6 +102,7 @@ async def read(kube: Kube) -> Cluster:
         grants={record.grant.pod_uid: record.grant for record in records},
         inventories={inventory.node: inventory for inventory in inventories},
         ledger=ledger,
+        quotas=quotas,
     )
 
 

@@ -8,7 +8,6 @@ from lamina.cli.view import Kubeconfig
 
 if TYPE_CHECKING:
     from lamina.cli.cluster import Cluster
-    from lamina.ports.kube import Object
 
 
 def quotas(kubeconfig: Kubeconfig = None) -> None:
@@ -18,26 +17,24 @@ def quotas(kubeconfig: Kubeconfig = None) -> None:
     from lamina.cli.terminal import console, print_table
     from lamina.control.quota_status import usage
 
-    cluster, found = asyncio.run(_read(kubeconfig))
+    cluster = asyncio.run(_read(kubeconfig))
     table = Table("NAMESPACE", "QUOTA", "RESOURCE", "USED", "HARD", box=None, pad_edge=False)
-    for quota in found:
-        meta = quota["metadata"]
-        taken = cluster.ledger.taken_in(meta["namespace"])
+    for namespace, quota in cluster.quotas.objects():
+        taken = cluster.ledger.taken_in(namespace)
         for key, (used, hard) in usage(quota, taken, cluster.config).items():
-            table.add_row(meta["namespace"], meta["name"], key.removeprefix("limits."), str(used), hard)
+            table.add_row(namespace, quota["metadata"]["name"], key.removeprefix("limits."), str(used), hard)
     if table.row_count:
         print_table(console, table)
     else:
         console.print("No quota of this cluster is about GPUs.")
 
 
-async def _read(kubeconfig: Path | None) -> "tuple[Cluster, list[Object]]":
+async def _read(kubeconfig: Path | None) -> "Cluster":
     from lamina.cli import cluster
-    from lamina.ports.kube import RESOURCE_QUOTAS
     from lamina.ports.kube.client import connect
 
     kube = await connect(kubeconfig)
     try:
-        return await cluster.read(kube), (await kube.list(RESOURCE_QUOTAS)).items
+        return await cluster.read(kube)
     finally:
         await kube.close()

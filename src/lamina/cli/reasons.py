@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lamina.cli.cluster import Cluster
+from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
 from lamina.placement import Explanation
 from lamina.ports.kube import Object
@@ -21,8 +22,12 @@ def why(cluster: Cluster, namespace: str, name: str) -> Iterator[str]:
         return
     try:
         explanation = cluster.explain(pod)
+        beyond = cluster.over_quota(pod)
     except BadInput as error:
         yield f"{name} cannot be placed: {error}"
+        return
+    if beyond:
+        yield f"{name} waits: {beyond}."
         return
     yield from _unplaced(pod, explanation)
     if said := _scheduler_says(pod):
@@ -34,6 +39,8 @@ def waiting_because(cluster: Cluster, pod: Object) -> str:
     if pod["spec"].get("nodeName"):
         return "; ".join(_container_reasons(pod))
     try:
+        if beyond := cluster.over_quota(pod):
+            return beyond
         explanation = cluster.explain(pod)
     except BadInput as error:
         return str(error)
@@ -73,7 +80,8 @@ def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
         yield f"{name} asks for no GPU; what it waits for is not ours to say."
         return
     if explanation.fitting:
-        yield f"{name} would fit now: {explanation.summary}."
+        alone = "" if group_of(pod) is None else " by itself"
+        yield f"{name} would fit now{alone}: {explanation.summary}."
     else:
         yield f"{name} waits: {explanation.summary}."
     if not explanation.fitting and sum(len(group.nodes) for group in explanation.groups) == 1:

@@ -57,16 +57,26 @@ def simulate(
     console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
     _print(results)
     if picture is not None:
-        picture.write_bytes(drawn(results))
+        _write("--picture", picture, drawn(results))
     if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+        _write("--json", json_file, msgspec.json.format(msgspec.json.encode(results)))
+
+
+def _write(option: str, path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
 def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod]]":
     from lamina.dialects.config import DEFAULT, load
     from lamina.simulate import read_nodes, read_pods
 
-    settings = DEFAULT if config is None else load(config.read_text(), str(config))
+    try:
+        settings = DEFAULT if config is None else load(config.read_text(), str(config))
+    except OSError as error:
+        raise BadInput(f"--config {config} cannot be read: {error.strerror}") from error
     return read_nodes(nodes), read_pods(pods, settings)
 
 

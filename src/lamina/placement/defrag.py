@@ -2,7 +2,7 @@
 
 GPUs that are shared are looked at one after the other, the one that is held least first. If all pods on it would fit
 elsewhere on GPUs that stay shared, moving them frees it. Each step is worked out with the one before it done, in an
-order in which every move has its room at its time.
+order in which every move has its room at its time. Nobody is moved twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,18 @@ from lamina.placement.nodes import NodeState
 
 
 class Resident(Struct, frozen=True):
-    """A pod that holds GPUs of a node. `movable` is False for one that must stay where it is."""
+    """A pod that holds GPUs of a node. `movable` is False for one that must stay where it is.
+
+    `request` is None where nobody knows what it asked; it stays too. `elsewhere` is False for one that may be moved on
+    its own node only.
+    """
 
     name: str
-    request: PodRequest
+    request: PodRequest | None
     node: str
     taken: Mapping[str, Taken]
     movable: bool = True
+    elsewhere: bool = True
 
 
 class Move(Struct, frozen=True):
@@ -100,14 +105,25 @@ class _Board:
 
         Its old place stays taken until it has its new one.
         """
+        if resident.request is None:
+            return None
+        request = msgspec.structs.replace(resident.request, gpu_policy=BINPACK)
         for node in sorted(self._nodes, key=lambda name: (name != resident.node, name)):
+            if node != resident.node and not resident.elsewhere:
+                break
             taken = self._taken(node)
             shared = [gpu for gpu in self._nodes[node] if taken.get(gpu.uuid, NOTHING).slots and gpu.uuid != uuid]
-            state = NodeState.of(node, shared, taken)
-            answer = fit(msgspec.structs.replace(resident.request, gpu_policy=BINPACK), state)
-            if isinstance(answer, Placement):
-                return msgspec.structs.replace(resident, node=node, taken=taken_by(answer.containers))
+            settled = [gpu for gpu in shared if self._settled(gpu.uuid)]
+            for gpus in (settled, shared):
+                answer = fit(request, NodeState.of(node, gpus, taken))
+                if isinstance(answer, Placement):
+                    held = taken_by(answer.containers)
+                    return msgspec.structs.replace(resident, node=node, taken=held, movable=False)
         return None
+
+    def _settled(self, uuid: str) -> bool:
+        """Whether somebody on the GPU stays there, so that it will not be freed."""
+        return any(uuid in each.taken and not each.movable for each in self._residents.values())
 
     def _taken(self, node: str) -> dict[str, Taken]:
         total: dict[str, Taken] = {}

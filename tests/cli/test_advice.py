@@ -1,0 +1,96 @@
+"""`lamina advise defrag` in sentences, and quotas in `lamina why`."""
+
+from typing import Any
+
+from lamina.cli.advise import lines
+from lamina.cli.cluster import Cluster
+from lamina.cli.reasons import waiting_because, why
+from lamina.control.ledger import Ledger
+from lamina.control.stages import pod_state
+from lamina.control.unrecorded import asked_by
+from lamina.dialects.config import DEFAULT
+from lamina.dialects.groups import GROUP_LABEL
+from lamina.model.gpus import Gpu, Inventory
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.ports.kube import Object
+
+MIB = 16000
+INVENTORY = Inventory(
+    node="node-0",
+    driver="515.86.01",
+    gpus=tuple(Gpu(uuid=f"GPU-{i}", index=i, model="T4", memory_mib=MIB, capacity_mib=MIB) for i in range(3)),
+)
+
+
+def pod(name: str, *, running: bool = True, owned: bool = True, memory: int = 5000, **spec: Any) -> Object:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory)}
+    meta: Object = {"name": name, "namespace": "default", "uid": name}
+    if owned:
+        meta["ownerReferences"] = [{"controller": True}]
+    statuses = [{"name": "main", "state": {"running": {}}}] if running else []
+    return {
+        "metadata": meta,
+        "spec": {
+            "nodeName": "node-0" if running else "",
+            "containers": [{"name": "main", "resources": {"limits": limits}}],
+            **spec,
+        },
+        "status": {"phase": "Running" if running else "Pending", "containerStatuses": statuses},
+    }
+
+
+def cluster(*placed: tuple[Object, int | None]) -> Cluster:
+    """Pods on GPUs by index; None for one without a grant."""
+    ledger = Ledger()
+    ledger.inventory_seen(INVENTORY)
+    grants = {}
+    for each, gpu in placed:
+        name = each["metadata"]["name"]
+        ledger.pod_seen(name, pod_state(each), 0.0, asked_by(each, DEFAULT))
+        if gpu is not None:
+            containers = (ContainerGrant(name="main", shares=(Share(gpu=f"GPU-{gpu}", memory_mib=5000),)),)
+            grants[name] = Grant(pod=name, pod_uid=name, node="node-0", dialect="hami", containers=containers)
+    return Cluster(DEFAULT, [each for each, _ in placed], grants, {"node-0": INVENTORY}, ledger)
+
+
+def test_moves_are_told_by_index_and_counted() -> None:
+    assert list(lines(cluster((pod("a"), 0), (pod("b"), 2)), 20)) == [
+        "GPU 0 of node node-0 becomes idle when these move:",
+        "  default/a: from GPU 0 of node-0 to GPU 2 of node-0",
+        "1 GPU becomes idle by 1 move.",
+    ]
+    both = list(lines(cluster((pod("a"), 0), (pod("b"), 1), (pod("c", owned=False), 2)), 20))
+    assert both[-1] == "2 GPUs become idle by 2 moves."
+
+
+def test_nothing_is_advised_where_nothing_may_move() -> None:
+    nothing = ["No GPU can be freed by moving pods."]
+    assert list(lines(cluster(), 20)) == nothing
+    assert list(lines(cluster((pod("a", owned=False), 0), (pod("b", owned=False), 2)), 20)) == nothing
+    ending = pod("a")
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert list(lines(cluster((ending, 0), (pod("b", owned=False), 2)), 20)) == nothing
+
+
+def test_pods_without_a_grant_and_pods_that_cannot_be_read_count() -> None:
+    unread = pod("b", owned=False, memory=-1)
+    assert list(lines(cluster((pod("a"), 0), (unread, 2)), 20))[-1] == "1 GPU becomes idle by 1 move."
+    full = pod("full", memory=MIB)
+    assert list(lines(cluster((pod("a"), 0), (pod("b"), 2), (full, None)), 20)) == [
+        "No GPU can be freed by moving pods."
+    ]
+
+
+def test_a_quota_is_the_reason_where_there_is_room() -> None:
+    seen = cluster((pod("waits", running=False), None))
+    meta = {"name": "gpus", "namespace": "default"}
+    seen.quotas.seen({"metadata": meta, "spec": {"hard": {"limits.nvidia.com/gpumem": 4000}}})
+    sentence = "the quota gpus allows 4000 of nvidia.com/gpumem; 0 are taken and the pod asks 5000"
+    assert list(why(seen, "default", "waits")) == [f"waits waits: {sentence}."]
+    assert waiting_because(seen, seen.pods[0]) == sentence
+
+
+def test_a_member_of_a_group_is_not_said_to_fit_without_it() -> None:
+    member = pod("a-0", running=False)
+    member["metadata"]["labels"] = {GROUP_LABEL: "a"}
+    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith("a-0 would fit now by itself: ")
