@@ -26,7 +26,7 @@ static uint64_t key_of(const CUipcMemHandle *handle)
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < sizeof handle->reserved; i++)
         hash = (hash ^ (unsigned char)handle->reserved[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return hash & ~SHARES_BY_FILE;
 }
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
@@ -50,8 +50,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
     return result;
 }
 
-/* Says that this process uses the allocation; before a refusal, what is held only on paper is given back. */
-static struct lamina_share *use(struct lamina_slot *slot, uint64_t key, int device, uint64_t bytes)
+struct lamina_share *imports_use(struct lamina_slot *slot, uint64_t key, int device, uint64_t bytes)
 {
     const struct account *account = &facade_open()->account;
     struct lamina_share *share;
@@ -81,7 +80,7 @@ static CUresult opened(struct lamina_slot *slot, struct lamina_share *share, uin
     CUdeviceptr base;
     size_t bytes = 0;
     if (share == NULL && REAL(cuMemGetAddressRange_v2)(&base, &bytes, block->key) == CUDA_SUCCESS)
-        share = use(slot, key, block->device, in_blocks(bytes));
+        share = imports_use(slot, key, block->device, in_blocks(bytes));
     if (share != NULL) {
         block->extra = shares_index(account, share);
         if (blocks_put(block, &replaced))
@@ -104,7 +103,7 @@ static CUresult open_counted(opener open, struct lamina_slot *slot, CUdeviceptr 
     /* An allocation of this container is said to be used before it is, lest its owner go in between. */
     if (shares_owned(account, key, &device, &bytes)) {
         block->device = (uint8_t)device;
-        share = use(slot, key, (int)device, bytes);
+        share = imports_use(slot, key, (int)device, bytes);
         if (share == NULL)
             return CUDA_ERROR_OUT_OF_MEMORY;
     }

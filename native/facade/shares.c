@@ -53,6 +53,21 @@ bool shares_owned(const struct account *account, uint64_t key, uint32_t *device,
     return found == 1;
 }
 
+uint64_t shares_find(const struct account *account, bool (*is)(uint64_t key, int with), int with, uint32_t *device,
+                     uint64_t *bytes)
+{
+    uint32_t count = shares_count(account);
+    for (uint32_t i = 0; i < count; i++) {
+        struct lamina_share *share = shares_at(account, i);
+        uint64_t key = atomic_load(ATOMIC(&share->key));
+        *device = atomic_load(ATOMIC(&share->device));
+        *bytes = atomic_load(ATOMIC(&share->bytes));
+        if ((says(account, i, LAMINA_SHARE_OWN, key) || says(account, i, LAMINA_SHARE_USE, key)) && is(key, with))
+            return key;
+    }
+    return 0;
+}
+
 /* The first use speaks for all. */
 static bool counts(const struct account *account, uint32_t index, uint64_t key)
 {

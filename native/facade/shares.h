@@ -9,6 +9,9 @@
 
 #include "account.h"
 
+/* In keys of memory that travels as a file, which file_marks.h recognises; not in others. */
+#define SHARES_BY_FILE (UINT64_C(1) << 63)
+
 /* Bytes on a device that count by their uses. To be read after the slots: an owner's word falls before its bytes do. */
 uint64_t shares_orphaned(const struct account *account, uint32_t device);
 
@@ -30,5 +33,9 @@ uint32_t shares_index(const struct account *account, const struct lamina_share *
 
 /* What the owner of an allocation says of it. False when none does, or several by the same key. */
 bool shares_owned(const struct account *account, uint64_t key, uint32_t *device, uint64_t *bytes);
+
+/* The key of some share that stands and of which `is` says so; 0: there is none. */
+uint64_t shares_find(const struct account *account, bool (*is)(uint64_t key, int with), int with, uint32_t *device,
+                     uint64_t *bytes);
 
 #endif

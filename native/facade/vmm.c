@@ -1,9 +1,16 @@
 /* Physical memory and the addresses it is mapped at. The memory of a handle is free again when the last reference to
- * it is released and its last mapping is gone, in whatever order. */
+ * it is released and its last mapping is gone, in whatever order.
+ *
+ * What processes of a container give each other as files counts once, as in shares.h. An import that is not recognised,
+ * from outside or by another kind of handle, counts where it is imported, as far as it is mapped. */
 #include "blocks.h"
 #include "devices.h"
+#include "file_marks.h"
 #include "hold.h"
 #include "hooks.h"
+#include "imports.h"
+#include "self.h"
+#include "shares.h"
 #include "vmm.h"
 
 #include <pthread.h>
@@ -11,8 +18,10 @@
 
 struct object {
     int device;
-    uint64_t bytes;   /* of an imported one: as far as it was ever mapped, since nobody tells its size */
+    uint64_t bytes;   /* of one that is counted as it is mapped: as far as it ever was, since nobody tells its size */
     bool imported;
+    unsigned exports;
+    struct lamina_share *share; /* its owner's word, or this process's that it uses it; NULL: nobody knows it elsewhere */
     unsigned references, mappings;
 };
 
@@ -43,7 +52,11 @@ static void free_if_unused(struct object *object)
 {
     if (object->references != 0 || object->mappings != 0)
         return;
-    give_back(object->device, LAMINA_DATA, object->bytes);
+    struct lamina_slot *slot = self_slot_if_any();
+    if (object->share != NULL && slot != NULL)
+        shares_drop(&facade_open()->account, slot, object->share);
+    if (object->share == NULL || !object->imported)
+        give_back(object->device, LAMINA_DATA, object->bytes);
     free(object);
 }
 
@@ -102,27 +115,108 @@ static uint64_t mapped_beyond(const struct object *object, size_t offset, size_t
     return end > object->bytes ? end - object->bytes : 0;
 }
 
-/* It counts here too, by what is mapped: nothing tells whether its owner is in this container, or alive. */
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+/* A place for marks that no other owner of a slot in this container has, nor this one for anything else. */
+static uint64_t new_key(const struct account *account, struct lamina_slot *slot)
+{
+    static uint64_t exported;
+    size_t stride = LAMINA_SLOT_STRIDE(account->limits->device_count);
+    uint64_t number = (uint64_t)((char *)slot - (char *)account_slot(account, 0)) / stride;
+    uint64_t generation = slot->generation & 0xfffff;
+    return number << 52 | generation << 32 | (exported++ & 0xfffffff) * FILE_MARKS;
+}
+
+static void exported(struct object *object, int file)
+{
+    struct lamina_slot *slot = self_slot_if_any();
+    const struct account *account = &facade_open()->account;
+    if (slot == NULL || object->imported)
+        return;
+    if (object->share == NULL)
+        object->share = shares_own(account, slot, SHARES_BY_FILE | new_key(account, slot), (uint32_t)object->device,
+                                   object->bytes);
+    if (object->share != NULL)
+        file_mark(file, object->share->key & ~SHARES_BY_FILE, object->exports++);
+}
+
+CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = REAL(cuMemExportToShareableHandle)(shared, handle, type, flags);
+    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
+    if (object != NULL && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        exported(object, *(int *)shared);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static bool bears(uint64_t key, int file)
+{
+    return (key & SHARES_BY_FILE) != 0 && file_is_marked(file, key & ~SHARES_BY_FILE);
+}
+
+/* Says that this process uses what it is going to import, if the container knows it; said before it is so, lest the owner
+ * go in between. */
+static CUresult recognise(void *shared, CUmemAllocationHandleType type, struct object *found)
+{
+    struct lamina_slot *slot = self_slot();
+    uint32_t device;
+    if (slot == NULL)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_SUCCESS;
+    uint64_t key = shares_find(&facade_open()->account, bears, (int)(intptr_t)shared, &device, &found->bytes);
+    if (key == 0) {
+        found->bytes = 0;
+        return CUDA_SUCCESS;
+    }
+    found->share = imports_use(slot, key, (int)device, found->bytes);
+    return found->share == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* True when the handle is booked, with what was found out about it. */
+static bool imported(CUmemGenericAllocationHandle handle, const struct object *found)
+{
+    struct object *object = calloc(1, sizeof *object);
+    if (object == NULL)
+        return false;
+    *object = *found;
+    if (put(BLOCK_HANDLE, handle, 0, object))
+        return true;
+    free(object);
+    return false;
+}
+
+static CUresult import(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
 {
     CUmemAllocationProp prop;
-    pthread_mutex_lock(&lock);
-    CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
+    struct object found = {.imported = true, .references = 1};
+    CUresult result = recognise(shared, type, &found);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
     bool ours = result == CUDA_SUCCESS && REAL(cuMemGetAllocationPropertiesFromHandle)(&prop, *handle) == CUDA_SUCCESS;
-    int device = ours ? device_of_location(&prop.location) : -1;
-    struct object *object = device < 0 ? NULL : get(BLOCK_HANDLE, *handle);
-    if (object != NULL)
-        object->references++; /* of this process's own, or imported before */
-    else if (device >= 0) {
-        object = calloc(1, sizeof *object);
-        if (object != NULL)
-            *object = (struct object){.device = device, .imported = true, .references = 1};
-        if (object == NULL || !put(BLOCK_HANDLE, *handle, 0, object)) {
-            REAL(cuMemRelease)(*handle);
-            free(object);
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+    found.device = ours ? device_of_location(&prop.location) : -1;
+    struct object *known = found.device < 0 ? NULL : get(BLOCK_HANDLE, *handle);
+    if (known != NULL)
+        known->references++; /* of this process's own, or imported before */
+    else if (found.device >= 0 && imported(*handle, &found))
+        return CUDA_SUCCESS;
+    else if (found.device >= 0) {
+        REAL(cuMemRelease)(*handle);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (found.share != NULL)
+        shares_drop(&facade_open()->account, self_slot(), found.share);
+    return result;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+{
+    if (facade_open() == NULL || handle == NULL)
+        return REAL(cuMemImportFromShareableHandle)(handle, shared, type);
+    pthread_mutex_lock(&lock);
+    CUresult result = import(handle, shared, type);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -132,7 +226,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
 {
     pthread_mutex_lock(&lock);
     struct object *object = get(BLOCK_HANDLE, handle);
-    uint64_t more = object != NULL && object->imported ? mapped_beyond(object, offset, bytes) : 0;
+    uint64_t more = object != NULL && object->imported && object->share == NULL ? mapped_beyond(object, offset, bytes) : 0;
     CUresult result = more > 0 ? hold(object->device, LAMINA_DATA, more) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
         pthread_mutex_unlock(&lock);

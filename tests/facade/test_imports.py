@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.building import compile_program
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
-from tests.facade.test_pools import on_new_driver
+from tests.facade.test_pools import LOCATIONS, on_new_driver
 from tests.facade.test_processes import python
 
 TOOLS = """
@@ -26,6 +27,45 @@ def use(path):
     return cuda.cuIpcOpenMemHandle_v2(ctypes.byref(at), handle, 1), at.value
 def close(where):
     return cuda.cuIpcCloseMemHandle(ctypes.c_uint64(where))
+"""
+
+FILES = LOCATIONS + """
+import socket, threading
+begin()
+handle, where = ctypes.c_uint64(), ctypes.c_uint64()
+def export(mib):
+    file = ctypes.c_int()
+    codes = (cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(mib << 20), ctypes.byref(Properties(1, 1, 1, 0)), 0),
+             cuda.cuMemExportToShareableHandle(ctypes.byref(file), handle, 1, 0))
+    assert codes == (0, 0), codes
+    return file.value
+def offer(path, mib, files=1):
+    open_files = [export(mib)]
+    for _ in range(files - 1):
+        file = ctypes.c_int()
+        assert cuda.cuMemExportToShareableHandle(ctypes.byref(file), handle, 1, 0) == 0
+        open_files.append(file.value)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
+    def serve():
+        while True:
+            client = server.accept()[0]
+            socket.send_fds(client, [b"x"], [open_files.pop(0) if len(open_files) > 1 else open_files[0]])
+    threading.Thread(target=serve, daemon=True).start()
+def get(path):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    return socket.recv_fds(client, 1, 1)[1][0]
+def use(path):
+    file = get(path)
+    code = cuda.cuMemImportFromShareableHandle(ctypes.byref(handle), ctypes.c_void_p(file), 1)
+    os.close(file)
+    return code
+def map_all(mib):
+    size = ctypes.c_size_t(mib << 20)
+    return (cuda.cuMemAddressReserve(ctypes.byref(where), size, ctypes.c_size_t(0), ctypes.c_uint64(0), ctypes.c_uint64(0)),
+            cuda.cuMemMap(where, size, ctypes.c_size_t(0), handle, ctypes.c_uint64(0)))
 """
 
 
@@ -131,3 +171,65 @@ print([cuda.cuMemUnmap(*map(ctypes.c_uint64, (n << 30, size << 20))) for n, size
 print(create(1, 0, 1600), create(1, 0, 1500))
 """
     assert on_new_driver(tmp_path, script) == ["0 0", "0 0 2 2 0", "0 2", "[0, 0, 0]", "2 0"]
+
+
+def test_a_physical_handle_that_travels_as_a_file_counts_once(container: MakeContainer, tmp_path: Path) -> None:
+    box, path = container(3000), str(tmp_path / "socket")
+    with box.waiting(FILES + f"offer({path!r}, 1000, files=3)"):
+        script = f"print(use({path!r}), map_all(1000), use({path!r}), map_all(1000), use({path!r}), free(), take(1400))"
+        done = python(box, FILES + script)
+        assert done.stdout == "0 (0, 0) 0 (0, 0) 0 (0, 1394) 2\n", done.stderr
+        own = f"handles = ctypes.c_uint64(); print(export(1000) > 0, use({path!r}), free())"
+        assert python(box, FILES + own).stdout == "True 0 (0, 394)\n"
+
+
+@pytest.mark.parametrize("end", ["release", "kill"])
+@pytest.mark.parametrize("users", [1, 2])
+def test_an_imported_handle_outlives_its_owner(users: int, end: str, container: MakeContainer, tmp_path: Path) -> None:
+    box, path = container(4000), str(tmp_path / "socket")
+    owning = f"offer({path!r}, 1000)"
+    if end == "release":
+        owning += "\nprint('there', flush=True)\ninput()\nassert cuda.cuMemRelease(handle) == 0"
+    using = f"assert use({path!r}) == 0 and map_all(1000) == (0, 0)"
+    second_does = FILES + using if users == 2 else "begin()"
+    with (
+        box.waiting(FILES + owning) as owner,
+        box.waiting(FILES + using) as first,
+        box.waiting(second_does) as second,
+    ):
+        assert held(box) == (1000, 0)
+        if end == "kill":
+            owner.kill()
+            owner.wait()
+        else:
+            go_on(owner)
+        for alive, gone in ((users, None), (users - 1, first), (0, second)):
+            if gone is not None:
+                gone.kill()
+                gone.wait()
+            python(box, "begin(); free()")  # whoever starts finds the dead
+            assert held(box)[1] == (1000 if alive else 0)
+            assert box.really_held() == box.usage().devices[0].held
+
+
+def test_a_handle_from_outside_counts_as_far_as_it_is_mapped_with_each_user(
+    container: MakeContainer, tmp_path: Path
+) -> None:
+    box, path = container(2000), str(tmp_path / "socket")
+    with (
+        box.waiting(FILES + f"offer({path!r}, 800)", outside=True),
+        box.waiting(FILES + f"use({path!r}), map_all(800)"),
+    ):
+        done = python(box, FILES + f"print(use({path!r}), free(), map_all(800), free())")
+    assert done.stdout == "0 (0, 594) (0, 2) (0, 594)\n", done.stderr
+
+
+def test_open_files_of_one_device_are_told_apart(tmp_path: Path) -> None:
+    """As those of physical handles, which are all of one device file; and files are told apart like them."""
+    sources = ["native/tests/facade_marks.c", "native/facade/file_marks.c"]
+    program = compile_program(tmp_path, "marks", sources)
+    plain = tmp_path / "file"
+    plain.touch()
+    for path in ("/dev/null", plain):
+        done = subprocess.run([program, path], capture_output=True, text=True, check=False)
+        assert done.stdout == "ok\n", done.stderr

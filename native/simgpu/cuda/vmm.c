@@ -1,7 +1,10 @@
 /* Virtual memory management: addresses and memory apart, in granules of 2 MiB. Memory is charged when it is created,
  * mapped or not. Data belongs to the addresses: memory mapped at two places shows two contents. */
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "imports.h"
 #include "memory.h"
 
 #define HANDLE_MAGIC 0x564d4d48u
@@ -12,7 +15,18 @@ typedef struct {
     size_t size;
     uint32_t mib;
     CUmemAllocationProp prop;
+    imported what;  /* number 0: never exported; an owner other than this process: imported */
 } handle;
+
+/* What an exported file contains. */
+typedef struct {
+    uint64_t size;
+    CUmemAllocationProp prop;
+    imported what;
+    handle *here; /* in the owner's process */
+} ticket;
+
+static uint64_t identity(void) { return driver.m.processes[driver.slot].identity; }
 
 static handle *handle_of(CUmemGenericAllocationHandle value) {
     handle *h = (handle *)(uintptr_t)value;
@@ -21,7 +35,8 @@ static handle *handle_of(CUmemGenericAllocationHandle value) {
 
 static void drop(handle *h) {
     if (--h->references > 0) return;
-    charge_give(h->dev, h->mib);
+    if (h->what.number != 0 && h->what.owner != identity()) imports_close(&driver.m, &h->what, identity());
+    else if (h->what.number == 0 || !imports_linger(&driver.m, &h->what)) charge_give(h->dev, h->mib);
     h->magic = 0;
     free(h);
 }
@@ -166,12 +181,47 @@ SIM_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, 
 
 SIM_API CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle value, CUmemAllocationHandleType type,
                                               unsigned long long flags) {
-    (void)out, (void)value, (void)type, (void)flags;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    driver_lock();
+    handle *h = handle_of(value);
+    bool right = out != NULL && flags == 0 && h != NULL && (h->prop.requestedHandleTypes & type) != 0;
+    if (right && h->what.number == 0)
+        h->what = (imported){.owner = identity(), .number = ++driver.next_id, .gpu = h->dev->gpu, .slot = driver.slot,
+                             .mib = h->mib};
+    ticket t = right ? (ticket){.size = h->size, .prop = h->prop, .what = h->what, .here = h} : (ticket){0};
+    driver_unlock();
+    if (!right) return CUDA_ERROR_INVALID_VALUE;
+    int file = memfd_create("simgpu", MFD_CLOEXEC);
+    if (file < 0 || pwrite(file, &t, sizeof t, 0) != sizeof t) {
+        if (file >= 0) close(file);
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    *(int *)out = file;
+    return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *handle_in,
+/* Charged to its owner until nobody has it open. As long as the file is open but nobody has it imported, it does not keep
+ * the memory; the real driver's does. */
+SIM_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *file,
                                                 CUmemAllocationHandleType type) {
-    (void)out, (void)handle_in, (void)type;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    ticket t;
+    if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (out == NULL || pread((int)(intptr_t)file, &t, sizeof t, 0) != sizeof t) return CUDA_ERROR_INVALID_VALUE;
+    device *dev = driver_device(t.prop.location.id);
+    if (dev == NULL || driver.m.processes[t.what.slot].identity != t.what.owner) return CUDA_ERROR_INVALID_VALUE;
+    bool own = t.what.owner == identity();
+    handle *h = own ? t.here : calloc(1, sizeof *h);
+    if (h == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = CUDA_SUCCESS;
+    driver_lock();
+    if (own) h->references++;
+    else if (imports_open(&driver.m, &t.what, identity()))
+        *h = (handle){.magic = HANDLE_MAGIC, .references = 1, .dev = dev, .size = t.size, .prop = t.prop, .what = t.what};
+    else result = CUDA_ERROR_OUT_OF_MEMORY;
+    driver_unlock();
+    if (result == CUDA_SUCCESS) *out = (CUmemGenericAllocationHandle)(uintptr_t)h;
+    else free(h);
+    return result;
 }
