@@ -48,13 +48,13 @@ class Told:
         self.offer = Offer(self.node.name, DEFAULT.for_node(self.node.name), kinds(DEFAULT), selected=True)
         self.offer.observed("515.86.01", tuple(GpuState(facts) for facts in FACTS))
         self.page = Page(
-            node=self.node.name,
-            offer=self.offer,
-            record=self.node.record,
-            places=self.node.places,
-            files=self.node.files,
-            nvml=self.nvml,
-            clock=self.node.clock,
+            self.node.name,
+            self.offer,
+            self.node.record,
+            self.node.places,
+            self.node.files,
+            self.nvml,
+            self.node.clock,
             named=named,
         )
 

@@ -64,6 +64,17 @@ class ScriptedLibrary:
     def do_nvmlDeviceGetName(self, handle: int) -> str:
         return "A100"
 
+    def do_nvmlDeviceGetCudaComputeCapability(self, handle: int) -> list[int]:
+        return [8, 0]
+
+    def do_nvmlDeviceGetPciInfoExt(self, handle: int, pci: Any) -> None:
+        if handle == 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        pci._obj.baseClass, pci._obj.subClass = 3, 2
+
+    def do_nvmlDeviceGetVirtualizationMode(self, handle: int) -> int:
+        return 2 if handle == 1 else 0
+
     def do_nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
         if handle == 1:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -120,8 +131,15 @@ async def nvml(library: ScriptedLibrary) -> AsyncIterator[DriverNvml]:
 async def test_facts(nvml: DriverNvml) -> None:
     assert await nvml.driver_version() == "515.86.01"
     assert await nvml.gpus() == (
-        GpuFacts("GPU-0", 0, "A100", 81920, mig_capable=True, mig_enabled=True, numa=65),
-        GpuFacts("GPU-1", 1, "A100", None),
+        GpuFacts(
+            *("GPU-0", 0, "A100", 81920),
+            mig_capable=True,
+            mig_enabled=True,
+            numa=65,
+            compute=(8, 0),
+            pci_class=(3, 2),
+        ),
+        GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True),
     )
     assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
 

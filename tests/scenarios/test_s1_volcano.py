@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -88,3 +89,23 @@ def fetched(url: str) -> list[tuple[str, dict[str, str], float]]:
     """Each series of a page of metrics, as curl gives it."""
     page = subprocess.run(["curl", "-sf", url], capture_output=True, text=True, check=True, timeout=30).stdout
     return [(s.name, s.labels, s.value) for family in text_string_to_metric_families(page) for s in family.samples]
+
+
+def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:
+    lab = start_lab("eight", "--gpus-per-node", "8", "--gpu", "T4")
+
+    def node() -> dict[str, Any]:
+        [found] = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
+        return found  # type: ignore[no-any-return]
+
+    wanted = {"vgpu-number": "80", "vgpu-memory": str(8 * 15360), "vgpu-cores": "800"}
+
+    def there() -> bool:
+        allocatable = node()["status"]["allocatable"]
+        return all(allocatable.get(f"volcano.sh/{name}") == amount for name, amount in wanted.items())
+
+    wait_for(there, lambda: str(node()["status"]))
+    lab.kubectl("label", "node", "node-0", "nvidia.com/gpu.product-")
+    assert node()["metadata"]["annotations"]["volcano.sh/node-vgpu-register"].count("Tesla T4,true,hami-core:") == 8
+    wait_for(lambda: node()["metadata"]["labels"].get("nvidia.com/gpu.product") == "Tesla-T4", lambda: str(node()))
+    assert node()["metadata"]["labels"]["nvidia.com/gpu.family"] == "turing"

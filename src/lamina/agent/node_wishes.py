@@ -1,10 +1,14 @@
 """Follow what the node itself says about its GPUs: whether its labels select it, and which GPUs are cordoned.
 
+What the node carries of the marks that the agent keeps is noted too.
+
 A GPU is cordoned by the node's annotation `hami.io/device-cordon`, a comma list of UUIDs, as in HAMi.
 """
 
 import logging
 
+from lamina.agent.current import Current
+from lamina.agent.marks.wanted import NFD_OWNS, REGISTERS, Seen
 from lamina.agent.offer import Offer
 from lamina.dialects.config import Config
 from lamina.model.gpus import CORDON, cordoned
@@ -12,12 +16,13 @@ from lamina.ports.kube import NODES, Kube, Object, follow
 
 log = logging.getLogger(__name__)
 
+_ANNOTATIONS = frozenset({CORDON, NFD_OWNS, *REGISTERS})
 _OFFERS = ("offers GPUs", "have")
 _OFFERS_NOTHING = ("offers no GPUs", "lack")
 
 
-async def follow_node(kube: Kube, node: str, config: Config, offer: Offer) -> None:
-    """Let the offer follow the node `node`, for ever."""
+async def follow_node(kube: Kube, node: str, config: Config, offer: Offer, seen: Current[Seen | None]) -> None:
+    """Let the offer and `seen` follow the node `node`, for ever."""
     wanted = ",".join(f"{key}={value}" for key, value in sorted(config.node_selector.items()))
     selected: bool | None = None
     kept_free: frozenset[str] | None = None
@@ -25,6 +30,7 @@ async def follow_node(kube: Kube, node: str, config: Config, offer: Offer) -> No
         if told.kind not in ("ADDED", "MODIFIED", "DELETED"):
             continue
         meta = told.object["metadata"]
+        seen.set(None if told.kind == "DELETED" else _seen(told.object))
         now = told.kind != "DELETED" and config.selects(meta.get("labels") or {})
         if now != selected and wanted:
             log.info("Node %s %s: its labels %s %s", node, *(_OFFERS if now else _OFFERS_NOTHING), wanted)
@@ -40,4 +46,17 @@ async def follow_node(kube: Kube, node: str, config: Config, offer: Offer) -> No
 def _read(obj: Object) -> Object:
     meta = obj["metadata"]
     trimmed = {key: meta[key] for key in ("name", "uid", "resourceVersion", "labels") if key in meta}
-    return {"metadata": trimmed | {"annotations": {CORDON: (meta.get("annotations") or {}).get(CORDON, "")}}}
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key in _ANNOTATIONS}
+    status = {key: value for key, value in (obj.get("status") or {}).items() if key in ("capacity", "allocatable")}
+    return {"metadata": trimmed | {"annotations": annotations}, "status": status}
+
+
+def _seen(obj: Object) -> Seen:
+    meta, status = obj["metadata"], obj["status"]
+    return Seen(
+        uid=meta["uid"],
+        labels=meta.get("labels") or {},
+        annotations=meta["annotations"],
+        capacity=status.get("capacity") or {},
+        allocatable=status.get("allocatable") or {},
+    )

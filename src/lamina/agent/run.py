@@ -8,6 +8,7 @@ takes the agent down, which is then started again and reconciles.
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -17,6 +18,7 @@ from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
+from lamina.agent.marks.keeping import Keeper, keeping
 from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.monitor import Monitor
 from lamina.agent.node_wishes import follow_node
@@ -117,16 +119,8 @@ async def _parts(
     enforcer = DriverEnforcer(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
-    page = Page(
-        node=node,
-        offer=offer,
-        record=record,
-        places=places,
-        files=files,
-        nvml=nvml,
-        clock=clock,
-        named=config.metrics,
-    )
+    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time)
+    page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
     await monitor.look()
     return [
@@ -135,7 +129,8 @@ async def _parts(
             for kind in every
         ),
         monitor.run(),
-        follow_node(kube, node, config, offer),
+        follow_node(kube, node, config, offer, keeper.seen),
+        keeping(keeper, clock, poll_s=settings.poll_s),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),

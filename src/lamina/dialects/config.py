@@ -12,6 +12,7 @@
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
     enforcer: auto             # who holds memory: auto, driver or facade
     metrics: [hami, volcano, dcgm]  # whose names the metrics have as well, beside our own
+    node: {labels: true}       # what agents write on their nodes for others, see `sections.NodeMarks`
     lowPriorityPercent: 0      # of the time in which the gate of a lower priority is open all the same
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
@@ -32,6 +33,7 @@ from lamina.dialects.sections import (
     Labels,
     Name,
     NodeConfig,
+    NodeMarks,
     NodePolicy,
     Percent,
     ResourceName,
@@ -115,6 +117,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     enforcer: Enforcer = "auto"
     low_priority_percent: Percent = 0
     metrics: MetricNames = ("hami", "volcano", "dcgm")
+    node: NodeMarks = NodeMarks()
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -165,6 +168,7 @@ class _Document(Struct, kw_only=True):
     enforcer: Enforcer = "auto"
     lowPriorityPercent: Percent = 0
     metrics: MetricNames = ()
+    node: NodeMarks | None = None
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET

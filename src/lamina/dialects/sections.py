@@ -101,6 +101,22 @@ class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):
     """How many MiB one unit of the memory resource stands for."""
 
 
+class NodeMarks(Struct, frozen=True, kw_only=True):
+    """What agents write on their nodes for tools of other systems."""
+
+    labels: Switch = True
+    """The labels of GPU feature discovery, but those that node feature discovery has listed as its own."""
+    registers: Annotated[tuple[Literal["hami", "volcano"], ...], Meta(description="a list of hami and volcano")] = (
+        "hami",
+        "volcano",
+    )
+    """The annotations in which these systems list a node's devices."""
+    amounts: Annotated[
+        tuple[Literal["hami", "volcano", "cce"], ...], Meta(description="a list of hami, volcano and cce")
+    ] = ("volcano", "cce")
+    """The extended resources in which these systems sum memory and compute."""
+
+
 class FilterDevices(Struct, frozen=True, kw_only=True):
     """GPUs of one node that are not to be offered, by UUID or by index."""
 

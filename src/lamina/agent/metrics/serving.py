@@ -27,7 +27,6 @@ class Page:
 
     def __init__(
         self,
-        *,
         node: str,
         offer: Offer,
         record: Record,
@@ -35,6 +34,7 @@ class Page:
         files: Files,
         nvml: Nvml,
         clock: Clock,
+        *,
         named: Sequence[str],
     ) -> None:
         """`named` are the vocabularies beside our own, see `families`."""

@@ -152,7 +152,7 @@ class NodeReporter:
         now = self._now()
         status = (await self._kube.get(NODES, self._settings.node)).get("status") or {}
         wanted = node_status(self._settings, self._devices(now), self._since, now)
-        if _told(status) != _told(wanted):
+        if _told(status, wanted) != _told(wanted, wanted):
             await self.send()
 
     async def _keep_renewing(self) -> None:
@@ -171,10 +171,14 @@ class NodeReporter:
             await self._kube.create(LEASES, lease)
 
 
-def _told(status: Object) -> tuple[dict[str, str], object, object]:
-    """What a node's status says, apart from when."""
+def _told(status: Object, own: Object) -> tuple[dict[str, str], Object, Object]:
+    """What a node's status says, apart from when. Amounts that kubelet does not know are whoever's patched them in."""
     words = {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
-    return words, status.get("capacity"), status.get("allocatable")
+    capacity, allocatable = (
+        {name: amount for name, amount in (status.get(field) or {}).items() if name in own[field]}
+        for field in ("capacity", "allocatable")
+    )
+    return words, capacity, allocatable
 
 
 async def _insist(step: Callable[[], Awaitable[None]]) -> None:

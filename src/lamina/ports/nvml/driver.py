@@ -6,6 +6,7 @@ told.
 """
 
 import asyncio
+import ctypes
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ _TURN_S = 0.2
 """How long the thread waits for events before it lets another question in."""
 _NODE_WORDS = 16
 """Of 64 NUMA nodes each: as many as Linux knows."""
+_VGPU = nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
 _STALE = (
     nvml.NVML_ERROR_UNINITIALIZED,
     nvml.NVML_ERROR_DRIVER_NOT_LOADED,
@@ -49,6 +51,10 @@ class DriverNvml:
 
     async def driver_version(self) -> str:
         return await self._ask("the driver's version", lambda: _text(nvml.nvmlSystemGetDriverVersion()))
+
+    async def cuda_version(self) -> tuple[int, int]:
+        version = await self._ask("the version of CUDA", nvml.nvmlSystemGetCudaDriverVersion_v2)
+        return version // 1000, version % 1000 // 10
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         return await self._ask("the GPUs", self._gpus)
@@ -190,7 +196,16 @@ def _facts(index: int) -> GpuFacts:
         mig_capable=mig is not None,
         mig_enabled=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
         numa=_numa(handle),
+        compute=_if_supported(lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))),
+        pci_class=_if_supported(partial(_pci_class, handle)),
+        virtual=_if_supported(partial(nvml.nvmlDeviceGetVirtualizationMode, handle)) == _VGPU,
     )
+
+
+def _pci_class(handle: Any) -> tuple[int, int]:
+    pci = nvml.nvmlPciInfoExt_v1_t(version=nvml.nvmlPciInfoExt_v1)
+    nvml.nvmlDeviceGetPciInfoExt(handle, ctypes.byref(pci))
+    return pci.baseClass, pci.subClass
 
 
 def _numa(handle: Any) -> int | None:

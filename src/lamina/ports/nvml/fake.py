@@ -30,6 +30,7 @@ class FakeNvml:
     def __init__(self, gpus: Iterable[GpuFacts] = (), *, driver: str = "515.86.01") -> None:
         self.present = list(gpus)
         self.driver = driver
+        self.cuda = (11, 7)
         self.broken = ""
         self.limiting = False
         """Whether this driver limits cgroups."""
@@ -46,6 +47,10 @@ class FakeNvml:
     async def driver_version(self) -> str:
         self._check()
         return self.driver
+
+    async def cuda_version(self) -> tuple[int, int]:
+        self._check()
+        return self.cuda
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         self._check()

@@ -17,6 +17,12 @@ class GpuFacts(Struct, frozen=True):
     mig_capable: bool = False
     mig_enabled: bool = False
     numa: int | None = None
+    compute: tuple[int, int] | None = None
+    """CUDA's compute capability, such as (8, 0)."""
+    pci_class: tuple[int, int] | None = None
+    """Base class and subclass of the PCI device; (3, 2) is a 3D controller, (3, 0) one with a display."""
+    virtual: bool = False
+    """The GPU is a vGPU of a hypervisor."""
     links: Mapping[str, int] = {}
     """How well the GPU is connected to others, by their UUIDs; see `links`."""
 
@@ -51,6 +57,10 @@ class Nvml(Protocol):
     """One node's NVML. A restarted driver is met again at the next call."""
 
     async def driver_version(self) -> str: ...
+
+    async def cuda_version(self) -> tuple[int, int]:
+        """The newest CUDA that the driver runs, such as (12, 4)."""
+        ...
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         """The GPUs that answer, by index. One that has fallen off the bus is missing."""

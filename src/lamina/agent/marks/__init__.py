@@ -1,0 +1,8 @@
+"""What the agent writes on its node for the tools of other systems. Nobody of ours reads it back.
+
+features     the labels of GPU feature discovery
+registers    the annotations in which HAMi and Volcano list a node's devices
+amounts      extended resources that are sums of memory and compute
+wanted       all of these, from what the node offers
+keeping      the node is held to what is wanted
+"""

@@ -1,0 +1,117 @@
+"""The labels of NVIDIA's GPU feature discovery, as far as they do not depend on MIG instances.
+
+Values are GFD's. On a node with several models, GFD takes one at random; here it is the one of most GPUs, the first
+of these by index, and the count is that of this model.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from lamina.model.gpus import Inventory, Mode
+from lamina.ports.nvml import GpuFacts
+
+PREFIX = "nvidia.com/"
+_DRIVER = ("cuda.driver.major", "cuda.driver.minor", "cuda.driver.rev",
+           "cuda.driver-version.major", "cuda.driver-version.minor", "cuda.driver-version.revision",
+           "cuda.driver-version.full", "cuda.runtime.major", "cuda.runtime.minor",
+           "cuda.runtime-version.major", "cuda.runtime-version.minor", "cuda.runtime-version.full")  # fmt: skip
+_GPU = ("gpu.compute.major", "gpu.compute.minor", "gpu.count", "gpu.family", "gpu.machine", "gpu.memory", "gpu.mode",
+        "gpu.product", "gpu.replicas", "gpu.sharing-strategy",
+        "mig.capable", "mig.strategy", "mps.capable", "vgpu.present")  # fmt: skip
+TIMESTAMP = PREFIX + "gfd.timestamp"
+"""When the labels last changed, in Unix time."""
+LABELS = frozenset({*(PREFIX + name for name in (*_DRIVER, *_GPU)), TIMESTAMP})
+"""Every label that is kept here."""
+
+_FAMILIES = (
+    ((13, 0), "rubin"), ((10, 0), "blackwell"), ((9, 0), "hopper"), ((8, 9), "ada-lovelace"), ((8, 0), "ampere"),
+    ((7, 5), "turing"), ((7, 0), "volta"), ((6, 0), "pascal"), ((5, 0), "maxwell"), ((3, 0), "kepler"),
+    ((2, 0), "fermi"), ((1, 0), "tesla"),
+)  # fmt: skip
+_MODES = {(3, 0): "graphics", (3, 2): "compute"}
+_LONGEST = 63
+
+
+class System(NamedTuple):
+    """What is not a GPU's: the driver's version, CUDA's as (major, minor), and the machine's name."""
+
+    driver: str
+    cuda: tuple[int, int]
+    machine: str = ""
+
+
+class Sharing(NamedTuple):
+    """How kubelet gives out a whole GPU without grants. `renamed`: under a name of its own."""
+
+    strategy: Literal["none", "time-slicing", "mps"] = "none"
+    replicas: int = 1
+    renamed: bool = False
+
+
+def sharing(inventory: Inventory) -> Sharing:
+    """How the node shares GPUs outside of grants. Grants are not a sharing of GFD's."""
+    for offered in inventory.plain:
+        gpus = [gpu for gpu in inventory.gpus if gpu.plain == offered.resource]
+        replicas = offered.count // len(gpus) if gpus else 1
+        if replicas > 1:
+            mps = any(gpu.mode is Mode.MPS for gpu in gpus)
+            return Sharing("mps" if mps else "time-slicing", replicas, offered.resource.endswith(".shared"))
+    return Sharing()
+
+
+def labels(facts: Sequence[GpuFacts], system: System, shared: Sharing, *, mig_strategy: str) -> dict[str, str]:
+    """The labels of a node with these GPUs, without the timestamp; none without GPUs."""
+    if not facts:
+        return {}
+    models = [one.name for one in facts]
+    gpu = next(one for one in facts if models.count(one.name) == max(map(models.count, models)))
+    major, minor = gpu.compute or (0, 0)
+    suffix = "-SHARED" if shared.strategy != "none" and not shared.renamed else ""
+    found = _versions(system) | {
+        "gpu.compute.major": str(major),
+        "gpu.compute.minor": str(minor),
+        "gpu.count": str(models.count(gpu.name)),
+        "gpu.family": next((name for least, name in _FAMILIES if (major, minor) >= least), "undefined"),
+        "gpu.machine": _value(system.machine) or "unknown",
+        "gpu.memory": str(gpu.memory_mib or 0),
+        "gpu.mode": _MODES.get(gpu.pci_class or (0, 0), "unknown"),
+        "gpu.product": _value(gpu.name, suffix),
+        "gpu.replicas": str(shared.replicas),
+        "gpu.sharing-strategy": shared.strategy,
+        "mig.capable": _yes(any(one.mig_capable for one in facts)),
+        "mps.capable": _yes(shared.strategy == "mps"),
+        "vgpu.present": _yes(any(one.virtual for one in facts)),
+    }
+    if mig_strategy != "none":
+        found["mig.strategy"] = mig_strategy
+    return {PREFIX + name: value for name, value in found.items()}
+
+
+def _versions(system: System) -> dict[str, str]:
+    driver_major, driver_minor, revision, *_ = (*system.driver.split("."), "", "", "")
+    cuda_major, cuda_minor = map(str, system.cuda)
+    return {
+        "cuda.driver.major": driver_major,
+        "cuda.driver.minor": driver_minor,
+        "cuda.driver.rev": revision,
+        "cuda.driver-version.major": driver_major,
+        "cuda.driver-version.minor": driver_minor,
+        "cuda.driver-version.revision": revision,
+        "cuda.driver-version.full": system.driver,
+        "cuda.runtime.major": cuda_major,
+        "cuda.runtime.minor": cuda_minor,
+        "cuda.runtime-version.major": cuda_major,
+        "cuda.runtime-version.minor": cuda_minor,
+        "cuda.runtime-version.full": f"{cuda_major}.{cuda_minor}",
+    }
+
+
+def _value(text: str, suffix: str = "") -> str:
+    """Text as a label's value, which may have 63 characters and begins and ends with a letter or digit."""
+    allowed = re.sub(r"[^A-Za-z0-9-_. ]", "", text.strip()).replace(" ", "-")
+    return allowed[: _LONGEST - len(suffix)].strip("-_.") + suffix
+
+
+def _yes(what: bool) -> str:
+    return "true" if what else "false"
