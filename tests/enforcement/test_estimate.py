@@ -1,7 +1,6 @@
 """How much of the time between two events is work: gaps of a slow program and turns of others are not."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given

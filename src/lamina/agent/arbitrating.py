@@ -7,6 +7,8 @@ from lamina.ports.files import Files
 
 LOOK_S = 0.5
 BUSY_S, IDLE_S = 0.01, 0.025
+REST = 4
+"""Rests at least so many times as long as deciding took, so that the agent's other work goes on."""
 
 
 async def arbitrating(places: Places, files: Files, clock: Clock, *, low_priority_percent: float) -> None:
@@ -20,6 +22,7 @@ async def arbitrating(places: Places, files: Files, clock: Clock, *, low_priorit
                 arbitration.attend(places.containers / name for name in files.names(places.containers))
                 looked = now
             busy = arbitration.tick(int(now * 1e9))
-            await clock.sleep(BUSY_S if busy else IDLE_S)
+            took = clock.monotonic() - now
+            await clock.sleep(max(BUSY_S if busy else IDLE_S, REST * took))
     finally:
         arbitration.close()

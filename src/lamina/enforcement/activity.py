@@ -2,6 +2,7 @@
 about itself, and nothing here believes more than a moment's worth of it."""
 
 import ctypes
+from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
@@ -15,66 +16,79 @@ STUCK_NS = 2_000_000_000
 """Work on the GPU for longer than this without a sign of its process may be that of one that was killed."""
 
 Fractions = NDArray[np.float64]
+NOTHING: Fractions = np.zeros(WINDOW)
+NOTHING.flags.writeable = False
 
 
 class Activity(Struct, frozen=True, kw_only=True):
     """One container on one GPU. Times are CLOCK_MONOTONIC in ns.
 
     `brief` and `worked` have for each of the last WINDOW milliseconds, the present one last, how much of it the
-    container's processes had work on the GPU, added up over processes: work so short that it had the GPU to itself, and
-    other work. `busy_since` tells when each process that has work now got it.
+    container's processes had work on the GPU, added up over processes: work that had the GPU to itself, and other
+    work. `busy_since` tells when each process that has work now got it.
     """
 
-    brief: Fractions
-    worked: Fractions
+    brief: Fractions = NOTHING
+    worked: Fractions = NOTHING
     busy_since: tuple[int, ...] = ()
     asked_at: int = 0
     waited_at: int = 0
 
+    @property
+    def seen(self) -> bool:
+        """Whether there was any work in the window."""
+        return bool(self.busy_since) or self.brief is not NOTHING or self.worked is not NOTHING
 
-def bytes_needed(devices: int, slots: int) -> int:
-    """How much of a usage file is to be read for so many slots."""
-    return ctypes.sizeof(layout.Usage) + slots * layout.slot_stride(devices)
+
+def head_bytes(devices: int) -> int:
+    """How much of the beginning of a usage file tells about so many devices."""
+    return layout.Usage.devices.offset + devices * ctypes.sizeof(layout.UsageDevice)
 
 
-def slots_used(data: bytes) -> int:
+def slots_used(head: bytes) -> int:
     """Slots that were ever used, by the beginning of a usage file."""
     start = layout.Usage.slots_used.offset
-    return min(int.from_bytes(data[start : start + 4], "little"), layout.SLOTS)
+    return min(int.from_bytes(head[start : start + 4], "little"), layout.SLOTS)
 
 
-def activity(data: bytes, device: int, devices: int, now: int) -> Activity:
-    """The activity on the device of this number; `data` begins as a usage file for so many devices does."""
-    start = layout.Usage.devices.offset + device * ctypes.sizeof(layout.UsageDevice)
-    bins = start + layout.UsageDevice.compute.offset + layout.UsageCompute.bins.offset
-    numbers = np.arange(now // layout.BIN_NS - WINDOW + 1, now // layout.BIN_NS + 1)
-    words = np.frombuffer(data, np.uint64, layout.BINS, bins)[numbers % layout.BINS]
-    known = (words >> np.uint64(layout.BIN_SHIFT)) == numbers.astype(np.uint64)
-    stamps = _stamps(data, device, devices)
-    busy, asked, waited = (stamps[:, i] for i in range(3))
-    sane = (busy > 0) & (busy <= now) & (busy + STUCK_NS > now)
+_BINS = layout.Usage.devices.offset + layout.UsageDevice.compute.offset + layout.UsageCompute.bins.offset
+_STAMPS = ctypes.sizeof(layout.Slot) + layout.SlotDevice.compute.offset
+
+
+def activity(head: bytes, slots: bytes, device: int, devices: int, now: int) -> Activity:
+    """The activity on the device of this number, by the beginning and the slots of a usage file for so many devices."""
+    places, numbers = _window(now // layout.BIN_NS)
+    bins = _BINS + device * ctypes.sizeof(layout.UsageDevice)
+    words = np.frombuffer(head, np.int64, layout.BINS, bins)[places]
+    known = (words >> layout.BIN_SHIFT) == numbers
+    brief = worked = NOTHING
+    if known.any():
+        words *= known
+        brief = np.minimum((words >> layout.BRIEF_SHIFT & layout.BRIEF_MOST) / 1000, 1)
+        worked = (words & layout.OTHERS_MOST) / 1000
+    stamps = _stamps(slots, device, devices)
+    stamps = stamps * (stamps <= now)
+    busy = stamps[:, 0]
+    _, asked, waited = stamps.max(axis=0, initial=0).tolist()
     return Activity(
-        brief=_fractions(words >> np.uint64(layout.BRIEF_SHIFT) & np.uint64(layout.BRIEF_MOST), known),
-        worked=_fractions(words & np.uint64(layout.OTHERS_MOST), known),
-        busy_since=tuple(busy[sane].tolist()),
-        asked_at=int(max(asked[asked <= now], default=0)),
-        waited_at=int(max(waited[waited <= now], default=0)),
+        brief=brief,
+        worked=worked,
+        busy_since=tuple(busy[busy > max(0, now - STUCK_NS)].tolist()),
+        asked_at=asked,
+        waited_at=waited,
     )
 
 
-def _fractions(us: NDArray[np.uint64], known: NDArray[np.bool_]) -> Fractions:
-    fractions: Fractions = np.where(known, us, 0) / 1000
-    return fractions
+@lru_cache(maxsize=2)
+def _window(last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the bins of the window lie that ends with this millisecond, and which milliseconds they are."""
+    numbers = np.arange(last - WINDOW + 1, last + 1)
+    return numbers % layout.BINS, numbers
 
 
-def _stamps(data: bytes, device: int, devices: int) -> NDArray[np.int64]:
+def _stamps(slots: bytes, device: int, devices: int) -> NDArray[np.int64]:
     """Each used slot's busy_since, asked_at and waited_at."""
     stride = layout.slot_stride(devices)
-    begin = ctypes.sizeof(layout.Usage)
-    count = min(slots_used(data), (len(data) - begin) // stride)
-    if count == 0:
-        return np.zeros((0, 3), np.int64)
-    slots = np.frombuffer(data, np.int64, count * stride // 8, begin).reshape(count, stride // 8)
-    place = ctypes.sizeof(layout.Slot) + device * ctypes.sizeof(layout.SlotDevice) + layout.SlotDevice.compute.offset
-    stamps: NDArray[np.int64] = slots[:, place // 8 : place // 8 + 3]
-    return stamps
+    count = len(slots) // stride
+    place = (_STAMPS + device * ctypes.sizeof(layout.SlotDevice)) // 8
+    return np.frombuffer(slots, np.int64, count * stride // 8).reshape(count, stride // 8)[:, place : place + 3]

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from lamina.enforcement import layout
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
@@ -58,10 +57,10 @@ def got(brief: Fractions, worked: Fractions) -> Fractions:
     whole = np.floor(within)[:, :, None]
     part = within[:, :, None] - whole
     one = 1 - part + part * _S
-    logs = whole * np.log(_S) + np.log(one)
-    others = np.exp(logs.sum(axis=0) - logs)
-    own = whole * _S ** np.maximum(whole - 1, 0) * one + part * _S**whole
-    result: Fractions = alone + (own * others) @ _W * rest * (1 - alone)
+    log_one = np.log(one)
+    others = (whole * np.log(_S) + log_one).sum(axis=0) - log_one  # and what of its own works all of the time
+    own = whole * one / _S + part
+    result: Fractions = alone + (own * np.exp(others)) @ _W * rest * (1 - alone)
     return result
 
 
@@ -73,6 +72,7 @@ class Arbiter:
         self._settled: dict[str, float] = {}
         self._open: dict[str, Fractions] = {}
         self._last = 0
+        self._seen: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
     def tick(
         self, now: int, tenants: Sequence[Tenant], refunded: Mapping[str, int] | None = None
@@ -80,40 +80,62 @@ class Arbiter:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
         for tenant in tenants:
             self._settled.setdefault(tenant.name, float((refunded or {}).get(tenant.name, 0)))
-        if not tenants:
-            return {}
-        brief = np.stack([tenant.activity.brief for tenant in tenants])
-        worked = np.stack([_shown(tenant.activity, now) for tenant in tenants])
-        real = got(brief, worked)
-        refunds = self._refunds(now // layout.BIN_NS, tenants, real / np.maximum(brief + worked, 1e-9))
+        found = self._got([tenant for tenant in tenants if tenant.activity.seen], now)
+        refunds = self._refunds(now // layout.BIN_NS, tenants, found)
         working = [_works(tenant.activity, now) for tenant in tenants]
-        lent = rates(tenants, working, real, now)
+        used = [_used(found[tenant.name][0]) if tenant.name in found else 0.0 for tenant in tenants]
+        lent = rates(tenants, working, used, now)
         highest = min((t.priority for t, works in zip(tenants, working, strict=True) if works), default=0)
         forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
         return {
             tenant.name: Decision(
                 closed=any(working) and tenant.priority > highest and not forced,
-                watched=_watched(tenant, tenants),
+                watched=watched,
                 rate=lent[i],
                 refund_ns=int(refunds[i]),
             )
-            for i, tenant in enumerate(tenants)
+            for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
 
-    def _refunds(self, last: int, tenants: Sequence[Tenant], part: Fractions) -> list[float]:
-        """In ns, ever; `part` of what a container worked it got. What processes told late changes a refund as long as
-        its bin is in the window."""
-        moved = min(last - self._last, WINDOW) if self._last else WINDOW
+    def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, tuple[Fractions, Fractions]]:
+        """What each of those that had work got, and for how many ns it was charged that it did not get. Bins in which
+        nothing changed since the last time are not reckoned again."""
+        if not tenants:
+            self._seen = None
+            return {}
+        names = [tenant.name for tenant in tenants]
+        brief = np.stack([tenant.activity.brief for tenant in tenants])
+        worked = np.stack([_shown(tenant.activity, now) for tenant in tenants])
+        last, real, changed = now // layout.BIN_NS, np.zeros_like(brief), np.ones(WINDOW, bool)
+        if self._seen is not None and self._seen[0] == names and 0 <= (moved := last - self._seen[1]) < WINDOW:
+            _, _, brief_before, worked_before, real_before = self._seen
+            kept = WINDOW - moved
+            real[:, :kept] = real_before[:, moved:]
+            same = (brief[:, :kept] == brief_before[:, moved:]) & (worked[:, :kept] == worked_before[:, moved:])
+            changed[:kept] = ~same.all(axis=0)
+        if changed.any():
+            real[:, changed] = got(brief[:, changed], worked[:, changed])
+        self._seen = names, last, brief, worked, real
+        told = np.stack([tenant.activity.brief + tenant.activity.worked for tenant in tenants])
+        paid = told * real / np.maximum(brief + worked, 1e-9)
+        excess = np.maximum(np.minimum(told, 1) - paid, 0) * layout.BIN_NS
+        return {name: (real[i], excess[i]) for i, name in enumerate(names)}
+
+    def _refunds(
+        self, last: int, tenants: Sequence[Tenant], found: Mapping[str, tuple[Fractions, Fractions]]
+    ) -> list[float]:
+        """In ns, ever. What processes told late changes a refund as long as its bin is in the window."""
+        moved = max(0, min(last - self._last, WINDOW)) if self._last else WINDOW
         self._last = last
         totals = []
-        for i, tenant in enumerate(tenants):
-            worked = tenant.activity.brief + tenant.activity.worked
-            refund = np.maximum(np.minimum(worked, 1) - worked * part[i], 0) * layout.BIN_NS
-            before = self._open.get(tenant.name)
-            if before is not None and moved > 0:
+        for tenant in tenants:
+            if (before := self._open.pop(tenant.name, None)) is not None:
                 self._settled[tenant.name] += float(before[:moved].sum())
-            self._open[tenant.name] = refund
-            totals.append(self._settled[tenant.name] + float(refund.sum()))
+            total = self._settled[tenant.name]
+            if tenant.name in found:
+                self._open[tenant.name] = excess = found[tenant.name][1]
+                total += float(excess.sum())
+            totals.append(total)
         for name in self._settled.keys() - {tenant.name for tenant in tenants}:
             del self._settled[name]
             self._open.pop(name, None)
@@ -133,29 +155,35 @@ def _shown(activity: Activity, now: int) -> Fractions:
 
 def _works(activity: Activity, now: int) -> bool:
     recent = RECENT_NS // layout.BIN_NS
-    return bool(
-        activity.busy_since or activity.asked_at + RECENT_NS > now or (activity.brief + activity.worked)[-recent:].any()
+    return (
+        bool(activity.busy_since)
+        or activity.asked_at + RECENT_NS > now
+        or (activity.seen and bool(activity.brief[-recent:].any() or activity.worked[-recent:].any()))
     )
 
 
-def _watched(tenant: Tenant, tenants: Sequence[Tenant]) -> bool:
-    return any(
-        other.name != tenant.name and (other.policy is not ComputePolicy.NONE or other.priority > tenant.priority)
-        for other in tenants
-    )
+def _used(real: Fractions) -> float:
+    """Of the GPU, lately."""
+    return max(float(real.mean()), float(real[-20:].mean()))
 
 
-def rates(tenants: Sequence[Tenant], working: Sequence[bool], real: NDArray[np.float64], now: int) -> list[float]:
+def _watched(tenants: Sequence[Tenant]) -> list[bool]:
+    """Whether another one has a limit, or a higher priority."""
+    limited = sum(tenant.policy is not ComputePolicy.NONE for tenant in tenants)
+    lowest = max((tenant.priority for tenant in tenants), default=0)
+    return [tenant.priority < lowest or limited > (tenant.policy is not ComputePolicy.NONE) for tenant in tenants]
+
+
+def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[float], now: int) -> list[float]:
     """What each may use. Who waits for its share, or uses most of it, needs all of it; the others what they lately used
     and some more; the rest is lent to those that wait, by their shares."""
     needs, hungry = [], []
     for i, tenant in enumerate(tenants):
-        used = max(float(real[i].mean()), float(real[i][-20:].mean()))
-        waits = tenant.activity.waited_at + HUNGRY_NS > now or used > 0.9 * tenant.share
+        waits = tenant.activity.waited_at + HUNGRY_NS > now or used[i] > 0.9 * tenant.share
         limited = tenant.policy is not ComputePolicy.NONE
         hungry.append(working[i] and waits and tenant.policy is ComputePolicy.WEIGHT)
-        need = tenant.share if waits and limited else used * _HEADROOM + _SPARE
-        needs.append(0.0 if not working[i] else min(need, tenant.share) if limited else used)
+        need = tenant.share if waits and limited else used[i] * _HEADROOM + _SPARE
+        needs.append(0.0 if not working[i] else min(need, tenant.share) if limited else used[i])
     free = max(0.0, 1 - sum(needs))
     shares = sum(tenant.share for tenant, eager in zip(tenants, hungry, strict=True) if eager)
     return [

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lamina.enforcement import layout
-from lamina.enforcement.activity import activity, bytes_needed, slots_used
-from lamina.enforcement.arbiter import Arbiter, Decision, Tenant
+from lamina.enforcement.activity import activity, head_bytes, slots_used
+from lamina.enforcement.arbiter import RECENT_NS, Arbiter, Decision, Tenant
 from lamina.enforcement.files import ARBITER, LIMITS, USAGE
 from lamina.enforcement.limits import Limits, read_limits
 from lamina.errors import LaminaError
@@ -26,7 +26,9 @@ class _Container:
     def __init__(self, folder: Path, *, writing: bool) -> None:
         self.name = str(folder)
         self.limits: Limits = read_limits(folder / LIMITS)
-        self._slots = 8
+        self._before: tuple[bytes, bytes] = b"", b""
+        self._resting: list[Tenant] = []  # when nothing happened and nothing in the file changes
+        self._decided: dict[int, Decision] = {}
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.Arbiter | None = None
         self.inode = _inode(folder)
@@ -40,24 +42,35 @@ class _Container:
             os.close(self._usage)
             raise
 
-    def tenant(self, device: int, data: bytes, now: int) -> Tenant:
-        limit = self.limits.devices[device]
-        return Tenant(
-            name=self.name,
-            share=limit.cores_percent / 100,
-            policy=limit.compute_policy,
-            priority=self.limits.priority,
-            activity=activity(data, device, len(self.limits.devices), now),
-        )
-
-    def read(self) -> bytes:
-        """The part of `usage` that is in use; empty when its tenants spoilt it."""
+    def tenants(self, now: int) -> list[Tenant]:
+        """One for each of its GPUs; none when its tenants spoilt the file."""
         count = len(self.limits.devices)
-        data = os.pread(self._usage, bytes_needed(count, self._slots), 0)
-        if slots_used(data) > self._slots:
-            self._slots = slots_used(data)
-            data = os.pread(self._usage, bytes_needed(count, self._slots), 0)
-        return data if len(data) >= bytes_needed(count, 0) else b""
+        head = os.pread(self._usage, head_bytes(count), 0)
+        wanted = slots_used(head) * layout.slot_stride(count)
+        slots = os.pread(self._usage, wanted, ctypes.sizeof(layout.Usage))
+        if len(head) < head_bytes(count) or len(slots) < wanted:
+            return []
+        if self._resting and self._before == (head, slots):
+            return self._resting
+        found = [
+            Tenant(
+                name=self.name,
+                share=limit.cores_percent / 100,
+                policy=limit.compute_policy,
+                priority=self.limits.priority,
+                activity=activity(head, slots, device, count, now),
+            )
+            for device, limit in enumerate(self.limits.devices)
+        ]
+        self._before = head, slots
+        lately = any(one.activity.seen or one.activity.asked_at + RECENT_NS > now for one in found)
+        self._resting = [] if lately else found
+        return found
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing was decided about it here."""
+        return not self._decided
 
     def refunded(self, device: int) -> int:
         return int(self._decisions.devices[device].refund_ns) if self._decisions else 0
@@ -66,12 +79,14 @@ class _Container:
         """Each word is written in one step; the heartbeat last."""
         if self._decisions is None:
             return
-        word = self._decisions.devices[device]
-        word.closed = int(decision.closed)
-        word.watched = int(decision.watched)
-        word.attention = int(decision.closed or decision.watched)
-        word.rate_ppm = round(decision.rate * _PPM)
-        word.refund_ns = decision.refund_ns
+        if self._decided.get(device) != decision:
+            self._decided[device] = decision
+            word = self._decisions.devices[device]
+            word.closed = int(decision.closed)
+            word.watched = int(decision.watched)
+            word.attention = int(decision.closed or decision.watched)
+            word.rate_ppm = round(decision.rate * _PPM)
+            word.refund_ns = decision.refund_ns
         self._decisions.heartbeat = now
 
     def close(self) -> None:
@@ -113,18 +128,16 @@ class Arbitration:
         groups: dict[str, list[tuple[_Container, int, Tenant]]] = {}
         working = False
         for container in self._containers.values():
-            data = container.read()
-            for device, limit in enumerate(container.limits.devices if data else ()):
-                tenant = container.tenant(device, data, now)
-                working = working or bool(
-                    tenant.activity.busy_since or (tenant.activity.brief + tenant.activity.worked).any()
-                )
-                groups.setdefault(limit.uuid, []).append((container, device, tenant))
+            for device, tenant in enumerate(container.tenants(now)):
+                working = working or tenant.activity.seen
+                groups.setdefault(container.limits.devices[device].uuid, []).append((container, device, tenant))
         for uuid in self._arbiters.keys() - groups.keys():
             del self._arbiters[uuid]
         for uuid, members in groups.items():
             arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
-            before = {tenant.name: container.refunded(device) for container, device, tenant in members}
+            before = {
+                tenant.name: container.refunded(device) for container, device, tenant in members if container.fresh
+            }
             decisions = arbiter.tick(now, [tenant for _, _, tenant in members], before)
             for container, device, tenant in members:
                 container.decide(device, decisions[tenant.name], now)
