@@ -35,6 +35,8 @@ typedef enum {
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
+typedef struct nvmlGpuInstance_st *nvmlGpuInstance_t;
+typedef struct nvmlComputeInstance_st *nvmlComputeInstance_t;
 
 enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2 };
 enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
@@ -124,6 +126,38 @@ typedef struct {
     unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
 typedef struct { unsigned int version; int sensorType; int temperature; } nvmlTemperature_t;
+typedef struct { unsigned int start, size; } nvmlGpuInstancePlacement_t;
+typedef struct {
+    unsigned int id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount, decoderCount,
+        encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+} nvmlGpuInstanceProfileInfo_t;
+typedef struct {
+    unsigned int version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+        decoderCount, encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+    char name[96];
+} nvmlGpuInstanceProfileInfo_v2_t;
+typedef struct {
+    nvmlDevice_t device;
+    unsigned int id, profileId;
+    nvmlGpuInstancePlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+typedef struct {
+    unsigned int id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount,
+        sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+typedef struct {
+    unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount,
+        sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+    char name[96];
+} nvmlComputeInstanceProfileInfo_v2_t;
+typedef struct {
+    nvmlDevice_t device;
+    nvmlGpuInstance_t gpuInstance;
+    unsigned int id, profileId;
+    nvmlGpuInstancePlacement_t placement;
+} nvmlComputeInstanceInfo_t;
 
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "ABI");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 40, "ABI");
@@ -131,6 +165,8 @@ _Static_assert(sizeof(nvmlProcessInfo_v1_t) == 16, "ABI");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "ABI");
 _Static_assert(sizeof(nvmlProcessDetail_t) == 32, "ABI");
 _Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "ABI");
+_Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v2_t) == 0x98, "ABI");
+_Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 0x88, "ABI");
 _Static_assert(sizeof(nvmlEventData_t) == 32, "ABI");
 _Static_assert(sizeof(nvmlFieldValue_t) == 40, "ABI");
 

@@ -11,7 +11,11 @@
  *   cell     one process on one GPU: memory held, work asked for and done
  *   log      the last turns, which tell when a piece of work was done
  *
- * Order in the file: header, processes, then per GPU: record, log, cells. src/lamina/simgpu/layout.py is the twin. */
+ * A MIG instance has a record like a GPU's, so it has memory, time and processes of its own. Those of all GPUs that can
+ * be cut come after the GPUs; both are called units. An instance is there while its `instance` says so, which is written
+ * last; who changes instances or modes holds a lock on the file, which the kernel drops when the holder is killed.
+ *
+ * Order in the file: header, processes, then per unit: record, log, cells. src/lamina/simgpu/layout.py is the twin. */
 #ifndef LAMINA_SIMGPU_LAYOUT_H
 #define LAMINA_SIMGPU_LAYOUT_H
 
@@ -21,6 +25,9 @@
 #define SIMGPU_MAGIC 0x315550474d49534cull /* "LSIMGPU1", little endian */
 #define SIMGPU_VERSION 1u
 #define SIMGPU_MAX_GPUS 16u
+#define SIMGPU_MIG_UNITS 7u     /* of each GPU that can be cut */
+#define SIMGPU_MAX_UNITS (SIMGPU_MAX_GPUS * (1u + SIMGPU_MIG_UNITS))
+#define SIMGPU_MIG_PROFILES 12u
 #define SIMGPU_SLOTS 1024u
 #define SIMGPU_LOG 8192u
 #define SIMGPU_HISTORY 16u
@@ -41,6 +48,8 @@ typedef struct {
     uint32_t allocation_us;  /* and to get memory from a GPU */
     uint64_t swept_at;       /* CLOCK_MONOTONIC ns of the last search for dead processes */
     char driver[32], nvml[32];
+    uint32_t unit_count;     /* GPUs and places for MIG instances */
+    uint32_t padding;
 } simgpu_header;
 
 /* identity: pid, start time and whether its cells are ready, in one word; 0 is a free slot. */
@@ -66,6 +75,14 @@ typedef struct {
     uint64_t low, high;
 } __attribute__((aligned(16))) simgpu_pair;
 
+/* What a GPU can be cut into. `index` is NVML's, `id` nvidia-smi's; sizes and places are in memory slices. */
+typedef struct {
+    char name[24];
+    uint32_t id, memory_mib;
+    uint16_t sms, starts;    /* starts: a bit for each */
+    uint8_t index, slices, size, most, media, copy_engines, decoders, encoders, jpeg, ofa, padding[2];
+} simgpu_mig_profile;
+
 typedef struct {
     char uuid[48], name[96], bus_id[32], serial[32], model[32];
     uint32_t index, memory_mib, context_mib, sm_count, compute_major, compute_minor, threads_per_sm, cuda_cores;
@@ -81,6 +98,11 @@ typedef struct {
     uint32_t lost, padding;
     simgpu_pair ledger;      /* low: used MiB | delta MiB << 32;  high: step | slot << 48 */
     simgpu_pair turn;        /* low: start ns;  high: duration ns | slot << 24 | step << 36 */
+    uint32_t mig_mode;       /* present | pending << 1 */
+    uint32_t first_unit, mig_slices, mig_media, mig_profiles; /* of a GPU that can be cut */
+    uint32_t parent;         /* of an instance: its GPU */
+    uint64_t instance;       /* of an instance, see core/mig.h */
+    simgpu_mig_profile profiles[SIMGPU_MIG_PROFILES];
 } simgpu_gpu;
 
 typedef struct {
@@ -105,12 +127,13 @@ typedef struct {
 _Static_assert(sizeof(simgpu_process) == 128, "layout");
 _Static_assert(SIMGPU_IMPORTS_AT + SIMGPU_IMPORTS * sizeof(simgpu_import) <= 4096, "layout");
 _Static_assert(sizeof(simgpu_log_entry) == 32, "layout");
+_Static_assert(sizeof(simgpu_mig_profile) == 48, "layout");
 _Static_assert(sizeof(simgpu_cell) == 256, "layout");
 _Static_assert(offsetof(simgpu_gpu, ledger) % 16 == 0 && sizeof(simgpu_gpu) % 16 == 0, "layout");
-_Static_assert(sizeof(simgpu_gpu) <= 512, "layout");
+_Static_assert(sizeof(simgpu_gpu) <= 1024, "layout");
 
 #define SIMGPU_HEADER_BYTES 4096u
-#define SIMGPU_RECORD_BYTES 512u
+#define SIMGPU_RECORD_BYTES 1024u
 #define SIMGPU_GPU_BYTES (SIMGPU_RECORD_BYTES + SIMGPU_LOG * sizeof(simgpu_log_entry) + SIMGPU_SLOTS * sizeof(simgpu_cell))
 
 #endif

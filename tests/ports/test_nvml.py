@@ -85,6 +85,11 @@ class ScriptedLibrary:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return [1, 1]
 
+    def do_nvmlDeviceGetPciInfo(self, handle: int) -> Any:
+        if handle == 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(busId="00000000:0A:00.0", pciDeviceId=0x20B210DE)
+
     def do_nvmlDeviceGetMemoryAffinity(self, handle: int, words: int, scope: int) -> list[int]:
         if handle == 1:
             return [3] + [0] * (words - 1)
@@ -135,6 +140,7 @@ async def test_facts(nvml: DriverNvml) -> None:
             *("GPU-0", 0, "A100", 81920),
             mig_capable=True,
             mig_enabled=True,
+            pci_device=0x20B210DE,
             numa=65,
             compute=(8, 0),
             pci_class=(3, 2),

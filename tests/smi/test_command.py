@@ -30,7 +30,7 @@ def test_the_default_is_the_table(machine: Machine) -> None:
 
 
 def test_processes_and_their_memory(machine: Machine) -> None:
-    process = machine.started()
+    process = machine.started(CUDA_DEVICE_ORDER="PCI_BUS_ID")
     assert process("alloc(1000)")[0] == 0
     _, lines = smi(machine)
     assert "|   1303MiB / 32768MiB |" in lines[9]

@@ -1,5 +1,7 @@
 #include "machine.h"
 
+#include "mig.h"
+
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +16,8 @@ static bool is_machine(const simgpu_header *h, uint64_t bytes) {
     uint64_t gpus = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(simgpu_process);
     return h->magic == SIMGPU_MAGIC && h->version == SIMGPU_VERSION && h->gpu_count <= SIMGPU_MAX_GPUS &&
            h->processes == SIMGPU_HEADER_BYTES && h->gpus == gpus && h->gpu_stride == SIMGPU_GPU_BYTES &&
-           h->size == gpus + h->gpu_count * SIMGPU_GPU_BYTES && h->size <= bytes;
+           h->unit_count >= h->gpu_count && h->unit_count <= SIMGPU_MAX_UNITS &&
+           h->size == gpus + h->unit_count * SIMGPU_GPU_BYTES && h->size <= bytes;
 }
 
 static simgpu_header *map_file(const char *path) {
@@ -31,6 +34,16 @@ static simgpu_header *map_file(const char *path) {
     return NULL;
 }
 
+static uint32_t find_instance(const machine *m, const char *item, size_t length) {
+    uint32_t found = UINT32_MAX;
+    for (uint32_t unit = m->head->gpu_count; unit < m->head->unit_count; unit++) {
+        if (!mig_visible(m, unit) || strncasecmp(machine_gpu(m, unit)->uuid, item, length) != 0) continue;
+        if (found != UINT32_MAX) return UINT32_MAX;
+        found = unit;
+    }
+    return found;
+}
+
 static uint32_t find(const machine *m, const char *item, size_t length, const uint32_t *from, uint32_t from_count) {
     bool digits = true;
     for (size_t i = 0; i < length; i++) digits = digits && isdigit((unsigned char)item[i]);
@@ -39,6 +52,7 @@ static uint32_t find(const machine *m, const char *item, size_t length, const ui
         return index < from_count ? from[index] : UINT32_MAX;
     }
     uint32_t found = UINT32_MAX;
+    if (length >= 5 && strncasecmp(item, "MIG-", 4) == 0) return find_instance(m, item, length);
     if (length < 5 || strncasecmp(item, "GPU-", 4) != 0) return found;
     for (uint32_t i = 0; i < from_count; i++) {
         if (strncasecmp(machine_gpu(m, from[i])->uuid, item, length) != 0) continue;
@@ -50,7 +64,7 @@ static uint32_t find(const machine *m, const char *item, size_t length, const ui
 
 uint32_t machine_select(const machine *m, const char *list, const uint32_t *from, uint32_t from_count, uint32_t *out) {
     uint32_t count = 0;
-    for (const char *item = list; count < SIMGPU_MAX_GPUS;) {
+    for (const char *item = list; count < SIMGPU_MAX_UNITS;) {
         while (isspace((unsigned char)*item)) item++;
         size_t length = strcspn(item, ",");
         size_t word = length;
@@ -71,8 +85,15 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static void show(machine *m, uint32_t number) {
+    for (uint32_t i = 0; i < m->visible_count; i++)
+        if (m->visible[i] == number) return;
+    m->visible[m->visible_count++] = number;
+}
+
 static void read_visible(machine *m) {
-    uint32_t all[SIMGPU_MAX_GPUS];
+    uint32_t all[SIMGPU_MAX_GPUS], chosen[SIMGPU_MAX_UNITS];
+    m->whole = UINT32_MAX;
     for (uint32_t i = 0; i < m->head->gpu_count; i++) all[i] = i;
     const char *list = getenv("NVIDIA_VISIBLE_DEVICES");
     if (list == NULL || strcmp(list, "all") == 0) {
@@ -80,7 +101,14 @@ static void read_visible(machine *m) {
         m->visible_count = m->head->gpu_count;
         return;
     }
-    m->visible_count = machine_select(m, list, all, m->head->gpu_count, m->visible);
+    uint32_t count = machine_select(m, list, all, m->head->gpu_count, chosen);
+    m->whole = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool instance = chosen[i] >= m->head->gpu_count;
+        if (instance) m->named[m->named_count++] = chosen[i];
+        else m->whole |= 1u << chosen[i];
+        show(m, instance ? machine_gpu(m, chosen[i])->parent : chosen[i]);
+    }
     qsort(m->visible, m->visible_count, sizeof m->visible[0], by_number);
 }
 
@@ -88,7 +116,7 @@ bool machine_open(machine *m) {
     const char *path = getenv("SIMGPU_MACHINE");
     simgpu_header *head = path != NULL && *path != '\0' ? map_file(path) : NULL;
     if (head == NULL) return false;
-    m->head = head;
+    *m = (machine){.head = head};
     m->processes = (simgpu_process *)((char *)head + head->processes);
     read_visible(m);
     return true;

@@ -25,7 +25,7 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 /* What the host has room for. */
 static uint32_t host_left(const machine *m) {
     uint64_t spilled = 0;
-    for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++)
+    for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++)
         for (uint32_t slot = 0; slot < machine_slots_used(m); slot++)
             if (slots_pid(m, slot) != 0) spilled += paging_spilled(load(word_at(m, gpu, slot)));
     return spilled < m->head->host_mib ? least(UINT32_MAX, (uint32_t)(m->head->host_mib - spilled)) : 0;

@@ -54,7 +54,7 @@ static bool is_dead(uint64_t identity) {
 static void reap(const machine *m, uint32_t slot, uint64_t identity) {
     simgpu_process *process = &m->processes[slot];
     bool kept = false; /* by processes that have memory of this one open: then the slot stays as well */
-    for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++) {
+    for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++) {
         uint32_t mib = imports_kept(m, gpu, identity);
         ledger_reap(m, gpu, slot, identity, mib);
         kept = kept || mib > 0;
@@ -101,7 +101,7 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
     ssize_t length = readlink("/proc/self/exe", process->name, sizeof process->name - 1);
     if (length < 0) process->name[0] = '\0';
     uint64_t cgroup = cgroup_of_self();
-    for (uint32_t gpu = 0; gpu < m->head->gpu_count; gpu++) {
+    for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++) {
         simgpu_cell *cell = machine_cell(m, gpu, slot);
         uint64_t executed = __atomic_load_n(&cell->executed.low, __ATOMIC_SEQ_CST);
         cell->base = executed;

@@ -1,6 +1,8 @@
 /* cuInit: finds the machine, takes a slot in it and lists the devices that this process may use. */
 #include "driver.h"
 
+#include "mig.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,26 +22,38 @@ static uint64_t speed(uint32_t gpu) {
     return (uint64_t)record->sm_count * record->threads_per_sm * record->sm_clock_mhz;
 }
 
-/* CUDA's own numbers: the fastest GPU is 0, the others in the order of their bus ids; or all of them in that order. */
-static void cuda_order(uint32_t *gpus) {
+/* CUDA's own numbers: the fastest GPU is 0, the others in the order of their bus ids; or all of them in that order.
+ * GPUs in MIG mode have none. Returns how many there are. */
+static uint32_t cuda_order(uint32_t *gpus) {
     const char *order = getenv("CUDA_DEVICE_ORDER");
-    memcpy(gpus, driver.m.visible, sizeof driver.m.visible);
-    if (driver.m.visible_count == 0 || (order != NULL && strcmp(order, "PCI_BUS_ID") == 0)) return;
-    uint32_t fastest = 0;
-    for (uint32_t i = 1; i < driver.m.visible_count; i++)
+    uint32_t count = 0, fastest = 0;
+    for (uint32_t i = 0; i < driver.m.visible_count; i++)
+        if (!mig_on(&driver.m, driver.m.visible[i])) gpus[count++] = driver.m.visible[i];
+    if (count == 0 || (order != NULL && strcmp(order, "PCI_BUS_ID") == 0)) return count;
+    for (uint32_t i = 1; i < count; i++)
         if (speed(gpus[i]) > speed(gpus[fastest])) fastest = i;
     uint32_t first = gpus[fastest];
     memmove(gpus + 1, gpus, fastest * sizeof gpus[0]);
     gpus[0] = first;
+    return count;
 }
 
+/* As in CUDA, one MIG device at most, and none beside whole GPUs unless it is named. */
 static uint32_t visible_gpus(uint32_t *gpus) {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    uint32_t ordered[SIMGPU_MAX_GPUS];
-    cuda_order(ordered);
-    if (list != NULL) return machine_select(&driver.m, list, ordered, driver.m.visible_count, gpus);
-    memcpy(gpus, ordered, sizeof ordered);
-    return driver.m.visible_count;
+    uint32_t ordered[SIMGPU_MAX_UNITS], chosen[SIMGPU_MAX_UNITS];
+    uint32_t count = cuda_order(ordered);
+    for (uint32_t unit = driver.m.head->gpu_count; count == 0 && unit < driver.m.head->unit_count; unit++)
+        if (mig_visible(&driver.m, unit)) ordered[count++] = unit;
+    if (list != NULL) count = machine_select(&driver.m, list, ordered, count, chosen);
+    else memcpy(chosen, ordered, sizeof ordered);
+    for (uint32_t i = 0; i < count; i++) {
+        bool instance = chosen[i] >= driver.m.head->gpu_count;
+        if (instance && i > 0) return i;
+        gpus[i] = chosen[i];
+        if (instance) return 1;
+    }
+    return count;
 }
 
 static CUresult start(void) {

@@ -4,11 +4,23 @@
 
 #include "library.h"
 
-nvmlReturn_t handle_check(nvmlDevice_t device, simgpu_gpu **gpu) {
+static nvmlReturn_t alive(const simgpu_gpu *gpu) {
+    return __atomic_load_n(&gpu->lost, __ATOMIC_SEQ_CST) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+nvmlReturn_t gpu_check(nvmlDevice_t device, simgpu_gpu **gpu) {
     if (!library_ready()) return NVML_ERROR_UNINITIALIZED;
     if (device < library.devices || device >= library.devices + library.m.visible_count) return NVML_ERROR_INVALID_ARGUMENT;
     *gpu = machine_gpu(&library.m, device->gpu);
-    return __atomic_load_n(&(*gpu)->lost, __ATOMIC_SEQ_CST) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    return alive(*gpu);
+}
+
+nvmlReturn_t handle_check(nvmlDevice_t device, simgpu_gpu **gpu) {
+    if (!library_ready()) return NVML_ERROR_UNINITIALIZED;
+    if (device < library.units || device >= library.units + library.m.head->unit_count) return gpu_check(device, gpu);
+    if (!mig_visible(&library.m, device->gpu)) return NVML_ERROR_INVALID_ARGUMENT;
+    *gpu = machine_gpu(&library.m, device->gpu);
+    return alive(machine_gpu(&library.m, (*gpu)->parent));
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count) {
@@ -45,7 +57,14 @@ static nvmlReturn_t find_text(const char *text, size_t offset, nvmlDevice_t *dev
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
-    return find_text(uuid, offsetof(simgpu_gpu, uuid), device);
+    nvmlReturn_t result = find_text(uuid, offsetof(simgpu_gpu, uuid), device);
+    if (result != NVML_ERROR_NOT_FOUND) return result;
+    for (uint32_t unit = library.m.head->gpu_count; unit < library.m.head->unit_count; unit++) {
+        if (!mig_visible(&library.m, unit) || strcasecmp(machine_gpu(&library.m, unit)->uuid, uuid) != 0) continue;
+        *device = &library.units[unit];
+        return NVML_SUCCESS;
+    }
+    return result;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device) {

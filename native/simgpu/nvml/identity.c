@@ -84,5 +84,13 @@ SIM_API nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt
 
 SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
     FOR_DEVICE(device, attributes);
-    return NVML_ERROR_NOT_SUPPORTED; /* a question about MIG devices */
+    mig_instance i = mig_read(&library.m, device->gpu);
+    if (!i.there) return NVML_ERROR_NOT_SUPPORTED; /* a question about MIG devices */
+    const simgpu_mig_profile *profile = mig_profile(&library.m, device->gpu, i);
+    *attributes = (nvmlDeviceAttributes_t){
+        .multiprocessorCount = profile->sms, .sharedCopyEngineCount = profile->copy_engines,
+        .sharedDecoderCount = profile->decoders, .sharedEncoderCount = profile->encoders,
+        .sharedJpegCount = profile->jpeg, .sharedOfaCount = profile->ofa, .gpuInstanceSliceCount = profile->slices,
+        .computeInstanceSliceCount = profile->slices, .memorySizeMB = profile->memory_mib};
+    return NVML_SUCCESS;
 }

@@ -27,6 +27,7 @@ SIM_API nvmlReturn_t nvmlInitWithFlags(unsigned int flags) {
     if (result == NVML_SUCCESS) {
         for (uint32_t i = 0; i < library.m.visible_count; i++)
             library.devices[i] = (struct nvmlDevice_st){.gpu = library.m.visible[i], .index = i};
+        for (uint32_t unit = 0; unit < SIMGPU_MAX_UNITS; unit++) library.units[unit].gpu = unit;
         __atomic_add_fetch(&library.uses, 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);

@@ -6,6 +6,7 @@
 
 #include "ledger.h"
 #include "machine.h"
+#include "mig.h"
 #include "nvml_min.h"
 #include "slots.h"
 #include "timeline.h"
@@ -17,13 +18,14 @@
 
 struct nvmlDevice_st {
     uint32_t gpu;   /* number in the machine file */
-    uint32_t index; /* among the visible ones */
+    uint32_t index; /* among the visible ones; of a MIG device unused */
 };
 
 typedef struct {
     machine m;
     uint32_t uses;
     struct nvmlDevice_st devices[SIMGPU_MAX_GPUS];
+    struct nvmlDevice_st units[SIMGPU_MAX_UNITS]; /* MIG devices, and GPU and compute instances, by their numbers */
 } library_state;
 
 extern library_state library;
@@ -31,6 +33,8 @@ extern library_state library;
 /* NVML_SUCCESS when the library is initialised, the handle is one of ours and the GPU has not fallen off the bus;
  * then *gpu is its record. */
 nvmlReturn_t handle_check(nvmlDevice_t device, simgpu_gpu **gpu);
+/* The same for a GPU alone. */
+nvmlReturn_t gpu_check(nvmlDevice_t device, simgpu_gpu **gpu);
 bool library_ready(void);
 /* Copies a string as NVML does: INSUFFICIENT_SIZE when it does not fit. */
 nvmlReturn_t copy_text(char *to, unsigned int length, const char *text);
@@ -40,6 +44,13 @@ nvmlReturn_t copy_text(char *to, unsigned int length, const char *text);
     simgpu_gpu *gpu;                                      \
     nvmlReturn_t bad_handle = handle_check(device, &gpu); \
     if (bad_handle != NVML_SUCCESS) return bad_handle;    \
+    if ((output) == NULL) return NVML_ERROR_INVALID_ARGUMENT
+
+/* And for a question about a GPU that a MIG device does not answer. */
+#define FOR_GPU(device, output)                        \
+    simgpu_gpu *gpu;                                   \
+    nvmlReturn_t bad_handle = gpu_check(device, &gpu); \
+    if (bad_handle != NVML_SUCCESS) return bad_handle; \
     if ((output) == NULL) return NVML_ERROR_INVALID_ARGUMENT
 
 #endif

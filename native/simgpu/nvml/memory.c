@@ -4,6 +4,9 @@
 static nvmlMemory_t memory_of(const struct nvmlDevice_st *device, const simgpu_gpu *gpu) {
     slots_sweep(&library.m, MEMORY_PAUSE_NS);
     uint64_t used = ledger_used(&library.m, device->gpu);
+    for (uint32_t unit = library.m.head->gpu_count; unit < library.m.head->unit_count; unit++)
+        if (mig_read(&library.m, unit).there && machine_gpu(&library.m, unit)->parent == device->gpu)
+            used += ledger_used(&library.m, unit);
     return (nvmlMemory_t){.total = gpu->memory_mib * MIB, .free = (gpu->memory_mib - used) * MIB, .used = used * MIB};
 }
 

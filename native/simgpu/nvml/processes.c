@@ -4,22 +4,38 @@
 typedef struct {
     unsigned int pid;
     unsigned long long bytes;
+    unsigned int instance;
 } holder;
 
-static unsigned int list_holders(uint32_t number, holder *holders) {
-    unsigned int count = 0;
-    slots_sweep(&library.m, MEMORY_PAUSE_NS);
+/* Adds those of one unit. */
+static unsigned int list_unit(uint32_t number, unsigned int instance, holder *holders, unsigned int first) {
+    unsigned int count = first;
     for (uint32_t slot = 0; slot < machine_slots_used(&library.m); slot++) {
         simgpu_cell *cell = machine_cell(&library.m, number, slot);
         uint32_t pid = slots_pid(&library.m, slot), held = ledger_held(&library.m, number, slot);
         if (pid == 0 || (held == 0 && __atomic_load_n(&cell->contexts, __ATOMIC_SEQ_CST) == 0)) continue;
-        unsigned int at = 0;
+        unsigned int at = first;
         while (at < count && holders[at].pid != pid) at++;
-        if (at == count) holders[count++] = (holder){.pid = pid};
+        if (at == SIMGPU_SLOTS) continue;
+        if (at == count) holders[count++] = (holder){.pid = pid, .instance = instance};
         holders[at].bytes += held * MIB;
     }
     return count;
 }
+
+/* Of a GPU with those of its instances. */
+static unsigned int list_holders(uint32_t number, holder *holders) {
+    slots_sweep(&library.m, MEMORY_PAUSE_NS);
+    mig_instance own = mig_read(&library.m, number);
+    unsigned int count = list_unit(number, own.there ? own.id : NVML_NO_INSTANCE, holders, 0);
+    for (uint32_t unit = library.m.head->gpu_count; unit < library.m.head->unit_count; unit++)
+        if (mig_visible(&library.m, unit) && machine_gpu(&library.m, unit)->parent == number)
+            count = list_unit(unit, mig_read(&library.m, unit).id, holders, count);
+    return count;
+}
+
+/* A GPU instance has one compute instance, 0. */
+static unsigned int compute_of(holder h) { return h.instance == NVML_NO_INSTANCE ? NVML_NO_INSTANCE : 0; }
 
 /* Says how many there are; INSUFFICIENT_SIZE when there is not room for all of them. */
 static nvmlReturn_t settle_count(unsigned int count, unsigned int *room, const void *out) {
@@ -49,7 +65,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device
     nvmlReturn_t result = settle_count(found, count, out);
     for (unsigned int i = 0; result == NVML_SUCCESS && i < found; i++)
         out[i] = (nvmlProcessInfo_t){.pid = holders[i].pid, .usedGpuMemory = holders[i].bytes,
-                                     .gpuInstanceId = NVML_NO_INSTANCE, .computeInstanceId = NVML_NO_INSTANCE};
+                                     .gpuInstanceId = holders[i].instance, .computeInstanceId = compute_of(holders[i])};
     return result;
 }
 
@@ -66,8 +82,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, 
     nvmlReturn_t result = settle_count(found, &list->numProcArrayEntries, list->procArray);
     for (unsigned int i = 0; result == NVML_SUCCESS && i < found; i++)
         list->procArray[i] = (nvmlProcessDetail_t){.pid = holders[i].pid, .usedGpuMemory = holders[i].bytes,
-                                                   .gpuInstanceId = NVML_NO_INSTANCE,
-                                                   .computeInstanceId = NVML_NO_INSTANCE};
+                                                   .gpuInstanceId = holders[i].instance,
+                                                   .computeInstanceId = compute_of(holders[i])};
     return result;
 }
 

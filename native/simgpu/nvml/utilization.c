@@ -13,6 +13,7 @@ static unsigned long long wall_us(void) {
 
 SIM_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
     FOR_DEVICE(device, rates);
+    if (mig_on(&library.m, device->gpu)) return NVML_ERROR_NOT_SUPPORTED;
     slots_sweep(&library.m, SWEEP_PAUSE_NS);
     uint32_t busy = timeline_busy_percent(&library.m, device->gpu);
     /* Simulated kernels say nothing of their traffic; half of the time on the memory is a common sight. */

@@ -1,17 +1,34 @@
-"""MIG: the profiles of each card and where their instances may lie.
+"""MIG: what a card can be cut into, and which layouts of instances are possible.
 
 A card's memory is cut into slices, 8 on most and 4 on an A30, and an instance takes a run of them that begins at one of
-a few places. Compute slices need no account of their own: the places allow no layout that has too few. Placements are
-as NVIDIA's driver lists them (go-nvml's mocks for the A100 and A30; the MIG user guide), names and MiB as it reports.
+a few places. Compute slices need no account of their own: the places allow no layout that has too few. Media engines
+do, because some profiles claim them.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
 from msgspec import Struct
+
+from lamina.errors import BadInput
+
+
+class Engines(NamedTuple):
+    """How many engines of each kind an instance has."""
+
+    copy: int = 0
+    decoders: int = 0
+    encoders: int = 0
+    jpeg: int = 0
+    ofa: int = 0
 
 
 class MigProfile(Struct, frozen=True):
     """One kind of instance. `starts` are the memory slices at which it may begin, `size` how many it takes.
 
-    `slices` is its compute, in slices. `memory_mib` is None where no source tells it.
+    `slices` is its compute, in slices, and `media` how many of the card's media engines it claims. `id` is the number
+    that nvidia-smi shows, `index` the one by which NVML is asked. `memory_mib` and `sms` are None where no source
+    tells them.
     """
 
     name: str
@@ -19,19 +36,38 @@ class MigProfile(Struct, frozen=True):
     size: int
     starts: tuple[int, ...]
     memory_mib: int | None = None
+    sms: int | None = None
+    id: int = 0
+    index: int = 0
+    media: int = 0
+    engines: Engines = Engines()
 
     @property
     def masks(self) -> tuple[int, ...]:
         """The slices it takes at each of its places, as bits."""
         return tuple(((1 << self.size) - 1) << start for start in self.starts)
 
+    @property
+    def base(self) -> bool:
+        """Whether it is a plain one, without a claim to special engines."""
+        return "+" not in self.name and "-" not in self.name
+
+
+class Placed(NamedTuple):
+    """An instance of a profile that begins at a memory slice."""
+
+    profile: str
+    start: int
+
 
 class MigCard(Struct, frozen=True):
-    """A card that can be cut, its profiles from the smallest."""
+    """A card that can be cut, its profiles from the smallest. `devices` are PCI device ids, without the vendor."""
 
     model: str
     slices: int
     profiles: tuple[MigProfile, ...]
+    devices: tuple[int, ...] = ()
+    media: int = 1
 
     def profile(self, name: str) -> MigProfile:
         """Raises KeyError with the names there are."""
@@ -40,44 +76,71 @@ class MigCard(Struct, frozen=True):
                 return profile
         raise KeyError(f"{self.model} has no MIG profile {name}; it has {', '.join(p.name for p in self.profiles)}")
 
+    def most(self, profile: MigProfile) -> int:
+        """How many instances of one profile fit an empty card."""
+        count = used = 0
+        for mask in profile.masks:
+            if not mask & used:
+                used, count = used | mask, count + 1
+        return min(count, self.media // profile.media) if profile.media else count
 
-_SEVEN = (
-    (1, 1, (0, 1, 2, 3, 4, 5, 6)),
-    (1, 2, (0, 2, 4, 6)),
-    (2, 2, (0, 2, 4)),
-    (3, 4, (0, 4)),
-    (4, 4, (0,)),
-    (7, 8, (0,)),
-)
-"""Compute slices, memory slices and places of cards with seven compute slices, in the order of their profiles."""
+    def places(self, profile: MigProfile, layout: Iterable[Placed]) -> tuple[int, ...]:
+        """Where one more instance may begin beside those of the layout."""
+        used = media = 0
+        for each in layout:
+            kind = self.profile(each.profile)
+            used |= ((1 << kind.size) - 1) << each.start
+            media += kind.media
+        if profile.media + media > self.media:
+            return ()
+        return tuple(start for start, mask in zip(profile.starts, profile.masks, strict=True) if not mask & used)
 
-_A30 = ((1, 1, (0, 1, 2, 3)), (2, 2, (0, 2)), (4, 4, (0,)))
+    def check(self, layout: Sequence[Placed]) -> None:
+        """Raises BadInput, with what is possible instead, unless the layout can be on the card."""
+        for number, each in enumerate(layout):
+            profile = self._named(each.profile)
+            places = self.places(profile, layout[:number])
+            if each.start not in places:
+                there = f"at {', '.join(map(str, places))}" if places else "nowhere"
+                beside = ", ".join(f"{other.profile} at {other.start}" for other in layout[:number]) or "an empty card"
+                raise BadInput(
+                    f"{each.profile} cannot begin at {each.start} of {self.model} beside {beside}; it can {there}"
+                )
 
+    def arrange(self, counts: Mapping[str, int]) -> tuple[Placed, ...]:
+        """Places for so many instances of each profile, the largest first. Raises BadInput where they do not fit."""
+        profiles = [self._named(name) for name, count in counts.items() for _ in range(count)]
+        profiles.sort(key=lambda profile: (-profile.size, -profile.slices, profile.name))
+        found = self._arrange(profiles, ())
+        if found is None:
+            wanted = ", ".join(f"{count} {name}" for name, count in counts.items())
+            singly = ", ".join(f"{self.most(profile)} {profile.name}" for profile in self.profiles)
+            raise BadInput(f"{wanted} do not fit {self.model} together; of one profile alone fit {singly}")
+        return found
 
-def _card(
-    model: str,
-    shapes: tuple[tuple[int, int, tuple[int, ...]], ...],
-    gigabytes: tuple[int, ...],
-    mib: tuple[int, ...] | None = None,
-) -> MigCard:
-    profiles = tuple(
-        MigProfile(f"{slices}g.{gigabytes[i]}gb", slices, size, starts, mib[i] if mib else None)
-        for i, (slices, size, starts) in enumerate(shapes)
-    )
-    return MigCard(model, max(size for _, size, _ in shapes), profiles)
+    def _arrange(self, profiles: Sequence[MigProfile], layout: tuple[Placed, ...]) -> tuple[Placed, ...] | None:
+        if not profiles:
+            return layout
+        last = layout[-1] if layout else None
+        for start in reversed(self.places(profiles[0], layout)):
+            if last is not None and last.profile == profiles[0].name and start > last.start:
+                continue  # the same layout with two equal instances exchanged
+            found = self._arrange(profiles[1:], (*layout, Placed(profiles[0].name, start)))
+            if found is not None:
+                return found
+        return None
 
+    def balanced(self) -> Mapping[str, int]:
+        """NVIDIA's mix of sizes: two of one slice, one of two and, on cards with seven, one of three."""
+        counts = {1: 2, 2: 1, 3: 1} if self.slices > 4 else {1: 2, 2: 1}
+        best = {}
+        for slices, count in counts.items():
+            kinds = [profile for profile in self.profiles if profile.base and profile.slices == slices]
+            best[max(kinds, key=self.most).name] = count
+        return best
 
-MIG_CARDS = {
-    card.model: card
-    for card in (
-        _card("A100-40GB", _SEVEN, (5, 10, 10, 20, 20, 40), (4864, 9856, 9856, 19_968, 19_968, 40_192)),
-        _card("A100-80GB", _SEVEN, (10, 20, 20, 40, 40, 80), (9856, 19_968, 19_968, 40_192, 40_192, 80_384)),
-        _card("A30-24GB", _A30, (6, 12, 24), (5836, 11_672, 23_344)),
-        _card("H100-80GB", _SEVEN, (10, 20, 20, 40, 40, 80)),
-        _card("H100-94GB", _SEVEN, (12, 24, 24, 47, 47, 94)),
-        _card("H100-96GB", _SEVEN, (12, 24, 24, 48, 48, 96)),
-        _card("H200-141GB", _SEVEN, (18, 35, 35, 71, 71, 141)),
-        _card("B200-180GB", _SEVEN, (23, 45, 45, 90, 90, 180)),
-    )
-}
-"""Cards by model and memory."""
+    def _named(self, name: str) -> MigProfile:
+        try:
+            return self.profile(name)
+        except KeyError as unknown:
+            raise BadInput(str(unknown.args[0])) from None

@@ -1,16 +1,18 @@
 """The machine file's layout, as native/include/simgpu_layout.h has it; tests compare the two field by field."""
 
 import ctypes
-from ctypes import c_char, c_int32, c_uint32, c_uint64
+from ctypes import c_char, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
 MAGIC = int.from_bytes(b"LSIMGPU1", "little")
 VERSION = 1
 MAX_GPUS = 16
+MIG_UNITS = 7
+MIG_PROFILES = 12
 SLOTS = 1024
 LOG = 8192
 HISTORY = 16
 HEADER_BYTES = 4096
-RECORD_BYTES = 512
+RECORD_BYTES = 1024
 IDENTITY_PID_MASK = (1 << 22) - 1
 
 
@@ -25,6 +27,8 @@ class Header(ctypes.Structure):
         ("swept_at", c_uint64),
         ("driver", c_char * 32),
         ("nvml", c_char * 32),
+        ("unit_count", c_uint32),
+        ("padding", c_uint32),
     )
 
 
@@ -53,8 +57,23 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+class MigProfile(ctypes.Structure):
+    """One kind of instance that a GPU can be cut into."""
+
+    _fields_ = (
+        ("name", c_char * 24),
+        ("id", c_uint32),
+        ("memory_mib", c_uint32),
+        ("sms", c_uint16),
+        ("starts", c_uint16),
+        *[(name, c_uint8) for name in ("index", "slices", "size", "most", "media")],
+        *[(name, c_uint8) for name in ("copy_engines", "decoders", "encoders", "jpeg", "ofa")],
+        ("padding", c_uint8 * 2),
+    )
+
+
 class Gpu(ctypes.Structure):
-    """A GPU's record: what it is, and the newest step of its memory and of its time."""
+    """A GPU's record, or a MIG instance's: what it is, and the newest step of its memory and of its time."""
 
     _fields_ = (
         ("uuid", c_char * 48),
@@ -70,6 +89,9 @@ class Gpu(ctypes.Structure):
         ("padding", c_uint32),
         ("ledger", Pair),
         ("turn", Pair),
+        *[(name, c_uint32) for name in ("mig_mode", "first_unit", "mig_slices", "mig_media", "mig_profiles", "parent")],
+        ("instance", c_uint64),
+        ("profiles", MigProfile * MIG_PROFILES),
     )
 
 
@@ -96,20 +118,20 @@ class Cell(ctypes.Structure):
     )
 
 
-STRUCTURES: tuple[type[ctypes.Structure], ...] = (Header, Process, Gpu, LogEntry, Cell)
+STRUCTURES: tuple[type[ctypes.Structure], ...] = (Header, Process, MigProfile, Gpu, LogEntry, Cell)
 GPU_STRIDE = RECORD_BYTES + LOG * ctypes.sizeof(LogEntry) + SLOTS * ctypes.sizeof(Cell)
 
 
 def gpu_offset(number: int) -> int:
-    """Where the record of GPU `number` starts."""
+    """Where the record of unit `number` starts: the GPUs first, then places for MIG instances."""
     return HEADER_BYTES + SLOTS * ctypes.sizeof(Process) + number * GPU_STRIDE
 
 
 def cell_offset(number: int, slot: int) -> int:
-    """Where the cell of process slot `slot` on GPU `number` starts."""
+    """Where the cell of process slot `slot` on unit `number` starts."""
     return gpu_offset(number) + RECORD_BYTES + LOG * ctypes.sizeof(LogEntry) + slot * ctypes.sizeof(Cell)
 
 
-def file_size(gpus: int) -> int:
-    """Bytes of a machine file with this many GPUs; most of them are never touched."""
-    return gpu_offset(gpus)
+def file_size(units: int) -> int:
+    """Bytes of a machine file with this many units; most of them are never touched."""
+    return gpu_offset(units)

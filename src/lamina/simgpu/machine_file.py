@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 from lamina import native
-from lamina.simgpu import layout
+from lamina.simgpu import layout, mig_units
 from lamina.simgpu.description import Machine, PlacedGpu, bus_numbers, check, place
 
 
@@ -17,14 +17,19 @@ def write(machine: Machine, path: Path) -> None:
     """
     check(machine)
     gpus = place(machine)
+    cut = [gpu.index for gpu in gpus if mig_units.card_of(gpu) is not None]
+    units = len(gpus) + layout.MIG_UNITS * len(cut)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("wb") as file:
         os.fchmod(file.fileno(), 0o600)
-        file.truncate(layout.file_size(len(gpus)))
-        file.write(bytes(_header(machine, len(gpus))))
+        file.truncate(layout.file_size(units))
+        file.write(bytes(_header(machine, len(gpus), units)))
         for gpu in gpus:
             file.seek(layout.gpu_offset(gpu.index))
-            file.write(bytes(_record(gpu)))
+            record = _record(gpu)
+            if gpu.index in cut:
+                mig_units.describe(record, gpu, len(gpus) + layout.MIG_UNITS * cut.index(gpu.index))
+            file.write(bytes(record))
     temporary.replace(path)
 
 
@@ -34,15 +39,16 @@ def environment(path: Path) -> dict[str, str]:
     return {"SIMGPU_MACHINE": str(path), "LD_LIBRARY_PATH": str(libraries)}
 
 
-def _header(machine: Machine, gpus: int) -> layout.Header:
+def _header(machine: Machine, gpus: int, units: int) -> layout.Header:
     return layout.Header(
         magic=layout.MAGIC,
         version=layout.VERSION,
         gpu_count=gpus,
+        unit_count=units,
         cuda_version=machine.cuda_number,
         context_us=machine.context_us,
         allocation_us=machine.allocation_us,
-        size=layout.file_size(gpus),
+        size=layout.file_size(units),
         kernel_ns=machine.kernel_ns,
         host_mib=machine.host_memory_mib,
         processes=layout.HEADER_BYTES,
@@ -92,7 +98,7 @@ def _record(gpu: PlacedGpu) -> layout.Gpu:
         "l2_bytes": card.l2_kib * 1024,
         "ecc": 1,
         "persistence": int(spec.persistence),
-        "mig_capable": int(card.mig_capable),
+        "mig_capable": int(mig_units.card_of(gpu) is not None),
         "bar1_mib": 1 << (card.memory_mib - 1).bit_length(),
         "shared_per_sm": card.shared_per_sm_kib * 1024,
     }

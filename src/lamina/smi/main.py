@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pynvml
 
-from lamina.smi import log, query, table
+from lamina.smi import log, mig, query, table
 from lamina.smi.reading import Gpu, Machine, Process, processes, read
 
 INVALID_ARGUMENT = 2
@@ -31,6 +31,8 @@ nvidia-smi [OPTION]...
     -d, --display=SECTION        With -q: MEMORY, UTILIZATION, TEMPERATURE, POWER, PIDS, comma-separated.
         --query-gpu=FIELD,...    Fields of GPUs, with --format=csv[,noheader][,nounits].
         --query-compute-apps=... Fields of processes: pid, process_name, gpu_uuid, used_memory.
+    -mig, --multi-instance-gpu=0|1  Switch MIG mode off or on.
+    mig -lgip | -lgi | -lci      Profiles of GPU instances; GPU instances; compute instances.
 """
 
 
@@ -47,16 +49,27 @@ class Options:
     sections: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
+    mode: tuple[str, ...] = ()
 
 
 _FLAGS = {
     "-h": "help", "--help": "help", "--version": "version", "-L": "list", "--list-gpus": "list", "-q": "log",
     "--query": "log",
+    "-lgip": "mig-profiles", "--list-gpu-instance-profiles": "mig-profiles", "-lgi": "mig-instances",
+    "--list-gpu-instances": "mig-instances", "-lci": "mig-computes", "--list-compute-instances": "mig-computes",
 }  # fmt: skip
 _VALUES = {
     "-i": "ids", "--id": "ids", "-d": "sections", "--display": "sections", "--format": "format",
-    "--query-gpu": "fields", "--query-compute-apps": "fields",
+    "--query-gpu": "fields", "--query-compute-apps": "fields", "-mig": "mode",
+    "--multi-instance-gpu": "mode",
 }  # fmt: skip
+
+
+_MIG_LISTS = {
+    "mig-profiles": mig.profile_lines,
+    "mig-instances": mig.instance_lines,
+    "mig-computes": mig.compute_lines,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str]) -> Options:
     """Reads the options. Raises Refused."""
     options = Options()
-    rest: Iterator[str] = iter(arguments)
+    of_mig = arguments[:1] == ["mig"]
+    rest: Iterator[str] = iter(arguments[1:] if of_mig else arguments)
     for argument in rest:
         name, separator, value = argument.partition("=")
         if name in _FLAGS and not separator:
@@ -104,13 +118,19 @@ def parse(arguments: Sequence[str]) -> Options:
             setattr(options, _VALUES[name], tuple(part.strip() for part in text.split(",")))
             if name.startswith("--query-"):
                 options.action = name.removeprefix("--")
+            if _VALUES[name] == "mode":
+                options.action = "mig-mode"
         else:
             raise Refused(f"Invalid combination of input arguments: {argument!r} is not an option.")
+    if of_mig != (options.action in _MIG_LISTS):
+        raise Refused("The listings -lgip, -lgi and -lci go with the word mig, and it with one of them.")
     _check(options)
     return options
 
 
 def _check(options: Options) -> None:
+    if options.action == "mig-mode" and options.mode not in (("0",), ("1",)):
+        raise Refused("MIG mode is 0 or 1.")
     if options.action.startswith("query-") and "csv" not in options.format:
         raise Refused('"--format=" switch is missing or is not csv.')
     strange = set(options.format) - {"csv", "noheader", "nounits"}
@@ -130,8 +150,18 @@ def _run(options: Options) -> int:
     if not machine.gpus and options.action != "version":
         print("No devices were found")
         return NO_DEVICES
+    if options.action.startswith("mig-"):
+        lines, well = _mig(options, machine)
+        print("\n".join(lines))
+        return 0 if well else NO_DEVICES
     print("\n".join(_lines(options, machine, count)))
     return 0
+
+
+def _mig(options: Options, machine: Machine) -> tuple[list[str], bool]:
+    if options.action == "mig-mode":
+        return mig.set_mode(machine.gpus, options.mode == ("1",))
+    return _MIG_LISTS[options.action](machine.gpus)
 
 
 def _lines(options: Options, machine: Machine, count: int) -> list[str]:
@@ -145,7 +175,11 @@ def _lines(options: Options, machine: Machine, count: int) -> list[str]:
                 f"CUDA Version        : {machine.cuda}",
             ]
         case "list":
-            return [f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})" for gpu in machine.gpus]
+            return [
+                line
+                for gpu in machine.gpus
+                for line in (f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})", *mig.list_lines(gpu.devices))
+            ]
         case "log":
             return log.lines(machine, count, options.sections, time.time())
         case "query-gpu":

@@ -7,6 +7,7 @@ from typing import Any
 import pynvml
 
 MIB = 1 << 20
+_NO_INSTANCE = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,25 @@ class Process:
     name: str
     kind: str
     memory: int | None
+    gi: int | None = None
+    ci: int | None = None
+
+
+@dataclass(frozen=True)
+class MigDevice:
+    """A MIG device: a compute instance of a GPU instance. Engines: copy, decoders, encoders, JPEG, OFA."""
+
+    index: int
+    gi: int
+    ci: int
+    profile: str
+    uuid: str
+    memory_total: int
+    memory_used: int
+    sms: int
+    slices: int
+    compute_profile: int
+    engines: tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ class Gpu:
     ecc_errors: int | None
     compute_mode: int | None
     mig: bool | None
+    devices: tuple[MigDevice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +105,14 @@ def processes(gpu: Gpu) -> tuple[Process, ...]:
         for process in ask(question, gpu.handle) or ():
             memory = process.usedGpuMemory
             found.append(
-                Process(process.pid, process_name(process.pid), kind, None if memory is None else memory // MIB)
+                Process(
+                    process.pid,
+                    process_name(process.pid),
+                    kind,
+                    None if memory is None else memory // MIB,
+                    _instance(process.gpuInstanceId),
+                    _instance(process.computeInstanceId),
+                )
             )
     return tuple(found)
 
@@ -129,6 +157,47 @@ def _gpu(index: int) -> Gpu:
         ecc_errors=_volatile_errors(handle) if ecc is not None and ecc[0] else None,
         compute_mode=ask(pynvml.nvmlDeviceGetComputeMode, handle),
         mig=_flag(mig[0]) if mig is not None else None,
+        devices=_devices(handle) if mig is not None and mig[0] else (),
+    )
+
+
+def _instance(number: int | None) -> int | None:
+    return None if number in (None, _NO_INSTANCE) else number
+
+
+def _devices(handle: Any) -> tuple[MigDevice, ...]:
+    """The GPU's MIG devices; none for a GPU without."""
+    found = []
+    for index in range(ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
+        try:
+            found.append(_device(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index), index))
+        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            continue
+    return tuple(found)
+
+
+def _device(device: Any, index: int) -> MigDevice:
+    memory = pynvml.nvmlDeviceGetMemoryInfo(device)
+    told = pynvml.nvmlDeviceGetAttributes(device)
+    slices = told.computeInstanceSliceCount
+    return MigDevice(
+        index=index,
+        gi=pynvml.nvmlDeviceGetGpuInstanceId(device),
+        ci=pynvml.nvmlDeviceGetComputeInstanceId(device),
+        profile=_text(pynvml.nvmlDeviceGetName(device)).rpartition("MIG ")[2],
+        uuid=_text(pynvml.nvmlDeviceGetUUID(device)),
+        memory_total=memory.total // MIB,
+        memory_used=memory.used // MIB,
+        sms=told.multiprocessorCount,
+        slices=slices,
+        compute_profile={7: 4, 8: 5, 6: 6}.get(slices, slices - 1),
+        engines=(
+            told.sharedCopyEngineCount,
+            told.sharedDecoderCount,
+            told.sharedEncoderCount,
+            told.sharedJpegCount,
+            told.sharedOfaCount,
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 
+from lamina.smi import mig
 from lamina.smi.reading import Gpu, Machine, Process
 
 _SEAM = "+-------------------------------+----------------------+----------------------+"
@@ -25,6 +26,7 @@ def lines(machine: Machine, holders: Sequence[tuple[Gpu, Process]], now: float) 
         "|===============================+======================+======================|",
         *[line for gpu in machine.gpus for line in _gpu(gpu)],
         " " * 79,
+        *mig.table_lines(machine.gpus),
         _EDGE,
         f"| {'Processes:':<76}|",
         "|  GPU   GI   CI        PID   Type   Process name                  GPU Memory |",
@@ -38,14 +40,14 @@ def lines(machine: Machine, holders: Sequence[tuple[Gpu, Process]], now: float) 
 def _gpu(gpu: Gpu) -> list[str]:
     name = gpu.name if len(gpu.name) <= _NAME_WIDTH else f"{gpu.name[: _NAME_WIDTH - 3]}..."
     mode = "N/A" if gpu.compute_mode is None else _COMPUTE_MODES[gpu.compute_mode]
-    mig = "N/A" if gpu.mig is None else "Enabled" if gpu.mig else "Disabled"
+    mode_of_mig = "N/A" if gpu.mig is None else "Enabled" if gpu.mig else "Disabled"
     memory = f"{gpu.memory_used}MiB / {gpu.memory_total:>5}MiB"
     return [
         f"| {gpu.index:>3}  {name:<{_NAME_WIDTH}}  {_on_off(gpu.persistence):<3}  "
         f"| {gpu.bus_id:<16} {_on_off(gpu.display):>3} | {_or_na(gpu.ecc_errors):>20} |",
         f"|{_or_na(gpu.fan, '%'):>4}  {_or_na(gpu.temperature, 'C'):>4}    {_pstate(gpu):<3}{_power(gpu):>13} "
         f"|{memory:>21} |{_or_na(gpu.busy, '%'):>8}{mode:>13} |",
-        f"|{'':31}|{'':22}|{mig:>21} |",
+        f"|{'':31}|{'':22}|{mode_of_mig:>21} |",
         _SEAM,
     ]
 
@@ -55,7 +57,10 @@ def _process(gpu: Gpu, process: Process) -> str:
     if len(command) > _COMMAND_WIDTH:
         command = f"...{command[-(_COMMAND_WIDTH - 3) :]}"
     memory = _or_na(process.memory, "MiB")
-    return f"|{gpu.index:>5}   N/A  N/A{process.pid:>10}{process.kind:>7}   {command:<{_COMMAND_WIDTH}}{memory:>10} |"
+    gi, ci = _or_na(process.gi), _or_na(process.ci)
+    return (
+        f"|{gpu.index:>5}{gi:>6}{ci:>5}{process.pid:>10}{process.kind:>7}   {command:<{_COMMAND_WIDTH}}{memory:>10} |"
+    )
 
 
 def _or_na(value: int | None, unit: str = "") -> str:

@@ -5,6 +5,6 @@
 
 from lamina.ports.nvml.driver import DriverNvml
 from lamina.ports.nvml.fake import FakeNvml
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, Nvml, XidEvent
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, Nvml, XidEvent
 
-__all__ = ["DriverNvml", "FakeNvml", "GpuFacts", "GpuProcess", "GpuReading", "Nvml", "XidEvent"]
+__all__ = ["DriverNvml", "FakeNvml", "GpuFacts", "GpuProcess", "GpuReading", "MigInstance", "Nvml", "XidEvent"]

@@ -19,8 +19,9 @@ import pynvml as nvml
 from msgspec import structs
 
 from lamina.errors import Outside
-from lamina.ports.nvml import links, memory_limits, readings
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, XidEvent
+from lamina.model.mig import MigCard, Placed
+from lamina.ports.nvml import links, memory_limits, mig, readings
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, XidEvent
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +67,29 @@ class DriverNvml:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
 
     async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
-        return await self._ask(
-            "whether it limits memory", lambda: memory_limits.supported(nvml.nvmlDeviceGetHandleByUUID(uuid), cgroup)
-        )
+        return await self._ask("whether it limits memory", lambda: memory_limits.supported(_handle(uuid), cgroup))
 
     async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
         await self._ask(f"that it limits {cgroup}", partial(_limit_memory, uuid, cgroup, limit))
+
+    async def mig_card(self, uuid: str) -> MigCard:
+        return await self._ask(f"the MIG profiles of {uuid}", lambda: mig.card(_handle(uuid)))
+
+    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+        return await self._ask(f"the MIG instances of {uuid}", lambda: mig.instances(_handle(uuid)))
+
+    async def set_mig_mode(self, uuid: str, on: bool) -> bool:
+        return await self._ask(f"that the MIG mode of {uuid} is set", lambda: mig.set_mode(_handle(uuid), on))
+
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
+        return await self._ask(
+            f"that a {place.profile} begins at {place.start} of {uuid}", lambda: mig.create(_handle(uuid), place)
+        )
+
+    async def destroy_mig(self, uuid: str, instance: int) -> None:
+        await self._ask(
+            f"that instance {instance} of {uuid} is destroyed", lambda: mig.destroy(_handle(uuid), instance)
+        )
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         end = time.monotonic() + timeout_s
@@ -147,6 +165,10 @@ class DriverNvml:
         return XidEvent(_uuid_of(event.device), int(event.eventData))
 
 
+def _handle(uuid: str) -> Any:
+    return nvml.nvmlDeviceGetHandleByUUID(uuid)
+
+
 def _registered() -> Any:
     """A set of events with the critical errors of every GPU that can report them."""
     events = nvml.nvmlEventSetCreate()
@@ -187,14 +209,15 @@ def _readings() -> dict[str, GpuReading]:
 def _facts(index: int) -> GpuFacts:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = _if_supported(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB)
-    mig = _if_supported(lambda: nvml.nvmlDeviceGetMigMode(handle))
+    mode = _if_supported(lambda: nvml.nvmlDeviceGetMigMode(handle))
     return GpuFacts(
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
         index=index,
         name=_text(nvml.nvmlDeviceGetName(handle)),
         memory_mib=memory,
-        mig_capable=mig is not None,
-        mig_enabled=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        mig_capable=mode is not None,
+        mig_enabled=mode is not None and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        pci_device=_if_supported(lambda: nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId) or 0,
         numa=_numa(handle),
         compute=_if_supported(lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))),
         pci_class=_if_supported(partial(_pci_class, handle)),

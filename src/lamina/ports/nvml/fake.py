@@ -6,8 +6,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from lamina.errors import Outside
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, XidEvent
+from lamina.errors import BadInput, Outside
+from lamina.model.mig import MigCard, Placed
+from lamina.model.mig_cards import mig_card
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, XidEvent
 
 
 def fake_gpus(count: int, *, name: str = "Tesla V100-SXM2-32GB", memory_mib: int = 32768) -> list[GpuFacts]:
@@ -38,6 +40,7 @@ class FakeNvml:
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
         self.read: dict[str, GpuReading] = {}
         """What GPUs say of themselves; a GPU that is not named here says nothing but its place."""
+        self.instances: dict[str, tuple[MigInstance, ...]] = {}
         self._events: asyncio.Queue[XidEvent] = asyncio.Queue()
 
     def strike(self, uuid: str, xid: int) -> None:
@@ -78,6 +81,47 @@ class FakeNvml:
         else:
             self.memory_limits[uuid, cgroup] = limit
 
+    async def mig_card(self, uuid: str) -> MigCard:
+        self._check()
+        card = mig_card(self._facts(uuid).pci_device)
+        if card is None:
+            raise Outside(f"NVML does not tell the MIG profiles of {uuid}: Not Supported")
+        return card
+
+    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+        self._check()
+        return self.instances.get(uuid, ())
+
+    async def set_mig_mode(self, uuid: str, on: bool) -> bool:
+        self._check()
+        facts = self._facts(uuid)
+        if facts.mig_enabled == on:
+            return True
+        if self.running.get(uuid) or self.instances.get(uuid):
+            return False
+        self.present = [structs.replace(each, mig_enabled=on) if each is facts else each for each in self.present]
+        return True
+
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
+        card, there = await self.mig_card(uuid), self.instances.get(uuid, ())
+        if not self._facts(uuid).mig_enabled:
+            raise Outside(f"NVML makes no instance on {uuid}: Not Supported")
+        try:
+            card.check([*(Placed(each.profile, each.start) for each in there), place])
+        except BadInput as refused:
+            raise Outside(f"NVML makes no instance: Insufficient Resources ({refused})") from refused
+        free = next(number for number in range(1, 15) if all(each.id != number for each in there))
+        made = MigInstance(free, place.profile, place.start, f"MIG-{uuid[4:-2]}{free:02x}")
+        self.instances[uuid] = (*there, made)
+        return made
+
+    async def destroy_mig(self, uuid: str, instance: int) -> None:
+        self._check()
+        for each in self.instances.get(uuid, ()):
+            if each.id == instance and self.running.get(each.uuid):
+                raise Outside(f"NVML does not destroy instance {instance} of {uuid}: In use by another client")
+        self.instances[uuid] = tuple(each for each in self.instances.get(uuid, ()) if each.id != instance)
+
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         self._check()
         try:
@@ -87,6 +131,12 @@ class FakeNvml:
 
     async def close(self) -> None:
         return None
+
+    def _facts(self, uuid: str) -> GpuFacts:
+        for facts in self.present:
+            if facts.uuid == uuid:
+                return facts
+        raise Outside(f"NVML does not know {uuid}: Not Found")
 
     def _check(self) -> None:
         if self.broken:

@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from lamina.model.mig import MigCard, Placed
+
 
 class GpuFacts(Struct, frozen=True):
     """One GPU that answers. `memory_mib` is None where the GPU has no memory of its own to report."""
@@ -16,6 +18,8 @@ class GpuFacts(Struct, frozen=True):
     memory_mib: int | None
     mig_capable: bool = False
     mig_enabled: bool = False
+    pci_device: int = 0
+    """PCI device id in the upper half, vendor in the lower, as NVML and mig-parted's device-filter have it."""
     numa: int | None = None
     compute: tuple[int, int] | None = None
     """CUDA's compute capability, such as (8, 0)."""
@@ -25,6 +29,15 @@ class GpuFacts(Struct, frozen=True):
     """The GPU is a vGPU of a hypervisor."""
     links: Mapping[str, int] = {}
     """How well the GPU is connected to others, by their UUIDs; see `links`."""
+
+
+class MigInstance(NamedTuple):
+    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made."""
+
+    id: int
+    profile: str
+    start: int
+    uuid: str
 
 
 class GpuProcess(NamedTuple):
@@ -78,6 +91,26 @@ class Nvml(Protocol):
 
     async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
         """Hold a cgroup to so many bytes of a GPU; None ends that. Raises Outside unless the driver confirms it."""
+        ...
+
+    async def mig_card(self, uuid: str) -> MigCard:
+        """What a GPU that is capable of MIG can be cut into."""
+        ...
+
+    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+        """The instances of a GPU, by their ids; none while its MIG mode is off."""
+        ...
+
+    async def set_mig_mode(self, uuid: str, on: bool) -> bool:
+        """Ask for a mode. Whether it is in force now; else it is pending because the GPU is in use."""
+        ...
+
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
+        """Make an instance at a place. Whoever is killed in between may leave one that is half made."""
+        ...
+
+    async def destroy_mig(self, uuid: str, instance: int) -> None:
+        """Destroy an instance by its id, half made or whole; one that is gone is well. Raises Outside while in use."""
         ...
 
     async def wait_event(self, timeout_s: float) -> XidEvent | None:

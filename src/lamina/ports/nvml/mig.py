@@ -1,0 +1,158 @@
+"""MIG through nvidia-ml-py: what a GPU can be cut into, its instances, and making and destroying them.
+
+An instance here is a GPU instance with one compute instance of all its slices, which together are one MIG device.
+"""
+
+import ctypes
+from typing import Any
+
+import pynvml as nvml
+
+from lamina.errors import Outside
+from lamina.model.mig import Engines, MigCard, MigProfile, Placed
+from lamina.model.mig_cards import mig_card
+from lamina.ports.nvml.protocol import MigInstance
+
+_MOST = 8
+"""GPU instances of one profile."""
+
+
+def card(handle: Any) -> MigCard:
+    """What the GPU can be cut into: from the table of known cards, else as the driver tells it."""
+    return mig_card(int(nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId)) or _told(handle)
+
+
+def _told(handle: Any) -> MigCard:
+    profiles = []
+    for index in range(nvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        try:
+            info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, index)
+            places = _placements(handle, info.id)
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue
+            raise
+        name = _text(info.name).removeprefix("MIG ")
+        engines = Engines(info.copyEngineCount, info.decoderCount, info.encoderCount, info.jpegCount, info.ofaCount)
+        profiles.append(
+            MigProfile(
+                name=name,
+                slices=info.sliceCount,
+                size=places[0].size,
+                starts=tuple(place.start for place in places),
+                memory_mib=info.memorySizeMB,
+                sms=info.multiprocessorCount,
+                id=info.id,
+                index=index,
+                media=int("+me" in name),
+                engines=engines,
+            )
+        )
+    profiles.sort(key=lambda profile: (profile.slices, profile.size, profile.name))
+    return MigCard(_text(nvml.nvmlDeviceGetName(handle)), max(p.size for p in profiles), tuple(profiles))
+
+
+def _placements(handle: Any, profile: int) -> list[Any]:
+    count = ctypes.c_uint(2 * _MOST)
+    found = (nvml.c_nvmlGpuInstancePlacement_t * count.value)()
+    nvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, found, ctypes.byref(count))
+    return list(found[: count.value])
+
+
+def instances(handle: Any) -> tuple[MigInstance, ...]:
+    """The GPU's instances, those without a compute instance included, by their ids; none while MIG is off."""
+    if not nvml.nvmlDeviceGetMigMode(handle)[0]:
+        return ()
+    uuids = _uuids(handle)
+    found = []
+    for profile in card(handle).profiles:
+        count = ctypes.c_uint(_MOST)
+        handles = (nvml.c_nvmlGpuInstance_t * _MOST)()
+        nvml.nvmlDeviceGetGpuInstances(handle, profile.id, handles, ctypes.byref(count))
+        for each in handles[: count.value]:
+            info = nvml.nvmlGpuInstanceGetInfo(each)
+            found.append(MigInstance(info.id, profile.name, info.placement.start, uuids.get(info.id, "")))
+    return tuple(sorted(found, key=lambda instance: instance.id))
+
+
+def _uuids(handle: Any) -> dict[int, str]:
+    """UUIDs of the MIG devices by the ids of their GPU instances."""
+    found = {}
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue
+            raise
+        found[int(nvml.nvmlDeviceGetGpuInstanceId(device))] = _text(nvml.nvmlDeviceGetUUID(device))
+    return found
+
+
+def set_mode(handle: Any, on: bool) -> bool:
+    """Whether the mode is in force now; if not, it is pending until the GPU is idle or reset."""
+    if nvml.nvmlDeviceGetMigMode(handle) != [int(on), int(on)]:
+        nvml.nvmlDeviceSetMigMode(handle, int(on))
+    return bool(nvml.nvmlDeviceGetMigMode(handle)[0] == int(on))
+
+
+def create(handle: Any, place: Placed) -> MigInstance:
+    """Make an instance, and nothing if not all of it. Raises NVMLError, Outside."""
+    profile = card(handle).profile(place.profile)
+    at = nvml.c_nvmlGpuInstancePlacement_t(start=place.start, size=profile.size)
+    made = nvml.nvmlDeviceCreateGpuInstanceWithPlacement(handle, profile.id, ctypes.byref(at))
+    ident = int(nvml.nvmlGpuInstanceGetInfo(made).id)
+    try:
+        nvml.nvmlGpuInstanceCreateComputeInstance(made, _compute_profile(made, profile))
+    except nvml.NVMLError:
+        nvml.nvmlGpuInstanceDestroy(made)
+        raise
+    uuid = _uuids(handle).get(ident)
+    if uuid is None:
+        raise Outside(f"NVML made GPU instance {ident} of profile {place.profile} but shows no MIG device of it")
+    return MigInstance(ident, place.profile, place.start, uuid)
+
+
+def _compute_profile(instance: Any, profile: MigProfile) -> int:
+    """The id of the compute profile that takes all slices of the instance."""
+    for index in range(nvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        try:
+            info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, index, 0, version=1)
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue
+            raise
+        if info.sliceCount == profile.slices:
+            return int(info.id)
+    raise Outside(f"NVML has no compute instance profile of {profile.slices} slices for {profile.name}")
+
+
+def destroy(handle: Any, ident: int) -> None:
+    """Destroy a GPU instance with its compute instances; what is gone already is well. Raises NVMLError."""
+    try:
+        instance = nvml.nvmlDeviceGetGpuInstanceById(handle, ident)
+    except nvml.NVMLError as error:
+        if error.value == nvml.NVML_ERROR_NOT_FOUND:
+            return
+        raise
+    for profile in range(nvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        for compute in _computes(instance, profile):
+            nvml.nvmlComputeInstanceDestroy(compute)
+    nvml.nvmlGpuInstanceDestroy(instance)
+
+
+def _computes(instance: Any, index: int) -> list[Any]:
+    count = ctypes.c_uint(_MOST)
+    handles = (nvml.c_nvmlComputeInstance_t * _MOST)()
+    try:
+        info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, index, 0, version=1)
+        nvml.nvmlGpuInstanceGetComputeInstances(instance, info.id, handles, ctypes.byref(count))
+    except nvml.NVMLError as error:
+        if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+            return []
+        raise
+    return list(handles[: count.value])
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

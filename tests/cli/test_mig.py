@@ -1,0 +1,35 @@
+"""S2.9: `lamina mig profiles` prints the table of the post, from the data that placement uses."""
+
+import pytest
+from typer.testing import CliRunner
+
+from lamina.cli.main import app
+from lamina.errors import BadInput
+from lamina.model.mig_cards import MIG_CARDS
+
+
+def profiles(*arguments: str) -> list[list[str]]:
+    result = CliRunner().invoke(app, ["mig", "profiles", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return [line.split() for line in result.output.splitlines()]
+
+
+def test_an_a100_has_the_profiles_of_the_post() -> None:
+    rows = profiles("a100-40gb")[1:]
+    found = {row[1]: (row[3], row[5], row[7]) for row in rows if "+" not in row[1] and row[1] != "1g.10gb"}
+    assert found == {
+        "1g.5gb": ("4864", "1/7", "7"), "2g.10gb": ("9856", "2/7", "3"), "3g.20gb": ("19968", "3/7", "2"),
+        "4g.20gb": ("19968", "4/7", "1"), "7g.40gb": ("40192", "7/7", "1"),
+    }  # fmt: skip
+    assert rows[-2][-1] == "0:4" and rows[0][-1] == "0,1,2,3,4,5,6:1"
+
+
+def test_every_card_is_there() -> None:
+    rows = profiles()[1:]
+    assert [(row[0], row[1]) for row in rows] == [(c.model, p.name) for c in MIG_CARDS.values() for p in c.profiles]
+
+
+def test_a_card_that_cannot_be_cut_is_refused_with_those_that_can() -> None:
+    with pytest.raises(BadInput, match="A100-40GB, A100-80GB"):
+        profiles("V100")
