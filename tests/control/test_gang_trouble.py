@@ -135,6 +135,26 @@ async def test_a_time_limit_without_sense_is_refused(bench: Bench, timeout: Any)
     assert said == f"pod group default/a has the scheduleTimeoutSeconds {timeout!r}; allowed are seconds, 0 or more"
 
 
+async def test_no_group_holds_places_for_ever(bench: Bench) -> None:
+    made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=10**9)
+    await made.wait(bench.args(pods[0], "node-0"))
+    bench.clock.time += 899
+    made.tick()
+    assert held(bench) == [20000, 20000]
+    bench.clock.time += 1
+    made.tick()
+    assert held(bench) == [0, 0]
+
+
+async def test_members_that_are_alike_share_nodes_and_spread_over_others(bench: Bench) -> None:
+    bench.offer("node-1", *gpus(2, prefix="T"))
+    made = gangs_of(bench)
+    await group(bench, "a", 6)
+    pods = [await bench.kube.create(PODS, member("a", number, memory=12000)) for number in range(6)]
+    places = [(await made.narrow(pod, bench.decisions.filter(pod, ["node-0", "node-1"]))).fitting for pod in pods]
+    assert sorted(node for [node] in places) == ["node-0"] * 4 + ["node-1"] * 2, "binpack fills one node first"
+
+
 async def test_a_group_that_cannot_be_read_is_answered_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

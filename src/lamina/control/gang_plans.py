@@ -35,6 +35,8 @@ class Place(NamedTuple):
 
 Plan = dict[str, Place]
 """By UID of the member."""
+_Found = dict[tuple[bytes, PodRequest], list[NodeState]]
+"""By what a member asks and where it may go: the nodes that fit it while nothing is planned, the best first."""
 
 
 def template(pod: Object) -> bytes:
@@ -78,9 +80,12 @@ class GangPlans:
         offered = {template(first): nodes, **offered}
         members = [first, *others] if 1 + len(others) > needed else sorted([first, *others], key=self._size)
         plan: Plan = {}
+        found: _Found = {}
         for pod in members:
-            if len(plan) < needed:
-                self._place(pod, nodes if pod is first else offered.get(template(pod)), plan)
+            if pod is first:
+                self._place(pod, nodes, plan, {})
+            elif len(plan) < needed:
+                self._place(pod, offered.get(template(pod)), plan, found)
         if len(plan) < needed or str(first["metadata"]["uid"]) not in plan:
             return _short(name, group, bound, len(plan))
         amounts = granted(taken for place in plan.values() for taken in place.taken.values())
@@ -98,11 +103,12 @@ class GangPlans:
         if len(others) < needed:
             return None
         plan: Plan = {}
+        found: _Found = {}
         left = []
         for other in others:
             nodes = offered.get(template(other), self._capacity.table.rows)
             before = len(plan)
-            self._place(other, [name for name in nodes if name != node], plan)
+            self._place(other, [name for name in nodes if name != node], plan, found)
             if len(plan) == before and node in nodes:
                 left.append(other)
         lacking = max(0, needed - len(plan))
@@ -127,17 +133,24 @@ class GangPlans:
     def _request(self, pod: Object) -> PodRequest | None:
         return parse(pod, self._configuration.value)
 
-    def _place(self, pod: Object, nodes: Iterable[str] | None, plan: Plan) -> None:
+    def _place(self, pod: Object, nodes: Iterable[str] | None, plan: Plan, found: _Found) -> None:
         """Add the pod to the plan where it fits beside those in it, on the node that its policy likes best.
 
-        Without `nodes` any node will do.
+        Without `nodes` any node will do. `found` serves members that are alike.
         """
         request = self._request(pod)
         if request is None:
             return
-        fitting = self._decisions.filter(pod, list(self._capacity.table.rows if nodes is None else nodes)).fitting
-        states = [state for node in fitting if (state := self._state(node, plan)) is not None]
-        for state in sorted(states, key=lambda each: -node_score(request.node_policy, each.usage)):
+        kind = template(pod), request
+        if kind not in found:
+            names = self._decisions.filter(pod, list(self._capacity.table.rows if nodes is None else nodes)).fitting
+            states = [state for name in names if (state := self._state(name, {})) is not None]
+            found[kind] = sorted(states, key=lambda each: -node_score(request.node_policy, each.usage))
+        used = {place.node for place in plan.values()}
+        fresh = next((state for state in found[kind] if state.name not in used), None)
+        again = [self._state(state.name, plan) for state in found[kind] if state.name in used]
+        choices = [state for state in (*again, fresh) if state is not None]
+        for state in sorted(choices, key=lambda each: -node_score(request.node_policy, each.usage)):
             answer = fit(request, state)
             if isinstance(answer, Placement):
                 plan[str(pod["metadata"]["uid"])] = Place(state.name, taken_by(answer.containers))

@@ -14,6 +14,8 @@ from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kube,
 _FRESH_S = 1.0
 """The members of a group ask one after the other; what the first read serves the others."""
 _TIMEOUT_S = 60.0
+_LONGEST_S = 900.0
+"""A group holds places no longer, whatever it asks: as kube-scheduler lets pods wait for permission."""
 
 
 class PodGroup(Struct, frozen=True):
@@ -55,7 +57,7 @@ class PodGroups:
             raise BadInput(f"{name} has the scheduleTimeoutSeconds {timeout!r}; allowed are seconds, 0 or more")
         labels = f"{GROUP_LABEL}={name.name}" if plugins else ""
         pods = (await self._kube.list(PODS, namespace=name.namespace, labels=labels)).items
-        return _sorted(minimum, float(timeout), [pod for pod in pods if group_of(pod) == name], config)
+        return _sorted(minimum, min(float(timeout), _LONGEST_S), [pod for pod in pods if group_of(pod) == name], config)
 
 
 def _sorted(minimum: int, timeout_s: float, pods: list[Object], config: Config) -> PodGroup:
