@@ -17,8 +17,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,23 +33,12 @@ static struct identity identity;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER, reclaiming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t swept_at_ms;
 static bool watched; /* forks */
-static int lock_file = -1; /* holds the lock on our slot */
-static struct stat lock_status;
+static int lock_file = -1; /* open only while a slot is taken */
 
-/* Of the kernel itself: the C library's function has another name in old versions. */
-static bool status_of(int file, struct stat *status)
-{
-    return syscall(SYS_fstat, file, status) == 0;
-}
-
-/* A child would keep the parent's lock held after the parent's death. The program may have closed the descriptor, and
- * its number be another file's by now. */
+/* A child that was forked just then would keep the parent's lock held after the parent's death. */
 static void close_lock_of_parent(void)
 {
-    struct stat now;
-    if (lock_file >= 0 && status_of(lock_file, &now) && now.st_dev == lock_status.st_dev &&
-        now.st_ino == lock_status.st_ino)
-        slot_lock_close(lock_file);
+    slot_lock_close(lock_file);
     lock_file = -1;
 }
 
@@ -105,24 +92,32 @@ void self_watch_forks(void)
     pthread_once(&once, watch_forks);
 }
 
+static struct lamina_slot *take_slot(const struct account *account)
+{
+    identity = identity_of_self();
+    account_reclaim(account, &identity, NEWCOMER_LOOKS_AT);
+    struct lamina_slot *slot = account_join(account, &identity, lock_file);
+    if (slot == NULL && account_reclaim(account, &identity, LAMINA_SLOTS) > 0)
+        slot = account_join(account, &identity, lock_file);
+    if (slot == NULL)
+        log_line(LOG_ERROR, "this container has %d processes with a GPU already; there is no place for one more",
+                 LAMINA_SLOTS);
+    return slot;
+}
+
 static struct lamina_slot *join(const struct facade *facade)
 {
     if (!watched || !prepare())
         return NULL;
-    if (lock_file < 0 && ((lock_file = slot_lock_open(facade->account.path)) < 0 || !status_of(lock_file, &lock_status))) {
+    lock_file = slot_lock_open(facade->account.path);
+    void *kept = lock_file < 0 ? NULL : slot_lock_keep(lock_file);
+    if (kept == NULL)
         log_line(LOG_ERROR, "the usage file cannot be opened once more: %s", strerror(errno));
-        return NULL;
-    }
-    identity = identity_of_self();
-    account_reclaim(&facade->account, &identity, NEWCOMER_LOOKS_AT);
-    struct lamina_slot *slot = account_join(&facade->account, &identity, lock_file);
-    if (slot == NULL && account_reclaim(&facade->account, &identity, LAMINA_SLOTS) > 0)
-        slot = account_join(&facade->account, &identity, lock_file);
-    if (slot == NULL)
-        log_line(LOG_ERROR, "this container has %d processes with a GPU already; there is no place for one more",
-                 LAMINA_SLOTS);
-    mine->slot = slot;
-    return slot;
+    else if ((mine->slot = take_slot(&facade->account)) == NULL)
+        slot_lock_let_go(kept);
+    slot_lock_close(lock_file);
+    lock_file = -1;
+    return mine->slot;
 }
 
 struct lamina_slot *self_slot_if_any(void)

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Not in the headers of old C libraries. */
-enum { OFD_SETLK = 37 };
+enum { OFD_SETLK = 37, KEPT_BYTES = 4096 };
 
 int slot_lock_open(const char *path)
 {
@@ -17,6 +18,22 @@ void slot_lock_close(int file)
 {
     if (file >= 0)
         close(file);
+}
+
+void *slot_lock_keep(int file)
+{
+    void *kept = mmap(NULL, KEPT_BYTES, PROT_NONE, MAP_SHARED, file, 0);
+    if (kept == MAP_FAILED)
+        return NULL;
+    if (madvise(kept, KEPT_BYTES, MADV_DONTFORK) == 0)
+        return kept;
+    slot_lock_let_go(kept);
+    return NULL;
+}
+
+void slot_lock_let_go(void *kept)
+{
+    munmap(kept, KEPT_BYTES);
 }
 
 static int set(int file, uint64_t offset, short type)

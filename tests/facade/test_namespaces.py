@@ -88,3 +88,12 @@ def test_a_program_that_became_another_one_holds_nothing(container: MakeContaine
         assert line(outer) == OK and line(inner) == OK
         line(inner, "os.execv('/bin/sh', ['sh', '-c', 'echo; sleep 600'])")
         assert line(outer, "take(900)") == "0"
+
+
+def test_a_program_that_closes_all_files_keeps_what_it_holds_counted(container: MakeContainer) -> None:
+    box = container(2000)
+    with running(box, HOLD) as outer, running(box, HOLD, *NESTED) as inner:
+        assert line(outer) == OK and line(inner) == OK
+        assert line(inner, "os.closerange(3, 4096)") == "None"
+        assert line(outer, "take(400)") == "2"
+        assert box.usage().devices[0].held == 2 * (CONTEXT + 600 * MIB)
