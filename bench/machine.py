@@ -35,7 +35,7 @@ class Bench:
         return _plain() | simgpu.environment(self.folder / "machine")
 
     def ours(
-        self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.NONE
+        self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.NONE, priority: int = 0
     ) -> dict[str, str]:
         """Held by the facade to a container of its own; without a figure to all of the memory."""
         container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
@@ -46,7 +46,7 @@ class Bench:
             cores_percent=cores,
             compute_policy=policy,
         )
-        write_container(container, Limits(devices=(limit,)))
+        write_container(container, Limits(devices=(limit,), priority=priority))
         base = _plain() | {"SIMGPU_MACHINE": str(self.folder / "machine")}
         return environment(container, native.path("simgpu/libcuda.so.1").parent, base)
 

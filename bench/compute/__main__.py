@@ -3,10 +3,12 @@
 import argparse
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
 
-from bench.compute.runs import Load, Result, measure
+from bench.compute import reactions
+from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
 from bench.measures import Report
 from lamina.model.grants import ComputePolicy
@@ -34,16 +36,19 @@ class Errors:
         self.strayed: list[float] = []
         self.stalls: list[float] = []
 
-    def add(self, name: str, loads: tuple[Load, ...], result: Result) -> None:
+    def add(self, name: str, loads: tuple[Load, ...], result: Result, alone: Mapping[float, float]) -> None:
+        """`alone` is what a loop of such kernels gets without limits and company: what it leaves even then, nobody
+        keeps from it."""
+        strayed = []
         for i, load in enumerate(loads):
-            self.all.append(result.mean(i) - load.cores)
-            self.strayed.append(result.worst(i, load.cores))
+            others = sum(other.cores for other in loads) - load.cores
+            least = min(load.cores, alone.get(load.kernel_ms, 100) - others)
+            self.all.append(off(result.mean(i), least, load.cores))
+            strayed.append(result.worst(i, least, load.cores))
+        self.strayed += strayed
         self.stalls.append(result.stall_ms)
         got = " ".join(f"{result.mean(i):5.1f}" for i in range(len(loads)))
-        print(
-            f"{name:24} {got}   strayed {max(self.strayed[-len(loads) :]):4.1f}   stall {result.stall_ms:6.1f} ms",
-            flush=True,
-        )
+        print(f"{name:24} {got}   strayed {max(strayed):4.1f}   stall {result.stall_ms:6.1f} ms", flush=True)
 
     def report(self, report: Report, name: str) -> None:
         report.add(f"{name}-error", "points", ours=mean(abs(error) for error in self.all))
@@ -51,16 +56,24 @@ class Errors:
         report.add(f"{name}-stall", "ms", ours=max(self.stalls))
 
 
-def cells(bench: Bench, program: Path, seconds: int, *, limited: bool = True) -> Errors:
+def cells(bench: Bench, program: Path, seconds: int) -> Errors:
     """One container alone: each limit, kernel and grid."""
     errors = Errors()
     for limit in LIMITS:
         for kernel in KERNELS_MS:
-            for grid in GRIDS if limited else GRIDS[:1]:
+            for grid in GRIDS:
                 load = (Load(cores=limit, kernel_ms=kernel, blocks=grid),)
-                name = f"{limit} % {kernel:g} ms x {grid}"
-                errors.add(name, load, measure(bench, program, load, seconds=seconds, limited=limited))
+                result = measure(bench, program, load, seconds=seconds)
+                errors.add(f"{limit} % {kernel:g} ms x {grid}", load, result, {})
     return errors
+
+
+def unlimited(bench: Bench, program: Path, seconds: int) -> dict[float, float]:
+    """What a loop of each kernel gets alone and without a limit, in percent."""
+    return {
+        kernel: measure(bench, program, (Load(cores=0, kernel_ms=kernel),), seconds=seconds).mean(0)
+        for kernel in KERNELS_MS
+    }
 
 
 def lending(report: Report, bench: Bench, program: Path) -> None:
@@ -79,17 +92,19 @@ def main() -> int:
     report = Report("compute")
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name, machine() as bench:
         program = build(Path(name), "load")
+        alone = unlimited(bench, program, options.seconds)
+        print("without a limit", *(f"{ms:g} ms: {got:.1f}" for ms, got in alone.items()))
         cells(bench, program, options.seconds).report(report, "cells")
         pairs, ones = Errors(), Errors()
         for name, loads in PAIRS:
-            pairs.add(name, loads, measure(bench, program, loads, seconds=options.seconds + 2))
+            pairs.add(name, loads, measure(bench, program, loads, seconds=options.seconds + 2), alone)
         for name, load in ONES:
-            ones.add(name, (load,), measure(bench, program, (load,), seconds=options.seconds))
+            ones.add(name, (load,), measure(bench, program, (load,), seconds=options.seconds), {})
         pairs.report(report, "pairs")
         ones.report(report, "ways")
         lending(report, bench, program)
-        unlimited = cells(bench, program, 3, limited=False)
-        report.control("cells-error", "points", ours=mean(abs(error) for error in unlimited.all))
+        reactions.measure(report, bench, program)
+        report.control("cells-error", "points", ours=mean(got - limit for got in alone.values() for limit in LIMITS))
     return report.finish(options.json)
 
 

@@ -1,7 +1,7 @@
 """Containers at work on one simulated GPU, and what each got of its time, by the GPU's own account."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ class Load(Struct, frozen=True, kw_only=True):
     blocks: int = 1056
     processes: int = 1
     policy: ComputePolicy = ComputePolicy.CAP
+    priority: int = 0
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -39,13 +40,18 @@ class Result(Struct, frozen=True, kw_only=True):
         later = [window[container] for window in self.windows[1:]]
         return sum(later) / len(later)
 
-    def worst(self, container: int, wanted: float) -> float:
-        """The farthest that a window after the first was from `wanted`."""
-        return max(abs(window[container] - wanted) for window in self.windows[1:])
+    def worst(self, container: int, least: float, most: float) -> float:
+        """The farthest that a window after the first was from that range."""
+        return max(abs(off(window[container], least, most)) for window in self.windows[1:])
+
+
+def off(value: float, least: float, most: float) -> float:
+    """How far a value is below (negative) or above a range."""
+    return min(0.0, value - least) + max(0.0, value - most)
 
 
 @contextmanager
-def _arbitrated(folders: list[Path]):  # type: ignore[no-untyped-def]
+def arbitrated(folders: list[Path]) -> Iterator[None]:
     """What the agent does, in a thread."""
     ended = Event()
 
@@ -64,17 +70,27 @@ def _arbitrated(folders: list[Path]):  # type: ignore[no-untyped-def]
         thread.join()
 
 
-def measure(bench: Bench, program: Path, loads: Sequence[Load], *, seconds: int, limited: bool = True) -> Result:
-    """Runs the loads together. Without `limited` nobody has a limit: the null control."""
+@contextmanager
+def started(
+    bench: Bench, program: Path, loads: Sequence[Load], *, limited: bool = True
+) -> Iterator[list[list[Worker]]]:
+    """Each load's processes, ready to go, and somebody who decides. Without `limited` nobody has a limit."""
     with ExitStack() as stack:
         groups, folders = [], []
         for load in loads:
             policy = load.policy if limited and load.cores else ComputePolicy.NONE
-            variables = bench.ours(cores=load.cores if limited else 0, policy=policy)
+            variables = bench.ours(cores=load.cores if limited else 0, policy=policy, priority=load.priority)
             folders.append(Path(variables["LAMINA_DIR"]))
             command = [program, load.how, str(round(load.kernel_ms * 1e6)), str(load.blocks)]
             groups.append(stack.enter_context(workers(load.processes, command, variables)))
-        stack.enter_context(_arbitrated(folders))
+        stack.enter_context(arbitrated(folders))
+        time.sleep(10 * TICK_S)  # nobody begins before the first decision
+        yield groups
+
+
+def measure(bench: Bench, program: Path, loads: Sequence[Load], *, seconds: int, limited: bool = True) -> Result:
+    """Runs the loads together. Without `limited` nobody has a limit: the null control."""
+    with started(bench, program, loads, limited=limited) as groups:
         for worker in (worker for group in groups for worker in group):
             worker.say("go")
         windows = _windows(bench, groups, seconds)
@@ -83,21 +99,21 @@ def measure(bench: Bench, program: Path, loads: Sequence[Load], *, seconds: int,
 
 
 def _windows(bench: Bench, groups: Sequence[Sequence[Worker]], seconds: int) -> tuple[tuple[float, ...], ...]:
-    seen = [_busy(bench, groups)]
+    seen = [given(bench, groups)]
     begin = time.monotonic()
     for number in range(1, seconds + 1):
         time.sleep(max(0.0, begin + number - time.monotonic()))
-        seen.append(_busy(bench, groups))
+        seen.append(given(bench, groups))
     return tuple(
         tuple(100 * (b - a) / (after[0] - before[0]) for a, b in zip(before[1], after[1], strict=True))
         for before, after in pairwise(seen)
     )
 
 
-def _busy(bench: Bench, groups: Sequence[Sequence[Worker]]) -> tuple[int, tuple[int, ...]]:
+def given(bench: Bench, groups: Sequence[Sequence[Worker]]) -> tuple[int, tuple[int, ...]]:
     """The moment, and the GPU time that each container was given until then, in ns."""
-    given = {process.pid: process.busy_ns for process in bench.state().processes}
-    return time.monotonic_ns(), tuple(sum(given.get(worker.pid, 0) for worker in group) for group in groups)
+    busy = {process.pid: process.busy_ns for process in bench.state().processes}
+    return time.monotonic_ns(), tuple(sum(busy.get(worker.pid, 0) for worker in group) for group in groups)
 
 
 def _end(worker: Worker) -> int:

@@ -22,6 +22,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _S, _W = (_NODES + 1) / 2, _WEIGHTS / 2
 _SPARE, _HEADROOM = 0.05, 1.5
 _CYCLE_MS = 1000
+_BEGINNING = 20
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -83,7 +84,7 @@ class Arbiter:
         found = self._got([tenant for tenant in tenants if tenant.activity.seen], now)
         refunds = self._refunds(now // layout.BIN_NS, tenants, found)
         working = [_works(tenant.activity, now) for tenant in tenants]
-        used = [_used(found[tenant.name][0]) if tenant.name in found else 0.0 for tenant in tenants]
+        used = [_used(found[tenant.name][0], tenant.share) if tenant.name in found else 0.0 for tenant in tenants]
         lent = rates(tenants, working, used, now)
         highest = min((t.priority for t, works in zip(tenants, working, strict=True) if works), default=0)
         forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
@@ -162,16 +163,19 @@ def _works(activity: Activity, now: int) -> bool:
     )
 
 
-def _used(real: Fractions) -> float:
-    """Of the GPU, lately."""
+def _used(real: Fractions, share: float) -> float:
+    """Of the GPU, lately; all of its share by who begins, until there is more to judge by."""
+    if not real[:_BEGINNING].any():
+        return share
     return max(float(real.mean()), float(real[-20:].mean()))
 
 
 def _watched(tenants: Sequence[Tenant]) -> list[bool]:
-    """Whether another one has a limit, or a higher priority."""
+    """Whether another one has a limit, or priorities differ: then it matters who works, and that no long queue is left
+    where a gate closes."""
     limited = sum(tenant.policy is not ComputePolicy.NONE for tenant in tenants)
-    lowest = max((tenant.priority for tenant in tenants), default=0)
-    return [tenant.priority < lowest or limited > (tenant.policy is not ComputePolicy.NONE) for tenant in tenants]
+    ranked = len({tenant.priority for tenant in tenants}) > 1
+    return [ranked or limited > (tenant.policy is not ComputePolicy.NONE) for tenant in tenants]
 
 
 def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[float], now: int) -> list[float]:

@@ -1,0 +1,67 @@
+"""How fast gates close and open for priority, and how fast a share comes back that was lent."""
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from bench.compute.runs import Load, given, started
+from bench.machine import Bench, Worker
+from bench.measures import Report
+from lamina.model.grants import ComputePolicy
+
+PAUSE_S = 0.003
+Seen = tuple[int, tuple[int, ...]]
+
+
+def measure(report: Report, bench: Bench, program: Path) -> None:
+    """All reactions, each the median of three."""
+    closes, opens = zip(*(_priority(bench, program) for _ in range(3)), strict=True)
+    report.add("priority-closes", "ms", ours=sorted(closes)[1])
+    report.add("priority-opens", "ms", ours=sorted(opens)[1])
+    report.add("weight-back", "ms", ours=sorted(_taken_back(bench, program) for _ in range(3))[1])
+
+
+def _watch(bench: Bench, groups: Sequence[Sequence[Worker]], seconds: float) -> list[Seen]:
+    """The GPU time given to each, again and again."""
+    seen, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen.append(given(bench, groups))
+        time.sleep(PAUSE_S)
+    return seen
+
+
+def _moments(seen: Sequence[Seen], container: int) -> list[int]:
+    """When it was found to have got more."""
+    return [after[0] for before, after in pairwise(seen) if after[1][container] > before[1][container]]
+
+
+def _priority(bench: Bench, program: Path) -> tuple[float, float]:
+    """From the first work of the higher priority to the last of the lower, and from the last of the higher to the first
+    of the lower, in ms."""
+    low, high = Load(cores=0, how="async", priority=1), Load(cores=0, priority=0)
+    with started(bench, program, (low, high)) as groups:
+        groups[0][0].say("go")
+        _watch(bench, groups, 0.5)
+        groups[1][0].say("go")
+        during = _watch(bench, groups, 0.7)
+        groups[1][0].finish()
+        after = _watch(bench, groups, 0.7)
+    begins, last = _moments(during, 1)[0], max(_moments(after, 1), default=after[0][0])
+    closed = max(moment for moment in _moments(during, 0) if moment >= begins or moment == _moments(during, 0)[0])
+    return max(0, closed - begins) / 1e6, (next(at for at in _moments(after, 0) if at > last) - last) / 1e6
+
+
+def _taken_back(bench: Bench, program: Path) -> float:
+    """What a share of 70 that was lent lacks, in ms, in the first second after it is wanted, of the time that the GPU
+    worked."""
+    small, large = (Load(cores=cores, how="async", policy=ComputePolicy.WEIGHT) for cores in (30, 70))
+    with started(bench, program, (small, large)) as groups:
+        groups[0][0].say("go")
+        _watch(bench, groups, 1.5)
+        groups[1][0].say("go")
+        seen = _watch(bench, groups, 1.1)
+    begin = next(one for one in seen if one[0] >= _moments(seen, 1)[0])
+    end = next(one for one in seen if one[0] >= begin[0] + 1_000_000_000)
+    got = [after - before for before, after in zip(begin[1], end[1], strict=True)]
+    return (0.7 * sum(got) - got[1]) / 1e6
