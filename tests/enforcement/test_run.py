@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ def private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def code_of(*command: str, **how: str) -> int:
-    return run(command, **{"memory": "3000", "simulate": MODEL, **how})  # type: ignore[arg-type]
+def code_of(*command: str, **how: Any) -> int:
+    return run(command, **{"memory": "3000", "simulate": MODEL, **how})
 
 
 def test_the_command_sees_its_limit(private_folder: Path) -> None:
@@ -54,14 +55,42 @@ def test_its_exit_code_is_the_commands(script: str, code: int, private_folder: P
     [
         {"memory": ""}, {"memory": "0"}, {"memory": "-1"}, {"memory": "1.5Gi"}, {"memory": "5MB"}, {"memory": "32769"},
         {"gpu": "1"}, {"gpu": "GPU-"}, {"gpu": "x"}, {"simulate": "V9000"},
+        {"cores": 101}, {"cores": -1}, {"cores": 10, "policy": "force"}, {"policy": ""},
     ],
     ids=str,
 )  # fmt: skip
-def test_wrong_arguments_are_one_sentence(how: dict[str, str], private_folder: Path) -> None:
+def test_wrong_arguments_are_one_sentence(how: dict[str, Any], private_folder: Path) -> None:
     with pytest.raises(BadInput) as wrong:
         code_of("touch", str(private_folder / "started"), **how)
     assert "\n" not in str(wrong.value)
     assert list(private_folder.iterdir()) == []
+
+
+WORK = """
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, spin, ns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(2_000_000)
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+cuda.cuModuleLoadData(ctypes.byref(module), b"spin")
+cuda.cuModuleGetFunction(ctypes.byref(spin), module, b"spin")
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
+begin = time.monotonic()
+for _ in range(100):
+    assert cuda.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, None, parameters, None) == 0
+cuda.cuCtxSynchronize()
+took = time.monotonic() - begin
+raise SystemExit(0 if float(sys.argv[1]) < took < float(sys.argv[2]) else f"it took {took}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("cores", "policy", "least", "most"), [(0, "cap", 0.19, 1), (20, "cap", 0.7, 5), (20, "weight", 0.19, 0.7)]
+)
+def test_cores_bound_the_time_of_the_gpu_that_a_command_gets(
+    cores: int, policy: str, least: float, most: float
+) -> None:
+    """200 ms of work with nobody beside it."""
+    assert code_of(sys.executable, "-c", WORK, str(least), str(most), cores=cores, policy=policy) == 0
 
 
 def test_a_command_that_does_not_exist_is_refused() -> None:

@@ -1,0 +1,141 @@
+"""Containers on one GPU and somebody who decides: from the configuration and the grant to the gate. Coarse bounds that
+hold on any machine; bench.compute has the exact figures."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from lamina import native, simgpu
+from lamina.agent.containers import write_limits
+from lamina.dialects.config import load
+from lamina.enforcement import environment, read_usage
+from lamina.enforcement.arbitration import Arbitration
+from lamina.model.grants import ComputePolicy, ContainerGrant, Share
+from lamina.simgpu.description import place
+
+MS = 1_000_000
+WITHOUT_END = ("linked", "until", str(2 * MS), "1")
+
+
+class Machine:
+    """A simulated GPU and containers on it, as the agent makes them."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB"),), seed=str(folder))
+        simgpu.write(machine, folder / "machine")
+        self.folder, self.program, self.uuid = folder, program, place(machine)[0].uuid
+
+    def container(self, name: str, *, cores: int = 0, policy: str = "none", priority: int | None = None) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        share = Share(gpu=self.uuid, memory_mib=2000, cores=cores, compute_policy=ComputePolicy(policy))
+        write_limits(folder, ContainerGrant(name=name, shares=(share,), priority=priority), (share,))
+        return folder
+
+    def variables(self, container: Path) -> dict[str, str]:
+        base = {"SIMGPU_MACHINE": str(self.folder / "machine"), "PATH": "/usr/bin:/bin"}
+        return environment(container, native.path("simgpu/libcuda.so.1").parent, base)
+
+    @contextmanager
+    def working(self, container: Path) -> Iterator[None]:
+        """A program that launches without end."""
+        command = [str(self.program), *WITHOUT_END]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=self.variables(container), stdout=pipe, text=True) as process:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            try:
+                yield
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, programs: dict[str, Path]) -> Machine:
+    return Machine(tmp_path, programs["launching"])
+
+
+@contextmanager
+def decided(*folders: Path, low_priority_percent: float = 0) -> Iterator[None]:
+    ended, begun = Event(), Event()
+
+    def decide() -> None:
+        arbitration = Arbitration(low_priority_percent=low_priority_percent)
+        arbitration.attend(folders)
+        while not ended.wait(0.01):
+            arbitration.tick(time.monotonic_ns())
+            begun.set()
+
+    thread = Thread(target=decide)
+    thread.start()
+    begun.wait()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def busy_ms(container: Path) -> float:
+    return read_usage(container / "usage").devices[0].busy_ns / MS
+
+
+def gains(container: Path, seconds: float) -> float:
+    """ms of the GPU's time that it gets meanwhile."""
+    before = busy_ms(container)
+    time.sleep(seconds)
+    return busy_ms(container) - before
+
+
+def soon(met: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 10
+    while not met() and time.monotonic() < end:
+        time.sleep(0.02)
+    return met()
+
+
+def test_a_lower_priority_stops_while_a_higher_one_has_work_and_goes_on_after(machine: Machine) -> None:
+    low, high = machine.container("low"), machine.container("high", priority=0)
+    with decided(low, high), machine.working(low):
+        assert gains(low, 0.3) > 50
+        with machine.working(high):
+            assert soon(lambda: busy_ms(high) > 100)
+            assert gains(low, 0.5) < 30
+        assert soon(lambda: gains(low, 0.2) > 50)
+
+
+def test_a_lower_priority_gets_the_part_that_protects_it_from_starving(machine: Machine) -> None:
+    low, high = machine.container("low"), machine.container("high", priority=0)
+    with decided(low, high, low_priority_percent=40), machine.working(low), machine.working(high):
+        assert soon(lambda: busy_ms(high) > 100)
+        assert 50 < gains(low, 2) < 1400
+
+
+def test_nobody_waits_for_ever_for_one_who_decides_no_more(machine: Machine) -> None:
+    low, high = machine.container("low", cores=50, policy="cap"), machine.container("high", priority=0)
+    with machine.working(low), machine.working(high):
+        with decided(low, high):
+            assert soon(lambda: busy_ms(high) > 100)
+        assert soon(lambda: gains(low, 0.2) > 50)
+
+
+@pytest.mark.parametrize(
+    ("hami", "least", "most"),
+    [
+        ("{}", 500, 1100),
+        ("{gpuCorePolicy: force}", 100, 400),
+        ("{gpuCorePolicy: disable}", 0, 1),
+        ("{disableCoreLimit: true}", 0, 1),
+    ],
+)
+def test_the_policy_of_the_configuration_reaches_the_gate(machine: Machine, hami: str, least: int, most: int) -> None:
+    """20 percent of the GPU, of which nobody else wants anything. What has no limit is not measured."""
+    policy = load(f"hami: {hami}", "config").compute_policy
+    one = machine.container("one", cores=20, policy=policy.value)
+    with decided(one), machine.working(one):
+        time.sleep(0.3)
+        assert least <= gains(one, 1) <= most
