@@ -43,7 +43,11 @@ def simulate(
 
     from lamina.cli.terminal import console
     from lamina.simulate.picture import picture as drawn
+    from lamina.simulate.replaying import check_policy
 
+    policies = policy or ["binpack", "packing"]
+    for each in policies:
+        check_policy(each)
     made, coming = _input(nodes, pods, config)
     made = _what_if(made, add_nodes or [], remove_nodes or [], split_count, memory_scaling, core_scaling)
     if mode not in ("quota", "whole"):
@@ -52,7 +56,7 @@ def simulate(
         from lamina.simulate.what_if import whole
 
         coming = whole(coming)
-    results = _replayed(made, coming, policy or ["binpack", "packing"], departures=departures, keep=keep)
+    results = _replayed(made, coming, policies, departures=departures, keep=keep)
     gpus = sum(len(node.gpus) for node in made)
     console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
     _print(results)

@@ -58,9 +58,14 @@ def replay(
     With `departures` a pod leaves at its end, and those that wait are tried again then; with `keep` pods that have a
     node in the dump stay on it. `progress` is told how many pods have come. Raises BadInput for an unknown policy.
     """
+    check_policy(policy)
+    return _Replay(nodes, pods, policy).run(departures=departures, keep=keep, progress=progress)
+
+
+def check_policy(policy: str) -> None:
+    """Raises BadInput for an unknown policy."""
     if policy not in POLICIES:
         raise BadInput(f"there is no policy {policy!r}; known are {', '.join(POLICIES)}")
-    return _Replay(nodes, pods, policy).run(departures=departures, keep=keep, progress=progress)
 
 
 class _Replay:
