@@ -103,6 +103,9 @@ async def test_room_that_is_there_or_comes_needs_no_eviction(cluster: Running) -
     found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     await cluster.kube.replace(PODS, found)
     assert await asked(cluster, urgent(gpumem=30000), node_1=[]) == {}
+    lower = await resident(cluster, "lower", gpu=2)
+    assert await asked(cluster, urgent(gpumem=30000), node_0=[]) == {"node-0": [lower]}
+    assert await asked(cluster, urgent(gpumem=30000), node_0=[], node_1=[]) == {}, "the room on node-1 comes"
 
 
 async def test_budgets_are_spared_and_counted(cluster: Running) -> None:

@@ -2,8 +2,9 @@
 
 kube-scheduler names, for each candidate node, the pods that it would evict for what it counts itself. Where their GPUs
 do not suffice, more are needed, or others instead: one of its victims may stay where those chosen free at least as much
-of everything that the scheduler counts. A node where no eviction helps is dropped. For a member of a pod group that is
-placed whole, an eviction helps where the others that are needed have room elsewhere, or on this node as well.
+of everything that the scheduler counts. A node where no eviction helps is dropped; where one of the nodes has room, or
+will have it when pods that are ending are gone, nobody is evicted anywhere. For a member of a pod group that is placed
+whole, an eviction helps where the others that are needed have room elsewhere, or on this node as well.
 """
 
 import asyncio
@@ -80,7 +81,9 @@ class Preemption:
             return self._victims(args.pod, requests, node, named, pods, budgets, most_sets)
 
         found = await asyncio.gather(*[on(node, named) for node, named in asked.items()])
-        return {"nodeNameToMetaVictims": {node: each for node, each in zip(asked, found, strict=True) if each}}
+        helps = {node: each for node, each in zip(asked, found, strict=True) if each is not None}
+        room = request is not None and not all(each["pods"] for each in helps.values())
+        return {"nodeNameToMetaVictims": {} if room else {node: each for node, each in helps.items() if each["pods"]}}
 
     def _victims(
         self,
@@ -92,7 +95,10 @@ class Preemption:
         budgets: list[Object],
         most_sets: int,
     ) -> Object | None:
-        """`MetaVictims` for one node on which `requests` are to fit, or None where the node is to be dropped."""
+        """`MetaVictims` for one node on which `requests` are to fit, or None where the node is to be dropped.
+
+        Nobody is in them where room is there, or comes when those that are ending are gone.
+        """
         on_node = {str(each["metadata"]["uid"]): each for each in pods}
         if any(uid not in on_node for uid in named):
             return None  # somebody went meanwhile: the scheduler will look again
@@ -119,8 +125,6 @@ class Preemption:
             if found is None:
                 return None
             chosen = kept | {victim.uid for victim in found}
-        if not chosen:
-            return None  # room is there, or comes when those that are ending are gone
         return {
             "pods": [{"uid": uid} for uid in sorted(chosen, key=list(on_node).index)],
             "numPDBViolations": _violated(chosen, on_node, budgets),
