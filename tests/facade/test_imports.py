@@ -35,7 +35,8 @@ begin()
 handle, where = ctypes.c_uint64(), ctypes.c_uint64()
 def export(mib):
     file = ctypes.c_int()
-    codes = (cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(mib << 20), ctypes.byref(Properties(1, 1, 1, 0)), 0),
+    size, kind = ctypes.c_size_t(mib << 20), Properties(1, 1, 1, 0)
+    codes = (cuda.cuMemCreate(ctypes.byref(handle), size, ctypes.byref(kind), 0),
              cuda.cuMemExportToShareableHandle(ctypes.byref(file), handle, 1, 0))
     assert codes == (0, 0), codes
     return file.value
@@ -63,9 +64,9 @@ def use(path):
     os.close(file)
     return code
 def map_all(mib):
-    size = ctypes.c_size_t(mib << 20)
-    return (cuda.cuMemAddressReserve(ctypes.byref(where), size, ctypes.c_size_t(0), ctypes.c_uint64(0), ctypes.c_uint64(0)),
-            cuda.cuMemMap(where, size, ctypes.c_size_t(0), handle, ctypes.c_uint64(0)))
+    size, none = ctypes.c_size_t(mib << 20), ctypes.c_uint64(0)
+    return (cuda.cuMemAddressReserve(ctypes.byref(where), size, none, none, none),
+            cuda.cuMemMap(where, size, none, handle, none))
 """
 
 
