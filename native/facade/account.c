@@ -41,6 +41,24 @@ struct lamina_slot_device *account_line(const struct account *account, struct la
     return (struct lamina_slot_device *)(slot + 1) + device;
 }
 
+uint64_t account_word(const struct account *account, struct lamina_slot *slot)
+{
+    size_t stride = LAMINA_SLOT_STRIDE(account->limits->device_count);
+    uint64_t number = (uint64_t)((char *)slot - (char *)account_slot(account, 0)) / stride;
+    return LAMINA_SHARE_HOLDER(number, atomic_load(ATOMIC(&slot->generation)), 0);
+}
+
+bool account_word_stands(const struct account *account, uint64_t word)
+{
+    uint32_t slot = word & 0xffff, generation = (uint32_t)(word >> 16);
+    if (word == 0 || slot >= LAMINA_SLOTS)
+        return false;
+    struct lamina_slot *of = account_slot(account, slot);
+    uint64_t owner = atomic_load(ATOMIC(&of->owner));
+    return owner != 0 && (owner & LAMINA_OWNER_CLEARING) == 0 &&
+           atomic_load(ATOMIC(&of->generation)) == generation;
+}
+
 uint32_t account_slots(const struct account *account)
 {
     uint32_t used = atomic_load(ATOMIC(&account->usage->slots_used));

@@ -21,6 +21,10 @@ struct account {
 struct lamina_slot *account_slot(const struct account *account, uint32_t index);
 struct lamina_slot_device *account_line(const struct account *account, struct lamina_slot *slot, uint32_t device);
 
+/* The number and generation of a slot as one word, which names its owner as long as that holds it; 0 names nobody. */
+uint64_t account_word(const struct account *account, struct lamina_slot *slot);
+bool account_word_stands(const struct account *account, uint64_t word);
+
 /* How many slots may be in use. */
 uint32_t account_slots(const struct account *account);
 

@@ -7,9 +7,8 @@
 
 #include <time.h>
 
-/* A context on today's cards takes 100 to 600 MiB. Whoever can announce AMPLE need not wait to learn the cost;
- * LIKELY is charged where the driver gives no figure at all,
- * and less than LEAST is no figure of a context. */
+/* A context on today's cards takes 100 to 600 MiB. Whoever finds out what one takes announces AMPLE meanwhile, or what is
+ * left; LIKELY is charged where the driver gives no figure at all, and less than LEAST is no figure of a context. */
 static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, LEAST = UINT64_C(16) << 20;
 
 enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50 };
@@ -25,19 +24,59 @@ static uint64_t known_cost(int device)
     return cost != 0 ? cost : facade_open()->limits.devices[device].context_bytes;
 }
 
-/* Nobody knows the cost yet. With ample room that does not matter; with little, one process at a time takes all that
- * is left until it knows, and the others wait for it. */
-static CUresult announce_unknown(struct context_cost *cost)
+/* One process at a time finds out; the word says which one, and is void when that is dead. */
+static uint64_t *measuring(int device)
+{
+    return &facade_open()->account.usage->devices[device].measuring;
+}
+
+static bool someone_measures(int device)
+{
+    return account_word_stands(&facade_open()->account, __atomic_load_n(measuring(device), __ATOMIC_ACQUIRE));
+}
+
+static bool begin_to_measure(int device)
+{
+    const struct account *account = &facade_open()->account;
+    uint64_t former = __atomic_load_n(measuring(device), __ATOMIC_ACQUIRE), mine = account_word(account, self_slot());
+    return !account_word_stands(account, former) &&
+           __atomic_compare_exchange_n(measuring(device), &former, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* After what was announced too much is given back, so that those who waited find it free. */
+static void end_measuring(struct context_cost *cost)
+{
+    if (cost->measures)
+        __atomic_store_n(measuring(cost->device), 0, __ATOMIC_RELEASE);
+    cost->measures = false;
+}
+
+static CUresult announce_ample(struct context_cost *cost)
+{
+    uint64_t rest = hold_rest(cost->device), known = known_cost(cost->device);
+    cost->measures = true;
+    cost->announced = known != 0 ? known : rest == 0 ? LIKELY : rest < AMPLE ? rest : AMPLE;
+    CUresult result = hold(cost->device, LAMINA_CONTEXT, cost->announced);
+    if (result != CUDA_SUCCESS)
+        end_measuring(cost);
+    return result;
+}
+
+/* Those who come while one finds out the cost wait for it: then it is known how many fit. */
+static CUresult announce(struct context_cost *cost)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    for (int waited = 0; waited < WAIT_MS && known_cost(cost->device) == 0; waited++) {
-        uint64_t rest = hold_rest(cost->device);
-        cost->announced = rest < AMPLE ? rest : AMPLE;
-        if (rest > 0) {
+    for (int waited = 0; waited < WAIT_MS; waited++) {
+        bool others = someone_measures(cost->device); /* asked first: whoever ends has made the cost known before */
+        cost->announced = known_cost(cost->device);
+        if (cost->announced != 0 && !others)
+            return hold(cost->device, LAMINA_CONTEXT, cost->announced);
+        if (cost->announced != 0) {
             CUresult result = hold_quietly(cost->device, LAMINA_CONTEXT, cost->announced);
             if (result != CUDA_ERROR_OUT_OF_MEMORY)
                 return result;
-        }
+        } else if (!others && begin_to_measure(cost->device))
+            return announce_ample(cost);
         if (waited % LOOK_FOR_DEAD_EVERY_MS == 0)
             self_reclaim();
         nanosleep(&moment, NULL);
@@ -55,10 +94,7 @@ CUresult context_cost_announce(struct context_cost *cost, int device)
     if (!figure_of_process(device, &cost->figure_before))
         cost->figure_before = 0;
     cost->device_known = figure_of_device(device, &cost->device_before);
-    cost->announced = known_cost(device);
-    if (cost->announced == 0)
-        return announce_unknown(cost);
-    return hold(device, LAMINA_CONTEXT, cost->announced);
+    return announce(cost);
 }
 
 /* What this process holds more than before, apart from what the account already has. */
@@ -85,17 +121,20 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
 
 CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
 {
-    if (measure(cost, bytes))
-        __atomic_store_n(learned(cost->device), *bytes, __ATOMIC_RELEASE);
+    bool found = measure(cost, bytes);
     CUresult result = hold_adjust(cost->device, LAMINA_CONTEXT, cost->announced, *bytes);
     if (result != CUDA_SUCCESS)
-        context_cost_undo(cost);
+        give_back(cost->device, LAMINA_CONTEXT, cost->announced);
+    if (found)
+        __atomic_store_n(learned(cost->device), *bytes, __ATOMIC_RELEASE);
+    end_measuring(cost);
     return result;
 }
 
-void context_cost_undo(const struct context_cost *cost)
+void context_cost_undo(struct context_cost *cost)
 {
     give_back(cost->device, LAMINA_CONTEXT, cost->announced);
+    end_measuring(cost);
 }
 
 uint64_t context_cost_unseen(int device)

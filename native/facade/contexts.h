@@ -2,7 +2,7 @@
  *
  * A context is charged before it is made, with what one is known to cost on that GPU, and corrected afterwards by the
  * driver's own figure for this process. The first process of a container to make one finds the cost out; meanwhile
- * those that could not be sure of fitting wait for the result. No context is ever made just to measure. */
+ * others wait for the result. No context is ever made just to measure. */
 #ifndef LAMINA_CONTEXTS_H
 #define LAMINA_CONTEXTS_H
 

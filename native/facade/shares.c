@@ -25,14 +25,7 @@ static uint32_t shares_count(const struct account *account)
 /* What is said by a process that still holds its slot; 0 when nobody says anything. */
 static enum lamina_share_role role_of(const struct account *account, uint64_t holder)
 {
-    uint32_t slot = holder & 0xffff, generation = (uint32_t)(holder >> 16);
-    if (holder == 0 || slot >= LAMINA_SLOTS)
-        return 0;
-    struct lamina_slot *of = account_slot(account, slot);
-    uint64_t owner = atomic_load(ATOMIC(&of->owner));
-    bool stands = owner != 0 && (owner & LAMINA_OWNER_CLEARING) == 0 &&
-                  atomic_load(ATOMIC(&of->generation)) == generation;
-    return stands ? (enum lamina_share_role)(holder >> 48) : 0;
+    return account_word_stands(account, holder) ? (enum lamina_share_role)(holder >> 48) : 0;
 }
 
 static bool says(const struct account *account, uint32_t index, enum lamina_share_role role, uint64_t key)
@@ -102,9 +95,7 @@ static void used_at_least(const struct account *account, uint32_t count)
 static struct lamina_share *say(const struct account *account, struct lamina_slot *slot, enum lamina_share_role role,
                                 uint64_t key, uint32_t device, uint64_t bytes)
 {
-    size_t stride = LAMINA_SLOT_STRIDE(account->limits->device_count);
-    uint64_t number = (uint64_t)((char *)slot - (char *)account_slot(account, 0)) / stride;
-    uint32_t generation = atomic_load(ATOMIC(&slot->generation));
+    uint64_t word = account_word(account, slot);
     for (uint32_t i = 0; i < LAMINA_SHARES; i++) {
         struct lamina_share *share = shares_at(account, i);
         uint64_t former = atomic_load(ATOMIC(&share->holder));
@@ -112,12 +103,12 @@ static struct lamina_share *say(const struct account *account, struct lamina_slo
             continue;
         used_at_least(account, i + 1);
         if (!atomic_compare_exchange_strong(ATOMIC(&share->holder), &former,
-                                            LAMINA_SHARE_HOLDER(number, generation, LAMINA_SHARE_FILLING)))
+                                            LAMINA_SHARE_HOLDER(word, 0, LAMINA_SHARE_FILLING)))
             continue;
         atomic_store(ATOMIC(&share->key), key);
         atomic_store(ATOMIC(&share->bytes), bytes);
         atomic_store(ATOMIC(&share->device), device);
-        atomic_store(ATOMIC(&share->holder), LAMINA_SHARE_HOLDER(number, generation, role));
+        atomic_store(ATOMIC(&share->holder), LAMINA_SHARE_HOLDER(word, 0, role));
         return share;
     }
     return NULL;

@@ -119,9 +119,7 @@ static uint64_t mapped_beyond(const struct object *object, size_t offset, size_t
 static uint64_t new_key(const struct account *account, struct lamina_slot *slot)
 {
     static uint64_t exported;
-    size_t stride = LAMINA_SLOT_STRIDE(account->limits->device_count);
-    uint64_t number = (uint64_t)((char *)slot - (char *)account_slot(account, 0)) / stride;
-    uint64_t generation = slot->generation & 0xfffff;
+    uint64_t word = account_word(account, slot), number = word & 0xffff, generation = word >> 16 & 0xfffff;
     return number << 52 | generation << 32 | (exported++ & 0xfffffff) * FILE_MARKS;
 }
 

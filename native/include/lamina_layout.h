@@ -121,7 +121,8 @@ struct lamina_usage_device {
     uint64_t refusals;      /* requests over the limit */
     uint64_t total;         /* at least what is held; exact but for processes killed within an update */
     uint64_t peak;          /* the most that `total` was within the limit */
-    uint64_t reserved[6];
+    uint64_t measuring;     /* the word of the process that is finding out context_bytes; as `holder` of a share */
+    uint64_t reserved[5];
     struct lamina_usage_compute compute;
 };
 

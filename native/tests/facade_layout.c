@@ -59,6 +59,7 @@ int main(void)
     FIELD(lamina_usage_device, refusals);
     FIELD(lamina_usage_device, total);
     FIELD(lamina_usage_device, peak);
+    FIELD(lamina_usage_device, measuring);
     FIELD(lamina_usage_device, reserved);
     FIELD(lamina_usage_device, compute);
     SIZE(lamina_share);

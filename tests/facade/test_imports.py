@@ -29,7 +29,9 @@ def close(where):
     return cuda.cuIpcCloseMemHandle(ctypes.c_uint64(where))
 """
 
-FILES = LOCATIONS + """
+FILES = (
+    LOCATIONS
+    + """
 import socket, threading
 begin()
 handle, where = ctypes.c_uint64(), ctypes.c_uint64()
@@ -68,6 +70,7 @@ def map_all(mib):
     return (cuda.cuMemAddressReserve(ctypes.byref(where), size, none, none, none),
             cuda.cuMemMap(where, size, none, handle, none))
 """
+)
 
 
 def held(box: Container) -> tuple[int, int]:

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from lamina import simgpu
 from lamina.enforcement import layout
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
 
@@ -47,6 +49,29 @@ def test_racing_processes_never_hold_a_byte_over(count: int, rounds: int, contai
 def test_racing_processes_together_get_all_of_it(count: int, container: MakeContainer, programs) -> None:
     said = together(container(count * 303 + 1000), programs["worker"], "grab", count, 0)
     assert sum(int(words[1]) for words in said) == 500
+
+
+@pytest.mark.parametrize("more", [0, 700, 1100])
+def test_processes_that_start_together_are_all_let_in_where_all_fit(
+    more: int, container: MakeContainer, programs, tmp_path: Path
+) -> None:
+    """Though nobody knows yet what a context costs, and each takes its time."""
+    box = container(8 * 303 + more)
+    simgpu.write(replace(box.machine, context_us=30_000), tmp_path / "machine")
+    said = together(box, programs["worker"], "grab", 8, 0)
+    assert sum(int(words[1]) for words in said) == more // 2
+
+
+def test_who_dies_while_it_measures_a_context_keeps_nobody_out(container: MakeContainer, programs) -> None:
+    box = container(1200)
+    simgpu.write(replace(box.machine, context_us=300_000), box.folder / "machine")
+    first = box.start(programs["worker"], "dlopen", "grab", "1200", "0", "1")
+    while layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
+        assert first.poll() is None
+    first.kill()
+    first.communicate()
+    assert box.usage().devices[0].context_bytes == 0
+    assert python(box, "print(begin(), free())").stdout == "(0, 0, 0) (0, 897)\n"
 
 
 def test_contexts_that_start_together_stay_within_the_limit(container: MakeContainer, programs) -> None:

@@ -114,7 +114,8 @@ class UsageDevice(ctypes.Structure):
         ("refusals", c_uint64),
         ("total", c_uint64),
         ("peak", c_uint64),
-        ("reserved", c_uint64 * 6),
+        ("measuring", c_uint64),
+        ("reserved", c_uint64 * 5),
         ("compute", UsageCompute),
     )
 
