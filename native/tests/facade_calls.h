@@ -15,6 +15,11 @@
     X(cuStreamEndCapture, 10000, (CUstream, CUgraph *)) \
     X(cuGraphInstantiateWithFlags, 11040, (CUgraphExec *, CUgraph, unsigned long long)) \
     X(cuGraphLaunch, 10000, (CUgraphExec, CUstream)) \
+    X(cuGraphDestroy, 10000, (CUgraph)) \
+    X(cuGraphExecDestroy, 10000, (CUgraphExec)) \
+    X(cuIpcGetMemHandle, 4010, (CUipcMemHandle *, CUdeviceptr)) \
+    X(cuIpcOpenMemHandle_v2, 11000, (CUdeviceptr *, CUipcMemHandle, unsigned)) \
+    X(cuIpcCloseMemHandle, 4010, (CUdeviceptr)) \
     X(cuInit, 2000, (unsigned))                                                                                       \
     X(cuDeviceGetCount, 2000, (int *))                                                                                \
     X(cuDeviceGet, 2000, (CUdevice *, int))                                                                           \

@@ -21,6 +21,14 @@ enum { HELD = 16 };
 static const char *machine;
 static size_t limit;
 
+/* Handles by which the workers use each other's memory: of a file that all of them map. */
+struct offer {
+    uint32_t busy, there;
+    CUipcMemHandle handle;
+};
+enum { OFFERS = 64 };
+static struct offer *offers;
+
 static void open_machine(void)
 {
     int file = open(getenv("SIMGPU_MACHINE"), O_RDONLY);
@@ -28,6 +36,19 @@ static void open_machine(void)
                    MAP_SHARED, file, 0);
     close(file);
     if (machine == MAP_FAILED)
+        exit(3);
+}
+
+static void open_offers(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.offers", getenv("SIMGPU_MACHINE"));
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, OFFERS * sizeof *offers) != 0)
+        exit(3);
+    offers = mmap(NULL, OFFERS * sizeof *offers, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (offers == MAP_FAILED)
         exit(3);
 }
 
@@ -48,12 +69,59 @@ static void check(void)
 }
 
 struct block {
-    enum { NOTHING, POINTER, HANDLE, ARRAY, MIPMAP } is;
+    enum { NOTHING, POINTER, HANDLE, ARRAY, MIPMAP, IMPORT, GRAPH } is;
     CUdeviceptr pointer;
     CUmemGenericAllocationHandle handle;
     CUarray array;
     CUmipmappedArray mipmap;
+    CUgraph graph;
+    CUgraphExec run;
 };
+
+static void offer(CUdeviceptr pointer)
+{
+    struct offer *place = &offers[rand() % OFFERS];
+    if (__atomic_exchange_n(&place->busy, 1, __ATOMIC_ACQUIRE) != 0)
+        return;
+    place->there = CALL(cuIpcGetMemHandle)(&place->handle, pointer) == CUDA_SUCCESS;
+    __atomic_store_n(&place->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* An offer may be stale or the worker's own: then nothing is taken. */
+static CUresult use_offer(struct block *block)
+{
+    struct offer *place = &offers[rand() % OFFERS], taken;
+    if (__atomic_exchange_n(&place->busy, 1, __ATOMIC_ACQUIRE) != 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    taken = *place;
+    __atomic_store_n(&place->busy, 0, __ATOMIC_RELEASE);
+    CUresult result = taken.there ? CALL(cuIpcOpenMemHandle_v2)(&block->pointer, taken.handle, 1) : CUDA_ERROR_OUT_OF_MEMORY;
+    block->is = IMPORT;
+    return result == CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void drop_graph(struct block *block)
+{
+    NEED(CALL(cuGraphDestroy)(block->graph));
+    NEED(CALL(cuGraphExecDestroy)(block->run));
+}
+
+static CUresult take_graph(struct block *block, size_t bytes)
+{
+    static CUstream stream;
+    if (stream == NULL)
+        NEED(CALL(cuStreamCreate)(&stream, 0));
+    NEED(CALL(cuStreamBeginCapture_v2)(stream, 0));
+    NEED(CALL(cuMemAllocAsync)(&block->pointer, bytes, stream));
+    NEED(CALL(cuMemFreeAsync)(block->pointer, stream));
+    NEED(CALL(cuStreamEndCapture)(stream, &block->graph));
+    NEED(CALL(cuGraphInstantiateWithFlags)(&block->run, block->graph, 0));
+    CUresult result = CALL(cuGraphLaunch)(block->run, stream);
+    block->is = GRAPH;
+    if (result != CUDA_SUCCESS)
+        drop_graph(block);
+    return result;
+}
 
 static CUresult take_shaped(struct block *block, size_t bytes)
 {
@@ -69,7 +137,7 @@ static CUresult take(struct block *block)
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     size_t bytes = (size_t)(1 + rand() % 40) * 2 * MIB, pitch;
-    int kind = rand() % 8;
+    int kind = rand() % 11;
     block->is = kind == 0 || kind == 1 ? HANDLE : POINTER;
     switch (kind) {
     case 0:
@@ -83,6 +151,11 @@ static CUresult take(struct block *block)
         return CALL(cuMemAllocManaged)(&block->pointer, bytes, CU_MEM_ATTACH_GLOBAL);
     case 5:
         return take_shaped(block, bytes);
+    case 6:
+    case 7:
+        return use_offer(block);
+    case 8:
+        return take_graph(block, bytes);
     default:
         return CALL(cuMemAlloc_v2)(&block->pointer, bytes);
     }
@@ -96,6 +169,10 @@ static void drop(struct block *block)
         NEED(CALL(cuArrayDestroy)(block->array));
     else if (block->is == MIPMAP)
         NEED(CALL(cuMipmappedArrayDestroy)(block->mipmap));
+    else if (block->is == IMPORT)
+        NEED(CALL(cuIpcCloseMemHandle)(block->pointer));
+    else if (block->is == GRAPH)
+        drop_graph(block);
     else if (block->is == POINTER)
         NEED(CALL(cuMemFree_v2)(block->pointer));
     *block = (struct block){0};
@@ -104,13 +181,17 @@ static void drop(struct block *block)
 static void race(int rounds)
 {
     struct block held[HELD] = {0};
-    int taken = 0, refused = 0;
+    int taken = 0, refused = 0, imported = 0, run = 0;
     for (int round = 0; round < rounds; round++) {
         struct block *block = &held[rand() % HELD];
         drop(block);
         CUresult result = take(block);
         check();
         taken += result == CUDA_SUCCESS;
+        imported += result == CUDA_SUCCESS && block->is == IMPORT;
+        run += result == CUDA_SUCCESS && block->is == GRAPH;
+        if (result == CUDA_SUCCESS && block->is == POINTER)
+            offer(block->pointer);
         refused += result == CUDA_ERROR_OUT_OF_MEMORY;
         if (result != CUDA_SUCCESS) {
             *block = (struct block){0};
@@ -121,7 +202,7 @@ static void race(int rounds)
     for (int i = 0; i < HELD; i++)
         drop(&held[i]);
     NEED(CALL(cuCtxSynchronize)());
-    printf("ok %d %d\n", taken, refused);
+    printf("ok %d %d %d %d\n", taken, refused, imported, run);
 }
 
 static void grab(void)
@@ -145,6 +226,7 @@ int main(int count, char **arguments)
     limit = strtoull(arguments[3], NULL, 10) * MIB;
     srand((unsigned)atoi(arguments[5]));
     open_machine();
+    open_offers();
     NEED(CALL(cuInit)(0));
     CUresult result = CALL(cuDevicePrimaryCtxRetain)(&context, 0);
     check();

@@ -66,10 +66,10 @@ class Container:
         return subprocess.Popen(command, env=self.environment(), text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
     @contextmanager
-    def waiting(self, script: str, *, outside: bool = False) -> Iterator["subprocess.Popen[str]"]:
+    def waiting(self, script: str, *, outside: bool = False, **more: str) -> Iterator["subprocess.Popen[str]"]:
         """A Python program that said "there" and waits for a line; `outside` of the container, on the same machine."""
         driver = native.path("simgpu/libcuda.so.1").parent
-        variables = self.environment()
+        variables = self.environment(**more)
         if outside:
             variables |= {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(driver)}
         command = [sys.executable, "-c", f"{PRELUDE}{script}\nprint('there', flush=True)\ninput()"]

@@ -11,6 +11,7 @@
 struct CUmemPoolHandle_st {
     device *dev;
     bool of_device;   /* the default pool; it cannot be destroyed */
+    bool destroyed;   /* it goes with the last allocation from it */
     uint64_t threshold, used, used_high;
     uint32_t reserved_mib, reserved_high_mib, limit_mib;
     int reuse[3];
@@ -79,7 +80,13 @@ static CUresult allocate(CUcontext ctx, CUmemoryPool pool, size_t size, CUdevice
 }
 
 void pool_free(allocation *a) {
-    if (a->pool != NULL) a->pool->used -= (a->size + 511) / 512 * 512;
+    CUmemoryPool pool = a->pool;
+    if (pool == NULL) return;
+    pool->used -= (a->size + 511) / 512 * 512;
+    if (pool->destroyed && pool->used == 0) {
+        shrink(pool, 0);
+        free(pool);
+    }
 }
 
 static void trim(device *dev, bool all) {
@@ -162,17 +169,13 @@ SIM_API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     driver_lock();
     bool right = known(pool) && !pool->of_device;
     if (right) {
-        for (CUcontext ctx = driver.contexts; ctx != NULL; ctx = ctx->next)
-            for (allocation *a = ctx->allocations, *next; a != NULL; a = next) {
-                next = a->next;
-                if (a->pool == pool) memory_free(a);
-            }
         shrink(pool, 0);
         if (pool->dev->current_pool == pool) pool->dev->current_pool = pool->dev->default_pool;
         CUmemoryPool *at = &pools;
         while (*at != pool) at = &(*at)->next;
         *at = pool->next;
-        free(pool);
+        pool->destroyed = true;
+        if (pool->used == 0) free(pool);
     }
     driver_unlock();
     return right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
