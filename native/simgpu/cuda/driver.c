@@ -56,8 +56,11 @@ static uint32_t visible_gpus(uint32_t *gpus) {
     return count;
 }
 
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, forget_parent);
+}
+
 static CUresult start(void) {
-    static bool watching_forks;
     uint32_t gpus[SIMGPU_MAX_GPUS];
     if (!machine_open(&driver.m)) return CUDA_ERROR_NO_DEVICE;
     uint32_t count = visible_gpus(gpus);
@@ -72,13 +75,14 @@ static CUresult start(void) {
     }
     for (uint32_t i = 0; i < count; i++) driver.devices[i].gpu = gpus[i];
     driver.count = (int)count;
-    if (!watching_forks) watching_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
     __atomic_store_n(&driver.ready, true, __ATOMIC_RELEASE);
     return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuInit(unsigned int flags) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    pthread_once(&once, watch_forks); /* before the lock, which a child may be forked with */
     driver_lock();
     CUresult result = driver.ready ? CUDA_SUCCESS : start();
     driver_unlock();
