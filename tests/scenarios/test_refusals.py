@@ -38,7 +38,7 @@ def pod(limits: str, *, namespace: str = "default", node: str = "") -> str:
         ("nvidia.com/gpu: 1, nvidia.com/gpucores: 101", "nvidia.com/gpucores"),
         ("nvidia.com/gpu: 1, nvidia.com/gpucores: -5", "nvidia.com/gpucores"),
         ("nvidia.com/gpu: -1", "nvidia.com/gpu"),
-        ('nvidia.com/gpu: "0.5"', "nvidia.com/gpu"),
+        ('nvidia.com/gpu: "1.5"', "nvidia.com/gpu"),
         ("nvidia.com/gpu-mem: 100", "nvidia.com/gpumem"),
         ("nvidia.com/cores: 10, nvidia.com/gpu: 1", "nvidia.com/gpucores"),
         ("nvidia.com/gpu: 1, volcano.sh/vgpu-memory: 1000", "volcano.sh/vgpu-memory"),
