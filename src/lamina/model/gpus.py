@@ -56,11 +56,11 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     mode: Mode | None = None
     """The mode that containers on the GPU have put it in; None while it is idle and may take any of its node's."""
     plain: str = ""
-    """The resource by which kubelet gives the GPU out without a grant, such as nvidia.com/gpu; empty where grants do."""
+    """The resource by which kubelet gives the GPU out without a grant, such as nvidia.com/gpu; empty with grants."""
 
     @property
     def by_grant(self) -> bool:
-        """Whether new shares of the GPU may be granted: that is how its node offers it, and nobody is on it otherwise."""
+        """Whether new shares of the GPU may be granted: its node offers it so, and nobody is on it otherwise."""
         return not self.plain and (self.mode is None or self.mode in BY_GRANT)
 
 
