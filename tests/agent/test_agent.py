@@ -19,7 +19,7 @@ from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.ports.clock import SystemClock
 from lamina.ports.files import Files
-from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, NotFound, Object
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
@@ -89,6 +89,12 @@ class Running:
                     if wanted(published):
                         return published
                 await asyncio.sleep(0.01)
+
+    async def eventually(self, happened: Callable[[], bool]) -> None:
+        deadline = asyncio.get_running_loop().time() + 10
+        while not happened():
+            assert asyncio.get_running_loop().time() < deadline
+            await asyncio.sleep(0.01)
 
     async def started(self, pod: str, *tickets: str) -> str:
         """Allocate and start the container `main` of a pod that kubelet lists; the name it got."""
@@ -181,6 +187,39 @@ async def test_a_driver_that_is_away_is_told_and_met_again(running: Running) -> 
     await running.kubelet.until(RESOURCE, 0)
     sick = await running.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
     assert "Driver Not Loaded" in sick.gpus[0].reason
+
+
+async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running: Running) -> None:
+    await running.start()
+    before = await running.inventory(lambda found: len(found.gpus) == 2)
+    await running.stop()
+    running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
+    await running.start()
+    sick = await running.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
+    assert [gpu.uuid for gpu in sick.gpus] == [gpu.uuid for gpu in before.gpus]
+    assert "Driver Not Loaded" in sick.gpus[0].reason
+    assert sick.driver == before.driver
+    running.nvml.broken = ""
+    await running.kubelet.until(RESOURCE, 20)
+    assert await running.inventory(lambda found: all(gpu.healthy for gpu in found.gpus)) == before
+
+
+async def test_what_befalls_a_gpu_is_an_event_of_the_node(running: Running) -> None:
+    await running.start("health: {quietSeconds: 0.2}")
+    await running.kubelet.until(RESOURCE, 20)
+    uuid = running.nvml.present[1].uuid
+    running.nvml.strike(uuid, 31)
+    running.nvml.strike(uuid, 79)
+    await running.kubelet.until(RESOURCE, 10)
+    await running.kubelet.until(RESOURCE, 20)
+
+    await running.eventually(lambda: [verb for verb, kind, _ in running.kube.calls if kind == EVENTS] == ["create"] * 2)
+    events = (await running.kube.list(EVENTS)).items
+    assert {event["involvedObject"]["kind"] for event in events} == {"Node"}
+    assert [(event["type"], event["reason"], event["message"]) for event in events] == [
+        ("Warning", "GpuUnhealthy", f"{uuid}: the driver reported XID 79"),
+        ("Normal", "GpuHealthy", f"{uuid} is healthy again"),
+    ]
 
 
 async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running) -> None:

@@ -1,12 +1,16 @@
 """GPUs become unhealthy for reasons that are theirs, and healthy again when those are over."""
 
 import pytest
+from msgspec import structs
 
-from lamina.agent.health import APPLICATION_XIDS, QUIET_S, HealthBook
+from lamina.agent.health import APPLICATION_XIDS, HealthBook, counts
+from lamina.dialects import config
+from lamina.errors import BadInput
 from lamina.ports.nvml import XidEvent
 from lamina.ports.nvml.fake import fake_gpus
 
 GPUS = fake_gpus(3)
+QUIET_S = 60.0
 A, B, C = (facts.uuid for facts in GPUS)
 
 
@@ -25,7 +29,7 @@ def test_all_are_healthy_at_first() -> None:
     assert sick(book()) == {}
 
 
-@pytest.mark.parametrize("xid", [13, 31, 43, 45, 68, 109])
+@pytest.mark.parametrize("xid", [13, 31, 43, 45, 68, 109, 137])
 def test_errors_of_programs_do_not_count(xid: int) -> None:
     known = book()
     assert xid in APPLICATION_XIDS
@@ -74,4 +78,49 @@ def test_a_silent_driver_makes_all_sick_until_it_answers() -> None:
     known.silent("NVML does not tell the GPUs: driver not loaded")
     assert set(sick(known).values()) == {"NVML does not tell the GPUs: driver not loaded"}
     known.answered(GPUS, 5.0)
+    assert sick(known) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "counting", "not_counting"),
+    [
+        ("", (48, 63, 79), (13, 31, 43, 45, 68, 109, 137)),
+        ("health: {disable: [63, 79]}", (48, 74), (13, 63, 79)),
+        ("health: {disable: all}", (), (13, 48, 79)),
+        ("health: {disable: xids, enable: [79]}", (79,), (48, 13)),
+        ("health: {only: [74, 79]}", (74, 79), (48, 63, 13)),
+        ("health: {only: [74, 79], disable: [79], enable: [13]}", (74, 13), (79, 48)),
+    ],
+)
+def test_lists_of_errors(text: str, counting: tuple[int, ...], not_counting: tuple[int, ...]) -> None:
+    rules = config.load(text, "test").health
+    assert [xid for xid in (*counting, *not_counting) if counts(xid, rules)] == list(counting)
+
+
+@pytest.mark.parametrize("text", ["health: {disable: some}", "health: {only: [-1]}", "health: {quietSeconds: -1}"])
+def test_lists_that_are_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        config.load(text, "test")
+
+
+def test_the_last_error_is_told_whether_or_not_it_counts() -> None:
+    known = book()
+    known.struck(XidEvent(A, 31), 1.0)
+    assert [state.xid for state in known.states()] == [31, 0, 0]
+    assert sick(known) == {}
+
+
+def test_memory_that_cannot_be_mended_is_a_reason() -> None:
+    known = HealthBook()
+    known.answered([structs.replace(GPUS[0], remapping_failed=True)], 0.0)
+    assert sick(known) == {A: "rows of its memory could not be remapped"}
+
+
+def test_gpus_of_before_are_known_until_nvml_answers() -> None:
+    known = HealthBook(known=GPUS)
+    known.silent("NVML does not tell the GPUs: Driver Not Loaded")
+    assert set(sick(known)) == {A, B, C}
+    known.answered(GPUS[:2], 1.0)
+    assert sick(known) == {C: "the GPU does not answer NVML"}
+    known.answered(GPUS, 2.0)
     assert sick(known) == {}

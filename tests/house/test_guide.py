@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 EXAMPLES = ROOT / "examples"
 STRUCTS: tuple[Any, ...] = (
-    *(sections.Hami, sections.NodeConfig, sections.FilterDevices, sections.NodeMarks, Config),
+    *(sections.Hami, sections.NodeConfig, sections.FilterDevices, sections.NodeMarks, sections.Health, Config),
     *(chart.DevicePlugin, chart.Scheduler),
     *(Plan, NodePlan, GpuSpec),
 )

@@ -96,10 +96,12 @@ async def test_the_agent() -> None:
             await agent.stop()
             await agent.start()
             await agent.kubelet.until(RESOURCE, 20)
+            await agent.eventually(lambda: ("agent", "nodes/status", "patch") in noted.asked)
         finally:
             await agent.stop()
             await agent.kubelet.stop()
-    assert noted.asked | {("agent", "configmaps", "get")} == rights("agent")
+    rare = {("agent", "configmaps", "get"), ("agent", "events", "get"), ("agent", "events", "patch")}
+    assert noted.asked | rare == rights("agent")
 
 
 async def test_people_who_look() -> None:

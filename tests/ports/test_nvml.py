@@ -75,6 +75,11 @@ class ScriptedLibrary:
     def do_nvmlDeviceGetVirtualizationMode(self, handle: int) -> int:
         return 2 if handle == 1 else 0
 
+    def do_nvmlDeviceGetRemappedRows(self, handle: int) -> tuple[int, int, int, int]:
+        if handle == 0:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return 0, 1, 0, 1
+
     def do_nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
         if handle == 1:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -111,7 +116,7 @@ class ScriptedLibrary:
         if not self.events:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
         handle, xid = self.events.pop(0)
-        return SimpleNamespace(device=handle, eventData=xid)
+        return SimpleNamespace(device=handle, eventData=xid, eventType=pynvml.nvmlEventTypeXidCriticalError)
 
 
 for _name in [name.removeprefix("do_") for name in vars(ScriptedLibrary) if name.startswith("do_")]:
@@ -145,7 +150,7 @@ async def test_facts(nvml: DriverNvml) -> None:
             compute=(8, 0),
             pci_class=(3, 2),
         ),
-        GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True),
+        GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True, remapping_failed=True),
     )
     assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
 

@@ -65,6 +65,14 @@ class Cluster:
         except msgspec.ValidationError as error:
             raise BadInput(f"the grant {namespace}/{name} cannot be understood: {error}") from error
 
+    async def published(self) -> Inventory | None:
+        """The node's Inventory as it was published last; None where there is none that can be understood."""
+        try:
+            found = await self._kube.get(INVENTORIES, self._node)
+            return msgspec.convert(found.get("spec"), Inventory)
+        except (NotFound, msgspec.ValidationError):
+            return None
+
     async def publish(self, inventory: Inventory) -> bool:
         """Make the node's Inventory say this. Whether anything had to be written."""
         # By way of JSON, so that it compares with what the server gives: lists, not tuples.

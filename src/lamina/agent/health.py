@@ -1,20 +1,28 @@
 """Which GPUs are there and healthy, from what NVML told and when.
 
-A GPU becomes unhealthy when the driver reports a critical error (XID) for it that is not an application's own fault, or
-when it stops answering. It becomes healthy again when it answers and has been free of such errors for `QUIET_S`; a GPU
-that needs a reset keeps reporting or stops answering. A GPU that is lost stays known, so that people see what is
-missing and why.
+A GPU becomes unhealthy when the driver reports a critical error (XID) for it that is not an application's own fault,
+when rows of its memory could not be remapped, or when it stops answering. It becomes healthy again when it answers and
+has been free of such errors for a while; a GPU that needs a reset keeps reporting or stops answering. A GPU that is
+lost stays known, so that people see what is missing and why.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lamina.dialects.sections import Health
 from lamina.ports.nvml import GpuFacts, XidEvent
 
-APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109, 137})
 """Errors that a program causes: exceptions in kernels, faulty addresses, stopped channels, its own timeouts."""
 
-QUIET_S = 60.0
+
+def counts(xid: int, rules: Health) -> bool:
+    """Whether an error makes a GPU unhealthy."""
+    if xid in rules.enable:
+        return True
+    if isinstance(rules.disable, str) or xid in rules.disable:
+        return False
+    return xid in rules.only if rules.only else xid not in APPLICATION_XIDS
 
 
 class GpuState(NamedTuple):
@@ -22,6 +30,8 @@ class GpuState(NamedTuple):
 
     facts: GpuFacts
     reason: str = ""
+    xid: int = 0
+    """The last error that the driver reported, whether or not it counts; 0 is none."""
 
     @property
     def healthy(self) -> bool:
@@ -31,8 +41,11 @@ class GpuState(NamedTuple):
 class HealthBook:
     """What is known of the node's GPUs. Moments are seconds of any one monotonic clock."""
 
-    def __init__(self) -> None:
-        self._facts: dict[str, GpuFacts] = {}
+    def __init__(self, rules: Health = Health(), known: Iterable[GpuFacts] = ()) -> None:  # noqa: B008
+        """`known` are GPUs that were there before; NVML has to list them, or others in their place."""
+        self._rules = rules
+        self._facts = {facts.uuid: facts for facts in known}
+        self._xids: dict[str, int] = {}
         self._lost: dict[str, str] = {}
         self._struck: dict[str, tuple[int, float]] = {}
 
@@ -43,7 +56,9 @@ class HealthBook:
             self._facts = {}  # a missing GPU was replaced by another one, not lost
         self._facts.update(listed)
         self._lost = {uuid: "the GPU does not answer NVML" for uuid in self._facts if uuid not in listed}
-        self._struck = {u: (xid, when) for u, (xid, when) in self._struck.items() if now - when < QUIET_S}
+        self._struck = {
+            u: (xid, when) for u, (xid, when) in self._struck.items() if now - when < self._rules.quiet_seconds
+        }
 
     def silent(self, reason: str) -> None:
         """NVML itself does not answer."""
@@ -51,20 +66,24 @@ class HealthBook:
 
     def struck(self, event: XidEvent, now: float) -> bool:
         """The driver reported an error. Whether it makes a GPU unhealthy."""
-        if event.xid in APPLICATION_XIDS:
+        struck = tuple(self._facts) if event.uuid not in self._facts else (event.uuid,)
+        self._xids |= dict.fromkeys(struck, event.xid)
+        if not counts(event.xid, self._rules):
             return False
-        for uuid in self._facts if event.uuid not in self._facts else (event.uuid,):
-            self._struck[uuid] = (event.xid, now)
+        self._struck |= dict.fromkeys(struck, (event.xid, now))
         return True
 
     def states(self) -> tuple[GpuState, ...]:
         """Every GPU known, by index."""
         ordered = sorted(self._facts.values(), key=lambda facts: (facts.index, facts.uuid))
-        return tuple(GpuState(facts, self._reason(facts.uuid)) for facts in ordered)
+        return tuple(GpuState(facts, self._reason(facts), self._xids.get(facts.uuid, 0)) for facts in ordered)
 
-    def _reason(self, uuid: str) -> str:
+    def _reason(self, facts: GpuFacts) -> str:
+        uuid = facts.uuid
         if uuid in self._lost:
             return self._lost[uuid]
         if uuid in self._struck:
             return f"the driver reported XID {self._struck[uuid][0]}"
+        if facts.remapping_failed:
+            return "rows of its memory could not be remapped"
         return ""

@@ -14,7 +14,7 @@ def inventory(
     """The node's Inventory: filtered GPUs and those without known memory are left out, sick ones say why."""
     shared = [(state, memory) for state in states if (memory := _memory(state.facts, settings)) is not None]
     offered = []
-    for (facts, reason), memory in shared:
+    for (facts, reason, _), memory in shared:
         offered.append(
             Gpu(
                 uuid=facts.uuid,

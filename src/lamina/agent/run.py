@@ -20,7 +20,7 @@ from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
 from lamina.agent.marks.keeping import Keeper, keeping
 from lamina.agent.metrics.serving import Page, serving
-from lamina.agent.monitor import Monitor
+from lamina.agent.monitor import Monitor, events_on_node
 from lamina.agent.node_wishes import follow_node
 from lamina.agent.offer import Offer
 from lamina.agent.plan import Places
@@ -37,7 +37,7 @@ from lamina.dialects.config import Config
 from lamina.errors import LaminaError
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
-from lamina.ports.kube import Kube
+from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
@@ -121,7 +121,8 @@ async def _parts(
     )
     keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time)
     page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
-    monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s)
+    before, tell = await cluster.published(), events_on_node(EventRecorder(kube, "lamina-agent", now=time.time), node)
+    monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
     return [
         *(

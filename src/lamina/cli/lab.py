@@ -5,9 +5,12 @@ from typing import Annotated
 
 import typer
 
+from lamina.cli.fault import fault
+
 app = typer.Typer(
     name="lab", help="An embedded cluster with simulated GPUs: no GPU, no Kubernetes.", no_args_is_help=True
 )
+app.add_typer(fault, name="fault")
 
 Name = Annotated[str, typer.Option("--name", help="Which lab; several can run side by side.")]
 

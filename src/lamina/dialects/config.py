@@ -13,6 +13,7 @@
     enforcer: auto             # who holds memory: auto, driver or facade
     metrics: [hami, volcano, dcgm]  # whose names the metrics have as well, beside our own
     node: {labels: true}       # what agents write on their nodes for others, see `sections.NodeMarks`
+    health: {disable: [63]}    # which errors of the driver count, see `sections.Health`
     lowPriorityPercent: 0      # of the time in which the gate of a lower priority is open all the same
 
 The values of the 4paradigm chart (`devicePlugin.deviceMemoryScaling`, `scheduler.defaultMem`, `resourceName` ...) are
@@ -30,6 +31,7 @@ from lamina.dialects import chart, strict
 from lamina.dialects.sections import (
     FilterDevices,
     Hami,
+    Health,
     Labels,
     Name,
     NodeConfig,
@@ -118,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     low_priority_percent: Percent = 0
     metrics: MetricNames = ("hami", "volcano", "dcgm")
     node: NodeMarks = NodeMarks()
+    health: Health = Health()
 
     @property
     def compute_policy(self) -> ComputePolicy:
@@ -169,6 +172,7 @@ class _Document(Struct, kw_only=True):
     lowPriorityPercent: Percent = 0
     metrics: MetricNames = ()
     node: NodeMarks | None = None
+    health: Health | None = None
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
     resourceName: ResourceName | UnsetType = UNSET

@@ -24,6 +24,7 @@ Factor = Annotated[int, Meta(ge=1, le=2**20, description="a whole number from 1 
 SplitCount = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
 Scaling = Annotated[float, Meta(ge=0.01, le=100, description="a number from 0.01 to 100")]
 Switch = Annotated[bool, Meta(description="true or false")]
+Xids = Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(description="a list of the numbers of XIDs")]
 Name = Annotated[str, Meta(max_length=253, description="a name of at most 253 characters")]
 LogLevel = Annotated[
     Literal[0, 1, 2, 3, 4, "0", "1", "2", "3", "4"],
@@ -99,6 +100,19 @@ class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_core_name: ResourceName = "volcano.sh/vgpu-cores"
     gpu_memory_factor: Factor = field(default=1, name="gpuMemoryFactor")
     """How many MiB one unit of the memory resource stands for."""
+
+
+class Health(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which errors (XIDs) of the driver make a GPU unhealthy, and for how long."""
+
+    disable: Literal["all", "xids"] | Xids = ()
+    """Errors that do not count, beside those of applications; all or xids: none does. As DP_DISABLE_HEALTHCHECKS."""
+    enable: Xids = ()
+    """Errors that count whatever else is said. As DP_ENABLE_HEALTHCHECKS."""
+    only: Xids = ()
+    """If there are any, no others count. As CCE's health_check_xids."""
+    quiet_seconds: Annotated[float, Meta(ge=0, le=86400, description="a number from 0 to 86400")] = 60.0
+    """A GPU comes back when it answers and has been free of such errors for so long."""
 
 
 class NodeMarks(Struct, frozen=True, kw_only=True):

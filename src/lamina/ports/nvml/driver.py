@@ -32,6 +32,9 @@ _TURN_S = 0.2
 _NODE_WORDS = 16
 """Of 64 NUMA nodes each: as many as Linux knows."""
 _VGPU = nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
+_DOUBLE_BIT = nvml.nvmlEventTypeDoubleBitEccError
+_ECC_XID = 48
+"""The number under which the driver logs an error of memory that cannot be corrected."""
 _STALE = (
     nvml.NVML_ERROR_UNINITIALIZED,
     nvml.NVML_ERROR_DRIVER_NOT_LOADED,
@@ -47,6 +50,7 @@ class DriverNvml:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml")
         self._ready = False
         self._events: Any = None
+        self._watched: frozenset[str] = frozenset()
         self._connected: tuple[str, ...] = ()
         self._links: dict[str, dict[str, int]] = {}
 
@@ -152,7 +156,8 @@ class DriverNvml:
 
     def _wait(self, timeout_s: float) -> XidEvent | None:
         if self._events is None:
-            self._events = _registered()
+            self._events, self._watched = nvml.nvmlEventSetCreate(), frozenset()
+        self._watched = _watching(self._events, self._watched)
         try:
             event = nvml.nvmlEventSetWait_v2(self._events, max(0, round(timeout_s * 1000)))
         except nvml.NVMLError as error:
@@ -162,23 +167,40 @@ class DriverNvml:
                 time.sleep(timeout_s)
                 return None
             raise
-        return XidEvent(_uuid_of(event.device), int(event.eventData))
+        xid = _ECC_XID if event.eventType == _DOUBLE_BIT else int(event.eventData)
+        return XidEvent(_uuid_of(event.device), xid)
 
 
 def _handle(uuid: str) -> Any:
     return nvml.nvmlDeviceGetHandleByUUID(uuid)
 
 
-def _registered() -> Any:
-    """A set of events with the critical errors of every GPU that can report them."""
-    events = nvml.nvmlEventSetCreate()
+def _watching(events: Any, watched: frozenset[str]) -> frozenset[str]:
+    """Register errors of the GPUs that are not `watched` yet, such as one that came back; all that are watched then."""
+    present = set()
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+        except nvml.NVMLError as error:
+            if error.value in _STALE:
+                raise
+            continue
+        present.add(uuid)
+        if uuid not in watched:
+            _register(handle, uuid, events)
+    return frozenset(present)
+
+
+def _register(handle: Any, uuid: str, events: Any) -> None:
+    """Errors of memory that cannot be corrected are asked for beside XIDs where the GPU can tell them."""
+    try:
+        nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError | _DOUBLE_BIT, events)
+    except nvml.NVMLError:
+        try:
             nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
         except nvml.NVMLError as error:
-            log.warning("GPU %d reports no errors through NVML: %s", index, error)
-    return events
+            log.warning("%s reports no errors through NVML: %s", uuid, error)
 
 
 def _gpus() -> tuple[GpuFacts, ...]:
@@ -221,6 +243,7 @@ def _facts(index: int) -> GpuFacts:
         numa=_numa(handle),
         compute=_if_supported(lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))),
         pci_class=_if_supported(partial(_pci_class, handle)),
+        remapping_failed=bool((_if_supported(partial(nvml.nvmlDeviceGetRemappedRows, handle)) or (0, 0, 0, 0))[3]),
         virtual=_if_supported(partial(nvml.nvmlDeviceGetVirtualizationMode, handle)) == _VGPU,
     )
 

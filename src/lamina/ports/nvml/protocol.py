@@ -25,6 +25,8 @@ class GpuFacts(Struct, frozen=True):
     """CUDA's compute capability, such as (8, 0)."""
     pci_class: tuple[int, int] | None = None
     """Base class and subclass of the PCI device; (3, 2) is a 3D controller, (3, 0) one with a display."""
+    remapping_failed: bool = False
+    """Rows of memory were faulty and there was nothing left in their place."""
     virtual: bool = False
     """The GPU is a vGPU of a hypervisor."""
     links: Mapping[str, int] = {}
