@@ -137,7 +137,7 @@ def with_weights(weights: Weights) -> Policy:
 
     def make(cluster: Cluster, pods: Sequence[Pod], random: np.random.Generator) -> Chooser:
         mix = Mix.of([pod.ask for pod in pods], cluster.full_memory, cluster.full_cores, cluster.supply())
-        return Ranking(Kernel(library(), cluster, waste(mix, weights)), len(cluster.cpu))
+        return Ranking(Kernel(library(), cluster, waste(mix, weights, library())), len(cluster.cpu))
 
     return make
 

@@ -42,7 +42,7 @@ class Core:
         request = parse(pod, Config())
         assert request is not None
         uid = pod["metadata"]["uid"]
-        placement = self.decisions.place(request, uid, node)
+        placement = self.decisions.place(pod, request, node)
         if isinstance(placement, Placement):
             at = reservation(node, placement.containers, 0.0)
             self.capacity.ledger.reserve(uid, "default", pod["metadata"]["name"], at)
@@ -87,13 +87,14 @@ class Core:
 
     def decisions_per_s(self, count: int) -> float:
         """The placement core alone: which shares a pod gets on one node, taken at once."""
-        request = [parse(cluster.new_pod(f"new-{number}"), Config()) for number in range(200)]
+        pods = [cluster.new_pod(f"new-{number}") for number in range(200)]
+        requests = [parse(pod, Config()) for pod in pods]
         began = time.thread_time()
         for number in range(count):
-            asked = request[number % 200]
+            asked = requests[number % 200]
             assert asked is not None
             node = self._draw.choice(self.names)
-            placement = self.decisions.place(asked, "", node)
+            placement = self.decisions.place(pods[number % 200], asked, node)
             if isinstance(placement, Placement):
                 self.capacity.ledger.reserve(f"u{number}", "default", "p", reservation(node, placement.containers, 0.0))
         return count / (time.thread_time() - began)

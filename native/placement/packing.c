@@ -326,3 +326,31 @@ int packing_levels(const struct packing_cluster *cluster, const struct packing_p
     }
     return 0;
 }
+
+void packing_remainders(const double *chance, int64_t points, const int64_t *offers, int64_t offer_count, double *left,
+    double *scratch)
+{
+    double *now = left;
+    for (int64_t i = 0; i < points; i++)
+        now[i] = (double)i / (double)(points - 1);
+    int64_t offered = 0;
+    for (int64_t o = 0; o < offer_count; o++) {
+        if (o) {
+            memcpy(now + points, now, (size_t)points * sizeof *now);
+            now += points;
+        }
+        for (; offered < offers[o]; offered++) {
+            memset(scratch, 0, (size_t)points * sizeof *scratch);
+            for (int64_t s = 1; s < points; s++) {
+                if (chance[s] <= 0)
+                    continue;
+                for (int64_t i = s; i < points; i++) {
+                    double gain = now[i] - now[i - s];
+                    scratch[i] += chance[s] * (gain > 0 ? gain : 0);
+                }
+            }
+            for (int64_t i = 0; i < points; i++)
+                now[i] -= scratch[i];
+        }
+    }
+}

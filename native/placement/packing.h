@@ -60,4 +60,10 @@ __attribute__((visibility("default"))) int packing_levels(const struct packing_c
     const struct packing_policy *policy, const struct packing_ask *ask, const int64_t *rows, int64_t count,
     double *level, uint64_t *chosen);
 
+/* What stays unused of a GPU with i of `points` - 1 parts free once so many pods as the entry of `offers` (ascending)
+ * says were offered to it, of which each was put there or not, whichever left less. A pod takes s parts with chance[s].
+ * `left` is [offer_count][points]; `scratch` has room for `points`. */
+__attribute__((visibility("default"))) void packing_remainders(const double *chance, int64_t points,
+    const int64_t *offers, int64_t offer_count, double *left, double *scratch);
+
 #endif

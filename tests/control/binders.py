@@ -40,7 +40,7 @@ class Bench:
         self.capacity, self.quotas = Capacity(self.configuration), Quotas()
         self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), Background()
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
-        self.watching = Watching(self.kube, self.ledger, self.quotas, self.configuration, now=self.clock)
+        self.watching = Watching(self.kube, self.capacity, self.quotas, self.configuration, now=self.clock)
         self.binder = Binder(
             self.kube,
             self.ledger,

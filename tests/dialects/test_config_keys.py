@@ -65,8 +65,8 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     "disableCoreLimit": (True, lambda c: c.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.NONE),
     "runtimeClassName": ("nvidia", lambda c: filled(asking(gpu=1))(c).get("/spec/runtimeClassName"), None, "nvidia"),
     "schedulerName": ("mine", lambda c: filled(asking(gpu=1))(c)["/spec/schedulerName"], "hami-scheduler", "mine"),
-    "nodeSchedulerPolicy": ("spread", lambda c: parse(asking(gpu=1), c).node_policy, "binpack", "spread"),
-    "gpuSchedulerPolicy": ("binpack", lambda c: parse(asking(gpu=1), c).gpu_policy, "spread", "binpack"),
+    "nodeSchedulerPolicy": ("spread", lambda c: parse(asking(gpu=1), c).node_policy, "packing", "spread"),
+    "gpuSchedulerPolicy": ("binpack", lambda c: parse(asking(gpu=1), c).gpu_policy, "packing", "binpack"),
 }  # fmt: skip
 
 NODE: dict[str, tuple[Any, Look, Any, Any]] = {

@@ -106,8 +106,8 @@ def test_containers_keep_the_order_in_which_they_start_and_those_without_gpu_are
     assert kinds == [("first", 3, True, False), ("sidecar", 1, True, True), ("main", 2, False, False)]
 
 
-def test_the_request_names_its_dialect_and_hamis_policies() -> None:
+def test_the_request_names_its_dialect_and_the_default_policies() -> None:
     request = parse(asking(gpu=1), DEFAULT)
     assert request is not None
-    assert (request.dialect, request.node_policy, request.gpu_policy) == ("hami", "binpack", "spread")
+    assert (request.dialect, request.node_policy, request.gpu_policy) == ("hami", "packing", "packing")
     assert request.compute_policy is ComputePolicy.WEIGHT

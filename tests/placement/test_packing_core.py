@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lamina.placement.packing import Ask, Cluster, bits
 from lamina.placement.packing.definition import level
 from lamina.placement.packing.fgd import fgd
-from lamina.placement.packing.kernel import Kernel
+from lamina.placement.packing.kernel import Kernel, remainders
 from lamina.placement.packing.waste import Weights, waste
 from tests.placement.packing_clusters import asks, clusters, library, mix_of, mixes, weights
 
@@ -33,7 +33,7 @@ def test_the_core_computes_its_definition(
     core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], weighed: Weights, ask: Ask, published: bool
 ) -> None:
     capacity = cluster.full_memory, cluster.full_cores, cluster.supply()
-    policy = fgd(seen, *capacity) if published else waste(mix_of(seen, cluster), weighed)
+    policy = fgd(seen, *capacity) if published else waste(mix_of(seen, cluster), weighed, core)
     nodes = len(cluster.cpu)
     found, gpus = levels(Kernel(core, cluster, policy), ask, nodes)
     for row in range(nodes):
@@ -46,7 +46,7 @@ def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
     core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], ask: Ask
 ) -> None:
     nodes = len(cluster.cpu)
-    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 19))), ask, nodes)
+    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 19), core)), ask, nodes)
     has_gpu = (cluster.kind >= 0).any(axis=1)
     assert (np.isfinite(found) == (cluster.feasible(ask) & has_gpu)).all()
     for row in np.flatnonzero(np.isfinite(found)).tolist():
@@ -65,7 +65,7 @@ def test_rows_out_of_range_are_refused(core: ctypes.CDLL) -> None:
         np.array([1000]), np.array([1000]), *(np.full((1, 1), n, np.int32) for n in (0, 1000, 100, 1)), full, full
     )
     ask = Ask(0, 0, 1, (500,), 50)
-    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 19)))
+    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 19), core))
     for row in (-1, 1):
         with pytest.raises(ValueError, match="out of range"):
             kernel.levels(ask, np.array([row]), np.zeros(1), np.zeros(1, np.uint64))
@@ -89,3 +89,16 @@ def test_arrays_of_another_type_are_refused(core: ctypes.CDLL) -> None:
     cluster = Cluster(wrong, np.zeros(1, np.int64), gpus, gpus, gpus, gpus, wrong, wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="int64"):
         Kernel(core, cluster, None)  # type: ignore[arg-type]
+
+
+@settings(max_examples=20, deadline=None)
+@given(chance=st.lists(st.floats(0, 0.5), min_size=2, max_size=30))
+def test_remainders_are_what_offers_leave(core: ctypes.CDLL, chance: list[float]) -> None:
+    found = remainders(core, np.array(chance), (1, 5))
+    left = [i / (len(chance) - 1) for i in range(len(chance))]
+    for offer in range(1, 6):
+        left = [
+            now - sum(chance[s] * max(0.0, now - left[i - s]) for s in range(1, i + 1)) for i, now in enumerate(left)
+        ]
+        if offer in (1, 5):
+            assert np.allclose(found[0 if offer == 1 else 1], left, atol=1e-9)

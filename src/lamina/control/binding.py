@@ -190,7 +190,7 @@ class Binder:
         """Decide and take, without a pause between: what was free when it was looked at is ours."""
         if refusal := self._decisions.refusal(pod, request):
             raise DoesNotFit(refusal)
-        placement = self._decisions.place(request, args.podUID, args.node)
+        placement = self._decisions.place(pod, request, args.node)
         if placement is None:
             raise DoesNotFit(f"node {args.node} offers no GPUs")
         if isinstance(placement, Misfit):

@@ -3,7 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Sequence, Set
 
+from lamina.control.arrivals import Arrivals
 from lamina.control.configuration import Configuration
+from lamina.control.host_room import HostRoom
 from lamina.control.ledger import Ledger
 from lamina.model.ledger import NOTHING, taken_by
 from lamina.model.requests import PodRequest
@@ -14,10 +16,12 @@ _SURVEYS = 128
 
 
 class Capacity:
-    """The free capacity of each node, from the ledger's sums."""
+    """The free capacity of each node, from the ledger's sums; beside it what is free of hosts, and which pods come."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.ledger = Ledger(changed=self._forget)
+        self.host = HostRoom()
+        self.arrivals = Arrivals()
         self._configuration = configuration
         self._table = NodeTable()
         self._changed: set[str] = set()

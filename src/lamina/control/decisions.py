@@ -3,6 +3,7 @@
 The pod is parsed again each time: annotations are hints for people, never authority.
 """
 
+import contextlib
 from collections.abc import Mapping
 from itertools import compress
 from typing import Any
@@ -17,6 +18,7 @@ from lamina.control.packing import Packing
 from lamina.control.quotas import Amounts, Quotas, asked, excess
 from lamina.dialects import parse, unseen_by_admission
 from lamina.errors import BadInput
+from lamina.model.host_size import asked_by
 from lamina.model.requests import PodRequest
 from lamina.placement import FITS, NO_NODE, Misfit, Miss, Placement, Survey, fit, miss_of, node_score, summary
 
@@ -47,7 +49,7 @@ class Decisions:
         self._capacity = capacity
         self._quotas = quotas
         self._configuration = configuration
-        self._packing = Packing(capacity)
+        self.packing = Packing(capacity)
 
     def filter(self, pod: Mapping[str, Any], nodes: list[str]) -> Filtered:
         """Which of `nodes` can take the pod; all of them where it asks no GPU."""
@@ -60,13 +62,12 @@ class Decisions:
         refusal = self.refusal(pod, request) or self.over_quota(pod, asked(request))
         if refusal:
             return Filtered(fitting=[], error=refusal, summary=refusal)
-        self._packing.arrived(_uid(pod), request)
-        return self._surveyed(request, _uid(pod), nodes)
+        return self._surveyed(pod, request, nodes)
 
-    def _surveyed(self, request: PodRequest, uid: str, nodes: list[str]) -> Filtered:
+    def _surveyed(self, pod: Mapping[str, Any], request: PodRequest, nodes: list[str]) -> Filtered:
         survey = self._capacity.survey(request)
         verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes))
-        own = {name: answer for name, answer in self._own(request, uid).items() if name in nodes}
+        own = {name: answer for name, answer in self._own(pod, request).items() if name in nodes}
         for name in own:
             verdicts[nodes.index(name)] = _APART
         fits = verdicts == FITS
@@ -93,6 +94,13 @@ class Decisions:
             return f"{summary([], missed)}; {room} more would fit, but the scheduler did not offer them"
         return summary([], [*missed, *_missed(survey, others, verdicts)])
 
+    async def prepare(self, pod: Mapping[str, Any]) -> None:
+        """Do beside the event loop what `scores` would take long for; it needs no such call."""
+        with contextlib.suppress(BadInput):
+            request = parse(pod, self._configuration.value)
+            if request is not None:
+                await self.packing.prepare(request, asked_by(pod))
+
     def scores(self, pod: Mapping[str, Any], nodes: list[str]) -> dict[str, int]:
         """How well each node suits the pod among these nodes: 0, and HIGHEST_SCORE for the best alone.
 
@@ -108,28 +116,29 @@ class Decisions:
         table = self._capacity.table
         rows = table.rows_of(nodes)
         fits = self._capacity.survey(request).verdicts_on(rows) == FITS
-        packed = self._packing.worth(request)
+        packed = self.packing.worth(request, asked_by(pod))
         by_row = node_score(request.node_policy, table.usage) if packed is None else packed
         worth = np.where(fits, by_row[rows], 0.0)
-        for name, answer in self._own(request, _uid(pod)).items():
+        for name, answer in self._own(pod, request).items():
             if name in nodes:
                 place = nodes.index(name)
                 fits[place] = isinstance(answer, Placement)
                 if isinstance(answer, Placement):
                     worth[place] = answer.score if packed is None else packed[rows[place]]
-        return dict(zip(nodes, _stretched(worth, fits), strict=True))
+        scores = _stretched(worth, fits)
+        return dict(zip(nodes, scores if packed is None else _first_alone(scores, worth, fits, nodes), strict=True))
 
-    def _own(self, request: PodRequest, uid: str) -> dict[str, Placement | Misfit]:
+    def _own(self, pod: Mapping[str, Any], request: PodRequest) -> dict[str, Placement | Misfit]:
         """The answers of the nodes on which the pod holds something already, without what it holds."""
-        answers = {name: self.place(request, uid, name) for name in self._capacity.ledger.nodes_of(uid)}
+        answers = {name: self.place(pod, request, name) for name in self._capacity.ledger.nodes_of(_uid(pod))}
         return {name: answer for name, answer in answers.items() if answer is not None}
 
-    def place(self, request: PodRequest, pod_uid: str, node: str) -> Placement | Misfit | None:
+    def place(self, pod: Mapping[str, Any], request: PodRequest, node: str) -> Placement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
-        state = self._capacity.state(node, without=pod_uid)
+        state = self._capacity.state(node, without=_uid(pod))
         if state is None:
             return None
-        return fit(request, state, self._packing.gpus(request, node))
+        return fit(request, state, self.packing.gpus(request, asked_by(pod), node))
 
     def refusal(self, pod: Mapping[str, Any], request: PodRequest) -> str:
         """The sentence that says why no node may take the pod as it is, or nothing."""
@@ -168,6 +177,19 @@ def _stretched(worth: NDArray[np.float64], fits: NDArray[np.bool_]) -> list[int]
     scores = (HIGHEST_SCORE * (worth - low) / (high - low)).astype(np.int64)
     stretched: list[int] = np.where(fits, scores, 0).tolist()
     return stretched
+
+
+def _first_alone(scores: list[int], worth: NDArray[np.float64], fits: NDArray[np.bool_], nodes: list[str]) -> list[int]:
+    """The scores with HIGHEST_SCORE for one node alone: of equally good ones always the same, the first by name.
+
+    Packing fills nodes one after the other in a fixed order; among equal scores the scheduler would draw lots.
+    """
+    best = worth.max(where=fits, initial=-np.inf)
+    ties = np.flatnonzero(fits & (worth == best)).tolist()
+    if np.count_nonzero(fits) > 1:
+        scores = [min(score, HIGHEST_SCORE - 1) for score in scores]
+        scores[min(ties, key=nodes.__getitem__)] = HIGHEST_SCORE
+    return scores
 
 
 def _uid(pod: Mapping[str, Any]) -> str:

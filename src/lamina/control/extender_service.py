@@ -120,6 +120,8 @@ class ExtenderService:
     async def _prioritize(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, ExtenderArgs)
         ready = bool(self._readiness)
+        if ready:
+            await self._decisions.prepare(args.pod)
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
         return list(map(HostPriority, scores, scores.values())), "scored" if ready else "not_ready"
 

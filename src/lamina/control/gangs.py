@@ -243,7 +243,7 @@ class Gangs:
         if ledger.holds(args.podUID, args.node):
             return ""
         request = parse(pod, self._configuration.value)
-        placement = None if request is None else self._decisions.place(request, args.podUID, args.node)
+        placement = None if request is None else self._decisions.place(pod, request, args.node)
         if not isinstance(placement, Placement):
             return f"node {args.node} has no place for the pod beside those of its group"
         place = Place(args.node, taken_by(placement.containers))

@@ -27,6 +27,7 @@ from lamina.control.gangs import Gangs
 from lamina.control.leadership import Leadership
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
+from lamina.control.packing import Packing
 from lamina.control.pod_locks import PodLocks
 from lamina.control.preemption import Preemption
 from lamina.control.quotas import Quotas
@@ -71,7 +72,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     ledger, metrics = capacity.ledger, Metrics(capacity.ledger, lambda: config.value.metrics)
     decisions = Decisions(capacity, quotas, config)
     gangs = Gangs(kube, capacity, decisions, config, now=now)
-    watching = Watching(kube, ledger, quotas, config, now=now)
+    watching = Watching(kube, capacity, quotas, config, now=now)
     leadership = Leadership(kube, settings.identity or socket.gethostname(), now=now, wall=time.time)
     readiness = Readiness(watching, leadership)
     binder = Binder(
@@ -106,6 +107,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
             _tell_quotas(kube, quotas, ledger, config, readiness),
             registration.run(lambda: bool(readiness)),
             _settle_in(watching),
+            _learn(watching, decisions.packing),
         )
         tasks = [group.create_task(each) for each in work]
         if settings.addresses_file is not None:
@@ -123,6 +125,12 @@ async def _settle_in(watching: Watching) -> None:
     await watching.rebuilt.wait()
     gc.collect()
     gc.freeze()
+
+
+async def _learn(watching: Watching, packing: Packing) -> None:
+    """Follow the pods that come, from those that exist on, until cancelled."""
+    await watching.rebuilt.wait()
+    await packing.follow()
 
 
 async def _tell_quotas(

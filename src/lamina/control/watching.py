@@ -4,20 +4,24 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from lamina.control.arrivals import arrival_of
+from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
 from lamina.control.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record, inventory_of
-from lamina.control.ledger import Ledger
 from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
 from lamina.control.unrecorded import asked_by
 from lamina.errors import BadInput
-from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, Object, Resource, follow
-from lamina.ports.kube.follow import DELETED, MODIFIED, SYNCED
+from lamina.model.host_size import offered_by
+from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Kube, Object, Resource, follow
+from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 
 log = logging.getLogger(__name__)
 
-_ASKED = "asked"
-"""Beside the fields of a trimmed pod: what its containers asked that have run."""
+_ASKED, _ARRIVAL = "asked", "arrival"
+"""Beside the fields of a trimmed pod: what its containers asked that have run, and what it asks in all."""
+_OFFERED = "offered"
+"""Beside the metadata of a node: what it offers."""
 
 
 class Watching:
@@ -26,7 +30,7 @@ class Watching:
     def __init__(
         self,
         kube: Kube,
-        ledger: Ledger,
+        capacity: Capacity,
         quotas: Quotas,
         configuration: Configuration,
         *,
@@ -34,13 +38,14 @@ class Watching:
     ) -> None:
         self._kube = kube
         self._configuration = configuration
-        self._ledger = ledger
+        self._ledger, self._host, self._arrivals = capacity.ledger, capacity.host, capacity.arrivals
         self._quotas = quotas
         self._now = now
         self._tell: dict[Resource, Callable[[str, Object], None]] = {
             INVENTORIES: self._inventory,
             GRANTS: self._grant,
             PODS: self._pod,
+            NODES: self._node,
             RESOURCE_QUOTAS: self._quota,
         }
         self._missing = {resource.plural for resource in self._tell}
@@ -66,7 +71,7 @@ class Watching:
             self._told(PODS, MODIFIED, self._trimmed_pod(pod))
 
     async def _follow(self, resource: Resource) -> None:
-        trim = self._trimmed_pod if resource == PODS else _as_it_is
+        trim = {PODS: self._trimmed_pod, NODES: _trimmed_node}.get(resource, _as_it_is)
         async for kind, obj in follow(self._kube, resource, trim=trim):
             if kind == SYNCED:
                 self._missing.discard(resource.plural)
@@ -100,20 +105,32 @@ class Watching:
             self._ledger.grant_seen(record)
 
     def _pod(self, kind: str, obj: Object) -> None:
-        uid = obj["metadata"]["uid"]
+        uid, state, arrival = obj["metadata"]["uid"], pod_state(obj), obj[_ARRIVAL]
+        if kind == ADDED:
+            self._arrivals.came(arrival)
+        if kind == DELETED or state.over:
+            self._host.pod_gone(uid)
+        elif state.node and self._host.pod_seen(uid, state.node, arrival.size):
+            self._arrivals.came_to(state.node, arrival)
         if kind == DELETED:
             self._ledger.pod_gone(uid, self._now())
         else:
-            self._ledger.pod_seen(uid, pod_state(obj), self._now(), obj[_ASKED])
+            self._ledger.pod_seen(uid, state, self._now(), obj[_ASKED])
+
+    def _node(self, kind: str, obj: Object) -> None:
+        if kind == DELETED:
+            self._host.node_gone(obj["metadata"]["name"])
+        else:
+            self._host.node_seen(obj["metadata"]["name"], obj[_OFFERED])
 
     def _trimmed_pod(self, pod: Object) -> Object:
         """What is read of a pod; a cluster has tens of thousands of them, and most of each is its template."""
-        meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
         return {
-            "metadata": meta,
+            "metadata": _metadata(pod),
             "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName")},
             "status": {"phase": (pod.get("status") or {}).get("phase")},
             _ASKED: asked_by(pod, self._configuration.value),
+            _ARRIVAL: arrival_of(pod, self._configuration.value),
         }
 
     def _quota(self, kind: str, obj: Object) -> None:
@@ -121,6 +138,15 @@ class Watching:
             self._quotas.gone(obj)
         else:
             self._quotas.seen(obj)
+
+
+def _trimmed_node(node: Object) -> Object:
+    """Its kubelet tells of it all the time, and what it offers seldom changes."""
+    return {"metadata": _metadata(node), _OFFERED: offered_by(node)}
+
+
+def _metadata(obj: Object) -> Object:
+    return {key: obj["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
 
 
 def _as_it_is(obj: Object) -> Object:

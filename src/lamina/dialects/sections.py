@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
+from lamina.model.policies import GPU_POLICIES, NODE_POLICIES, PACKING
 
 ResourceName = Annotated[
     str,
@@ -87,8 +87,8 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Runtime class given to pods that ask a GPU and name none; empty leaves them alone."""
     scheduler_name: Name = "hami-scheduler"
     """Scheduler given to pods that ask a GPU and name none but the default one; empty leaves the default one."""
-    node_scheduler_policy: NodePolicy = "binpack"
-    gpu_scheduler_policy: GpuPolicy = "spread"
+    node_scheduler_policy: NodePolicy = PACKING
+    gpu_scheduler_policy: GpuPolicy = PACKING
 
 
 class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):

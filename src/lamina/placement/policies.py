@@ -1,5 +1,7 @@
 """In which order GPUs are tried, and how nodes compare: `binpack` fills up, `spread` keeps apart.
 
+Where `packing` is asked of a pod that its arrays cannot express, it is `binpack`.
+
 HAMi's measure: the parts of slots, memory and cores that are taken, each with the same weight. For GPUs the share
 that is being placed is counted in, so that unequal GPUs compare rightly; for nodes it is what is taken before.
 """
@@ -10,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.policies import BINPACK, NUMA, SPREAD, chain
+from lamina.model.policies import BINPACK, NUMA, PACKING, SPREAD, chain
 from lamina.model.requests import ContainerRequest
 from lamina.placement.nodes import GpuState, share
 
@@ -45,6 +47,7 @@ def _fullness(container: ContainerRequest, state: GpuState) -> float:
 
 GPU_MEASURES: dict[str, GpuMeasure] = {
     BINPACK: lambda container, state: -_fullness(container, state),
+    PACKING: lambda container, state: -_fullness(container, state),
     SPREAD: _fullness,
     NUMA: lambda container, state: state.gpu.numa or 0,
 }

@@ -4,9 +4,9 @@ Everything here is a pure function of arrays of free capacity (`Cluster`), of wh
 seen so far (`Seen`, `Mix`). A scheduler needs `Packer` alone. docs/placement.md explains the policy.
 """
 
-from lamina.placement.packing.cluster import REFUSED, Ask, Cluster, as_bits, bits
+from lamina.placement.packing.cluster import MOST_GPUS, REFUSED, Ask, Cluster, as_bits, bits
 from lamina.placement.packing.kernel import LIBRARY
 from lamina.placement.packing.packer import Packer
 from lamina.placement.packing.seen import Seen
 
-__all__ = ["LIBRARY", "REFUSED", "Ask", "Cluster", "Packer", "Seen", "as_bits", "bits"]
+__all__ = ["LIBRARY", "MOST_GPUS", "REFUSED", "Ask", "Cluster", "Packer", "Seen", "as_bits", "bits"]

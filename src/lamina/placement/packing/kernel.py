@@ -1,9 +1,10 @@
-"""The packing core in C, called over arrays: `levels` is the whole interface.
+"""The packing core in C, called over arrays: how good nodes are, and what stays unused of a GPU.
 
 The library's path is handed in (`lamina.native.path(LIBRARY)`), since this room opens no files of its own.
 """
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_void_p
 
 import numpy as np
@@ -84,6 +85,20 @@ class Kernel:
         n = len(rows) if count is None else count
         if self._call(self._cluster, self._policy, held[0], rows.ctypes.data, n, level.ctypes.data, chosen.ctypes.data):
             raise ValueError("a row is out of range, or the policy has more classes or shares than the core takes")
+
+
+def remainders(library: ctypes.CDLL, chance: Floats, offers: Sequence[int]) -> Floats:
+    """What stays unused of a GPU by the part of it that is free: (offers, points).
+
+    A pod takes s of the points with chance[s]; so many of them as `offers` says, ascending, are offered to the GPU one
+    by one, and each is put there or not, whichever leaves less.
+    """
+    found, scratch = np.zeros((len(offers), len(chance))), np.zeros(len(chance))
+    counts = np.array(offers, np.int64)
+    call = library.packing_remainders
+    call.restype, call.argtypes = None, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p]
+    call(chance.ctypes.data, len(chance), counts.ctypes.data, len(counts), found.ctypes.data, scratch.ctypes.data)
+    return found
 
 
 def _fields(layout: type[Structure]) -> list[tuple[str, type]]:

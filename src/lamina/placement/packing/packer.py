@@ -33,14 +33,14 @@ class Packer:
     """Levels for a cluster whose usual pods are learnt as they come."""
 
     def __init__(
-        self, library: ctypes.CDLL, cluster: Cluster, seen: Seen | None = None, weights: Weights = TRAINED
+        self, library: ctypes.CDLL, cluster: Cluster, seen: Seen[Ask] | None = None, weights: Weights = TRAINED
     ) -> None:
         self._library = library
         self._cluster = cluster
         self._weights = weights
         self._ranking: Ranking | None = None
         self._next = 1
-        self.seen = seen or Seen()
+        self.seen: Seen[Ask] = seen or Seen()
         self._learn()
 
     def arrived(self, ask: Ask) -> None:
@@ -72,5 +72,5 @@ class Packer:
         cluster = self._cluster
         mix = Mix.of(self.seen.counts, cluster.full_memory, cluster.full_cores, cluster.supply())
         self._next = max(self.seen.arrived + 1, int(self.seen.arrived * GROWTH))
-        policy = waste(mix, self._weights)
+        policy = waste(mix, self._weights, self._library)
         self._ranking = Ranking(Kernel(self._library, cluster, policy), len(cluster.cpu))

@@ -36,6 +36,25 @@ class Ranking:
         self._levels: Floats = np.zeros(nodes)
         self._gpus = np.zeros(nodes, np.uint64)
 
+    def keep(self, ask: Ask, levels: Floats, gpus: NDArray[np.uint64]) -> None:
+        """Take over levels of this request that were worked out elsewhere; rows are `changed` since from now on."""
+        self._kept[ask] = _Kept(levels, gpus, len(self._log))
+
+    def missed(self, ask: Ask) -> int:
+        """How many rows the next `levels` would work out, at most."""
+        kept = self._kept.get(ask)
+        return self._nodes if kept is None else min(self._nodes, len(self._log) - kept.seen)
+
+    def kept(self) -> list[Ask]:
+        """Requests whose levels are kept, the one that was asked for last at the end."""
+        return list(self._kept)
+
+    def one(self, ask: Ask, row: int) -> tuple[float, int]:
+        """Level and GPUs of one node, whatever is kept."""
+        self._rows[0] = row
+        self._kernel.levels(ask, self._rows, self._levels, self._gpus, 1)
+        return float(self._levels[0]), int(self._gpus[0])
+
     def changed(self, row: int) -> None:
         """The cluster's arrays have changed in this row."""
         self._log.append(row)

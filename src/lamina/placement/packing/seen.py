@@ -1,25 +1,39 @@
 """What has come so far, in bounded memory: old pods fade."""
 
-from lamina.placement.packing.cluster import Ask
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
 
 WINDOW = 20_000
 """Pods with GPUs after which all counts are halved, so that the mix follows the last few tens of thousands."""
 
 
-class Seen:
+class Countable(Hashable, Protocol):
+    """A request in any terms; `gpus` is 0 where it asks none."""
+
+    @property
+    def gpus(self) -> int: ...
+
+
+Kind = TypeVar("Kind", bound=Countable)
+
+
+class Seen(Generic[Kind]):
     """Counts of requests. `arrived` is how many pods with GPUs have come in all."""
 
     def __init__(self) -> None:
-        self.counts: dict[Ask, int] = {}
+        self.counts: dict[Kind, int] = {}
         self.arrived = 0
         self._room = WINDOW
 
-    def add(self, ask: Ask) -> None:
+    def add(self, ask: Kind) -> bool:
+        """Count one more; returns whether that made the old ones fade."""
         self.counts[ask] = self.counts.get(ask, 0) + 1
         if not ask.gpus:
-            return
+            return False
         self.arrived += 1
         self._room -= 1
-        if not self._room:
-            self.counts = {ask: n // 2 for ask, n in self.counts.items() if n > 1}
-            self._room = WINDOW // 2
+        if self._room:
+            return False
+        self.counts = {ask: n // 2 for ask, n in self.counts.items() if n > 1}
+        self._room = WINDOW // 2
+        return True

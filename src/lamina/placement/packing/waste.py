@@ -4,12 +4,14 @@ The waste of a node is a weighted sum of features of what is free on it, each an
 mix are likely to leave unused. docs/placement.md gives the reason for each; the weights come from `bench/train`.
 """
 
+import ctypes
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from lamina.placement.packing.cluster import MOST_GPUS
 from lamina.placement.packing.coefficients import Coefficients, coefficients
+from lamina.placement.packing.kernel import remainders
 from lamina.placement.packing.mix import Floats, Mix
 
 OFFERS = (4, 16, 64)
@@ -47,7 +49,7 @@ class Weights:
     step: float
 
 
-def waste(mix: Mix, weights: Weights) -> Coefficients:
+def waste(mix: Mix, weights: Weights, library: ctypes.CDLL) -> Coefficients:
     """The policy for a mix that has at least one pod with a GPU.
 
     Where no pod's CPU is counted, CPU plays no part.
@@ -63,7 +65,7 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
     ]
     counted = mix.all_cpu > 0
     scarce = np.minimum(1.0, mix.scarcity())
-    remainders = remainder_values(mix)
+    unused = remainder_values(mix, library)
     kept = np.array([w.remainder_few, w.remainder_some, w.remainder_many])
     return coefficients(
         mix,
@@ -73,7 +75,7 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
         gpu_price=w.scarce_gpu * scarce,
         cpu_price=w.scarce_cpu * scarce / marks[1] * counted,
         hinges=hinges if counted else [],
-        remainder=np.tensordot(kept, remainders, axes=1),
+        remainder=np.tensordot(kept, unused, axes=1),
         unpaired=float(kept.sum()),
         idle=w.idle_gpus * np.arange(MOST_GPUS + 1) / 8,
         all_idle=w.idle_node,
@@ -81,7 +83,7 @@ def waste(mix: Mix, weights: Weights) -> Coefficients:
     )
 
 
-def remainder_values(mix: Mix) -> Floats:
+def remainder_values(mix: Mix, library: ctypes.CDLL) -> Floats:
     """What stays unused of a GPU with 0 to 1000 thousandths free, in GPUs: (offers, kinds, 1001), for each of OFFERS.
 
     A pod of the mix comes and is put there or not, whichever leaves less at the end. With few offers left a remainder
@@ -94,16 +96,8 @@ def remainder_values(mix: Mix) -> Floats:
         able = single & mix.accepted[:, kind]
         chance += np.bincount(sizes[able, kind], mix.by_count[able], minlength=1001)
     different, which = np.unique(chances, axis=0, return_inverse=True)
-    left = np.tile(np.arange(1001) / 1000, (len(different), 1))
-    found = []
-    for offer in range(1, max(OFFERS) + 1):
-        better = np.zeros_like(left)
-        for size in np.flatnonzero(different.any(axis=0)):
-            better[:, size:] += different[:, size, None] * np.maximum(left[:, size:] - left[:, : 1001 - size], 0)
-        left = left - better
-        if offer in OFFERS:
-            found.append(left[which])
-    return np.array(found)
+    found = np.stack([remainders(library, chance, OFFERS) for chance in different], axis=1)
+    return found[:, which]
 
 
 def vector(weights: Weights) -> Floats:

@@ -1,0 +1,76 @@
+"""CPU and memory of hosts: what a node offers to pods, and what a pod takes of it, counted as Kubernetes counts."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from math import ceil
+from typing import Any, NamedTuple
+
+from lamina.errors import BadInput
+from lamina.model.kube_quantity import parse_quantity
+
+_MIB = 1 << 20
+
+
+class HostSize(NamedTuple):
+    """CPU in thousandths of a core, memory in MiB."""
+
+    cpu: int = 0
+    memory_mib: int = 0
+
+
+def offered_by(node: Mapping[str, Any]) -> HostSize:
+    """What a node lets pods have."""
+    status = node.get("status") or {}
+    offered = status.get("allocatable") or status.get("capacity") or {}
+    return HostSize(_amount(offered.get("cpu"), 1000), _amount(offered.get("memory"), 1) // _MIB)
+
+
+def asked_by(pod: Mapping[str, Any]) -> HostSize:
+    """What a pod takes of its node: what runs together, or what starts before it where that is more, and its overhead.
+
+    Init containers that keep running count with the containers, and beside each init container after them. What is
+    asked for the pod as a whole takes the place of what its containers ask.
+    """
+    spec = pod.get("spec") or {}
+    whole, overhead = spec.get("resources") or {}, spec.get("overhead") or {}
+
+    def total(name: str, times: int) -> int:
+        def of(container: Mapping[str, Any]) -> int:
+            return _requested(container.get("resources") or {}, name, times) or 0
+
+        together = _requested(whole, name, times)
+        if together is None:
+            together = _together(spec, of)
+        return together + _amount(overhead.get(name), times)
+
+    return HostSize(total("cpu", 1000), -(-total("memory", 1) // _MIB))
+
+
+def _together(spec: Mapping[str, Any], of: Callable[[Mapping[str, Any]], int]) -> int:
+    sidecars = peak = 0
+    inits: Iterable[Mapping[str, Any]] = spec.get("initContainers") or ()
+    for container in inits:
+        asked = of(container)
+        peak = max(peak, sidecars + asked)
+        if container.get("restartPolicy") == "Always":
+            sidecars += asked
+    return max(peak, sidecars + sum(of(container) for container in spec.get("containers") or ()))
+
+
+def _requested(resources: Mapping[str, Any], name: str, times: int) -> int | None:
+    """The request, or the limit where there is none, which the API server writes as the request too."""
+    for part in ("requests", "limits"):
+        if name in (resources.get(part) or {}):
+            return _amount(resources[part][name], times)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _amount(written: str | int | float | None, times: int) -> int:
+    """A quantity in parts of 1/times, rounded up; what is no quantity is 0, since the API server refuses it."""
+    if written is None:
+        return 0
+    try:
+        return ceil(parse_quantity(written, where="a quantity").value * times)
+    except BadInput:
+        return 0
