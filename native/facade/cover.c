@@ -103,6 +103,16 @@ static int cover(const char *folder, const char *name, const char *path)
     return 0;
 }
 
+/* Whether a later mount lies over it. Then its path leads nowhere, or by links of that mount to some other place, and
+ * that place is read from the node's root. */
+static bool hidden(const char *path)
+{
+    char *real = realpath(path, NULL);
+    bool elsewhere = real == NULL ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP : strcmp(real, path) != 0;
+    free(real);
+    return elsewhere;
+}
+
 int main(int count, char **arguments)
 {
     struct mounts mounts = {0};
@@ -121,8 +131,7 @@ int main(int count, char **arguments)
         if (strncmp(path, root, strlen(root)) != 0 || inside[0] != '/')
             continue;
         const char *name = library(inside);
-        bool hidden = access(path, F_OK) != 0 && errno == ENOENT; /* below a later mount */
-        if (name != NULL && !hidden && cover(arguments[1], name, path) != 0)
+        if (name != NULL && !hidden(path) && cover(arguments[1], name, path) != 0)
             return 1;
     }
     return 0;

@@ -50,6 +50,19 @@ def test_a_file_that_a_later_mount_hides_is_nobodys(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
+@pytest.mark.parametrize("target", ["../..{}", "libcuda.so.1", "/gone"])
+def test_links_of_a_later_mount_lead_the_hook_nowhere(target: str, tmp_path: Path) -> None:
+    """A link in a volume must not have the hook cover another file."""
+    (victim := tmp_path / "victim").write_text("as it was")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "libcuda.so.1").symlink_to(target.format(victim))
+    box = Mounted(tmp_path, 1000)
+    box.show(native.path("simgpu/libcuda.so.1"), "/run/volume/libcuda.so.1")
+    box.show(tmp_path / "volume", "/run/volume")
+    done = box.run("cat", victim)
+    assert (done.returncode, done.stdout) == (0, "as it was"), done.stderr
+
+
 def test_without_the_facade_on_the_node_a_container_does_not_start(tmp_path: Path) -> None:
     box = Mounted(tmp_path, 1000)
     hook = box.edits["hooks"][0]
