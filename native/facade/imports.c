@@ -29,24 +29,34 @@ static uint64_t key_of(const CUipcMemHandle *handle)
     return hash & ~SHARES_BY_FILE;
 }
 
-CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+/* Says once that others may use the allocation. */
+static void owned(CUdeviceptr pointer, const CUipcMemHandle *handle)
 {
     struct block block, replaced;
+    struct lamina_slot *slot = self_slot_if_any();
+    if (slot == NULL || !blocks_get(BLOCK_POINTER, pointer, &block) || block.flags & BLOCK_SHARED)
+        return;
+    const struct account *account = &facade_open()->account;
+    struct lamina_share *share = shares_own(account, slot, key_of(handle), block.device, block.bytes);
+    if (share == NULL)
+        return;
+    block.flags |= BLOCK_SHARED;
+    block.extra = shares_index(account, share);
+    blocks_put(&block, &replaced);
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
     if (spilled(pointer)) {
         log_line(LOG_WARNING, "memory beyond the physical share cannot be exported to other processes");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     CUresult result = REAL(cuIpcGetMemHandle)(handle, pointer);
-    struct lamina_slot *slot = self_slot_if_any();
-    if (result != CUDA_SUCCESS || slot == NULL || !blocks_get(BLOCK_POINTER, pointer, &block) || block.flags & BLOCK_SHARED)
+    if (result != CUDA_SUCCESS)
         return result;
-    const struct account *account = &facade_open()->account;
-    struct lamina_share *share = shares_own(account, slot, key_of(handle), block.device, block.bytes);
-    if (share != NULL) {
-        block.flags |= BLOCK_SHARED;
-        block.extra = shares_index(account, share);
-        blocks_put(&block, &replaced);
-    }
+    pthread_mutex_lock(&lock);
+    owned(pointer, handle);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
