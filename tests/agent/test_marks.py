@@ -12,7 +12,7 @@ from lamina.agent.marks import features, registers
 from lamina.agent.marks.amounts import amounts
 from lamina.agent.marks.features import Sharing, System, labels, sharing
 from lamina.agent.marks.keeping import Keeper
-from lamina.agent.node_wishes import _read, _seen
+from lamina.agent.node_wishes import _read, seen_in
 from lamina.agent.offer import Offer
 from lamina.agent.tickets import kinds
 from lamina.dialects import config
@@ -151,7 +151,7 @@ class Kept:
 
     async def keep(self) -> Object:
         """What the watch told, one round of keeping, and the node after it."""
-        self.keeper.seen.set(_seen(_read(await self.node())))
+        self.keeper.seen.set(seen_in(_read(await self.node())))
         await self.keeper.keep()
         return await self.node()
 

@@ -22,6 +22,7 @@ RARE = {
     ("control", "events", "patch"),
     ("control", "grants.lamina.dev", "get"),  # a bind that was cut off
     ("control", "grants.lamina.dev", "delete"),
+    ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "delete"),  # with `enabled: false`
     ("control", "namespaces", "create"),  # only where it is missing
 }
 

@@ -30,10 +30,11 @@ async def follow_node(kube: Kube, node: str, config: Config, offer: Offer, seen:
         if told.kind not in ("ADDED", "MODIFIED", "DELETED"):
             continue
         meta = told.object["metadata"]
-        seen.set(None if told.kind == "DELETED" else _seen(told.object))
+        seen.set(None if told.kind == "DELETED" else seen_in(told.object))
         now = told.kind != "DELETED" and config.selects(meta.get("labels") or {})
-        if now != selected and wanted:
-            log.info("Node %s %s: its labels %s %s", node, *(_OFFERS if now else _OFFERS_NOTHING), wanted)
+        if now != selected and (wanted or not config.enabled):
+            if config.enabled:
+                log.info("Node %s %s: its labels %s %s", node, *(_OFFERS if now else _OFFERS_NOTHING), wanted)
             selected = now
             offer.select(now)
         if (named := cordoned(meta.get("annotations"))) != kept_free:
@@ -51,12 +52,13 @@ def _read(obj: Object) -> Object:
     return {"metadata": trimmed | {"annotations": annotations}, "status": status}
 
 
-def _seen(obj: Object) -> Seen:
-    meta, status = obj["metadata"], obj["status"]
+def seen_in(obj: Object) -> Seen:
+    """What matters of a Node object for its marks."""
+    meta, status = obj["metadata"], obj.get("status") or {}
     return Seen(
         uid=meta["uid"],
         labels=meta.get("labels") or {},
-        annotations=meta["annotations"],
+        annotations=meta.get("annotations") or {},
         capacity=status.get("capacity") or {},
         allocatable=status.get("allocatable") or {},
     )

@@ -90,7 +90,12 @@ async def _parts(
     await reconcile(record, cluster, places, files)
     pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
     offer = Offer(
-        node, config.for_node(node), every, selected=not config.node_selector, held=lambda: record.held, cordoned=None
+        node,
+        config.for_node(node),
+        every,
+        selected=config.enabled and not config.node_selector,
+        held=lambda: record.held,
+        cordoned=None,
     )
 
     def plugin(kind: Kind) -> Plugin:

@@ -13,9 +13,10 @@ from typing import Any
 from lamina.control.certificate_store import CertificateStore
 from lamina.control.configuration import Configuration
 from lamina.control.settings import ControlSettings
+from lamina.control.webhook_configuration import NAME as WEBHOOKS
 from lamina.control.webhook_configuration import NAMESPACE, SERVICE, register, service_address, url_address
 from lamina.errors import Outside
-from lamina.ports.kube import Kube
+from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,14 @@ class Registration:
         self._due = asyncio.Event()
         configuration.listeners.append(self._due.set)
 
+    async def _put_right(self) -> None:
+        if self._configuration.value.enabled:
+            certificate = await self._store.refresh()
+            await register(self._kube, self._configuration.value, self._address, certificate.authorities)
+        else:
+            with contextlib.suppress(NotFound):
+                await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
+
     async def run(self, ready: Callable[[], bool]) -> None:
         """Register when this replica is ready, and keep it so until cancelled."""
         failures = 0
@@ -65,8 +74,7 @@ class Registration:
                 continue
             self._due.clear()
             try:
-                certificate = await self._store.refresh()
-                await register(self._kube, self._configuration.value, self._address, certificate.authorities)
+                await self._put_right()
             except Outside as error:
                 log.warning("The webhook could not be registered: %s", error)
                 pause = min(_AFTER_FAILURE_S * 2**failures, _EVERY_S)

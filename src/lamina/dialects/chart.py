@@ -39,7 +39,7 @@ SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 
 _KEPT = (
     "volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent",
-    "metrics", "node", "health",
+    "metrics", "node", "health", "enabled",
 )  # fmt: skip
 """Keys that the chart does not have."""
 

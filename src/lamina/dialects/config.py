@@ -13,6 +13,7 @@
     enforcer: auto             # who holds memory: auto, driver or facade
     metrics: [hami, volcano, dcgm]  # whose names the metrics have as well, beside our own
     node: {labels: true}       # what agents write on their nodes for others, see `sections.NodeMarks`
+    enabled: true              # false: nodes offer nothing, as `lamina reset` has it
     health: {disable: [63]}    # which errors of the driver count, see `sections.Health`
     lowPriorityPercent: 0      # of the time in which the gate of a lower priority is open all the same
 
@@ -39,6 +40,7 @@ from lamina.dialects.sections import (
     NodePolicy,
     Percent,
     ResourceName,
+    Switch,
     Volcano,
 )
 from lamina.errors import BadInput
@@ -120,6 +122,8 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     low_priority_percent: Percent = 0
     metrics: MetricNames = ("hami", "volcano", "dcgm")
     node: NodeMarks = NodeMarks()
+    enabled: Switch = True
+    """False: nodes offer nothing and admission is not registered; what is placed stays."""
     health: Health = Health()
 
     @property
@@ -149,7 +153,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether an agent on a node with these labels is to offer its GPUs."""
-        return all(labels.get(key) == value for key, value in self.node_selector.items())
+        return self.enabled and all(labels.get(key) == value for key, value in self.node_selector.items())
 
 
 def _or(own: T | None, common: T) -> T:
@@ -172,6 +176,7 @@ class _Document(Struct, kw_only=True):
     lowPriorityPercent: Percent = 0
     metrics: MetricNames = ()
     node: NodeMarks | None = None
+    enabled: Switch = True
     health: Health | None = None
     devicePlugin: chart.DevicePlugin | None = None
     scheduler: chart.Scheduler | None = None
