@@ -44,10 +44,7 @@ async def kube() -> FakeKube:
         spec = msgspec.to_builtins(Inventory(node=name, gpus=gpus))
         await made.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
     await made.create(NODES, {"metadata": {"name": "gone", "labels": {"own": "kept"}}})
-    marks = {
-        "labels": {"own": "kept", "nvidia.com/gpu.count": "1"},
-        "annotations": {"hami.io/node-nvidia-register": "[]"},
-    }
+    labels, annotations = {"own": "kept", "nvidia.com/gpu.count": "1"}, {"hami.io/node-nvidia-register": "[]"}
     capacity = {"cpu": "8", "volcano.sh/vgpu-cores": "100", "nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "10"}
     status = {"capacity": capacity, "allocatable": dict(capacity)}
     await made.create(

@@ -31,7 +31,10 @@ def test_what_says_nothing_is_the_default(text: str) -> None:
         ("scheduler: {defaultMemory: 1}", "unknown key defaultMemory in scheduler; did you mean defaultMem?"),
         ("nodeconfig: [{name: a}, {name: b, splitcount: 1}]", "unknown key splitcount in nodeconfig[1]; did you mean"),
         ("nodeconfig: [{name: a, filterdevices: {uuids: []}}]", "unknown key uuids in nodeconfig[0].filterdevices"),
-        ("xyzzy: 1", "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, enforcer, hami, "),
+        (
+            "xyzzy: 1",
+            "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, enabled, enforcer, hami, ",
+        ),
         ("1: 2", "unknown key 1; known are"),
     ],
 )
