@@ -21,28 +21,32 @@ void imports_forget(void)
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static uint64_t key_of(const CUipcMemHandle *handle)
+uint64_t imports_key(const void *name, size_t size)
 {
+    const unsigned char *bytes = name;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof handle->reserved; i++)
-        hash = (hash ^ (unsigned char)handle->reserved[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     return hash & ~SHARES_BY_FILE;
 }
 
-/* Says once that others may use the allocation. */
-static void owned(CUdeviceptr pointer, const CUipcMemHandle *handle)
+void imports_own(CUdeviceptr pointer, uint64_t key)
 {
     struct block block, replaced;
     struct lamina_slot *slot = self_slot_if_any();
-    if (slot == NULL || !blocks_get(BLOCK_POINTER, pointer, &block) || block.flags & BLOCK_SHARED)
-        return;
     const struct account *account = &facade_open()->account;
-    struct lamina_share *share = shares_own(account, slot, key_of(handle), block.device, block.bytes);
-    if (share == NULL)
+    if (slot == NULL)
         return;
-    block.flags |= BLOCK_SHARED;
-    block.extra = shares_index(account, share);
-    blocks_put(&block, &replaced);
+    pthread_mutex_lock(&lock);
+    if (blocks_get(BLOCK_POINTER, pointer, &block) && (block.flags & BLOCK_SHARED) == 0) {
+        struct lamina_share *share = shares_own(account, slot, key, block.device, block.bytes);
+        if (share != NULL) {
+            block.flags |= BLOCK_SHARED;
+            block.extra = shares_index(account, share);
+            blocks_put(&block, &replaced);
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
@@ -52,11 +56,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     CUresult result = REAL(cuIpcGetMemHandle)(handle, pointer);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    owned(pointer, handle);
-    pthread_mutex_unlock(&lock);
+    if (result == CUDA_SUCCESS)
+        imports_own(pointer, imports_key(handle, sizeof *handle));
     return result;
 }
 
@@ -108,7 +109,7 @@ static CUresult open_counted(opener open, struct lamina_slot *slot, CUdeviceptr 
 {
     const struct account *account = &facade_open()->account;
     struct lamina_share *share = NULL;
-    uint64_t key = key_of(&handle), bytes;
+    uint64_t key = imports_key(&handle, sizeof handle), bytes;
     uint32_t device;
     /* An allocation of this container is said to be used before it is, lest its owner go in between. */
     if (shares_owned(account, key, &device, &bytes)) {

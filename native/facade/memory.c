@@ -14,8 +14,7 @@
 /* Pitches are multiples of this at least; the real one is known only afterwards. */
 enum { PITCH_ALIGNMENT = 512 };
 
-/* Books a block that the driver gave. When there is no memory for the entry, the block goes back to the driver. */
-static CUresult book(CUdeviceptr pointer, int device, CUcontext context, enum lamina_kind kind, uint64_t bytes,
+CUresult memory_book(CUdeviceptr pointer, int device, CUcontext context, enum lamina_kind kind, uint64_t bytes,
                      uint8_t flags)
 {
     struct block replaced, block = {.key = pointer, .bytes = bytes, .context = (uint64_t)(uintptr_t)context,
@@ -56,7 +55,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
         return result;
     result = make(pointer, device, bytes, taken, &flags);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_DATA, taken, flags);
+        return memory_book(*pointer, device, context, LAMINA_DATA, taken, flags);
     give_back(device, LAMINA_DATA, taken);
     return result;
 }
@@ -73,7 +72,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
         return result;
     result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_MANAGED, taken, 0);
+        return memory_book(*pointer, device, context, LAMINA_MANAGED, taken, 0);
     give_back(device, LAMINA_MANAGED, taken);
     return result;
 }
@@ -94,7 +93,7 @@ static CUresult book_pitched(CUdeviceptr pointer, int device, CUcontext context,
 {
     CUresult result = hold_adjust(device, LAMINA_DATA, announced, real);
     if (result == CUDA_SUCCESS)
-        return book(pointer, device, context, LAMINA_DATA, real, 0);
+        return memory_book(pointer, device, context, LAMINA_DATA, real, 0);
     REAL(cuMemFree_v2)(pointer);
     give_back(device, LAMINA_DATA, announced);
     return result;
@@ -114,7 +113,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
                                : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && spill(pointer, device, pitched(width, height), announced) == CUDA_SUCCESS) {
         *pitch = pitched(width, 1);
-        return book(*pointer, device, context, LAMINA_DATA, announced, BLOCK_SPILLED);
+        return memory_book(*pointer, device, context, LAMINA_DATA, announced, BLOCK_SPILLED);
     }
     if (result == CUDA_SUCCESS)
         return book_pitched(*pointer, device, context, announced, in_blocks(times(*pitch, height)));
@@ -130,9 +129,10 @@ static CUresult freed(bool booked, const struct block *block, CUresult result)
         return result;
     if (result != CUDA_SUCCESS)
         blocks_put(block, &replaced);
-    else if (block->kind == LAMINA_POOL)
+    else if (block->kind == LAMINA_POOL) {
+        release_share(block);
         pools_freed(block);
-    else
+    } else
         release(block);
     return result;
 }
@@ -145,7 +145,7 @@ CUresult memory_spilled(CUdeviceptr *pointer, int device, CUcontext context, siz
         return result;
     result = spill(pointer, device, bytes, taken);
     if (result == CUDA_SUCCESS)
-        return book(*pointer, device, context, LAMINA_DATA, taken, BLOCK_SPILLED);
+        return memory_book(*pointer, device, context, LAMINA_DATA, taken, BLOCK_SPILLED);
     give_back(device, LAMINA_DATA, taken);
     return result;
 }

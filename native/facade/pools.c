@@ -16,6 +16,7 @@ struct pool {
     struct pool *next;
     CUmemoryPool handle; /* NULL: destroyed while blocks of it were in use; it goes with the last of them */
     int device;          /* -1: not in device memory */
+    bool managed;        /* its allocations count one by one: a pool that moves says nothing of the GPU */
     uint64_t charged;
     uint64_t used; /* asked for and not freed, as the driver rounds it */
 };
@@ -77,7 +78,7 @@ static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which)
 
 static void refresh(struct pool *pool)
 {
-    if (pool->handle == NULL || pool->device < 0)
+    if (pool->handle == NULL || pool->device < 0 || pool->managed)
         return;
     uint64_t reserved = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (reserved > pool->charged)
@@ -90,7 +91,7 @@ static void refresh(struct pool *pool)
 /* The driver lets go of what was freed only once the program waits for the GPU, so one look may be too early. */
 static bool can_shrink(const struct pool *pool)
 {
-    if (pool->handle == NULL || pool->device < 0 || pool->charged < SMALLEST_STEP)
+    if (pool->handle == NULL || pool->charged < SMALLEST_STEP)
         return false;
     return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - SMALLEST_STEP;
 }
@@ -226,6 +227,19 @@ static CUresult make_or_spill(struct pool *pool, const struct request *request, 
     return memory_spilled(pointer, pool->device, context, request->bytes);
 }
 
+static CUresult allocate_managed(const struct pool *pool, const struct request *request, CUdeviceptr *pointer)
+{
+    uint64_t taken = in_blocks(request->bytes);
+    CUresult result = hold(pool->device, LAMINA_MANAGED, taken);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = request->make(request, pointer);
+    if (result == CUDA_SUCCESS)
+        return memory_book(*pointer, pool->device, NULL, LAMINA_MANAGED, taken, 0);
+    give_back(pool->device, LAMINA_MANAGED, taken);
+    return result;
+}
+
 static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
 {
     if (pointer == NULL || request->bytes == 0)
@@ -239,6 +253,8 @@ static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
     CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pool != NULL && pool->device < 0)
         result = request->make(request, pointer);
+    else if (pool != NULL && pool->managed)
+        result = allocate_managed(pool, request, pointer);
     else if (pool != NULL && (result = announce(pool, in_units(request->bytes), &announced)) == CUDA_SUCCESS)
         result = make_or_spill(pool, request, announced, pointer);
     pthread_mutex_unlock(&lock);
@@ -303,21 +319,50 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemo
     return pool == NULL ? make_from_ptsz(&request, pointer) : allocate(&request, pointer);
 }
 
+/* Managed memory may be on any GPU, wherever it is wished to be: then it counts on the one that the program works with. */
+static int device_of_pool(const CUmemLocation *location, CUmemAllocationType type)
+{
+    CUcontext context;
+    int device = device_of_location(location);
+    if (device >= 0 || type != CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return device;
+    device = context_device(&context);
+    return device >= 0 ? device : device_entry(0);
+}
+
+/* False when there is no memory to note the pool. */
+static bool found(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type)
+{
+    int device = device_of_pool(location, type);
+    if (device < 0)
+        return true;
+    pthread_mutex_lock(&lock);
+    struct pool *pool = add(handle, device);
+    if (pool != NULL)
+        pool->managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    pthread_mutex_unlock(&lock);
+    return pool != NULL;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     CUresult result = REAL(cuMemPoolCreate)(pool, props);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || found(*pool, &props->location, props->allocType))
         return result;
-    int device = device_of_location(&props->location);
-    if (device < 0)
-        return CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
-    struct pool *added = add(*pool, device);
-    pthread_mutex_unlock(&lock);
-    if (added != NULL)
-        return CUDA_SUCCESS;
     REAL(cuMemPoolDestroy)(*pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    CUresult result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
+    return result != CUDA_SUCCESS || found(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    CUresult result = REAL(cuMemGetMemPool)(pool, location, type);
+    return result != CUDA_SUCCESS || found(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)

@@ -5,19 +5,19 @@
 #include "shares.h"
 #include "spill.h"
 
-static void drop_share(uint32_t index)
+void release_share(const struct block *block)
 {
-    struct lamina_slot *slot = self_slot_if_any();
+    bool shared = block->class == BLOCK_IMPORT || block->flags & BLOCK_SHARED;
+    struct lamina_slot *slot = shared ? self_slot_if_any() : NULL;
     const struct account *account = &facade_open()->account;
     if (slot != NULL)
-        shares_drop(account, slot, shares_at(account, index));
+        shares_drop(account, slot, shares_at(account, block->extra));
 }
 
 /* An owner's word falls before its bytes do, so that those who use the allocation count in time. */
 void release(const struct block *block)
 {
-    if (block->class == BLOCK_IMPORT || block->flags & BLOCK_SHARED)
-        drop_share(block->extra);
+    release_share(block);
     if (block->flags & BLOCK_SPILLED)
         spill_undo(block->device, block->bytes);
     if (block->class != BLOCK_IMPORT)

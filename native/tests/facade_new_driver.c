@@ -62,6 +62,30 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    (void)location;
+    *pool = (CUmemoryPool)16;
+    return type != CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
+/* Addresses of other processes' allocations are there as they are; each has 800 MiB. */
+CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    memcpy(pointer, data, sizeof *pointer);
+    return pool == NULL;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
+{
+    *base = pointer;
+    *bytes = (size_t)800 << 20;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { return pointer == 0 || stream != NULL; }
+CUresult cuMemFree_v2(CUdeviceptr pointer) { return pointer == 0; }
+
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { return pool == NULL; }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)

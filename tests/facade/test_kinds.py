@@ -17,7 +17,10 @@ KINDS = {
     "managed": ("cuMemAllocManaged", "context"),
     "pitch": ("cuMemAllocPitch_v2", "context"),
     "async": ("cuMemAllocAsync cuMemAllocAsync_ptsz", "context"),
-    "pool": ("cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz cuMemPoolCreate", "context owner"),
+    "pool": (
+        "cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz cuMemPoolCreate cuMemGetDefaultMemPool cuMemGetMemPool",
+        "context owner",
+    ),
     "physical": ("cuMemCreate", ""),
     "mapped": ("cuMemMap cuMemRetainAllocationHandle", ""),
     "array": ("cuArrayCreate_v2 cuArray3DCreate_v2", "context"),
@@ -36,7 +39,8 @@ KINDS = {
 # These are between processes, in test_imports.py.
 SHARED = {
     "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle", "cuImportExternalMemory",
-    "cuDestroyExternalMemory", "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
+    "cuDestroyExternalMemory", "cuMemPoolExportPointer", "cuMemPoolImportPointer",
+    "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
 }  # fmt: skip
 # These take nothing, but memory goes or may have gone.
 ENDS = {

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.simgpu.machines import CONTEXT_MIB, Machine, eventually
+from tests.simgpu.test_nvml import nvml
 
 EXPORT = "(lambda h: (cu.cuIpcGetMemHandle(h, c_uint64({})), bytes(h)))((ctypes.c_char * 64)())"
 OPEN = "(lambda at: (cu.cuIpcOpenMemHandle_v2(byref(at), Handle.from_buffer_copy({!r}), 1), at.value))(c_uint64())"
@@ -36,6 +37,16 @@ def test_memory_lives_as_long_as_its_last_user(end: str, last: str, machine: Mac
             user.kill()
             contexts -= 1
         assert settles_at(contexts, mib)
+
+
+def test_a_dead_owner_is_not_listed(machine: Machine) -> None:
+    owner, user = machine.started(), machine.started()
+    _, at = owner("alloc(500)")
+    _, handle = owner(EXPORT.format(at))
+    assert user(OPEN.format(handle))[0] == 0
+    owner.kill()
+    assert nvml(machine, "holders(gpu0)") == {user.pid: CONTEXT_MIB}
+    assert machine.used() == CONTEXT_MIB + 500
 
 
 def test_what_its_owner_frees_unused_is_free(machine: Machine) -> None:

@@ -156,6 +156,10 @@ bool slots_ready(const machine *m, uint32_t slot) {
     return (__atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST) & SIMGPU_IDENTITY_READY) != 0;
 }
 
+bool slots_dead(const machine *m, uint32_t slot) {
+    return is_dead(__atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST));
+}
+
 uint32_t slots_pid(const machine *m, uint32_t slot) {
     return (uint32_t)(__atomic_load_n(&m->processes[slot].identity, __ATOMIC_SEQ_CST) & PID_MASK);
 }

@@ -12,6 +12,8 @@ void slots_leave(const machine *m, uint32_t slot);
 void slots_sweep(const machine *m, uint64_t pause_ns);
 
 bool slots_ready(const machine *m, uint32_t slot);
+/* Whether its process has ended, though others have memory of it open. */
+bool slots_dead(const machine *m, uint32_t slot);
 /* 0 when the slot is free. */
 uint32_t slots_pid(const machine *m, uint32_t slot);
 

@@ -14,6 +14,7 @@ static unsigned int list_unit(uint32_t number, unsigned int instance, holder *ho
         simgpu_cell *cell = machine_cell(&library.m, number, slot);
         uint32_t pid = slots_pid(&library.m, slot), held = ledger_held(&library.m, number, slot);
         if (pid == 0 || (held == 0 && __atomic_load_n(&cell->contexts, __ATOMIC_SEQ_CST) == 0)) continue;
+        if (slots_dead(&library.m, slot)) continue;
         unsigned int at = first;
         while (at < count && holders[at].pid != pid) at++;
         if (at == SIMGPU_SLOTS) continue;
