@@ -141,3 +141,10 @@ def test_the_command_writes_the_rows_and_ends_with_the_verdict(tmp_path: Path) -
     assert {row["check"] for row in rows} == {"memory", "views", "compute", "overhead", "escapes"}
     assert {row["check"] for row in failed} <= {"compute"}
     assert f"{len(rows)} checks: {len(failed)} failed" in done.output
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_tried(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere" / "rows.json"
+    done = CliRunner().invoke(app, ["verify", "--simulate", "no such model", "--json", str(file)])
+    assert isinstance(done.exception, BadInput)
+    assert str(done.exception) == f"--json {file} cannot be written: No such file or directory"

@@ -32,6 +32,8 @@ def verify(
     from lamina.model.quantities import parse_memory_mib
     from lamina.verify.run import verify
 
+    if file is not None:
+        _write(file, "[]\n")  # a wrong place is told now and not after a minute
     asked = ("30,70", 2.0) if quick else (shares, seconds)
     rows = verify(
         gpu=gpu,
@@ -48,12 +50,21 @@ def verify(
             status.update(f"{row.check}: {row.what}")
     if file is not None:
         written = [{**msgspec.to_builtins(row), "error": row.error} for row in known]
-        file.write_text(json.dumps(written, indent=1) + "\n")
+        _write(file, json.dumps(written, indent=1) + "\n")
     print_table(console, _table(known))
     failed = sum(row.verdict == "FAILED" for row in known)
     skipped = sum(row.verdict == "not tested" for row in known)
     console.print(f"{len(known)} checks: {failed} failed, {skipped} not tested")
     sys.exit(1 if failed else 0)
+
+
+def _write(file: Path, text: str) -> None:
+    from lamina.errors import BadInput
+
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise BadInput(f"--json {file} cannot be written: {error.strerror}") from error
 
 
 def _shares(text: str) -> tuple[int, ...]:
