@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define UNMEASURED UINT32_MAX
+#define UNDECIDED 64 /* launches after which to look whether somebody decides again */
 #define UNFINISHED_MOST 2 /* batches that the GPU has not done, beside those that are open */
 #define NAP_NS UINT64_C(2000000)
 #define SHORT_NAP_NS UINT64_C(50000)
@@ -122,7 +123,7 @@ static void measure(CUstream stream, CUcontext context, int device, uint64_t now
         return; /* the last of the batch */
     close_lane(lane);
     *lane = (struct lane){.stream = stream, .epoch = atomic_load(&gate_epoch), .device = device,
-                          .asking = share_closed_word(device),
+                          .asking = share_closed_word(device, now),
                           .grown = before > BATCH_MOST / 4 ? BATCH_MOST : before > 0 ? before * 4 : 1};
     uint64_t announced = wait_for_share(context, device, apart, &now, lane);
     lane->opened = now;
@@ -149,8 +150,9 @@ void gate_enter(CUstream stream)
     } else {
         close_lane(lane);
         wait_for_priority(device, &now);
-        *lane = (struct lane){.stream = stream, .epoch = atomic_load(&gate_epoch), .left = UNMEASURED,
-                              .device = device, .asking = share_attention_word(device)};
+        const uint64_t *asking = share_attention_word(device, now);
+        *lane = (struct lane){.stream = stream, .epoch = atomic_load(&gate_epoch), .device = device, .asking = asking,
+                              .left = asking == &share_old_word ? UNDECIDED : UNMEASURED};
     }
     errno = before;
 }

@@ -25,11 +25,12 @@ static const struct lamina_decision *decision(int device)
     return &facade_open()->arbiter->devices[device];
 }
 
-/* Old decisions are none: the agent is away, and nobody knows what the others do. */
+/* Old decisions are none: the agent is away, and nobody knows what the others do. Nor are those of a time to come,
+ * which are from before the machine was started anew. */
 static bool decided(uint64_t now)
 {
     uint64_t last = LOAD(facade_open()->arbiter->heartbeat);
-    return last + STALE_NS > now;
+    return now - last + STALE_NS < 2 * STALE_NS;
 }
 
 static struct lamina_usage_compute *shared(int device)
@@ -58,14 +59,21 @@ bool share_closed(int device, uint64_t now)
     return LOAD(decision(device)->closed) != 0 && decided(now);
 }
 
-const uint64_t *share_closed_word(int device)
+const uint64_t share_old_word;
+
+static const uint64_t *unless_old(const uint64_t *word, uint64_t now)
 {
-    return &decision(device)->closed;
+    return LOAD(*word) == 0 || decided(now) ? word : &share_old_word;
 }
 
-const uint64_t *share_attention_word(int device)
+const uint64_t *share_closed_word(int device, uint64_t now)
 {
-    return &decision(device)->attention;
+    return unless_old(&decision(device)->closed, now);
+}
+
+const uint64_t *share_attention_word(int device, uint64_t now)
+{
+    return unless_old(&decision(device)->attention, now);
 }
 
 /* 0: no limit. A cap is never more than the limits say, whatever the arbiter does. */

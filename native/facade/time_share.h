@@ -16,9 +16,11 @@ bool share_measured(int device, uint64_t now);
 /* Whether a container of higher priority has the GPU. */
 bool share_closed(int device, uint64_t now);
 
-/* Words that are not 0 when a launch has to ask: about a measured GPU, and about one that is not. */
-const uint64_t *share_closed_word(int device);
-const uint64_t *share_attention_word(int device);
+/* Words that are not 0 when a launch has to ask: about a measured GPU, and about one that is not. In the place of one
+ * that nobody will set back to 0, since nobody decides, comes one that is always 0. */
+extern const uint64_t share_old_word __attribute__((visibility("hidden")));
+const uint64_t *share_closed_word(int device, uint64_t now);
+const uint64_t *share_attention_word(int device, uint64_t now);
 
 /* Charges `ns` of work when the container is not in debt, and returns 0; else changes nothing and returns for how long
  * it is, in ns. Applies the arbiter's refunds first. */
