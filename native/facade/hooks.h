@@ -53,6 +53,12 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
                             void **values);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned int count,
+                           CUlibraryOption *loading_options, void **loading_values, unsigned int loading_count);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options, void **values,
+                               unsigned int count, CUlibraryOption *loading_options, void **loading_values,
+                               unsigned int loading_count);
+CUresult cuLibraryUnload(CUlibrary library);
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags);

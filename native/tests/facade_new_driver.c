@@ -62,6 +62,29 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
     return CUDA_SUCCESS;
 }
 
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    *module = (CUmodule)(uintptr_t)next++;
+    return image == NULL;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *file)
+{
+    *module = (CUmodule)(uintptr_t)next++;
+    return file == NULL;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count,
+                           CUlibraryOption *loading_options, void **loading_values, unsigned loading_count)
+{
+    (void)options, (void)values, (void)count, (void)loading_options, (void)loading_values, (void)loading_count;
+    *library = (CUlibrary)(uintptr_t)next++;
+    return image == NULL;
+}
+
+CUresult cuModuleUnload(CUmodule module) { return module == NULL; }
+CUresult cuLibraryUnload(CUlibrary library) { return library == NULL; }
+
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     (void)location;

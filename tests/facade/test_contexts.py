@@ -1,8 +1,12 @@
 """What contexts take beyond their own cost: limits that reserve memory, and loaded code."""
 
+import struct
+from pathlib import Path
+
 import pytest
 
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
+from tests.facade.test_pools import on_new_driver
 from tests.facade.test_processes import python
 
 TOOLS = """
@@ -60,3 +64,31 @@ def test_usage_tells_what_contexts_and_code_take(container: MakeContainer) -> No
         held = process.held[box.uuids[0]]
         assert (held["context"], held["module"]) == (CONTEXT + 50 * MIB, 100 * MIB)
         assert box.really_held() == CONTEXT + 150 * MIB
+
+
+def code(*sections: tuple[int, int]) -> bytes:
+    """An image of code with sections of so many bytes, the second number being 1 for those that are loaded."""
+    header = struct.pack(
+        "<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 2, 190, 1, 0, 0, 64, 0, 64, 0, 0, 64, len(sections), 0
+    )
+    return header + b"".join(struct.pack("<IIQQQQIIQQ", 0, 1, 2 * on, 0, 0, size, 0, 0, 1, 0) for size, on in sections)
+
+
+def test_without_a_figure_code_counts_as_what_its_image_loads(tmp_path: Path) -> None:
+    """As where the driver knows the process by another pid; images that do not tell are not counted then."""
+    (tmp_path / "image").write_bytes(code((1000 * MIB, 1), (5000 * MIB, 0), (500 * MIB, 1)))
+    (tmp_path / "cut").write_bytes((tmp_path / "image").read_bytes()[:-1])
+    script = f"""
+image, handle = open({str(tmp_path / "image")!r}, "rb").read(), ctypes.c_void_p()
+def load(image):
+    return cuda.cuModuleLoadData(ctypes.byref(handle), image)
+def library():
+    return cuda.cuLibraryLoadData(ctypes.byref(handle), image, None, None, 0, None, None, 0)
+cuda.cuInit(0)
+print(load(b"text"), load(image[:4] + bytes(60)), load(image), create(1, 0, 501), load(image), library())
+print(cuda.cuModuleUnload(handle), library(), create(1, 0, 501), cuda.cuLibraryUnload(handle))
+for name in ("cut", "image", "absent"):
+    print(cuda.cuModuleLoad(ctypes.byref(handle), {str(tmp_path)!r}.encode() + b"/" + name.encode()), end=" ")
+print(create(1, 0, 501), create(1, 0, 500))
+"""
+    assert on_new_driver(tmp_path, script) == ["0 0 0 2 2 2", "0 0 2 0", "0 0 0 2 0"]

@@ -34,7 +34,10 @@ KINDS = {
         "cuCtxCreate cuCtxCreate_v2 cuCtxCreate_v3 cuCtxCreate_v4 cuDevicePrimaryCtxRetain cuGetExportTable", "",
     ),
     "heap": ("cuCtxSetLimit", "context"),
-    "module": ("cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary", "context"),
+    "module": (
+        "cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary cuLibraryLoadData "
+        "cuLibraryLoadFromFile", "context",
+    ),
 }  # fmt: skip
 # These are between processes, in test_imports.py.
 SHARED = {
@@ -48,7 +51,7 @@ ENDS = {
     "cuCtxSynchronize_v2", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxReset",
     "cuDevicePrimaryCtxReset_v2", "cuDeviceGraphMemTrim", "cuEventSynchronize", "cuGraphAddMemFreeNode",
     "cuGraphDestroy", "cuGraphExecDestroy", "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuMemFree_v2", "cuMemPoolDestroy",
-    "cuMemPoolTrimTo", "cuMemRelease", "cuMemUnmap", "cuModuleUnload", "cuStreamSynchronize",
+    "cuMemPoolTrimTo", "cuMemRelease", "cuMemUnmap", "cuModuleUnload", "cuLibraryUnload", "cuStreamSynchronize",
     "cuStreamSynchronize_ptsz",
 }  # fmt: skip
 
