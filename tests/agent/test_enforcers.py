@@ -1,5 +1,6 @@
 """The driver's own limits: set on the right cgroup, confirmed, published, and cleared; else the facade alone holds."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,19 @@ def test_a_leaf_is_never_guessed(tmp_path: Path) -> None:
     assert cgroups.leaf(uid.replace("1", "2"), f"containerd://{ID}", tmp_path) is None
     (tmp_path / f"kubepods/pod{uid}/other-{ID}").mkdir()
     assert cgroups.leaf(uid, f"containerd://{ID}", tmp_path) is None
+
+
+def test_finding_a_leaf_looks_into_no_other_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    scan, uid = os.scandir, "0a1b2c3d-0000-4000-8000-000000000001"
+
+    def looking(path: Path) -> object:
+        looked.append(str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", looking)
+    for number in range(1, 4):
+        pod = f"kubepods/burstable/pod{uid[:-1]}{number}"
+        (tmp_path / pod / ID).mkdir(parents=True)
+    assert cgroups.leaf(uid, f"containerd://{ID}", tmp_path) == tmp_path / f"kubepods/burstable/pod{uid}/{ID}"
+    assert not [path for path in looked if f"pod{uid[:-1]}2" in path or f"pod{uid[:-1]}3" in path]

@@ -9,6 +9,8 @@ container has another one.
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
+_PODS = ("kubepods*", "kubepods*/*burstable*", "kubepods*/*besteffort*")
+"""Where the folders of pods are, of each class of service; nothing is looked for inside of other pods."""
 
 
 def unified(root: Path = ROOT) -> bool:
@@ -24,8 +26,7 @@ def leaf(pod_uid: str, container_id: str, root: Path = ROOT) -> Path | None:
     ident = container_id.rpartition("//")[2]
     if not ident.isalnum() or len(ident) < 12:
         return None
-    found = []
-    for uid in (pod_uid, pod_uid.replace("-", "_")):
-        for pod in root.glob(f"kubepods*/**/*pod{uid}*"):
-            found += [path for path in pod.iterdir() if path.is_dir() and ident in path.name]
-    return found[0] if len(set(found)) == 1 else None
+    names = [f"*pod{uid}*" for uid in (pod_uid, pod_uid.replace("-", "_"))]
+    pods = {pod for place in _PODS for name in names for pod in root.glob(f"{place}/{name}")}
+    found = [path for pod in pods for path in pod.iterdir() if path.is_dir() and ident in path.name]
+    return found[0] if len(found) == 1 else None
