@@ -59,10 +59,12 @@ def test_memory_that_cannot_be_reported() -> None:
     assert of("hami: {preConfiguredDeviceMemory: 65536}", [GpuState(unified)]).gpus[0].memory_mib == 65536
 
 
-def test_mig_gpus_are_left_to_mig_where_the_strategy_says_so() -> None:
-    mig = GpuState(msgspec.structs.replace(FACTS[0], mig_capable=True, mig_enabled=True))
-    assert of("", [mig]).gpus[0].mig_capable
-    assert of("hami: {migStrategy: mixed}", [mig]).gpus == ()
+def test_gpus_that_are_cut_by_mig_are_not_shared() -> None:
+    capable = msgspec.structs.replace(FACTS[0], mig_capable=True)
+    assert of("", [GpuState(capable)]).gpus[0].mig_capable
+    cut = GpuState(msgspec.structs.replace(capable, mig_enabled=True))
+    for text in ("", "hami: {migStrategy: mixed}"):
+        assert of(text, [cut]).gpus == ()
 
 
 def test_connections_are_those_among_the_offered_gpus_in_their_order() -> None:

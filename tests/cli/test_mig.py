@@ -1,11 +1,15 @@
 """S2.9: `lamina mig profiles` prints the table of the post, from the data that placement uses."""
 
+import asyncio
+
 import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
 from lamina.errors import BadInput
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.ports.kube import NODES
+from lamina.ports.kube.fake import FakeKube
 
 
 def profiles(*arguments: str) -> list[list[str]]:
@@ -33,3 +37,23 @@ def test_every_card_is_there() -> None:
 def test_a_card_that_cannot_be_cut_is_refused_with_those_that_can() -> None:
     with pytest.raises(BadInput, match="A100-40GB, A100-80GB"):
         profiles("V100")
+
+
+async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    await kube.create(NODES, {"metadata": {"name": "plain"}})
+    amounts = {"nvidia.com/mig-3g.20gb": "4", "nvidia.com/mig-1g.5gb": "0", "nvidia.com/gpu": "0"}
+    await kube.create(NODES, {"metadata": {"name": "cut"}, "status": {"allocatable": amounts}})
+
+    async def connect(_: object) -> FakeKube:
+        return kube
+
+    monkeypatch.setattr("lamina.ports.kube.client.connect", connect)
+    said = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "cut", "all-3g.20gb"])
+    assert "cut is asked for all-3g.20gb" in said.output
+    listed = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "list"])
+    assert [line.split() for line in listed.output.splitlines()[1:]] == [
+        ["cut", "all-3g.20gb", "pending", "4", "3g.20gb"]
+    ]
+    missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "nobody", "all-1g.5gb"])
+    assert isinstance(missing.exception, BadInput) and "there is no node nobody" in str(missing.exception)

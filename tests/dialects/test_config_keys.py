@@ -59,7 +59,7 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     "deviceCoreScaling": (2, lambda c: node(c).cores_capacity, 100, 200),
     "preConfiguredDeviceMemory": (131072, lambda c: node(c).memory_mib(None), None, 131072),
     "enableNumaTopology": (False, lambda c: c == DEFAULT, True, True),
-    "migStrategy": ("mixed", lambda c: node(c).offers("GPU-a", 0, mig_enabled=True), True, False),
+    "migStrategy": ("mixed", lambda c: node(c).mig_strategy, "none", "mixed"),
     "libCudaLogLevel": ("4", lambda c: node(c).log_level, 1, 4),
     "gpuCorePolicy": ("force", lambda c: c.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.CAP),
     "disableCoreLimit": (True, lambda c: c.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.NONE),
@@ -77,7 +77,7 @@ NODE: dict[str, tuple[Any, Look, Any, Any]] = {
     "preconfigureddevicememory": (777, lambda c: node(c).memory_mib(None), None, 777),
     "enablenumatopology": (False, lambda c: node(c) == node(DEFAULT), True, True),
     "libcudaloglevel": (3, lambda c: node(c).log_level, 1, 3),
-    "migstrategy": ("mixed", lambda c: node(c).offers("GPU-a", 0, mig_enabled=True), True, False),
+    "migstrategy": ("mixed", lambda c: node(c).mig_strategy, "none", "mixed"),
     "filterdevices": (
         {"uuid": ["GPU-a"], "index": [1]},
         lambda c: [node(c).offers("GPU-a", 0), node(c).offers("GPU-b", 1), node(c).offers("GPU-c", 2)],

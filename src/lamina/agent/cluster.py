@@ -53,6 +53,19 @@ class Cluster:
         pods = [_pod(item) for item in listing.items]
         return frozenset(pod.uid for pod in pods if pod.node == self._node and not pod.finished)
 
+    async def grants_here(self) -> Mapping[str, Grant]:
+        """The grants of the pods that are bound to this node and not finished, by namespace and name of the pod."""
+        listing = await self._kube.list(PODS, fields=f"spec.nodeName={self._node}")
+        found = {}
+        for item in listing.items:
+            meta, pod = item["metadata"], _pod(item)
+            if pod.node != self._node or pod.finished:
+                continue
+            grant = await self.grant(meta["namespace"], meta["name"], pod.uid)
+            if grant is not None:
+                found[f"{meta['namespace']}/{meta['name']}"] = grant
+        return found
+
     async def grant(self, namespace: str, pod: str, pod_uid: str) -> Grant | None:
         """The grant of a pod, if it has one. Raises BadInput where it cannot be understood."""
         name = grant_name(pod, pod_uid)

@@ -85,6 +85,8 @@ def in_order(container: ContainerGrant, gpus: Mapping[str, GpuState]) -> tuple[S
             raise NotYet(f"the grant of container {container.name} names {share.gpu}, which this node does not have")
         if not state.healthy:
             raise NotYet(f"{share.gpu}, granted to container {container.name}, is not healthy: {state.reason}")
+        if state.facts.mig_enabled:
+            raise NotYet(f"{share.gpu}, granted to container {container.name}, is cut by MIG and has nothing to share")
     return tuple(sorted(container.shares, key=lambda share: gpus[share.gpu].facts.index))
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from lamina.agent.mig.plugin import MigPlugin
 from lamina.agent.plugin import OPTIONS, Plugin
 from lamina.agent.tickets import Kind
 from lamina.errors import Outside
@@ -30,7 +31,7 @@ class Registration:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: Plugin | MigPlugin,
         folder: Path,
         kind: Kind,
         *,

@@ -16,10 +16,15 @@ from lamina.agent import configuration
 from lamina.agent.arbitrating import arbitrating
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
+from lamina.agent.current import Current
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
 from lamina.agent.marks.keeping import Keeper, keeping
+from lamina.agent.marks.wanted import Seen
 from lamina.agent.metrics.serving import Page, serving
+from lamina.agent.mig.cutter import Cutter, cutting
+from lamina.agent.mig.serving import Served, serving_mig
+from lamina.agent.mig.specs import Specs
 from lamina.agent.monitor import Monitor, events_on_node
 from lamina.agent.node_wishes import follow_node
 from lamina.agent.offer import Offer
@@ -39,7 +44,7 @@ from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import connect
-from lamina.ports.kubelet.podresources import KubeletPodResources
+from lamina.ports.kubelet.podresources import KubeletPodResources, PodResources
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 from lamina.ports.nvml import DriverNvml, Nvml
 
@@ -125,8 +130,9 @@ async def _parts(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
     keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time)
+    recorder = EventRecorder(kube, "lamina-agent", now=time.time)
     page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
-    before, tell = await cluster.published(), events_on_node(EventRecorder(kube, "lamina-agent", now=time.time), node)
+    before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
     return [
@@ -137,6 +143,7 @@ async def _parts(
         monitor.run(),
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
+        *_of_mig(settings, config, offer, keeper.seen, cluster, pod_resources, recorder, kube, nvml, files, clock),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
@@ -144,6 +151,36 @@ async def _parts(
         *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
         arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
+
+
+def _of_mig(
+    settings: AgentSettings,
+    config: Config,
+    offer: Offer,
+    seen: Current[Seen | None],
+    cluster: Cluster,
+    pod_resources: PodResources,
+    events: EventRecorder,
+    kube: Kube,
+    nvml: Nvml,
+    files: Files,
+    clock: Clock,
+) -> list[Coroutine[Any, Any, None]]:
+    """The loops that cut GPUs by MIG and offer what comes of it."""
+    cutter = Cutter(
+        node=settings.node,
+        strategy=config.for_node(settings.node).mig_strategy,
+        kube=kube,
+        nvml=nvml,
+        cluster=cluster,
+        pod_resources=pod_resources,
+        gpus=lambda: offer.gpus,
+        seen=seen,
+        events=events,
+        clock=clock,
+    )
+    served = Served(settings.kubelet_dir / PLUGIN_FOLDER, Specs(settings.cdi_dir, files), files, clock)
+    return [cutting(cutter, clock, poll_s=settings.poll_s), serving_mig(cutter.offered, served)]
 
 
 async def _until(

@@ -1,15 +1,18 @@
-"""`lamina mig`: what GPUs can be cut into."""
+"""`lamina mig`: what GPUs can be cut into, what nodes are cut into, and cutting them."""
 
-from typing import Annotated
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-mig = typer.Typer(help="What GPUs can be cut into by MIG.", no_args_is_help=True)
+from lamina.cli.view import Kubeconfig
+from lamina.errors import BadInput
 
+if TYPE_CHECKING:
+    from lamina.ports.kube import Object
 
-@mig.callback()
-def _verbs() -> None:
-    """What GPUs can be cut into by MIG."""
+mig = typer.Typer(help="What GPUs can be cut into by MIG, and what they are cut into.", no_args_is_help=True)
 
 
 @mig.command()
@@ -20,7 +23,6 @@ def profiles(
     from rich.table import Table
 
     from lamina.cli.terminal import console, print_table
-    from lamina.errors import BadInput
     from lamina.model.mig_cards import MIG_CARDS
 
     chosen = [each for name, each in MIG_CARDS.items() if card.casefold() in name.casefold()]
@@ -40,3 +42,65 @@ def profiles(
                 f"{','.join(map(str, profile.starts))}:{profile.size}",
             )
     print_table(console, table)
+
+
+@mig.command("list")
+def list_nodes(kubeconfig: Kubeconfig = None) -> None:
+    """List the nodes that have MIG devices or are asked to: the configuration, how far it is, and the devices."""
+    from rich.table import Table
+
+    from lamina.agent.mig.cutter import LABEL, STATE
+    from lamina.agent.mig.offering import PREFIX
+    from lamina.cli.terminal import console, print_table
+
+    table = Table("NODE", "CONFIGURATION", "STATE", "DEVICES", box=None, pad_edge=False)
+    for node in asyncio.run(_nodes(kubeconfig)):
+        labels = node["metadata"].get("labels") or {}
+        amounts = (node.get("status") or {}).get("allocatable") or {}
+        devices = [f"{count} {name.removeprefix(PREFIX)}" for name, count in amounts.items() if name.startswith(PREFIX)]
+        if LABEL in labels or devices:
+            name = node["metadata"]["name"]
+            there = ", ".join(sorted(each for each in devices if not each.startswith("0 ")))
+            table.add_row(name, labels.get(LABEL, ""), labels.get(STATE, ""), there)
+    if table.row_count:
+        print_table(console, table)
+    else:
+        console.print("No node has MIG devices, and none is asked to.")
+
+
+async def _nodes(kubeconfig: Path | None) -> "list[Object]":
+    from lamina.ports.kube import NODES
+    from lamina.ports.kube.client import connect
+
+    kube = await connect(kubeconfig)
+    try:
+        return (await kube.list(NODES)).items
+    finally:
+        await kube.close()
+
+
+@mig.command()
+def apply(
+    node: Annotated[str, typer.Argument(help="The node's name.")],
+    configuration: Annotated[
+        str, typer.Argument(help="A name of mig-parted's file, or a standard one such as all-balanced.")
+    ],
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Ask a node to cut its GPUs. Its agent does so as soon as nobody uses what is in the way."""
+    asyncio.run(_apply(kubeconfig, node, configuration))
+    typer.echo(f"Node {node} is asked for {configuration}; `lamina mig list` says how far it is.")
+
+
+async def _apply(kubeconfig: Path | None, node: str, configuration: str) -> None:
+    from lamina.agent.mig.cutter import LABEL, PENDING, STATE
+    from lamina.ports.kube import NODES, NotFound
+    from lamina.ports.kube.client import connect
+
+    kube = await connect(kubeconfig)
+    try:
+        await kube.patch(NODES, node, {"metadata": {"labels": {LABEL: configuration, STATE: PENDING}}})
+    except NotFound as missing:
+        raise BadInput(f"there is no node {node}") from missing
+    finally:
+        await kube.close()

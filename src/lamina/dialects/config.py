@@ -90,10 +90,8 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     filter_devices: FilterDevices
 
     def offers(self, uuid: str, index: int, *, mig_enabled: bool = False) -> bool:
-        """Whether a GPU of the node is to be shared: not filtered, and not left to MIG resources."""
-        if uuid in self.filter_devices.uuid or index in self.filter_devices.index:
-            return False
-        return not (mig_enabled and self.mig_strategy == "mixed")
+        """Whether a GPU of the node is to be shared: not filtered, and not cut by MIG, which leaves no GPU to share."""
+        return not (mig_enabled or uuid in self.filter_devices.uuid or index in self.filter_devices.index)
 
     def memory_mib(self, reported_mib: int | None) -> int | None:
         """The memory of a GPU that reports `reported_mib`, or cannot report it (None). None: it cannot be shared."""

@@ -75,8 +75,8 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Memory of GPUs that cannot report it (unified memory); 0 means that such GPUs are not offered."""
     enable_numa_topology: Switch = False
     mig_strategy: MigStrategy = "none"
-    """`none` takes no notice of MIG and shares every GPU. `mixed` does not share GPUs with MIG enabled: their instances
-    are asked for by names such as nvidia.com/mig-1g.5gb, which are left to the device plugin that offers them."""
+    """What becomes of MIG devices: `mixed` offers them by names such as nvidia.com/mig-1g.5gb, `none` to nobody. GPUs
+    with MIG enabled are not shared in either case, for they have no memory and compute beside their instances."""
     lib_cuda_log_level: LogLevel = 1
 
     gpu_core_policy: CorePolicy = "default"

@@ -107,25 +107,32 @@ class MigCard(Struct, frozen=True):
                     f"{each.profile} cannot begin at {each.start} of {self.model} beside {beside}; it can {there}"
                 )
 
-    def arrange(self, counts: Mapping[str, int]) -> tuple[Placed, ...]:
-        """Places for so many instances of each profile, the largest first. Raises BadInput where they do not fit."""
+    def arrange(self, counts: Mapping[str, int], beside: tuple[Placed, ...] = ()) -> tuple[Placed, ...]:
+        """Places for so many instances of each profile beside those that stay, the largest first.
+
+        Raises BadInput where they do not fit.
+        """
         profiles = [self._named(name) for name, count in counts.items() for _ in range(count)]
         profiles.sort(key=lambda profile: (-profile.size, -profile.slices, profile.name))
-        found = self._arrange(profiles, ())
+        found = self._arrange(profiles, beside, len(beside))
         if found is None:
             wanted = ", ".join(f"{count} {name}" for name, count in counts.items())
             singly = ", ".join(f"{self.most(profile)} {profile.name}" for profile in self.profiles)
-            raise BadInput(f"{wanted} do not fit {self.model} together; of one profile alone fit {singly}")
-        return found
+            stays = "".join(f" beside {place.profile} at {place.start}" for place in beside)
+            raise BadInput(f"{wanted} do not fit {self.model} together{stays}; of one profile alone fit {singly}")
+        return found[len(beside) :]
 
-    def _arrange(self, profiles: Sequence[MigProfile], layout: tuple[Placed, ...]) -> tuple[Placed, ...] | None:
+    def _arrange(
+        self, profiles: Sequence[MigProfile], layout: tuple[Placed, ...], first: int
+    ) -> tuple[Placed, ...] | None:
+        """The layout with the profiles, which begin at number `first` of it; None where they do not fit."""
         if not profiles:
             return layout
-        last = layout[-1] if layout else None
+        last = layout[-1] if len(layout) > first else None
         for start in reversed(self.places(profiles[0], layout)):
             if last is not None and last.profile == profiles[0].name and start > last.start:
                 continue  # the same layout with two equal instances exchanged
-            found = self._arrange(profiles[1:], (*layout, Placed(profiles[0].name, start)))
+            found = self._arrange(profiles[1:], (*layout, Placed(profiles[0].name, start)), first)
             if found is not None:
                 return found
         return None
