@@ -50,6 +50,12 @@ def inventories(nodes: int) -> Iterator[Object]:
         yield {"metadata": {"name": node_name(number), "uid": f"i{number}", "resourceVersion": "1"}, "spec": spec}
 
 
+def hosts(nodes: int) -> Iterator[Object]:
+    for number in range(nodes):
+        meta = {"name": node_name(number), "uid": f"n{number}", "resourceVersion": "1"}
+        yield {"metadata": meta, "status": {"allocatable": {"cpu": "128", "memory": "1024Gi"}}}
+
+
 def running(nodes: int, pods: int) -> Iterator[tuple[Object, Object]]:
     """Pods that run, each with its grant; the same ones each time."""
     draw = random.Random(5)

@@ -10,6 +10,7 @@ from bench.scheduler import cluster
 from lamina.ports.kube import (
     GRANTS,
     INVENTORIES,
+    NODES,
     PODS,
     AlreadyExists,
     Conflict,
@@ -58,6 +59,8 @@ class BenchKube:
     def _canned(self, resource: Resource) -> Iterable[Object]:
         if resource == INVENTORIES:
             return cluster.inventories(self._nodes)
+        if resource == NODES:
+            return cluster.hosts(self._nodes)
         if resource == PODS:
             return (pod for pod, _ in cluster.running(self._nodes, self._pods))
         if resource == GRANTS:

@@ -22,6 +22,7 @@ from lamina.model.host_size import asked_by
 from lamina.model.requests import PodRequest
 from lamina.placement import FITS, NO_NODE, Misfit, Miss, Placement, Survey, fit, miss_of, node_score, summary
 
+Longs = NDArray[np.int64]
 HIGHEST_SCORE = 10
 """kube-scheduler's MaxExtenderPriority."""
 _APART = NO_NODE - 1
@@ -126,7 +127,9 @@ class Decisions:
                 if isinstance(answer, Placement):
                     worth[place] = answer.score if packed is None else packed[rows[place]]
         scores = _stretched(worth, fits)
-        return dict(zip(nodes, scores if packed is None else _first_alone(scores, worth, fits, nodes), strict=True))
+        if packed is not None:
+            scores = _first_alone(scores, worth, fits, nodes)
+        return dict(zip(nodes, scores.tolist(), strict=True))
 
     def _own(self, pod: Mapping[str, Any], request: PodRequest) -> dict[str, Placement | Misfit]:
         """The answers of the nodes on which the pod holds something already, without what it holds."""
@@ -170,24 +173,21 @@ def _missed(survey: Survey, nodes: list[str], verdicts: NDArray[np.int32]) -> li
     return [(survey.misses[number], names) for number, names in groups.items()]
 
 
-def _stretched(worth: NDArray[np.float64], fits: NDArray[np.bool_]) -> list[int]:
+def _stretched(worth: NDArray[np.float64], fits: NDArray[np.bool_]) -> Longs:
     low, high = worth.min(where=fits, initial=np.inf), worth.max(where=fits, initial=-np.inf)
     if low >= high:
-        return [0] * len(worth)
-    scores = (HIGHEST_SCORE * (worth - low) / (high - low)).astype(np.int64)
-    stretched: list[int] = np.where(fits, scores, 0).tolist()
-    return stretched
+        return np.zeros(len(worth), np.int64)
+    return np.where(fits, HIGHEST_SCORE * (worth - low) / (high - low), 0.0).astype(np.int64)
 
 
-def _first_alone(scores: list[int], worth: NDArray[np.float64], fits: NDArray[np.bool_], nodes: list[str]) -> list[int]:
+def _first_alone(scores: Longs, worth: NDArray[np.float64], fits: NDArray[np.bool_], nodes: list[str]) -> Longs:
     """The scores with HIGHEST_SCORE for one node alone: of equally good ones always the same, the first by name.
 
     Packing fills nodes one after the other in a fixed order; among equal scores the scheduler would draw lots.
     """
-    best = worth.max(where=fits, initial=-np.inf)
-    ties = np.flatnonzero(fits & (worth == best)).tolist()
     if np.count_nonzero(fits) > 1:
-        scores = [min(score, HIGHEST_SCORE - 1) for score in scores]
+        scores = np.minimum(scores, HIGHEST_SCORE - 1)
+        ties = np.flatnonzero(fits & (worth == worth.max(where=fits, initial=-np.inf))).tolist()
         scores[min(ties, key=nodes.__getitem__)] = HIGHEST_SCORE
     return scores
 

@@ -48,6 +48,8 @@ class Ledger:
         self._inventories: dict[str, Inventory] = {}
         self._pods: dict[str, PodState] = {}
         self._claims: dict[str, Claim] = {}
+        self._open: dict[str, Claim] = {}
+        """Claims that time may change: with a reservation, or at odds with their pod. Most are not."""
         self._holders: dict[str, set[str]] = {}
         self._dead_grants: dict[str, float] = {}
         self._gone: dict[str, float] = {}
@@ -145,7 +147,7 @@ class Ledger:
 
     def tick(self, now: float) -> None:
         """Let reservations lapse and forget what has been remembered long enough."""
-        for uid in [uid for uid, claim in self._claims.items() if claim.lapsed(now)]:
+        for uid in [uid for uid, claim in self._open.items() if claim.lapsed(now)]:
             self.release(uid)
         for uid in [uid for uid, since in self._gone.items() if since + REMEMBERED_S <= now]:
             del self._gone[uid], self._pods[uid]
@@ -155,9 +157,8 @@ class Ledger:
     def doubts(self, now: float) -> list[Doubt]:
         """Who holds a grant that does not agree with what is known of the pod, in every answer since DOUBT_S."""
         doubted = []
-        for uid, claim in self._claims.items():
-            pod = self.pod(uid)
-            if not claim.grants or claim.reservation is not None or claim.agrees_with(pod):
+        for uid, claim in self._open.items():
+            if not claim.grants or claim.reservation is not None:
                 claim.doubted_since = None
             elif claim.doubted_since is None:
                 claim.doubted_since = now
@@ -266,6 +267,11 @@ class Ledger:
             self._in_namespace[claim.namespace] = total.less(_sum_of(before)).plus(_sum_of(claim.held))
         if not claim.held:
             self._claims.pop(uid, None)
+        if claim.held and (claim.reservation is not None or (claim.grants and not claim.agrees_with(self.pod(uid)))):
+            self._open[uid] = claim
+        else:
+            self._open.pop(uid, None)
+            claim.doubted_since = None
         for node in before.keys() | claim.held.keys():
             holders = self._holders.setdefault(node, set())
             if node in claim.held:
