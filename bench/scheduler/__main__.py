@@ -41,12 +41,13 @@ async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
         await load.schedule(control, 0, 2 * rounds)
         for times in control.times.values():
             times.clear()
-        count = 5 * rounds
+        count, used = 5 * rounds, control.cpu_s()
         seconds = await load.schedule(control, 10_000, count)
         report.add("http-filter-p99", "ms", ours=p99(control.times["filter"]))
         report.add("http-prioritize-p99", "ms", ours=p99(control.times["prioritize"]))
         report.add("http-bind-median", "ms", ours=statistics.median(control.times["bind"]) * 1e3)
         report.add("http-pods", "pods/s", ours=(count - control.refused) / seconds)
+        report.add("http-cpu", "ms/pod", ours=(control.cpu_s() - used) / count * 1e3)
         report.add("refused-binds", "", ours=control.refused)
         report.add("memory", "MiB", ours=control.resident_mib())
 

@@ -1,6 +1,7 @@
 """kube-scheduler's part: one pod after the other is filtered and prioritised, and its bind runs beside the next."""
 
 import asyncio
+import os
 import random
 import sys
 import tempfile
@@ -58,6 +59,11 @@ class Control:
         args = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"], "Node": node}
         answer = await self.ask("bind", msgspec.json.encode(args))
         self.refused += bool(answer["error"])
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that the process has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_mib(self) -> float:
         """The most memory that the process has held."""

@@ -15,11 +15,9 @@ from lamina.dialects import parse
 from lamina.dialects.config import Config
 from lamina.errors import BadInput
 from lamina.model.host_size import HostSize, asked_by
-from lamina.model.requests import PodRequest, Wishes
+from lamina.model.requests import PodRequest
 from lamina.placement import alike
 from lamina.placement.packing import Seen
-
-_NO_WISHES = Wishes()
 
 
 class Arrival(NamedTuple):
@@ -42,9 +40,11 @@ def arrival_of(pod: Mapping[str, Any], config: Config) -> Arrival:
     except BadInput:
         request = None
     if request is not None:
-        # Which GPU by UUID, and how it is held, is nothing that the next pod of its kind repeats.
-        wishes = msgspec.structs.replace(request.wishes, uuids=(), not_uuids=())
-        request = msgspec.structs.replace(alike(request), wishes=_NO_WISHES if wishes == _NO_WISHES else wishes)
+        request = alike(request)
+        if request.wishes.uuids or request.wishes.not_uuids:
+            # The next pod of its kind asks for other GPUs by their UUIDs.
+            wishes = msgspec.structs.replace(request.wishes, uuids=(), not_uuids=())
+            request = msgspec.structs.replace(request, wishes=wishes)
     owners = pod["metadata"].get("ownerReferences") or ()
     everywhere = any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)
     return Arrival(request, asked_by(pod), everywhere)
