@@ -109,3 +109,16 @@ def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:
     assert node()["metadata"]["annotations"]["volcano.sh/node-vgpu-register"].count("Tesla T4,true,hami-core:") == 8
     wait_for(lambda: node()["metadata"]["labels"].get("nvidia.com/gpu.product") == "Tesla-T4", lambda: str(node()))
     assert node()["metadata"]["labels"]["nvidia.com/gpu.family"] == "turing"
+
+
+def test_s1_9_doctor_checks_what_is_needed(lab: Lab, hami_core: str) -> None:
+    lab.apply(hami_core)
+    lab.running_pod("")
+    healthy = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
+    assert healthy.returncode == 0, healthy.stdout + healthy.stderr
+    assert {"webhook", "node-0:", "scheduler"} <= set(healthy.stdout.split())
+    lab.kubectl("label", "node", "node-0", "nvidia.com/gpu.present=true")
+    lab.kubectl("run", "nvidia-device-plugin-1", "--image", "plugin", "--command", "--", "sleep", "1000")
+    sick = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
+    assert sick.returncode == 1
+    assert "other device plugins: remove them" in sick.stdout

@@ -1,0 +1,163 @@
+"""What `lamina doctor` looks at, as findings from what one reading of the cluster told. Pure.
+
+Each finding says what was looked at, how it is, and, unless all is well, how to mend it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from lamina.cli.cluster import Cluster
+from lamina.dialects import vocabularies
+from lamina.ports.kube import Object
+
+LEAST_KUBELET = (1, 26)
+LEAST_KERNEL = (3, 15)
+"""The first with locks that belong to an open file and not to a process."""
+LEAST_DRIVER = (440,)
+RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
+"""The first versions that read CDI specs; the last is the lab's own."""
+COMPETITORS = (
+    "nvidia-device-plugin",
+    "k8s-device-plugin",
+    "volcano-vgpu-device-plugin",
+    "hami-device-plugin",
+    "hami-vgpu",
+    "4pd-vgpu",
+    "gpushare-device-plugin",
+    "gpu-manager",
+)
+"""Parts of the names of images and pods that offer the same resources to kubelet."""
+GPU_MARKS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+"""Labels of nodes with NVIDIA's GPUs, by NVIDIA's operator and by node feature discovery."""
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(Struct, frozen=True):
+    """`mend` is empty where there is nothing to do."""
+
+    what: str
+    state: State
+    found: str
+    mend: str = ""
+
+
+def findings(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
+    """All that can be seen of nodes, inventories and pods."""
+    ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories]
+    yield from _agents(cluster, nodes)
+    for node in ours:
+        yield from _node(node, cluster)
+    yield _competitors(cluster.pods)
+    yield _scheduler(cluster)
+
+
+def _agents(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
+    missing = sorted(
+        node["metadata"]["name"]
+        for node in nodes
+        if node["metadata"]["name"] not in cluster.inventories
+        and any((node["metadata"].get("labels") or {}).get(mark) == "true" for mark in GPU_MARKS)
+    )
+    if missing:
+        mend = "run the agent there, or see its log: it publishes the node's inventory once it has started"
+        yield Finding("agents", State.FAILED, f"nodes with GPUs and without an agent: {', '.join(missing)}", mend)
+    elif not cluster.inventories:
+        mend = "run `lamina agent` on each node with GPUs"
+        yield Finding("agents", State.FAILED, "no node has published an inventory", mend)
+    else:
+        yield Finding("agents", State.OK, f"{len(cluster.inventories)} nodes have published what they have")
+
+
+def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
+    name, info = node["metadata"]["name"], node["status"]["nodeInfo"]
+    inventory = cluster.inventories[name]
+    driver = inventory.driver
+    yield _at_least(
+        f"{name}: driver", driver or "none", driver, LEAST_DRIVER,
+        "install NVIDIA's driver, newer than 440, and see whether nvidia-smi answers on the node", newer=True,
+    )  # fmt: skip
+    kubelet = info["kubeletVersion"]
+    yield _at_least(f"{name}: Kubernetes", kubelet, kubelet, LEAST_KUBELET, "upgrade kubelet to 1.26 or later")
+    runtime, _, version = info["containerRuntimeVersion"].partition("://")
+    if runtime in RUNTIMES:
+        mend = "upgrade it, and turn CDI on: enable_cdi in containerd before 2.0"
+        yield _at_least(f"{name}: container runtime", f"{runtime} {version}", version, RUNTIMES[runtime], mend)
+    else:
+        mend = "use containerd 1.7 or CRI-O 1.23, or later, with NVIDIA's runtime as the default"
+        yield Finding(f"{name}: container runtime", State.FAILED, f"{runtime} does not read CDI specs", mend)
+    kernel = info["kernelVersion"]
+    yield _at_least(f"{name}: kernel", kernel, kernel, LEAST_KERNEL, "upgrade the node's kernel")
+    sick = [f"GPU {gpu.index}: {gpu.reason}" for gpu in inventory.gpus if not gpu.healthy]
+    if sick:
+        yield Finding(f"{name}: GPUs", State.FAILED, "; ".join(sick), "see docs/node.md for what makes a GPU unhealthy")
+    elif not inventory.gpus and cluster.config.enabled:
+        mend = "see nodeSelector, filterdevices and migStrategy in the configuration"
+        yield Finding(f"{name}: GPUs", State.WARNING, "none is offered", mend)
+    else:
+        yield Finding(f"{name}: GPUs", State.OK, f"{len(inventory.gpus)} offered and healthy")
+    yield from _registered(node, cluster)
+
+
+def _registered(node: Object, cluster: Cluster) -> Iterator[Finding]:
+    """Whether kubelet counts what the inventory offers."""
+    name, allocatable = node["metadata"]["name"], node["status"].get("allocatable") or {}
+    if not any(gpu.healthy and gpu.by_grant for gpu in cluster.inventories[name].gpus):
+        return
+    lacking = [v.ticket for v in vocabularies(cluster.config) if allocatable.get(v.ticket, "0") == "0"]
+    if lacking:
+        mend = "see the agent's log; its --kubelet-dir has to be kubelet's own folder on the host"
+        yield Finding(f"{name}: kubelet", State.FAILED, f"it counts no {', '.join(lacking)}", mend)
+    else:
+        yield Finding(f"{name}: kubelet", State.OK, "it counts what the agent offers")
+
+
+def _at_least(what: str, told: str, text: str, least: tuple[int, ...], mend: str, *, newer: bool = False) -> Finding:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", text)[: len(least)])
+    well = numbers > least if newer else numbers >= least
+    return Finding(what, State.OK, told) if well else Finding(what, State.FAILED, f"{told} is too old", mend)
+
+
+def _competitors(pods: list[Object]) -> Finding:
+    found = sorted({f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods if _competes(pod)})
+    if not found:
+        return Finding("other device plugins", State.OK, "none")
+    mend = "remove them from the nodes that Lamina serves: kubelet knows one plugin for a resource, the last one"
+    return Finding("other device plugins", State.FAILED, ", ".join(found), mend)
+
+
+def _competes(pod: Mapping[str, Object]) -> bool:
+    images = [container.get("image", "") for container in pod["spec"]["containers"]]
+    return any(part in text for part in COMPETITORS for text in (*images, pod["metadata"]["name"]))
+
+
+def _scheduler(cluster: Cluster) -> Finding:
+    """A pod that no scheduler has looked at tells that none serves its name; one that was, that one does."""
+    names = set(cluster.config.schedulers)
+    ours = [pod for pod in cluster.pods if pod["spec"].get("schedulerName") in names and _asks(pod, cluster)]
+    silent = sorted({pod["spec"]["schedulerName"] for pod in ours if not _looked_at(pod)})
+    if silent:
+        mend = "give kube-scheduler a profile of that name with Lamina's extender, see docs/cluster.md"
+        return Finding("scheduler", State.FAILED, f"nobody has looked at pods of {', '.join(silent)}", mend)
+    if not any(pod["metadata"]["uid"] in cluster.grants for pod in ours):
+        mend = "create a pod that asks for a GPU, and look again"
+        return Finding("scheduler", State.WARNING, "no pod with GPUs tells whether a profile leads to Lamina", mend)
+    return Finding("scheduler", State.OK, "pods that ask for GPUs are placed")
+
+
+def _asks(pod: Object, cluster: Cluster) -> bool:
+    named = {name for vocabulary in vocabularies(cluster.config) for name in vocabulary.all}
+    resources = [container.get("resources") or {} for container in pod["spec"]["containers"]]
+    return any(named & (each.get("limits") or {}).keys() for each in resources)
+
+
+def _looked_at(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return bool(pod["spec"].get("nodeName")) or any(each["type"] == "PodScheduled" for each in conditions)

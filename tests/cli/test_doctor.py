@@ -1,0 +1,134 @@
+"""`lamina doctor`: each thing that can be missing is found and comes with how to mend it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.cli.doctor import examine
+from lamina.cli.examining import Finding, State
+from lamina.control import crds
+from lamina.control.webhook_configuration import webhook_configuration
+from lamina.dialects import config
+from lamina.errors import Outside
+from lamina.model.gpus import Gpu, Inventory
+from lamina.model.grants import Grant, grant_name
+from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, MUTATING_WEBHOOKS, NODES, PODS, Refused
+from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube.resources import Resource
+
+INFO = {
+    "kubeletVersion": "v1.31.2",
+    "containerRuntimeVersion": "containerd://1.7.22",
+    "kernelVersion": "5.15.0-112-generic",
+}
+TICKETS = {"nvidia.com/gpu": "10", "volcano.sh/vgpu-number": "10", "volcano.sh/gpu-mem.128Mi": "120"}
+REFUSAL = Refused("nvidia.com/gpumem-percentage is 500; allowed are 1 to 100")
+
+
+class Patient:
+    """A cluster of one node in which all is well, until a test spoils something."""
+
+    def __init__(self) -> None:
+        self.kube = FakeKube()
+        self.gpu = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
+        self.inventory: Inventory | None = Inventory(node="n", driver="535.104.05", gpus=(self.gpu,))
+        self.info, self.allocatable, self.labels = dict(INFO), dict(TICKETS), {"nvidia.com/gpu.present": "true"}
+        self.refusal: Outside | None = REFUSAL
+        self.registered = self.placed = True
+        self.images = {"web": "nginx"}
+        self.text = ""
+
+    async def findings(self) -> dict[str, Finding]:
+        kube = self.kube
+        await crds.apply(kube)
+        if self.registered:
+            await kube.create(MUTATING_WEBHOOKS, webhook_configuration(config.DEFAULT, {"url": "https://x"}, b"ca"))
+        meta: dict[str, Any] = {"name": "lamina", "namespace": "lamina-system"}
+        await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {"lamina.yaml": self.text}})
+        node = {"metadata": {"name": "n", "labels": self.labels}}
+        await kube.create(NODES, node | {"status": {"nodeInfo": self.info, "allocatable": self.allocatable}})
+        if self.inventory is not None:
+            await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": msgspec.to_builtins(self.inventory)})
+        for name, image in self.images.items():
+            await self._pod(name, {"containers": [{"name": "main", "image": image}]})
+        asks = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+        spec = {"schedulerName": "hami-scheduler", "containers": [{"name": "main", "image": "cuda", **asks}]}
+        uid = await self._pod("job", spec | ({"nodeName": "n"} if self.placed else {}))
+        if self.placed:
+            grant = Grant(pod="job", pod_uid=uid, node="n", dialect="hami", containers=())
+            meta = {"name": grant_name("job", uid), "namespace": "default"}
+            await kube.create(GRANTS, {"metadata": meta, "spec": msgspec.to_builtins(grant)})
+        kube.failing["create"] = self._trial
+        return {finding.what: finding for finding in await examine(kube)}
+
+    async def _pod(self, name: str, spec: dict[str, Any]) -> str:
+        made = await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+        uid: str = made["metadata"]["uid"]
+        return uid
+
+    def _trial(self, resource: Resource, name: str) -> Outside | None:
+        return self.refusal if (resource, name) == (PODS, "lamina-doctor") else None
+
+
+async def test_s1_9_all_is_well() -> None:
+    found = await Patient().findings()
+    assert {one.state for one in found.values()} == {State.OK}
+    assert {"webhook", "agents", "n: driver", "n: Kubernetes", "n: container runtime", "n: kernel"} <= found.keys()
+    assert {"n: GPUs", "n: kubelet", "other device plugins", "scheduler"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "what", "sentence"),
+    [
+        ("inventory", Inventory(node="n", driver="418.87"), "n: driver", "too old"),
+        ("inventory", Inventory(node="n"), "n: driver", "none is too old"),
+        ("info", INFO | {"kubeletVersion": "v1.25.16-eks-1"}, "n: Kubernetes", "v1.25.16-eks-1 is too old"),
+        ("info", INFO | {"containerRuntimeVersion": "docker://24.0.7"}, "n: container runtime", "docker does not read"),
+        ("info", INFO | {"containerRuntimeVersion": "containerd://1.6.9"}, "n: container runtime", "1.6.9 is too old"),
+        ("info", INFO | {"kernelVersion": "3.10.0-1160.el7"}, "n: kernel", "too old"),
+        ("inventory", None, "agents", "nodes with GPUs and without an agent: n"),
+        ("allocatable", TICKETS | {"nvidia.com/gpu": "0"}, "n: kubelet", "it counts no nvidia.com/gpu"),
+        ("registered", False, "webhook", "not registered"),
+        ("refusal", None, "webhook", "nonsense was admitted"),
+        ("refusal", Outside("failed calling webhook: connection refused"), "webhook", "connection refused"),
+        ("images", {"a": "nvcr.io/nvidia/k8s-device-plugin"}, "other device plugins", "default/a"),
+        ("images", {"gpu-manager-x7": "mirror/plugin"}, "other device plugins", "default/gpu-manager-x7"),
+        ("images", {"p": "projecthami/hami-vgpu:v2"}, "other device plugins", "default/p"),
+        ("placed", False, "scheduler", "nobody has looked at pods of hami-scheduler"),
+    ],
+)  # fmt: skip
+async def test_s1_9_what_is_missing_is_found(field: str, value: object, what: str, sentence: str) -> None:
+    patient = Patient()
+    setattr(patient, field, value)
+    found = (await patient.findings())[what]
+    assert found.state is State.FAILED
+    assert sentence in found.found
+    assert found.mend
+
+
+async def test_a_driver_of_440_is_old_enough_to_fail_and_newer_is_not() -> None:
+    for driver, state in (("440.33", State.FAILED), ("440", State.FAILED), ("450.80.02", State.OK)):
+        patient = Patient()
+        patient.inventory = Inventory(node="n", driver=driver, gpus=(patient.gpu,))
+        assert (await patient.findings())["n: driver"].state is state
+
+
+async def test_sick_gpus_are_told_with_their_reason() -> None:
+    patient = Patient()
+    sick = msgspec.structs.replace(patient.gpu, healthy=False, reason="the driver reported XID 79")
+    patient.inventory = Inventory(node="n", driver="535.1", gpus=(sick,))
+    assert "GPU 0: the driver reported XID 79" in (await patient.findings())["n: GPUs"].found
+
+
+async def test_the_trial_pod_does_not_stay() -> None:
+    patient = Patient()
+    patient.refusal = None
+    await patient.findings()
+    assert {pod["metadata"]["name"] for pod in (await patient.kube.list(PODS)).items} == {"web", "job"}
+
+
+async def test_what_was_switched_off_is_said() -> None:
+    patient = Patient()
+    patient.text = "enabled: false"
+    assert (await patient.findings())["webhook"].state is State.WARNING
