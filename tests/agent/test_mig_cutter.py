@@ -151,6 +151,43 @@ async def test_a_geometry_comes_back_after_a_reboot(node: Running) -> None:
     await reaches(is_back)
 
 
+async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is(node: Running) -> None:
+    await node.start(MIXED)
+    await label(node, "all-3g.20gb")
+    await state(node, SUCCESS)
+    await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: None}}})
+
+    async def is_gone() -> bool:
+        return STATE not in (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+
+    await reaches(is_gone)
+    assert profiles(node) == [["3g.20gb"] * 2] * 2
+
+
+async def test_a_node_that_is_not_selected_is_left_alone(node: Running) -> None:
+    await label(node, "all-3g.20gb")
+    await node.start("hami: {migStrategy: mixed}\nnodeSelector: {gpu: 'on'}")
+    await node.inventory(lambda found: found.gpus == ())
+    await asyncio.sleep(10 * node.settings.poll_s)
+    assert profiles(node) == []
+    await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {"gpu": "on"}}})
+    await node.kubelet.until(HALF, 4)
+
+
+async def test_s2_5_labels_tell_of_gpus_that_are_cut(node: Running) -> None:
+    await node.start(MIXED)
+    await label(node, "all-3g.20gb")
+    await node.kubelet.until(HALF, 4)
+    await node.inventory(lambda found: found.gpus == ())
+
+    async def labelled() -> bool:
+        labels = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+        told = [labels.get(f"nvidia.com/{name}") for name in ("mig.capable", "mig.strategy", "gpu.count")]
+        return told == ["true", "mixed", "2"]
+
+    await reaches(labelled)
+
+
 async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: Running) -> None:
     gpu = node.nvml.present[0].uuid
     await node.nvml.set_mig_mode(gpu, True)

@@ -169,7 +169,7 @@ def _of_mig(
     """The loops that cut GPUs by MIG and offer what comes of it."""
     cutter = Cutter(
         node=settings.node,
-        strategy=config.for_node(settings.node).mig_strategy,
+        config=config,
         kube=kube,
         nvml=nvml,
         cluster=cluster,

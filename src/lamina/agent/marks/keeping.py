@@ -57,7 +57,8 @@ class Keeper:
         if self._cuda is None:
             self._cuda = await self._nvml.cuda_version()
         system = System(self._offer.driver, self._cuda, self._machine_name())
-        facts = tuple(state.facts for state in self._offer.gpus.values())
+        selected = self._config.selects(seen.labels)
+        facts = tuple(state.facts for state in self._offer.gpus.values()) if selected else ()
         marks = wanted(inventory, facts, system, self._config)
         metadata = metadata_patch(marks, seen, labelling=self._config.node.labels, now=self._now())
         if metadata is not None:

@@ -36,11 +36,15 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, config: Config) -> Marks:
-    """The marks of a node that offers this; a node that offers nothing has none."""
-    offered = {gpu.uuid for gpu in inventory.gpus}
-    if not offered:
+    """The marks of a node that offers this; a node that offers nothing has none.
+
+    GPUs that are cut by MIG are not in the inventory, but labels tell of them as of the others.
+    """
+    offered, settings = {gpu.uuid for gpu in inventory.gpus}, config.for_node(inventory.node)
+    cut = {one.uuid for one in facts if one.mig_enabled and settings.offers(one.uuid, one.index)}
+    listed = tuple(one for one in facts if one.uuid in offered | cut)
+    if not listed:
         return Marks()
-    listed = tuple(one for one in facts if one.uuid in offered)
     annotated = {
         "hami": (registers.HAMI, registers.hami),
         "volcano": (registers.VOLCANO, registers.volcano),
@@ -49,14 +53,16 @@ def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, co
         listed,
         system,
         features.sharing(inventory),
-        mig_strategy=config.for_node(inventory.node).mig_strategy,
+        mig_strategy=settings.mig_strategy,
     )
     return Marks(
         labels=labels if config.node.labels else {},
         annotations={
-            key: write(inventory) for name, (key, write) in annotated.items() if name in config.node.registers
+            key: write(inventory)
+            for name, (key, write) in annotated.items()
+            if offered and name in config.node.registers
         },
-        amounts=amounts.amounts(inventory, config),
+        amounts=amounts.amounts(inventory, config) if offered else {},
     )
 
 

@@ -17,7 +17,7 @@ from lamina.agent.mig.cutting import Users, cut, is_cut
 from lamina.agent.mig.offering import resource, resources
 from lamina.agent.mig.serving import Offered
 from lamina.dialects import mig_parted
-from lamina.dialects.config import CONFIG_MAP_NAMESPACE
+from lamina.dialects.config import CONFIG_MAP_NAMESPACE, Config
 from lamina.dialects.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, CutGpu, Wish
 from lamina.errors import LaminaError, Outside
 from lamina.ports.clock import Clock
@@ -35,13 +35,16 @@ AGAIN_S = 5.0
 
 
 class Cutter:
-    """One node's GPUs. `gpus` and `seen` are the node's as they are now, `offered` is what becomes of it."""
+    """One node's GPUs. `gpus` and `seen` are the node's as they are now, `offered` is what becomes of it.
+
+    A node that the configuration does not select is left alone, and its devices are offered to nobody.
+    """
 
     def __init__(
         self,
         *,
         node: str,
-        strategy: str,
+        config: Config,
         kube: Kube,
         nvml: Nvml,
         cluster: Cluster,
@@ -52,7 +55,7 @@ class Cutter:
         clock: Clock,
     ) -> None:
         self._node = node
-        self._strategy = strategy
+        self._config = config
         self._kube = kube
         self._nvml = nvml
         self._cluster = cluster
@@ -71,13 +74,18 @@ class Cutter:
     async def look(self) -> None:
         """Compare, cut what differs, and offer what is there. Raises Outside."""
         seen = self._seen.value
-        name = seen.labels.get(LABEL, "") if seen is not None else ""
+        if seen is None:
+            return
+        selected = self._config.selects(seen.labels)
+        name = seen.labels.get(LABEL, "") if selected else ""
         if name != self._named:
             self._named, self._failed_at, self._read_at = name, float("-inf"), float("-inf")
         now = self._clock.monotonic()
-        if name and seen is not None and now - self._failed_at >= AGAIN_S:
+        if name and now - self._failed_at >= AGAIN_S:
             await self._apply(name, seen)
-        await self._offer()
+        if not name and STATE in seen.labels:
+            await self._tell(None, seen)
+        await self._offer(self._config.for_node(self._node).mig_strategy if selected else "none")
 
     async def _apply(self, name: str, seen: Seen) -> None:
         try:
@@ -123,8 +131,8 @@ class Cutter:
                 return False
         return True
 
-    async def _tell(self, state: str, seen: Seen) -> None:
-        """Set the state's label, if it is not that already."""
+    async def _tell(self, state: str | None, seen: Seen) -> None:
+        """Set the state's label, or remove it, if it is not that already."""
         now = self._seen.value or seen
         if now.labels.get(STATE) != state:
             await self._kube.patch(NODES, self._node, {"metadata": {"uid": seen.uid, "labels": {STATE: state}}})
@@ -148,7 +156,7 @@ class Cutter:
         capable = [uuid for uuid, state in self._gpus().items() if state.facts.mig_capable]
         return tuple([instance for uuid in capable for instance in await self._nvml.mig_instances(uuid)])
 
-    async def _offer(self) -> None:
+    async def _offer(self, strategy: str) -> None:
         healthy: dict[str, bool] = {}
         instances: list[MigInstance] = []
         for uuid, state in self._gpus().items():
@@ -156,7 +164,7 @@ class Cutter:
                 there = await self._nvml.mig_instances(uuid)
                 instances += there
                 healthy |= {instance.uuid: state.healthy for instance in there}
-        named = resources(self._strategy, instances)
+        named = resources(strategy, instances)
         self.offered.set({name: tuple((uuid, healthy[uuid]) for uuid in uuids) for name, uuids in named.items()})
 
 
