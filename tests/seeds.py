@@ -35,6 +35,12 @@ def manifests(text: str) -> list[str]:
     return found
 
 
+def piped(text: str) -> list[str]:
+    """Every manifest of the document that a shell pipes into kubectl or oc, in order."""
+    found = re.findall(r"^cat <<-? ?EOF \| (?:kubectl|oc) [^\n]*\n(.*?)^EOF$", text, re.MULTILINE | re.DOTALL)
+    return [body.removeprefix("---\n") for body in found]
+
+
 def indented_manifests(text: str) -> list[str]:
     """The manifests of a document in reStructuredText, freed of the indentation that marks them as literal."""
     found = []

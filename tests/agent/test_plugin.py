@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from lamina.agent.current import Current
-from lamina.agent.plugin import Plugin
+from lamina.agent.plugin import Nobody, Plugin
 from lamina.agent.registration import LOOK_S, UNFOLLOWED_S, Registration
 from lamina.agent.tickets import Ticket
 from lamina.errors import BadInput
@@ -35,7 +35,7 @@ class Registered:
         self.node = node
         self.kubelet = kubelet
         self.tickets = Current(TWENTY)
-        self.plugin = Plugin(self.tickets, node.record, node.preparer)
+        self.plugin = Plugin(RESOURCE, self.tickets, node.record, tickets=node.preparer, plain=Nobody("none here"))
         self.clock = FakeClock()
         self.registration = Registration(
             self.plugin, kubelet.plugins, KIND, files=Files(), clock=self.clock, pauses=(0.1,)
@@ -216,7 +216,7 @@ async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> N
 
 
 async def test_a_socket_path_that_is_too_long_is_bad_input(node: Node, tmp_path: Path) -> None:
-    plugin = Plugin(Current(TWENTY), node.record, node.preparer)
+    plugin = Plugin(RESOURCE, Current(TWENTY), node.record, tickets=node.preparer, plain=Nobody("none here"))
     with pytest.raises(BadInput, match="allowed are 107 bytes"):
         async with serving(plugin, tmp_path / ("x" * 120)):
             pass

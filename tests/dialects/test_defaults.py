@@ -117,6 +117,17 @@ configs = st.sampled_from(
 )
 
 
+def test_a_count_alone_is_marked_so_that_it_is_known_after_cores_were_filled_in() -> None:
+    marked = {fill.pointer: fill.value for fill in defaults(pod(container(gpu=1)), DEFAULT)}
+    assert marked["/metadata/annotations/lamina.dev~1counts-gpus"] == "true"
+    for asked in ({"gpu": 1, "gpucores": 100}, {"gpu": 1, "gpumem": 1000}, {"gpumem": 1000}):
+        pointers = [fill.pointer for fill in defaults(pod(container(**asked)), DEFAULT)]
+        assert not any(pointer.startswith("/metadata") for pointer in pointers)
+    request = parse(admitted(pod(container(gpu=1)), DEFAULT), DEFAULT)
+    assert request is not None
+    assert request.plain == ("nvidia.com/gpu",)
+
+
 @given(st.lists(amounts, min_size=1, max_size=3), st.lists(amounts, max_size=2), configs)
 def test_filling_in_changes_nothing_of_what_is_asked_and_is_done_once(
     main: list[dict[str, Any]], init: list[dict[str, Any]], config: Config

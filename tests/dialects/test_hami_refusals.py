@@ -74,8 +74,11 @@ def test_without_a_default_number_the_count_must_be_named() -> None:
 
 
 def test_a_privileged_container_cannot_be_held_to_a_share() -> None:
-    privileged = container(gpu=1) | {"securityContext": {"privileged": True}}
+    privileged = container(gpu=1, gpumem=100) | {"securityContext": {"privileged": True}}
     assert refusal(pod(privileged)).startswith("container main is privileged")
+    counting = parse(pod(container(gpu=1) | {"securityContext": {"privileged": True}}), DEFAULT)
+    assert counting is not None
+    assert counting.only_plain.startswith("container main is privileged")
     other = container("helper") | {"securityContext": {"privileged": True}}
     assert parse(pod(container(gpu=1), other), DEFAULT) is not None
 

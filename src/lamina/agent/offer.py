@@ -1,7 +1,10 @@
 """What the node offers at the moment: its inventory for the cluster, its tickets for kubelet.
 
 Both follow from the same four things: what NVML knows, the configuration, whether the node's labels select it, and
-which tickets are in containers' hands. Until all are known the node offers nothing.
+what is in containers' hands. Until all are known the node offers nothing.
+
+A node that has a configuration of NVIDIA's gives its GPUs out as plain devices and places no shares on them. A GPU that
+is in use stays in its mode: it is offered in the other way when its containers have ended.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -11,9 +14,11 @@ from msgspec import structs
 from lamina.agent.current import Current
 from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory, nothing
+from lamina.agent.plain import PlainKind, Unit, devices
 from lamina.agent.tickets import Kind, Ticket, tickets
+from lamina.agent.uses import Uses, free_for, marked, takes_tickets
 from lamina.dialects.config import NodeSettings
-from lamina.model.gpus import Inventory
+from lamina.model.gpus import Inventory, Mode, Plain
 
 
 class Offer:
@@ -24,23 +29,27 @@ class Offer:
         node: str,
         settings: NodeSettings,
         kinds: Iterable[Kind],
+        plain: Iterable[PlainKind] = (),
         *,
+        mode: Mode = Mode.WHOLE,
         selected: bool,
-        held: Callable[[], Set[str]] = frozenset,
+        used: Callable[[], Uses] = Uses,
         cordoned: Set[str] | None = frozenset(),
     ) -> None:
-        """`held` tells the tickets that are in containers' hands. While `cordoned` is None, nobody knows yet which GPUs
-        are cordoned, and nothing is published."""
+        """`used` tells what is in containers' hands. Devices of the kinds `plain` are given out in `mode`. While
+        `cordoned` is None, nobody knows yet which GPUs are cordoned, and nothing is published."""
         self._node = node
         self._settings = settings
         self._selected = selected
-        self._held = held
+        self._used = used
+        self._mode = mode
         self._cordoned = cordoned
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self._enforced: tuple[str, ...] = ()
         self.inventory: Current[Inventory | None] = Current(None)
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
+        self.devices: dict[PlainKind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in plain}
 
     @property
     def driver(self) -> str:
@@ -82,7 +91,22 @@ class Offer:
         offered = nothing(self._node, self._driver)
         if self._selected:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
+        used, resource = self._used(), self._resource
+        gpus = tuple(marked(gpu, used, resource) for gpu in offered.gpus)
+        units = [Unit(gpu.uuid, gpu.uuid, gpu.healthy) for gpu in gpus if free_for(gpu, used, resource, self._mode)]
+        for kind, current in self.devices.items():
+            current.set(devices(kind, units, used.beside(kind.resource, {unit.id for unit in units})))
+        for ticket_kind, current in self.tickets.items():
+            now = tickets(ticket_kind, filter(takes_tickets, gpus), held=used.tickets, before=current.value)
+            current.set((*now, *(Ticket(id, True) for id in used.plain(ticket_kind.resource))))
+        plain = tuple(
+            Plain(kind.resource, sum(each.healthy for each in current.value)) for kind, current in self.devices.items()
+        )
         if self._cordoned is not None:
-            self.inventory.set(structs.replace(offered, driver_held=self._enforced))
-        for kind, current in self.tickets.items():
-            current.set(tickets(kind, offered.gpus, held=self._held(), before=current.value))
+            now_offered = structs.replace(offered, gpus=gpus, plain=plain if self._selected else ())
+            self.inventory.set(structs.replace(now_offered, driver_held=self._enforced))
+
+    @property
+    def _resource(self) -> str:
+        """The resource as which GPUs are given out without grants, empty where they are not."""
+        return next((kind.resource for kind in self.devices), "")

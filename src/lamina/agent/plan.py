@@ -7,7 +7,7 @@ and nothing else.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +15,18 @@ from lamina.agent import cdi
 from lamina.agent.cdi import Hook, Mount
 from lamina.agent.health import GpuState
 from lamina.agent.libraries import Libraries
-from lamina.agent.record import Bound
+from lamina.agent.record import Bound, Record
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
+from lamina.ports.files import Files
 
 LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+
+
+WriteLimits = Callable[[Path, ContainerGrant, tuple[Share, ...]], None]
+"""Writes the limits and usage files of a container into its folder; the shares are in the order of their GPUs."""
 
 
 class Places(NamedTuple):
@@ -57,8 +62,12 @@ def plan(
     pod_uid: str,
     gpus: Mapping[str, GpuState],
     places: Places,
+    held: bool = True,
 ) -> Plan:
-    """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used."""
+    """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used.
+
+    Containers that do not have whole GPUs are `held` to their shares, unless they are to have none but the GPU.
+    """
     planned = Plan({}, {}, {})
     for name, container in containers.items():
         shares = in_order(container, gpus)
@@ -66,13 +75,33 @@ def plan(
         mounts: list[Mount] = []
         hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)
-        if any(share.mode is not Mode.WHOLE for share in shares):
+        if held and any(share.mode is not Mode.WHOLE for share in shares):
             planned.folders[folder] = container
             mounts = _mounts(folder, places)
             hooks = [places.libraries.cover()]
-        planned.names[name] = Bound(namespace=namespace, pod=pod, pod_uid=pod_uid, container=container.name)
+        planned.names[name] = Bound(
+            namespace=namespace,
+            pod=pod,
+            pod_uid=pod_uid,
+            container=container.name,
+            gpus=tuple(share.gpu for share in shares),
+            mode=shares[0].mode,
+        )
         planned.specs[places.cdi / cdi.file_name(name)] = cdi.spec(name, env, mounts, hooks)
     return planned
+
+
+def execute(
+    planned: Plan, gpus: Mapping[str, GpuState], record: Record, files: Files, write_limits: WriteLimits
+) -> None:
+    """Carry the plan out, the record first, so that it knows of everything before it is made. Raises Outside."""
+    record.bind(planned.names)
+    for folder, container in planned.folders.items():
+        files.remove_tree(folder)
+        files.make_folder(folder)
+        write_limits(folder, container, in_order(container, gpus))
+    for path, content in planned.specs.items():
+        files.write(path, content)
 
 
 def in_order(container: ContainerGrant, gpus: Mapping[str, GpuState]) -> tuple[Share, ...]:

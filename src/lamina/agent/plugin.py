@@ -1,17 +1,19 @@
-"""The device plugin as kubelet calls it.
+"""A device plugin as kubelet calls it, for one resource.
 
-Allocate answers with a CDI name for each container and never refuses: an error there is final for the pod. What can be
-wrong is found in PreStartContainer, whose error kubelet shows in the pod's status before it asks again.
+Allocate answers with a CDI name for each container. For tickets it never refuses: an error there is final for the pod,
+and what can be wrong is found in PreStartContainer, whose error kubelet shows in the pod's status before it asks again.
+For plain devices it refuses what NVIDIA's plugin refuses.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import grpc
 
 from lamina.agent import cdi
 from lamina.agent.current import Current
+from lamina.agent.plain import is_plain
 from lamina.agent.plan import Plan
 from lamina.agent.record import Record
 from lamina.agent.tickets import Ticket
@@ -22,36 +24,83 @@ from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginServicer
 log = logging.getLogger(__name__)
 
 OPTIONS = messages.DevicePluginOptions(pre_start_required=True)
+"""Of a plugin that leaves the choice of devices to kubelet."""
 
 
 class Prepares(Protocol):
     async def prepare(self, ids: list[str]) -> Plan: ...
 
 
-class Plugin(DevicePluginServicer):
-    """One resource's plugin."""
+class Nobody:
+    """Prepares nothing: the node has no such devices."""
 
-    def __init__(self, tickets: Current[tuple[Ticket, ...]], record: Record, preparer: Prepares) -> None:
-        self._tickets = tickets
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    async def prepare(self, ids: list[str]) -> Plan:
+        raise NotYet(self._reason)
+
+
+class Devices:
+    """What the devices of a resource mean to kubelet. This is what tickets mean: nothing that it should know of."""
+
+    prefers = False
+
+    def refusal(self, ids: Sequence[str]) -> str:
+        """Why these cannot be allocated to one container, or nothing."""
+        return ""
+
+    def fill(self, answer: messages.ContainerAllocateResponse, ids: Sequence[str]) -> None:
+        """Add what a container with these gets beside its CDI device."""
+
+    def preferred(self, available: Sequence[str], required: Sequence[str], size: int) -> list[str]:
+        """Which `size` of those available a container should get, the required ones among them."""
+        return list(required)
+
+
+class Plugin(DevicePluginServicer):
+    """One resource's plugin. After a change of configuration a container may hold devices of the other form, so both
+    are prepared: `tickets` and `plain`."""
+
+    def __init__(
+        self,
+        resource: str,
+        offered: Current[tuple[Ticket, ...]],
+        record: Record,
+        *,
+        tickets: Prepares,
+        plain: Prepares,
+        devices: Devices | None = None,
+    ) -> None:
+        self._resource = resource
+        self._offered = offered
         self._record = record
-        self._preparer = preparer
+        self._tickets = tickets
+        self._plain = plain
+        self._devices = devices or Devices()
         self._streams = 0
         self._session = 0
 
     @property
+    def options(self) -> messages.DevicePluginOptions:
+        return messages.DevicePluginOptions(
+            pre_start_required=True, get_preferred_allocation_available=self._devices.prefers
+        )
+
+    @property
     def followed(self) -> bool:
-        """Whether a kubelet follows the tickets."""
+        """Whether a kubelet follows the devices."""
         return self._streams > 0
 
     def hang_up(self) -> None:
         """End the streams, which never end by themselves, so that a server can stop as soon as its calls are done."""
         self._session += 1
-        self._tickets.again()
+        self._offered.again()
 
     async def GetDevicePluginOptions(
         self, request: messages.Empty, context: grpc.aio.ServicerContext
     ) -> messages.DevicePluginOptions:
-        return OPTIONS
+        return self.options
 
     async def ListAndWatch(
         self, request: messages.Empty, context: grpc.aio.ServicerContext
@@ -61,40 +110,58 @@ class Plugin(DevicePluginServicer):
         try:
             version = -1
             while True:
-                version, tickets = await self._tickets.after(version)
+                version, offered = await self._offered.after(version)
                 if self._session != session:
                     return
-                log.info("Kubelet is told %d tickets, %d healthy", len(tickets), sum(t.healthy for t in tickets))
+                healthy = sum(each.healthy for each in offered)
+                log.info("Kubelet is told %d of %s, %d healthy", len(offered), self._resource, healthy)
                 yield messages.ListAndWatchResponse(
                     devices=[
-                        messages.Device(ID=ticket.id, health="Healthy" if ticket.healthy else "Unhealthy")
-                        for ticket in tickets
+                        messages.Device(ID=each.id, health="Healthy" if each.healthy else "Unhealthy")
+                        for each in offered
                     ]
                 )
         finally:
             self._streams -= 1
 
+    async def GetPreferredAllocation(
+        self, request: messages.PreferredAllocationRequest, context: grpc.aio.ServicerContext
+    ) -> messages.PreferredAllocationResponse:
+        response = messages.PreferredAllocationResponse()
+        for each in request.container_requests:
+            chosen = self._devices.preferred(
+                list(each.available_deviceIDs), list(each.must_include_deviceIDs), each.allocation_size
+            )
+            response.container_responses.add(deviceIDs=chosen)
+        return response
+
     async def Allocate(
         self, request: messages.AllocateRequest, context: grpc.aio.ServicerContext
     ) -> messages.AllocateResponse:
+        wanted = [list(container.devices_ids) for container in request.container_requests]
+        if refused := next((reason for ids in wanted if (reason := self._devices.refusal(ids))), ""):
+            await context.abort(grpc.StatusCode.UNKNOWN, refused)
         try:
-            fresh = self._record.allocate([container.devices_ids for container in request.container_requests])
+            fresh = self._record.allocate(wanted, self._resource)
         except LaminaError as error:
-            log.error("Tickets could not be recorded: %s", error)
+            log.error("An allocation could not be recorded: %s", error)
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         response = messages.AllocateResponse()
-        for allocation in fresh:
+        for allocation, ids in zip(fresh, wanted, strict=True):
             container = response.container_responses.add()
             container.cdi_devices.add(name=cdi.device(allocation.name))
             key, value = cdi.annotation(allocation.name)
             container.annotations[key] = value
+            self._devices.fill(container, ids)
         return response
 
     async def PreStartContainer(
         self, request: messages.PreStartContainerRequest, context: grpc.aio.ServicerContext
     ) -> messages.PreStartContainerResponse:
+        ids = list(request.devices_ids)
+        preparer = self._plain if all(map(is_plain, ids)) else self._tickets
         try:
-            await self._preparer.prepare(list(request.devices_ids))
+            await preparer.prepare(ids)
         except NotYet as error:
             log.warning("A container does not start yet: %s", error)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"Lamina: {error}")

@@ -11,23 +11,19 @@ Every doubt is an error whose sentence kubelet shows in the pod's status before 
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from lamina.agent.cluster import Cluster
 from lamina.agent.health import GpuState
 from lamina.agent.holders import Holding, assigned, holding
-from lamina.agent.plan import Places, Plan, in_order, plan
+from lamina.agent.plan import Places, Plan, WriteLimits, execute, plan
 from lamina.agent.record import Record
 from lamina.agent.tickets import Kind
 from lamina.errors import NotYet
-from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.model.grants import Grant
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import PodResources
 
 log = logging.getLogger(__name__)
-
-WriteLimits = Callable[[Path, ContainerGrant, tuple[Share, ...]], None]
-"""Writes the limits and usage files of a container into its folder; the shares are in the order of their GPUs."""
 
 
 class Preparer:
@@ -71,7 +67,7 @@ class Preparer:
             gpus=gpus,
             places=self._places,
         )
-        self._execute(planned, gpus)
+        execute(planned, gpus, self._record, self._files, self._write_limits)
         started = ", ".join(sorted({bound.container for bound in planned.names.values()}))
         log.info("Prepared %s/%s: %s", found.namespace, found.pod, started)
         return planned
@@ -91,12 +87,3 @@ class Preparer:
         if grant.node != self._node:
             raise NotYet(f"the grant of {name} is for node {grant.node}, but the pod is on {self._node}")
         return grant
-
-    def _execute(self, planned: Plan, gpus: Mapping[str, GpuState]) -> None:
-        self._record.bind(planned.names)
-        for folder, container in planned.folders.items():
-            self._files.remove_tree(folder)
-            self._files.make_folder(folder)
-            self._write_limits(folder, container, in_order(container, gpus))
-        for path, content in planned.specs.items():
-            self._files.write(path, content)

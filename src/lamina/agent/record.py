@@ -13,25 +13,30 @@ import msgspec
 from msgspec import Struct
 
 from lamina.errors import Outside
+from lamina.model.gpus import Mode
 from lamina.ports.files import Files
 
 Tickets = frozenset[str]
 
 
-class Bound(Struct, frozen=True, kw_only=True, rename="camel"):
+class Bound(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The container that a name belongs to."""
 
     namespace: str
     pod: str
     pod_uid: str
     container: str
+    gpus: tuple[str, ...] = ()
+    """The GPUs that the container uses, by UUID; empty in records of versions that did not note them."""
+    mode: Mode | None = None
 
 
 class Allocation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One answer to Allocate: `name` was given out for `tickets`."""
+    """One answer to Allocate: `name` was given out for `tickets` of `resource`."""
 
     name: str
     tickets: Tickets
+    resource: str = ""
     bound: Bound | None = None
 
 
@@ -53,9 +58,11 @@ class Record:
         self._new_name = new_name
         self.allocations = self._load()
 
-    def allocate(self, requests: Sequence[Iterable[str]]) -> tuple[Allocation, ...]:
-        """A fresh name for each set of tickets. Raises Outside."""
-        fresh = tuple(Allocation(name=self._new_name(), tickets=frozenset(tickets)) for tickets in requests)
+    def allocate(self, requests: Sequence[Iterable[str]], resource: str = "") -> tuple[Allocation, ...]:
+        """A fresh name for each set of tickets of the resource. Raises Outside."""
+        fresh = tuple(
+            Allocation(name=self._new_name(), tickets=frozenset(tickets), resource=resource) for tickets in requests
+        )
         self._save((*self.allocations, *fresh))
         return fresh
 

@@ -8,10 +8,10 @@ when not, it begins anew. Until then the node has no allocatable GPUs, so it loo
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from lamina.agent.mig.plugin import MigPlugin
-from lamina.agent.plugin import OPTIONS, Plugin
-from lamina.agent.tickets import Kind
+from lamina.agent.plugin import Plugin
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
@@ -26,14 +26,24 @@ UNFOLLOWED_S = 10.0
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
+class Offered(Protocol):
+    """What a plugin is for."""
+
+    @property
+    def resource(self) -> str: ...
+
+    @property
+    def endpoint(self) -> str: ...
+
+
 class Registration:
-    """Serves a plugin in kubelet's folder of plugins, for one kind of tickets."""
+    """Serves a plugin in kubelet's folder of plugins, for one kind of devices."""
 
     def __init__(
         self,
         plugin: Plugin | MigPlugin,
         folder: Path,
-        kind: Kind,
+        kind: Offered,
         *,
         files: Files,
         clock: Clock,
@@ -71,7 +81,9 @@ class Registration:
     async def _while_registered(self, socket: Path) -> str:
         """Register, and wait until that does not hold any more; why. Raises Outside when kubelet refuses."""
         kubelet, own = self._files.identity(self._folder / KUBELET_SOCKET), self._files.identity(socket)
-        await register(self._folder, endpoint=self._kind.endpoint, resource=self._kind.resource, options=OPTIONS)
+        await register(
+            self._folder, endpoint=self._kind.endpoint, resource=self._kind.resource, options=self._plugin.options
+        )
         log.info("Registered %s with kubelet", self._kind.resource)
         self._failures = 0
         followed = self._clock.monotonic()

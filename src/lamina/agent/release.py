@@ -28,7 +28,7 @@ UNCLAIMED_S = 600.0
 
 
 class Releaser:
-    """Sweeps the record of one node. `resources` are those for which kubelet hands out tickets."""
+    """Sweeps the record of one node. `resources` are those for which kubelet hands out devices now."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Releaser:
         known = self._record.allocations
         if not known:
             return
-        listed = await self._pod_resources.holders(self._resources)
+        listed = await self._pod_resources.holders({*self._resources, *(each.resource for each in known)})
         ended = {a for a in known if self._superseded(a) or self._unclaimed(a, listed)}
         waiting = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
         for bound in {a.bound.pod_uid: a.bound for a in waiting if a.bound}.values():

@@ -10,12 +10,11 @@ import logging
 import signal
 import time
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from lamina.agent import configuration
 from lamina.agent.arbitrating import arbitrating
 from lamina.agent.cluster import Cluster
-from lamina.agent.containers import write_limits
 from lamina.agent.current import Current
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
@@ -27,17 +26,18 @@ from lamina.agent.mig.serving import Served, serving_mig
 from lamina.agent.mig.specs import Specs
 from lamina.agent.monitor import Monitor, events_on_node
 from lamina.agent.node_wishes import follow_node
+from lamina.agent.nvidia_following import Kept, NvidiaFollower
+from lamina.agent.nvidia_source import Applied
 from lamina.agent.offer import Offer
 from lamina.agent.plan import Places
-from lamina.agent.plugin import Plugin
-from lamina.agent.prepare import Preparer
 from lamina.agent.publish import notice_removal, publishing
 from lamina.agent.reconcile import reconcile
 from lamina.agent.record import Record
-from lamina.agent.registration import Registration
 from lamina.agent.release import Releaser, sweeping
+from lamina.agent.serving_kubelet import Doors, offered_kinds
 from lamina.agent.settings import AgentSettings
-from lamina.agent.tickets import Kind, kinds
+from lamina.agent.tickets import kinds
+from lamina.agent.uses import uses
 from lamina.dialects.config import Config
 from lamina.errors import LaminaError
 from lamina.ports.clock import Clock, SystemClock
@@ -68,24 +68,49 @@ async def run(settings: AgentSettings) -> None:
         await kube.close()
 
 
+class Rules(NamedTuple):
+    """What the agent works by: our configuration, and NVIDIA's that holds on the node."""
+
+    config: Config
+    applied: Applied
+
+
 async def agent(
     settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files, stop: asyncio.Event
 ) -> None:
     """The agent behind its doors, until `stop` is set; `config` is where it begins. `settings` are checked."""
     with files.only_user(settings.state_dir):
-        current: Config | None = config
-        while current is not None:
-            parts = await _parts(settings, current, kube=kube, nvml=nvml, clock=clock, files=files)
+        events = EventRecorder(kube, "lamina-agent", now=time.time)
+        kept = Kept(settings.state_dir / "nvidia.json", files)
+        nvidia = NvidiaFollower(kube, settings.node, kept, events, clock)
+        rules: Rules | None = Rules(config, await nvidia.present(config))
+        while rules is not None:
+            parts = await _parts(settings, rules, kube=kube, nvml=nvml, clock=clock, files=files)
             log.info("The agent of %s has started", settings.node)
-            current = await _until(stop, parts, configuration.another(kube, settings.config, current, clock))
+            rules = await _until(stop, parts, _others(settings, rules, kube, nvidia, clock))
         log.info("The agent of %s has stopped", settings.node)
 
 
+async def _others(settings: AgentSettings, rules: Rules, kube: Kube, nvidia: NvidiaFollower, clock: Clock) -> Rules:
+    """The next rules that differ from these."""
+    config = asyncio.create_task(configuration.another(kube, settings.config, rules.config, clock))
+    applied = asyncio.create_task(nvidia.another(rules.config, rules.applied))
+    try:
+        await asyncio.wait([config, applied], return_when=asyncio.FIRST_COMPLETED)
+        if config.done():
+            return Rules(config.result(), await nvidia.present(config.result()))
+        return Rules(rules.config, applied.result())
+    finally:
+        config.cancel()
+        applied.cancel()
+        await asyncio.gather(config, applied, return_exceptions=True)
+
+
 async def _parts(
-    settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files
+    settings: AgentSettings, rules: Rules, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files
 ) -> list[Coroutine[Any, Any, None]]:
     """The loops that make up the agent, after the disk was reconciled."""
-    node, every = settings.node, kinds(config)
+    node, config, offered = settings.node, rules.config, offered_kinds(rules.config, rules.applied)
     assert settings.facade_dir is not None
     libraries = install(settings.facade_dir, settings.libraries, files)
     places = Places(settings.containers, settings.cdi_dir, settings.driver_dir, libraries)
@@ -97,28 +122,28 @@ async def _parts(
     offer = Offer(
         node,
         config.for_node(node),
-        every,
+        offered.tickets,
+        offered.plain,
+        mode=offered.mode,
         selected=config.enabled and not config.node_selector,
-        held=lambda: record.held,
+        used=lambda: uses(record.allocations),
         cordoned=None,
     )
-
-    def plugin(kind: Kind) -> Plugin:
-        preparer = Preparer(
-            node=node,
-            kind=kind,
-            record=record,
-            pod_resources=pod_resources,
-            cluster=cluster,
-            gpus=lambda: offer.gpus,
-            places=places,
-            files=files,
-            write_limits=write_limits,
-        )
-        return Plugin(offer.tickets[kind], record, preparer)
-
+    doors = Doors(
+        settings=settings,
+        config=config,
+        applied=rules.applied,
+        offer=offer,
+        record=record,
+        pod_resources=pod_resources,
+        cluster=cluster,
+        places=places,
+        files=files,
+        clock=clock,
+    )
+    resources = {*(kind.resource for kind in kinds(config)), *(kind.resource for kind in offered.plain)}
     releaser = Releaser(
-        resources=frozenset(kind.resource for kind in every),
+        resources=resources,
         record=record,
         pod_resources=pod_resources,
         cluster=cluster,
@@ -136,10 +161,7 @@ async def _parts(
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
     return [
-        *(
-            Registration(plugin(kind), settings.kubelet_dir / PLUGIN_FOLDER, kind, files=files, clock=clock).keep()
-            for kind in every
-        ),
+        *doors.registrations(),
         monitor.run(),
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
@@ -184,9 +206,9 @@ def _of_mig(
 
 
 async def _until(
-    stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]], another: Coroutine[Any, Any, Config]
-) -> Config | None:
-    """Run all parts side by side until `stop` is set, or there is another configuration, which is then returned.
+    stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]], another: Coroutine[Any, Any, Rules]
+) -> Rules | None:
+    """Run all parts side by side until `stop` is set, or there are other rules, which are then returned.
 
     Raises what the first part failed with.
     """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
+from lamina.cli.counting import missing
 from lamina.control.grant_objects import grant_record, inventory_of
 from lamina.control.ledger import Ledger
 from lamina.control.quotas import Quotas, asked, excess
@@ -49,11 +50,16 @@ class Cluster:
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
+        counted = {
+            name: missing(pod, inventory, self.pods)
+            for name, inventory in self.inventories.items()
+            if inventory.offers_plainly(request.plain)
+        }
         if self.ledger.grants_of(uid):
-            return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)])
+            return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)], counted)
         # Replicas that hold nothing ask the same of the same nodes: one search answers for all of them.
         if request not in self._explained:
-            self._explained[request] = explain(request, self._nodes)
+            self._explained[request] = explain(request, self._nodes, counted)
         return self._explained[request]
 
     def over_quota(self, pod: Object) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lamina.cli.cluster import Cluster
+from lamina.cli.counting import counted
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
 from lamina.placement import Explanation
@@ -76,6 +77,9 @@ def _container_reasons(pod: Object) -> Iterator[str]:
 
 def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
     name = pod["metadata"]["name"]
+    if explanation is None and (names := counted(pod)):
+        yield f"{name} waits for {' and '.join(names)}, which kube-scheduler counts by itself."
+        return
     if explanation is None:
         yield f"{name} asks for no GPU; what it waits for is not ours to say."
         return

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lamina.cli.cluster import Cluster
+from lamina.cli.counting import counted
 from lamina.cli.reasons import waiting_because
 from lamina.cli.terminal import print_table
 from lamina.dialects import parse
@@ -52,19 +53,25 @@ def _asks(pod: Object, cluster: Cluster) -> bool:
     if pod["metadata"]["uid"] in cluster.grants:
         return True
     try:
-        return parse(pod, cluster.config) is not None
+        return parse(pod, cluster.config) is not None or bool(counted(pod))
     except BadInput:
         return True
 
 
 def _held(pod: Object, cluster: Cluster) -> Iterator[str]:
-    """Status, node, GPUs, memory, compute. A pod that has ended holds nothing, though its grant stays with it."""
+    """Status, node, GPUs, memory, compute: what a grant says, or what kubelet gave out by count.
+
+    A pod that has ended holds nothing, though its grant stays with it.
+    """
     node = pod["spec"].get("nodeName", "")
     phase = pod.get("status", {}).get("phase", "Unknown")
     grant = cluster.grants.get(pod["metadata"]["uid"])
     shares = _shares(grant) if grant and node and phase not in _ENDED else []
     yield phase
     yield node
+    if node and not grant and phase not in _ENDED:
+        yield from ("", "", ", ".join(f"{amount} {name}" for name, amount in counted(pod).items()))
+        return
     yield "\n".join(_gpu(share, cluster.inventories.get(node)) for share in shares)
     yield "\n".join(f"{share.memory_mib} MiB" for share in shares)
     yield "\n".join(_compute(share) for share in shares)

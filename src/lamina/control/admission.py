@@ -4,7 +4,7 @@ Only creations are reviewed. Resources of a running pod cannot be changed, and e
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -35,8 +35,10 @@ def review(
     used: Callable[[], Taken] = lambda: NOTHING,
     *,
     ready: bool = True,
+    offered: Callable[[Collection[str]], bool] = lambda resources: False,
 ) -> Verdict:
-    """What becomes of a new pod. `quotas` are its namespace's, `used` what the namespace holds already.
+    """What becomes of a new pod. `quotas` are its namespace's, `used` what the namespace holds already, and `offered`
+    says whether some node gives out resources without grants.
 
     A pod that another scheduler is to place is none of our business: without a grant it gets no GPU of ours. Until
     quotas and grants have been read (`ready`) no pod that asks for GPUs is let in; others are never kept waiting.
@@ -52,6 +54,8 @@ def review(
     if request is not None:
         if not ready:
             return Verdict(allowed=False, message="Lamina is still reading the cluster; create the pod again")
+        if request.only_plain and not offered(request.plain):
+            return Verdict(allowed=False, message=request.only_plain)
         beyond = excess(quotas or (), used, asked(request), config)
         if beyond:
             return Verdict(allowed=False, message=beyond)

@@ -53,7 +53,14 @@ class AdmissionService:
         config = self._configuration.value
         quotas = self._quotas.of(asked.namespace, config)
         ready = self._watching.rebuilt.is_set()
-        return review(asked.object, config, quotas, lambda: self._ledger.taken_in(asked.namespace), ready=ready)
+        return review(
+            asked.object,
+            config,
+            quotas,
+            lambda: self._ledger.taken_in(asked.namespace),
+            ready=ready,
+            offered=self._ledger.offered_plainly,
+        )
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")

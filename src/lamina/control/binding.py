@@ -95,7 +95,7 @@ class Binder:
         if state.stage is not Stage.PENDING:
             self._check_bound_before(args, state, request)
             return
-        if request is None:
+        if request is None or self._decisions.plainly(request, args.node):
             await self._kube.bind(args.podName, namespace=args.podNamespace, uid=args.podUID, node=args.node)
             return
         record = await self._grant(args, pod, request)
@@ -128,7 +128,8 @@ class Binder:
             raise Conflict(f"{_name(args)} has ended")
         if state.node != args.node:
             raise Conflict(f"{_name(args)} is bound to node {state.node} already")
-        if request is not None and not any(r.grant.node == args.node for r in self._ledger.grants_of(args.podUID)):
+        ungranted = request is None or self._decisions.plainly(request, args.node)
+        if not ungranted and not any(r.grant.node == args.node for r in self._ledger.grants_of(args.podUID)):
             raise Conflict(f"{_name(args)} was bound to node {args.node} by somebody who gave it no grant")
 
     async def _grant(self, args: BindArgs, pod: Object, request: PodRequest) -> GrantRecord:
@@ -188,7 +189,7 @@ class Binder:
 
     def _reserve(self, args: BindArgs, pod: Object, request: PodRequest) -> tuple[ContainerGrant, ...]:
         """Decide and take, without a pause between: what was free when it was looked at is ours."""
-        if refusal := self._decisions.refusal(pod, request):
+        if refusal := self._decisions.refusal(pod, request) or request.only_plain:
             raise DoesNotFit(refusal)
         placement = self._decisions.place(pod, request, args.node)
         if placement is None:

@@ -63,7 +63,27 @@ class Decisions:
         refusal = self.refusal(pod, request) or self.over_quota(pod, asked(request))
         if refusal:
             return Filtered(fitting=[], error=refusal, summary=refusal)
+        if request.plain and self._capacity.ledger.offered_plainly(request.plain):
+            return self._with_plain(pod, request, nodes)
         return self._surveyed(pod, request, nodes)
+
+    def plainly(self, request: PodRequest, node: str) -> bool:
+        """Whether the pod only counts what the node gives out without grants: kube-scheduler and kubelet see to it."""
+        inventory = self._capacity.ledger.inventory(node)
+        return inventory is not None and inventory.offers_plainly(request.plain)
+
+    def _with_plain(self, pod: Mapping[str, Any], request: PodRequest, nodes: list[str]) -> Filtered:
+        """Nodes that give out without grants what the pod counts all fit: kube-scheduler has counted before."""
+        plain = [name for name in nodes if self.plainly(request, name)]
+        others = [name for name in nodes if name not in set(plain)]
+        if request.only_plain:
+            reason = request.only_plain
+            return Filtered(fitting=plain, unresolvable=dict.fromkeys(others, reason), summary="" if plain else reason)
+        filtered = self._surveyed(pod, request, others)
+        if plain:
+            filtered.fitting += plain
+            filtered.summary = ""
+        return filtered
 
     def _surveyed(self, pod: Mapping[str, Any], request: PodRequest, nodes: list[str]) -> Filtered:
         survey = self._capacity.survey(request)
@@ -145,6 +165,8 @@ class Decisions:
 
     def refusal(self, pod: Mapping[str, Any], request: PodRequest) -> str:
         """The sentence that says why no node may take the pod as it is, or nothing."""
+        if request.only_plain and not self._capacity.ledger.offered_plainly(request.plain):
+            return request.only_plain
         return unseen_by_admission(pod, request, self._configuration.value)
 
     def over_quota(self, pod: Mapping[str, Any], amounts: Amounts, *, who: str = "the pod") -> str:

@@ -9,7 +9,7 @@ All times are seconds of a monotonic clock and are passed in. Nothing here waits
 one step for every other task.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from lamina.control.claims import Claim, GrantRecord, Reservation
@@ -196,6 +196,10 @@ class Ledger:
         """Nodes with an inventory."""
         return self._inventories.keys()
 
+    def offered_plainly(self, resources: Collection[str]) -> bool:
+        """Whether some node offers all of these without grants."""
+        return any(each.plain and each.offers_plainly(resources) for each in self._inventories.values())
+
     def taken(self, node: str, *, without: str = "") -> Mapping[str, Taken]:
         """What is taken of the node's GPUs, by UUID; what the pod with the UID `without` holds is left out."""
         if self.holds(without, node):
@@ -254,6 +258,8 @@ class Ledger:
             return {}
         asked = self._running.get(pod.node, {}).get(uid)
         inventory = self._inventories.get(pod.node)
+        if asked is not None and inventory is not None and inventory.offers_plainly(asked.request.plain):
+            return claim.holdings()  # kubelet gave it its devices, and no grant was needed
         if asked is not None and inventory is not None and not claim.grants and claim.reservation is None:
             return {pod.node: most_held(asked.request, inventory)}
         return claim.holdings()

@@ -131,6 +131,9 @@ class Preemption:
         }
 
     def _fit(self, requests: list[PodRequest], pod: Object, node: str, away: frozenset[str]) -> bool:
+        inventory = self._capacity.ledger.inventory(node)
+        if inventory is not None and all(inventory.offers_plainly(each.plain) for each in requests):
+            return True  # kube-scheduler counts all that there is to count
         away |= {str(pod["metadata"].get("uid") or "")}
         return not requests or self._capacity.fit_without(node, requests, away)
 

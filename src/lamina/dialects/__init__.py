@@ -1,6 +1,7 @@
 """Dialects: the vocabularies of GPU-sharing systems in pod specifications, parsed into neutral requests. Pure.
 
-Served are HAMi's, which is also 4paradigm's, Volcano's and that of Huawei CCE. Configuration is in
+Served are HAMi's, which is also 4paradigm's, Volcano's and that of Huawei CCE; `nvidia` reads the configuration of
+NVIDIA's device plugin and knows the resources that pods only count. Configuration is in
 `lamina.dialects.config`.
 """
 

@@ -25,6 +25,10 @@ VOLCANO_NOT_UUID = "volcano.sh/vgpu-nouse-gpuuuid"
 VOLCANO_MODE = "volcano.sh/vgpu-mode"
 VOLCANO_POLICY = SCHEDULE_POLICY
 
+COUNTS = "lamina.dev/counts-gpus"
+"""Admission's mark on a pod that named GPUs by count alone, to which it added cores. Who sets it by hand only says that
+a GPU without any share of it would do."""
+
 _WISHES = (USE_TYPE, NOT_TYPE, USE_UUID, NOT_UUID, VOLCANO_USE_UUID, VOLCANO_NOT_UUID)
 _WISH_PREFIXES = ("nvidia.com/use-", "nvidia.com/nouse-", "volcano.sh/vgpu-use-", "volcano.sh/vgpu-nouse-")
 _MODES = ("hami-core", "mig", "mps")

@@ -38,7 +38,7 @@ SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 """Volcano's one name for the policy over nodes and over GPUs."""
 
 _KEPT = (
-    "volcano", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent",
+    "volcano", "nvidia", "nodeconfig", "nodeSelector", "otherResources", "schedulers", "enforcer", "lowPriorityPercent",
     "metrics", "node", "health", "enabled",
 )  # fmt: skip
 """Keys that the chart does not have."""

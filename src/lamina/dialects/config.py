@@ -4,6 +4,8 @@
       deviceSplitCount: 10
     volcano:                   # the names of Volcano's vGPUs, see `sections.Volcano`
       gpuMemoryFactor: 1
+    nvidia:                    # NVIDIA's named configurations, see `sections.Nvidia`
+      config: {name: time-slicing-config, default: ""}
     nodeconfig:                # per node, as in HAMi's config.json
       - name: node-1
         devicememoryscaling: 3.0
@@ -28,7 +30,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from lamina.dialects import chart, strict
+from lamina.dialects import chart, nvidia, strict
 from lamina.dialects.sections import (
     FilterDevices,
     Hami,
@@ -38,6 +40,7 @@ from lamina.dialects.sections import (
     NodeConfig,
     NodeMarks,
     NodePolicy,
+    Nvidia,
     Percent,
     ResourceName,
     Switch,
@@ -112,6 +115,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
 
     hami: Hami = Hami()
     volcano: Volcano = Volcano()
+    nvidia: Nvidia = Nvidia()
     nodeconfig: tuple[NodeConfig, ...] = ()
     node_selector: Labels = {}
     other_resources: Patterns = OTHER_RESOURCES
@@ -166,6 +170,7 @@ class _Document(Struct, kw_only=True):
 
     hami: Hami | None = None
     volcano: Volcano | None = None
+    nvidia: Nvidia | None = None
     nodeconfig: tuple[NodeConfig, ...] = ()
     nodeSelector: Labels | None = None
     otherResources: Patterns = ()
@@ -198,6 +203,8 @@ def load(text: str, where: str) -> Config:
     _check_offered(config, where)
     _check_names(config, where)
     _check_nodes(config.nodeconfig, where)
+    for name, written in config.nvidia.configs.items():
+        nvidia.load(msgspec.json.encode(written).decode(), f"{where}: nvidia.configs.{name}")
     if config.hami.disable_core_limit and config.hami.gpu_core_policy == "force":
         raise BadInput(f"{where}: gpuCorePolicy is force and disableCoreLimit is true, which contradict each other")
     return config

@@ -75,13 +75,20 @@ def whole_number(container: Container, name: str, least: int, most: int | None, 
     return number
 
 
+def is_privileged(container: Container) -> bool:
+    security = container.spec.get("securityContext")
+    return isinstance(security, Mapping) and security.get("privileged") is True
+
+
+def sees_all(container: Container) -> str:
+    """The sentence that refuses a privileged container."""
+    return f"{container.where} is privileged and would see every GPU of its node; a share cannot be held there"
+
+
 def check_not_privileged(container: Container) -> None:
     """Raises BadInput for a container that sees all devices of its node, whatever it was granted."""
-    security = container.spec.get("securityContext")
-    if isinstance(security, Mapping) and security.get("privileged") is True:
-        raise BadInput(
-            f"{container.where} is privileged and would see every GPU of its node; a share cannot be held there"
-        )
+    if is_privileged(container):
+        raise BadInput(sees_all(container))
 
 
 def check_limits_equal_requests(container: Container, names: Iterable[str]) -> None:

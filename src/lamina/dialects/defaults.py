@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.dialects import cce
+from lamina.dialects.annotations import COUNTS
 from lamina.dialects.config import Config
 from lamina.dialects.containers import Container, containers_of
 from lamina.dialects.parsing import parse, spoken
@@ -48,6 +49,8 @@ def defaults(pod: Mapping[str, Any], config: Config) -> tuple[Fill, ...]:
         raise BadInput(f"the pod is assigned to node {spec['nodeName']} already; remove nodeName so that it is placed")
     fills = list(_pod_fills(spec, scheduler, vocabulary, config))
     requests = {container.container: container for container in request.containers}
+    if request.plain and any(_lacks_cores(container, requests, vocabulary) for container in containers):
+        fills += _counts(pod)
     for container in containers:
         if container.name in requests:
             fills += _container_fills(container, requests[container.name], vocabulary)
@@ -79,6 +82,19 @@ def _pod_fills(spec: Mapping[str, Any], scheduler: str, vocabulary: Vocabulary, 
         yield Fill("/spec/runtimeClassName", config.hami.runtime_class_name)
 
 
+def _lacks_cores(container: Container, requests: Mapping[str, ContainerRequest], names: Vocabulary) -> bool:
+    """Whether the container asks a whole GPU by its count alone."""
+    asked = requests.get(container.name)
+    return asked is not None and asked.whole and names.cores not in container.asked
+
+
+def _counts(pod: Mapping[str, Any]) -> Iterator[Fill]:
+    """The mark that the pod only counts GPUs: cores that are filled in could not be told from cores that are meant."""
+    if not (pod.get("metadata") or {}).get("annotations"):
+        yield Fill("/metadata/annotations", {})
+    yield Fill(f"/metadata/annotations/{_escaped(COUNTS)}", "true")
+
+
 def _container_fills(container: Container, request: ContainerRequest, names: Vocabulary) -> Iterator[Fill]:
     """The count where only the rest is named or a fraction of one, and the cores of a whole GPU."""
     missing: dict[str, str] = {}
@@ -87,7 +103,7 @@ def _container_fills(container: Container, request: ContainerRequest, names: Voc
         missing = {names.count: "1", names.memory_percentage: str(fraction)}
     elif names.ticket not in container.asked:
         missing[names.ticket] = str(request.count)
-    if request.whole and names.cores not in container.asked:
+    if _lacks_cores(container, {container.name: request}, names):
         missing[names.cores] = str(request.cores)
     if not missing:
         return

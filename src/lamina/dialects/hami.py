@@ -12,6 +12,9 @@ A count alone, and 100 % of the memory without cores, is a whole GPU: cores 100,
 over 0 turns a count alone into a share of that size. HAMi reads some mistakes as something else (an amount beside a
 percentage, a percentage of 0, a fraction); here these are refused. Between an amount and a percentage HAMi takes the
 amount without a word, so the pair is refused too. A count below 1 is CCE's way to ask a part of a GPU, see `cce`.
+
+A pod that names counts alone is NVIDIA's as well: where a node gives GPUs or replicas of them out by count, it may go
+there too, and a privileged one only there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +22,18 @@ from typing import Any
 
 from lamina.dialects import annotations, cce
 from lamina.dialects.config import Config
-from lamina.dialects.containers import Container, check_limits_equal_requests, check_not_privileged, whole_number
+from lamina.dialects.containers import (
+    Container,
+    check_limits_equal_requests,
+    check_not_privileged,
+    is_privileged,
+    sees_all,
+    whole_number,
+)
+from lamina.dialects.nvidia.resources import countable
 from lamina.dialects.vocabularies import Vocabulary, hami
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, PodRequest
+from lamina.model.requests import ContainerRequest, PodRequest, Wishes
 
 
 def parse(pod: Mapping[str, Any], containers: Sequence[Container], config: Config) -> PodRequest:
@@ -32,21 +43,37 @@ def parse(pod: Mapping[str, Any], containers: Sequence[Container], config: Confi
     """
     names = hami(config)
     choices = annotations.read((pod.get("metadata") or {}).get("annotations") or {}, config)
+    asking = [container for container in containers if container.names_any(names.all)]
+    plain = _plain(pod, containers, asking, names) if choices.wishes == Wishes() and not choices.numa_bind else ()
+    privileged = [container for container in asking if is_privileged(container)]
+    if privileged and not plain:
+        check_not_privileged(privileged[0])
     return PodRequest(
         dialect=names.dialect,
-        containers=tuple(
-            _request(container, names, config) for container in containers if container.names_any(names.all)
-        ),
+        containers=tuple(_request(container, names, config) for container in asking),
         wishes=choices.wishes,
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
         compute_policy=config.compute_policy,
+        plain=plain,
+        only_plain=sees_all(privileged[0]) if privileged else "",
     )
 
 
+def _plain(
+    pod: Mapping[str, Any], containers: Sequence[Container], asking: Sequence[Container], names: Vocabulary
+) -> tuple[str, ...]:
+    """What the pod counts, where it asks nothing else of GPUs: whole ones, of any kind."""
+    filled = {names.cores} if annotations.COUNTS in ((pod.get("metadata") or {}).get("annotations") or {}) else set()
+    rest = [name for name in names.all if name not in {names.count, *filled}]
+    if any(container.names_any(rest) or cce.fraction(container, names) is not None for container in asking):
+        return ()
+    counted = countable(name for container in containers for name in container.asked)
+    return counted if names.count in counted else ()
+
+
 def _request(container: Container, names: Vocabulary, config: Config) -> ContainerRequest:
-    check_not_privileged(container)
     check_limits_equal_requests(container, names.all)
     percent_of_one = cce.fraction(container, names)
     if percent_of_one is not None:

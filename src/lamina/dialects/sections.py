@@ -4,7 +4,7 @@ Each key is spelled as its system spells it, so that an existing configuration c
 takes effect or is refused: a value that cannot be honoured (NUMA alignment, the MIG operating mode) is not accepted.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -44,6 +44,9 @@ GpuPolicy = Annotated[
 OperatingMode = Annotated[
     Literal["", "hami-core"], Meta(description="hami-core; the operating modes mig and mps are not offered")
 ]
+Fallback = Annotated[Literal["named", "single", "empty"], Meta(description="named, single or empty")]
+ReplicaMemory = Annotated[Literal["shared", "equal"], Meta(description="shared or equal")]
+NvidiaMigStrategy = Annotated[Literal["none", "single", "mixed"], Meta(description="none, single or mixed")]
 Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
 
 
@@ -129,6 +132,30 @@ class NodeMarks(Struct, frozen=True, kw_only=True):
         tuple[Literal["hami", "volcano", "cce"], ...], Meta(description="a list of hami, volcano and cce")
     ] = ("volcano", "cce")
     """The extended resources in which these systems sum memory and compute."""
+
+
+class NamedConfigs(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The ConfigMap that holds NVIDIA's named configurations, with the keys of ClusterPolicy's devicePlugin.config."""
+
+    name: Name = ""
+    namespace: Name = "nvidia-gpu-operator"
+    default: Name = ""
+    """The configuration of nodes without a label that names one."""
+
+
+class Nvidia(Struct, frozen=True, kw_only=True, rename="camel"):
+    """NVIDIA's ways of sharing. A node has one of NVIDIA's configurations where its label or a default names it."""
+
+    config: NamedConfigs = NamedConfigs()
+    """Where a ClusterPolicy names a ConfigMap, its name and default go before these."""
+    configs: Annotated[dict[str, Any], Meta(description="named configurations, each a mapping with version: v1")] = {}
+    """Named configurations written here, for where no ConfigMap is named."""
+    fallbacks: tuple[Fallback, ...] = ("empty",)
+    """What holds where neither a label nor a default says."""
+    mig_strategy: NvidiaMigStrategy | None = None
+    replica_memory: ReplicaMemory = "shared"
+    """`shared`: containers with replicas see all of the GPU's memory, as NVIDIA has it. `equal`: each replica is held
+    to an equal part of it."""
 
 
 class FilterDevices(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ import msgspec
 from lamina import simgpu
 from lamina.dialects import config as configuration
 from lamina.errors import LaminaError
-from lamina.lab import commands, programs, status
+from lamina.lab import commands, operator_objects, programs, status
 from lamina.lab.api import server
 from lamina.lab.api.kubelets import UnixKubelets
 from lamina.lab.children import Child, keep_running
@@ -62,6 +62,7 @@ async def supervise(directory: LabDirectory, plan: Plan) -> None:
         _furnish(directory, plan)
         kube = InProcess(api.api, "system:lab-supervisor")
         await _publish_configuration(kube, directory)
+        await operator_objects.publish(kube)
         async with asyncio.TaskGroup() as group:
             for child in _children(directory, plan):
                 group.create_task(keep_running(child))

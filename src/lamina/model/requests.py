@@ -75,3 +75,8 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     gpu_policy: str = ""
     numa_bind: bool = False
     compute_policy: ComputePolicy = ComputePolicy.WEIGHT
+    plain: tuple[str, ...] = ()
+    """The resources that the pod counts, where it asks nothing else of GPUs: a node that offers all of them without
+    grants will do as well."""
+    only_plain: str = ""
+    """Why only such a node will do, so that nothing can be granted; empty where both will."""

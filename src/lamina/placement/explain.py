@@ -1,6 +1,6 @@
 """Why a pod waits, over all nodes: nodes in groups about which the same sentence holds, and one text for all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -9,6 +9,8 @@ from lamina.placement.causes import Cause
 from lamina.placement.fit import Placement, fit
 from lamina.placement.nodes import NodeState
 from lamina.placement.summary import Miss, miss_of, summary
+
+NOTHING_COUNTED: Mapping[str, Miss | None] = {}
 
 
 class Group(Struct, frozen=True):
@@ -28,11 +30,23 @@ class Explanation(Struct, frozen=True):
     summary: str
 
 
-def explain(request: PodRequest, nodes: Iterable[NodeState]) -> Explanation:
-    """Tries every node; the answer says the same as `fit` does for each of them."""
+def explain(
+    request: PodRequest, nodes: Iterable[NodeState], counted: Mapping[str, Miss | None] = NOTHING_COUNTED
+) -> Explanation:
+    """Tries every node; the answer says the same as `fit` does for each of them.
+
+    `counted` are the answers of nodes that give out without grants what the pod counts: None where there is enough.
+    """
     fitting: list[str] = []
     missed: dict[Miss, list[str]] = {}
     for node in nodes:
+        if node.name in counted:
+            lack = counted[node.name]
+            if lack is None:
+                fitting.append(node.name)
+            else:
+                missed.setdefault(lack, []).append(node.name)
+            continue
         answer = fit(request, node)
         if isinstance(answer, Placement):
             fitting.append(node.name)

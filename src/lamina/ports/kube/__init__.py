@@ -9,6 +9,7 @@ from lamina.ports.kube.events import EventRecorder
 from lamina.ports.kube.follow import Followed, follow
 from lamina.ports.kube.protocol import Kube, Listing, Object, Patch, PatchKind, Watched
 from lamina.ports.kube.resources import (
+    CLUSTER_POLICIES,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -30,6 +31,7 @@ from lamina.ports.kube.resources import (
 )
 
 __all__ = [
+    "CLUSTER_POLICIES",
     "CONFIG_MAPS",
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DEPLOYMENTS",

@@ -47,5 +47,6 @@ MUTATING_WEBHOOKS = Resource(
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )
+CLUSTER_POLICIES = Resource("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", namespaced=False)
 INVENTORIES = Resource(GROUP, VERSION, "inventories", "Inventory", namespaced=False)
 GRANTS = Resource(GROUP, VERSION, "grants", "Grant")

@@ -1,0 +1,97 @@
+"""Where a node's NVIDIA configuration comes from, and what it is at the moment.
+
+A ClusterPolicy of NVIDIA's operator names the ConfigMap, the default in it, the MIG strategy and the folder of MPS.
+Without one, or where it names no ConfigMap, our own configuration does, or holds the named configurations itself. The
+node's label chooses among them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from lamina.dialects.config import Config
+from lamina.dialects.nvidia import NvidiaConfig, choose, load
+from lamina.dialects.nvidia.choice import EMPTY, LABEL
+from lamina.errors import BadInput
+from lamina.model.sharing import Strategy
+from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """The configuration that holds, and its name. None is none of NVIDIA's: the node offers shares."""
+
+    name: str = ""
+    config: NvidiaConfig | None = None
+
+
+NONE = Applied()
+
+
+class Source(NamedTuple):
+    """`name` is the ConfigMap's, empty where the configurations are written in our own."""
+
+    namespace: str
+    name: str
+    default: str
+    fallbacks: tuple[str, ...]
+    mig_strategy: str
+    mps_root: str
+
+    @property
+    def where(self) -> str:
+        return f"ConfigMap {self.namespace}/{self.name}" if self.name else "nvidia.configs"
+
+
+def source(policy: Object | None, config: Config) -> Source:
+    """Where the configurations are; `policy` is the ClusterPolicy."""
+    ours = config.nvidia
+    spec = (policy or {}).get("spec") or {}
+    named = (spec.get("devicePlugin") or {}).get("config") or {}
+    mig = (spec.get("mig") or {}).get("strategy") or ours.mig_strategy or ""
+    mps = ((spec.get("devicePlugin") or {}).get("mps") or {}).get("root") or ""
+    if named.get("name"):
+        # The operator's own plugin falls back to no configuration.
+        return Source(ours.config.namespace, named["name"], named.get("default") or "", (EMPTY,), mig, mps)
+    return Source(ours.config.namespace, ours.config.name, ours.config.default, ours.fallbacks, mig, mps)
+
+
+async def applied(kube: Kube, node: str, config: Config) -> Applied:
+    """What holds on the node now. Raises BadInput with the reason why that cannot be, and Outside."""
+    found = source(await _policy(kube), config)
+    label = ((await kube.get(NODES, node))["metadata"].get("labels") or {}).get(LABEL, "")
+    texts = await _texts(kube, found, config)
+    if texts is None:
+        if label:
+            raise BadInput(f"the label {LABEL} names {label}, but no ConfigMap with configurations is named anywhere")
+        return NONE
+    name = choose(label, texts.keys(), default=found.default, fallbacks=found.fallbacks, where=found.where)
+    if name is None:
+        return NONE
+    where = f"{found.where}, {name}"
+    read = load(texts[name], where, mig_strategy=found.mig_strategy, mps_root=found.mps_root)
+    if read.sharing.strategy is Strategy.MPS:
+        raise BadInput(f"{where}: sharing.mps is not offered; allowed is sharing.timeSlicing")
+    return Applied(name=name, config=read)
+
+
+async def _policy(kube: Kube) -> Object | None:
+    """The ClusterPolicy, of which an operator allows one."""
+    try:
+        items = (await kube.list(CLUSTER_POLICIES)).items
+    except NotFound:
+        return None
+    return min(items, key=lambda each: str(each["metadata"]["name"]), default=None)
+
+
+async def _texts(kube: Kube, found: Source, config: Config) -> Mapping[str, str] | None:
+    """The texts of the named configurations, None where none are named anywhere."""
+    if not found.name:
+        written: Mapping[str, Any] = config.nvidia.configs
+        return {name: msgspec.json.encode(each).decode() for name, each in written.items()} or None
+    try:
+        held = await kube.get(CONFIG_MAPS, found.name, namespace=found.namespace)
+    except NotFound as error:
+        raise BadInput(f"{found.where}, which holds the configurations of NVIDIA's plugin, is not there") from error
+    return dict(held.get("data") or {})

@@ -1,0 +1,119 @@
+"""Before a container starts to which kubelet gave GPUs or replicas: see that it may have them, and write its CDI spec.
+
+Kubelet's choice is the GPU, so no grant is read but to make sure that there is none: a pod that was placed with shares
+comes here only when its node changed its configuration meanwhile, and must not run without its limits.
+
+With `memory` each replica is held to an equal part of its GPU's memory, as shares are: the facade is in the container.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from lamina.agent import cdi
+from lamina.agent.cluster import Cluster
+from lamina.agent.containers import write_limits
+from lamina.agent.health import GpuState
+from lamina.agent.holders import holding
+from lamina.agent.plain import PlainKind, unit_of
+from lamina.agent.plan import Places, Plan, execute, plan
+from lamina.agent.record import Record
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Share
+from lamina.ports.files import Files
+from lamina.ports.kubelet.podresources import PodResources
+
+log = logging.getLogger(__name__)
+
+
+class PlainPreparer:
+    """Prepares the containers of one node that hold devices of one resource."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        kind: PlainKind,
+        mode: Mode,
+        memory: bool,
+        record: Record,
+        pod_resources: PodResources,
+        cluster: Cluster,
+        gpus: Callable[[], Mapping[str, GpuState]],
+        places: Places,
+        files: Files,
+    ) -> None:
+        """`mode` is the one in which the resource is shared."""
+        self._node = node
+        self._kind = kind
+        self._mode = mode
+        self._memory = memory
+        self._record = record
+        self._pod_resources = pod_resources
+        self._cluster = cluster
+        self._gpus = gpus
+        self._places = places
+        self._files = files
+
+    async def prepare(self, ids: Iterable[str]) -> Plan:
+        """Make what the holder of these devices needs. Raises LaminaError with the reason if that fails."""
+        devices = frozenset(ids)
+        found = holding(devices, await self._pod_resources.holders({self._kind.resource}))
+        name = f"{found.namespace}/{found.pod}"
+        pod = await self._cluster.pod(found.namespace, found.pod)
+        if pod is None or pod.node != self._node:
+            raise NotYet(f"kubelet lists {name} on {self._node}, but Kubernetes does not")
+        if await self._cluster.grant(found.namespace, found.pod, pod.uid) is not None:
+            raise NotYet(
+                f"{name} was placed with shares, and the node gives out {self._kind.resource} now; make it anew"
+            )
+        gpus = self._gpus()
+        # Containers that hold the same devices one after the other get the same, whichever of them starts.
+        container = ContainerGrant(name=found.container or "init", shares=self._shares(devices, gpus))
+        ours = [each for each in self._record.of(devices) if each.bound is None or each.bound.pod_uid == pod.uid]
+        if not ours:
+            raise NotYet(f"no name was given out for these devices of {name}; make the pod anew")
+        planned = plan(
+            dict.fromkeys([each.name for each in ours], container),
+            namespace=found.namespace,
+            pod=found.pod,
+            pod_uid=pod.uid,
+            gpus=gpus,
+            places=self._places,
+            held=self._memory,
+        )
+        execute(planned, gpus, self._record, self._files, write_limits)
+        log.info("Prepared %s: %s on %s", name, container.name, ", ".join(sorted(map(unit_of, devices))))
+        return planned
+
+    def _shares(self, devices: Iterable[str], gpus: Mapping[str, GpuState]) -> tuple[Share, ...]:
+        counts: dict[str, int] = {}
+        for device in devices:
+            counts[unit_of(device)] = counts.get(unit_of(device), 0) + 1
+        return tuple(self._share(gpu, count, gpus.get(gpu)) for gpu, count in counts.items())
+
+    def _share(self, gpu: str, count: int, state: GpuState | None) -> Share:
+        there = (state.facts.memory_mib or 0) if state is not None else 0
+        if not self._memory or not self._kind.replicated:
+            return Share(gpu=gpu, memory_mib=there, mode=self._mode)
+        part = there * count // self._kind.offer.replicas
+        if not part:
+            raise NotYet(f"{gpu} does not tell its memory, of which each replica is to get an equal part")
+        return Share(gpu=gpu, memory_mib=part, mode=self._mode)
+
+
+class AsBefore:
+    """Containers that still hold devices which the node gives out no more: they may start again as they were."""
+
+    def __init__(self, record: Record, places: Places, files: Files) -> None:
+        self._record = record
+        self._places = places
+        self._files = files
+
+    async def prepare(self, ids: Iterable[str]) -> Plan:
+        """Nothing is made anew. Raises NotYet for devices for which nothing was made before."""
+        known = self._record.of(frozenset(ids))
+        specs = [self._files.read(self._places.cdi / cdi.file_name(each.name)) for each in known if each.bound]
+        if not known or len(specs) < len(known) or None in specs:
+            raise NotYet("the node gives out these devices no more; make the pod anew")
+        return Plan({}, {}, {})

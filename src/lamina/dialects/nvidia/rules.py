@@ -1,0 +1,160 @@
+"""From a file `version: v1` to what follows from it, by the rules of NVIDIA's device plugin and in its words.
+
+`sharing.mps` goes before `sharing.timeSlicing`. Renaming single resources, choosing devices and patterns of names are
+read and checked, but NVIDIA ignores them with a warning, and so does this.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.dialects import strict
+from lamina.dialects.nvidia import document
+from lamina.errors import BadInput
+from lamina.model.sharing import GPU, SHARED, Replicated, Sharing, Strategy
+
+PREFIX = "nvidia.com/"
+LONGEST = 63
+DEFAULT_MPS_ROOT = "/run/nvidia/mps"
+_DEVICE = re.compile(r"[0-9]+(:[0-9]+)?|(GPU|MIG)-[0-9a-fA-F-]{36}|MIG-GPU-[0-9a-fA-F-]{36}/[0-9]+/[0-9]+")
+_IGNORED = "is not yet supported in the config. Ignoring..."
+
+
+class NvidiaConfig(Struct, frozen=True, kw_only=True):
+    """What holds on a node. Paths and switches that only concern NVIDIA's own programs stay in the document."""
+
+    mig_strategy: str = "none"
+    mps_root: str = DEFAULT_MPS_ROOT
+    fail_on_init_error: bool = True
+    allocation: str = "distributed"
+    by_index: bool = False
+    """NVIDIA_VISIBLE_DEVICES names GPUs by index."""
+    list_strategies: tuple[str, ...] = ("envvar",)
+    pass_device_specs: bool = False
+    environment: tuple[tuple[str, str], ...] = ()
+    """What else containers are told: GPUDirect, gdrcopy, MOFED."""
+    sharing: Sharing = Sharing()
+    gfd: document.Gfd = document.Gfd()
+    imex_channels: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -> NvidiaConfig:
+    """What the file `text` says. `mig_strategy` and `mps_root` go before its flags, as NVIDIA's options do.
+
+    Raises BadInput with one sentence that begins with `where`.
+    """
+    loaded = strict.load_mapping(text, where)
+    version = loaded.get("version") or "v1"
+    if version != "v1":
+        raise BadInput(f"{where}: unknown version: {version}")
+    read = strict.decode(loaded, document.Document, where)
+    flags = read.flags or document.Flags()
+    plugin = flags.plugin or document.Plugin()
+    sharing, warnings = _sharing(read.sharing or document.Sharing(), loaded.get("sharing") or {}, where)
+    if read.resources is not None and any(_customised(read.resources)):
+        warnings.append("Customizing the 'resources' field is not yet supported in the config. Ignoring...")
+    strategy = mig_strategy or flags.mig_strategy or "none"
+    if sharing.strategy is Strategy.MPS and strategy == "mixed":
+        raise BadInput(f"{where}: using --mig-strategy=mixed is not supported with MPS")
+    return NvidiaConfig(
+        mig_strategy=strategy,
+        mps_root=mps_root or flags.mps_root or DEFAULT_MPS_ROOT,
+        fail_on_init_error=flags.fail_on_init_error is not False,
+        allocation=plugin.shared_devices_allocation_policy or "distributed",
+        by_index=plugin.device_id_strategy == "index",
+        list_strategies=_listed(plugin.device_list_strategy),
+        pass_device_specs=bool(plugin.pass_device_specs),
+        environment=tuple(_environment(flags)),
+        sharing=sharing,
+        gfd=flags.gfd or document.Gfd(),
+        imex_channels=(read.imex.channel_ids or ()) if read.imex else (),
+        warnings=tuple(warnings),
+    )
+
+
+def _listed(written: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (written,) if isinstance(written, str) else written or ("envvar",)
+
+
+def _environment(flags: document.Flags) -> Iterator[tuple[str, str]]:
+    for name, on in (("GDRCOPY", flags.gdrcopy_enabled), ("GDS", flags.gds_enabled), ("MOFED", flags.mofed_enabled)):
+        if on:
+            yield f"NVIDIA_{name}", "enabled"
+
+
+def _customised(resources: document.Resources) -> Iterator[bool]:
+    """Whether a pattern says anything but the one by which all devices have their usual name."""
+    for pattern in (*(resources.gpus or ()), *(resources.mig or ())):
+        resource_name(pattern.name, "resources")
+        yield pattern.pattern != "*" or resource_name(pattern.name, "resources") != GPU
+
+
+def _sharing(read: document.Sharing, loaded: dict[str, Any], where: str) -> tuple[Sharing, list[str]]:
+    found = {}
+    warnings: list[str] = []
+    for key, strategy, one in (("timeSlicing", Strategy.TIME_SLICING, False), ("mps", Strategy.MPS, True)):
+        section = read.mps if strategy is Strategy.MPS else read.time_slicing
+        if section is not None:
+            found[strategy] = _replicated(section, f"sharing.{key}", where, strategy, one, warnings)
+    return found.get(Strategy.MPS) or found.get(Strategy.TIME_SLICING) or Sharing(), warnings
+
+
+def _replicated(
+    section: document.Replicas, path: str, where: str, strategy: Strategy, one_at_most: bool, warnings: list[str]
+) -> Sharing:
+    """`one_at_most` is the strategy's default for failRequestsGreaterThanOne."""
+    if not section.resources:
+        raise BadInput(f"{where}: {path}: no resources specified")
+    resources: list[Replicated] = []
+    for number, each in enumerate(section.resources):
+        here = f"{where}: {path}.resources[{number}]"
+        if not each.name:
+            raise BadInput(f"{here}: no resource name specified")
+        name = resource_name(each.name, here)
+        if each.replicas is None:
+            raise BadInput(f"{here}: no replicas specified")
+        if each.replicas < 2:
+            raise BadInput(f"{here}: number of replicas must be >= 2")
+        check_devices(each.devices, here)
+        if any(other.name == name for other in resources):
+            raise BadInput(f"{here}: {name} stands twice; write it once")
+        offered = resource_name(f"{name}{SHARED}", here) if section.rename_by_default else name
+        if each.rename and resource_name(each.rename, here) not in (offered, f"{name}{SHARED}"):
+            warnings.append(f"Setting the 'rename' field in {path}.resources {_IGNORED}")
+        if each.devices not in (None, "all"):
+            warnings.append(f"Customizing the 'devices' field in {path}.resources {_IGNORED}")
+        resources.append(Replicated(name=name, offered=offered, replicas=each.replicas))
+    failing = section.fail_requests_greater_than_one
+    return Sharing(
+        strategy=strategy, resources=tuple(resources), one_at_most=one_at_most if failing is None else failing
+    )
+
+
+def resource_name(written: str, where: str) -> str:
+    """The name with NVIDIA's prefix, which may be left out. Raises BadInput for one that is too long."""
+    name = written if written.startswith(PREFIX) else PREFIX + written
+    if len(name) > LONGEST:
+        raise BadInput(f"{where}: the resource name {name} has {len(name)} characters; allowed are {LONGEST}")
+    return name
+
+
+def check_devices(written: Any, where: str) -> None:
+    """Raises BadInput, in NVIDIA's words, unless `written` is "all", a count, or a list of GPUs and MIG devices."""
+    if written is None or written == "all":
+        return
+    if isinstance(written, str):
+        raise BadInput(f"{where}: devices set as '{written}' but the only valid string input is 'all'")
+    if isinstance(written, int) and not isinstance(written, bool):
+        if written <= 0:
+            raise BadInput(f"{where}: devices set as '{written}' but a count of devices must be > 0")
+        return
+    if not isinstance(written, list):
+        kind = msgspec.json.encode(written).decode()
+        raise BadInput(f"{where}: unrecognized type for devices spec: {kind}")
+    for each in written:
+        if isinstance(each, bool) or not isinstance(each, int | str) or not _DEVICE.fullmatch(str(each)):
+            raise BadInput(f"{where}: unsupported type for device in devices list: {each}")

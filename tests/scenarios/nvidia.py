@@ -1,0 +1,78 @@
+"""What the scenarios of NVIDIA's vocabulary share: the node's configuration as its documents set it, and its effect."""
+
+import json
+from typing import Any
+
+from tests.scenarios.labs import Lab, wait_for
+from tests.seeds import piped, seed
+
+NAMESPACE = "nvidia-gpu-operator"
+LABEL = "nvidia.com/device-plugin.config"
+SHARED = "nvidia.com/gpu.shared"
+GPU = "nvidia.com/gpu"
+
+
+def config_map(name: str) -> str:
+    """A ConfigMap of the document about GPU sharing on OpenShift."""
+    return next(text for text in piped(seed("002")) if f"name: {name}" in text and "kind: ConfigMap" in text)
+
+
+def replicas(count: int, *, resource: str = GPU, **flags: object) -> str:
+    """A configuration with time-slicing."""
+    sharing = {"timeSlicing": {**flags, "resources": [{"name": resource, "replicas": count}]}}
+    return json.dumps({"version": "v1", "sharing": sharing})
+
+
+def publish(lab: Lab, name: str, configs: dict[str, str]) -> None:
+    meta = {"name": name, "namespace": NAMESPACE}
+    lab.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": configs}))
+
+
+def use(lab: Lab, config: dict[str, str]) -> None:
+    """Have the ClusterPolicy name a ConfigMap."""
+    patch = json.dumps({"spec": {"devicePlugin": {"config": config}}})
+    lab.kubectl("patch", "clusterpolicy", "gpu-cluster-policy", "-n", NAMESPACE, "--type", "merge", "-p", patch)
+
+
+def label(lab: Lab, value: str, node: str = "node-0") -> None:
+    """Name the node's configuration; an empty value removes the label."""
+    lab.kubectl("label", "--overwrite", "node", node, f"{LABEL}={value}" if value else f"{LABEL}-")
+
+
+def allocatable(lab: Lab, node: str = "node-0") -> dict[str, int]:
+    """How many of each resource of NVIDIA's the node offers, those of which it offers none left out."""
+    status: dict[str, Any] = json.loads(lab.kubectl("get", "node", node, "-o", "json"))["status"]
+    return {name: int(n) for name, n in status["allocatable"].items() if name.startswith("nvidia.com/") and n != "0"}
+
+
+def offers(lab: Lab, expected: dict[str, int], node: str = "node-0") -> None:
+    wait_for(lambda: allocatable(lab, node) == expected, lambda: f"{allocatable(lab, node)}, expected {expected}")
+
+
+def pod(name: str, *command: str, resource: str = GPU, count: int = 1, **more: object) -> str:
+    """A pod that counts devices and waits, or runs a command."""
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "command": list(command) or ["sleep", "1000"],
+        "resources": {"limits": {resource: count, **more}},
+    }
+    meta = {"name": name, "labels": {"app": "counting"}}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": meta,
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+    )
+
+
+def visible(lab: Lab, name: str) -> str:
+    """What the container is told to see."""
+    return lab.kubectl("exec", name, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES").strip()
+
+
+def node_events(lab: Lab, reason: str) -> list[str]:
+    items = json.loads(lab.kubectl("get", "events", "-A", "-o", "json"))["items"]
+    return [each["message"] for each in items if each["reason"] == reason and each["involvedObject"]["kind"] == "Node"]

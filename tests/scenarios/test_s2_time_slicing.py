@@ -1,0 +1,81 @@
+"""S2: time-slicing as the document about GPU sharing on OpenShift sets it up, with its manifests as they stand."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.nvidia import GPU, allocatable, config_map, label, offers, use, visible
+from tests.scenarios.test_examples import EXAMPLES
+from tests.seeds import piped, seed
+
+APP = "app=nvidia-plugin-test"
+CONFIG = "NVIDIA-A100-PCIE-40GB"
+
+
+@pytest.fixture(scope="module")
+def a100_lab(start_lab: StartLab) -> Lab:
+    """One node with two of the document's GPUs, and its ConfigMap, policy and label."""
+    lab = start_lab("slices", "--gpu", "A100-PCIE-40GB")
+    before = allocatable(lab)
+    assert before == {GPU: 20}, "tickets, ten for each GPU"
+    lab.apply(config_map("time-slicing-config").replace("replicas: 10", "replicas: 4"))
+    use(lab, {"name": "time-slicing-config"})
+    assert allocatable(lab) == before, "the policy has no default, and nothing names a configuration yet"
+    label(lab, CONFIG)
+    offers(lab, {GPU: 8})
+    return lab
+
+
+@pytest.fixture
+def lab(a100_lab: Lab) -> Iterator[Lab]:
+    yield a100_lab
+    a100_lab.delete_workloads()
+
+
+@pytest.fixture(scope="module")
+def eleven() -> str:
+    """11 replicas of nvidia.com/gpu 1, privileged."""
+    return next(text for text in piped(seed("002")) if "replicas: 11" in text)
+
+
+def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
+    status = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["status"]
+    assert status["capacity"][GPU] == "8"
+    inventory = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    assert inventory["plain"] == [{"resource": GPU, "count": 8}]
+    assert [gpu["plain"] for gpu in inventory["gpus"]] == [GPU, GPU]
+
+
+def test_s2_1_the_documents_pod_sees_its_gpu(lab: Lab) -> None:
+    lab.apply(next(text for text in piped(seed("002")) if "name: command-nvidia-smi" in text))
+    wait_for(lambda: lab.phases() == {"Succeeded": 1}, lambda: lab.kubectl("describe", "pods"))
+    log = lab.kubectl("logs", "command-nvidia-smi")
+    assert log.count("NVIDIA A100") == 1
+    assert "40960MiB" in log, "time-slicing limits no memory"
+
+
+def test_the_example_fills_both_gpus(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "nvidia" / "time-slicing.yaml"))
+    label(lab, "four")
+    offers(lab, {GPU: 8})
+    lab.kubectl("apply", "-f", str(EXAMPLES / "nvidia" / "counting.yaml"))
+    lab.settled("app=counting", {"Pending": 1, "Running": 8})
+    use(lab, {"name": "time-slicing-config"})
+    label(lab, CONFIG)
+    offers(lab, {GPU: 8})
+
+
+def test_s2_2_eight_of_eleven_run(lab: Lab, eleven: str) -> None:
+    lab.apply(eleven)
+    lab.settled(APP, {"Pending": 3, "Running": 8})
+    running = [each["metadata"]["name"] for each in lab.pods(APP) if each["status"]["phase"] == "Running"]
+    seen = Counter(visible(lab, name) for name in running)
+    assert sorted(seen.values()) == [4, 4], "distributed over both GPUs"
+    assert lab.kubectl("get", "grants", "-o", "name") == "", "nothing is granted that kubelet gives out"
+    waiting = next(each["metadata"]["name"] for each in lab.pods(APP) if each["status"]["phase"] == "Pending")
+    assert "all 8 nvidia.com/gpu are taken" in lab.lamina("why", waiting).stdout
+    assert lab.lamina("pods").stdout.count("1 nvidia.com/gpu") == 8

@@ -1,0 +1,134 @@
+"""S3: the configuration of NVIDIA's device plugin on a node: named configurations, replicas, renaming, refusals."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.nvidia import (
+    GPU,
+    SHARED,
+    allocatable,
+    label,
+    node_events,
+    offers,
+    pod,
+    publish,
+    replicas,
+    use,
+    visible,
+)
+
+APP = "app=counting"
+MAP = "device-plugin-configs"
+
+
+@pytest.fixture(scope="module")
+def eight(start_lab: StartLab) -> Lab:
+    """One node with eight GPUs, as in the document."""
+    return start_lab("plugin", "--gpu", "A100-SXM4-80GB", "--gpus-per-node", "8")
+
+
+@pytest.fixture
+def lab(eight: Lab) -> Iterator[Lab]:
+    use(eight, {"name": MAP, "default": ""})
+    yield eight
+    eight.delete_workloads()
+    label(eight, "")
+    offers(eight, {GPU: 80})
+
+
+def test_s3_2_the_label_chooses_among_named_configs(lab: Lab) -> None:
+    publish(lab, MAP, {"default": json.dumps({"version": "v1"}), "a100-80gb-config": replicas(5)})
+    use(lab, {"name": MAP, "default": "default"})
+    offers(lab, {GPU: 8})
+    label(lab, "a100-80gb-config")
+    offers(lab, {GPU: 40})
+    label(lab, "")
+    offers(lab, {GPU: 8})
+    use(lab, {"name": MAP, "default": ""})
+
+
+@pytest.mark.parametrize(("rename", "expected"), [(False, {GPU: 40}), (True, {SHARED: 40})])
+def test_s3_3_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expected: dict[str, int]) -> None:
+    publish(lab, MAP, {"five": replicas(5, renameByDefault=rename)})
+    label(lab, "five")
+    offers(lab, expected)
+    [resource] = expected
+    lab.apply(pod("one", resource=resource))
+    lab.settled(APP, {"Running": 1})
+    assert visible(lab, "one").startswith("GPU-")
+
+
+def test_s3_3_a_change_of_the_config_map_is_seen_without_a_restart(lab: Lab) -> None:
+    publish(lab, MAP, {"some": replicas(5)})
+    label(lab, "some")
+    offers(lab, {GPU: 40})
+    publish(lab, MAP, {"some": replicas(3)})
+    offers(lab, {GPU: 24})
+
+
+def test_s3_4_more_than_one_replica_is_refused_in_nvidias_words(lab: Lab) -> None:
+    publish(lab, MAP, {"one": replicas(5, failRequestsGreaterThanOne=True)})
+    label(lab, "one")
+    offers(lab, {GPU: 40})
+    lab.apply(pod("greedy", count=2))
+    wait_for(lambda: lab.phases(APP) == {"Failed": 1}, lambda: lab.kubectl("describe", "pods"))
+    status = lab.pods(APP)[0]["status"]
+    assert status["reason"] == "UnexpectedAdmissionError"
+    assert (
+        'invalid allocation request for "nvidia.com/gpu": invalid request: '
+        "maximum request size for shared resources is 1; found 2"
+    ) in status["message"]
+
+
+def test_two_replicas_are_of_two_gpus(lab: Lab) -> None:
+    publish(lab, MAP, {"two": replicas(2)})
+    label(lab, "two")
+    offers(lab, {GPU: 16})
+    lab.apply(pod("wide", count=8))
+    lab.settled(APP, {"Running": 1})
+    assert len(set(visible(lab, "wide").split(","))) == 8
+
+
+def test_shares_of_memory_or_compute_never_land_on_such_a_node(lab: Lab) -> None:
+    publish(lab, MAP, {"two": replicas(2)})
+    label(lab, "two")
+    offers(lab, {GPU: 16})
+    lab.apply(pod("share", **{"nvidia.com/gpumem": 1000}))
+    lab.settled(APP, {"Pending": 1})
+    assert "gives its GPUs out as nvidia.com/gpu alone" in lab.lamina("why", "share").stdout
+    lab.kubectl("delete", "pod", "share", "--grace-period=1")
+
+
+def test_a_bad_config_is_refused_on_the_node_and_the_one_before_stays(lab: Lab) -> None:
+    publish(lab, MAP, {"good": replicas(2)})
+    label(lab, "good")
+    offers(lab, {GPU: 16})
+    publish(lab, MAP, {"good": replicas(1)})
+    wait_for(
+        lambda: any("number of replicas must be >= 2" in each for each in node_events(lab, "ConfigurationRefused")),
+        lambda: str(node_events(lab, "ConfigurationRefused")),
+    )
+    label(lab, "absent")
+    wait_for(
+        lambda: any("specified config absent does not exist" in e for e in node_events(lab, "ConfigurationRefused")),
+        lambda: str(node_events(lab, "ConfigurationRefused")),
+    )
+    assert allocatable(lab) == {GPU: 16}
+
+
+def test_a_gpu_in_use_stays_in_its_mode_until_it_is_idle(lab: Lab) -> None:
+    """A container with a share keeps its GPU; the others are given out in the new way, and it follows when it ends."""
+    lab.apply(pod("share", **{"nvidia.com/gpumem": 1000}))
+    lab.settled(APP, {"Running": 1})
+    publish(lab, MAP, {"two": replicas(2)})
+    label(lab, "two")
+    offers(lab, {GPU: 15})  # two replicas of seven GPUs, and the device that the container holds
+    [gpu] = json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"][0]["spec"]["containers"][0]["shares"]
+    gpus = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]["gpus"]
+    assert [each["uuid"] for each in gpus if each.get("mode") == "quota"] == [gpu["gpu"]]
+    lab.kubectl("delete", "pod", "share", "--grace-period=1")
+    offers(lab, {GPU: 16})
