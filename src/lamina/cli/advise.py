@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.choosing import choose
 from lamina.cli.view import Kubeconfig
 
 if TYPE_CHECKING:
@@ -15,12 +16,8 @@ if TYPE_CHECKING:
     from lamina.placement.defrag import Resident
     from lamina.ports.kube import Object
 
-advise = typer.Typer(no_args_is_help=True, help="Say what a person could do; nothing is done.")
-
-
-@advise.callback()
-def _advice() -> None:
-    """Without a callback the one command would lose its name."""
+advise = typer.Typer(invoke_without_command=True)
+advise.callback()(choose)
 
 
 @advise.command("defrag")
