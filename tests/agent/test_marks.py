@@ -16,7 +16,8 @@ from lamina.agent.node_wishes import _read, seen_in
 from lamina.agent.offer import Offer
 from lamina.agent.tickets import kinds
 from lamina.dialects import config
-from lamina.model.gpus import Gpu, Inventory, Mode, Plain
+from lamina.model.gpus import Gpu, Inventory, Plain
+from lamina.model.sharing import Strategy
 from lamina.ports.kube import NODES, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.nvml import GpuFacts
@@ -103,10 +104,11 @@ def gpu(uuid: str, index: int, **more: object) -> Gpu:
 def test_sharing_is_read_from_what_the_node_offers() -> None:
     plain = {"plain": "nvidia.com/gpu.shared"}
     two = (gpu("GPU-0", 0, **plain), gpu("GPU-1", 1, **plain))
-    offered = Inventory(node="n", gpus=two, plain=(Plain("nvidia.com/gpu.shared", 20),))
+    offered = Inventory(node="n", gpus=two, plain=(Plain("nvidia.com/gpu.shared", 10, 10, Strategy.TIME_SLICING),))
     assert sharing(offered) == Sharing("time-slicing", 10, renamed=True)
-    mps = tuple(msgspec.structs.replace(one, mode=Mode.MPS, plain="nvidia.com/gpu") for one in two)
-    assert sharing(Inventory(node="n", gpus=mps, plain=(Plain("nvidia.com/gpu", 8),))) == Sharing("mps", 4)
+    mps = tuple(msgspec.structs.replace(one, plain="nvidia.com/gpu") for one in two)
+    plain_mps = (Plain("nvidia.com/gpu", 8, 4, Strategy.MPS),)
+    assert sharing(Inventory(node="n", gpus=mps, plain=plain_mps)) == Sharing("mps", 4)
     assert sharing(Inventory(node="n", gpus=(gpu("GPU-0", 0),))) == Sharing()
 
 

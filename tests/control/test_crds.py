@@ -9,6 +9,7 @@ import pytest
 from lamina.control.crds import apply, definitions, schema_of
 from lamina.model.gpus import Gpu, Inventory, Mode, Plain
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
+from lamina.model.sharing import Strategy
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
 
@@ -45,7 +46,11 @@ CONTAINER = ContainerGrant(
 )
 FULL = {
     Inventory: Inventory(
-        node="n", driver="515", gpus=(GPU,), plain=(Plain("nvidia.com/gpu", 16),), driver_held=("u/c",)
+        node="n",
+        driver="515",
+        gpus=(GPU,),
+        plain=(Plain("nvidia.com/gpu", 16, 8, Strategy.TIME_SLICING),),
+        driver_held=("u/c",),
     ),
     Grant: Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,)),
 }

@@ -46,8 +46,17 @@ def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
     status = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["status"]
     assert status["capacity"][GPU] == "8"
     inventory = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
-    assert inventory["plain"] == [{"resource": GPU, "count": 8}]
+    assert inventory["plain"] == [{"resource": GPU, "count": 8, "replicas": 4, "sharing": "time-slicing"}]
     assert [gpu["plain"] for gpu in inventory["gpus"]] == [GPU, GPU]
+
+
+def test_s2_1_the_labels_say_that_gpus_are_shared(lab: Lab) -> None:
+    def labels() -> dict[str, str]:
+        found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+        return {name: found.get(f"nvidia.com/gpu.{name}", "") for name in ("product", "replicas", "sharing-strategy")}
+
+    expected = {"product": f"{CONFIG}-SHARED", "replicas": "4", "sharing-strategy": "time-slicing"}
+    wait_for(lambda: labels() == expected, lambda: str(labels()))
 
 
 def test_s2_1_the_documents_pod_sees_its_gpu(lab: Lab) -> None:

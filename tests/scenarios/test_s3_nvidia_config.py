@@ -52,7 +52,7 @@ def test_s3_2_the_label_chooses_among_named_configs(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("rename", "expected"), [(False, {GPU: 40}), (True, {SHARED: 40})])
-def test_s3_3_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expected: dict[str, int]) -> None:
+def test_s3_3_and_s3_5_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expected: dict[str, int]) -> None:
     publish(lab, MAP, {"five": replicas(5, renameByDefault=rename)})
     label(lab, "five")
     offers(lab, expected)
@@ -60,6 +60,13 @@ def test_s3_3_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expected: dict
     lab.apply(pod("one", resource=resource))
     lab.settled(APP, {"Running": 1})
     assert visible(lab, "one").startswith("GPU-")
+
+    def labels() -> tuple[str, bool]:
+        """S3.5: replicas always, -SHARED only without a new name."""
+        found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+        return found.get("nvidia.com/gpu.replicas", ""), found.get("nvidia.com/gpu.product", "").endswith("-SHARED")
+
+    wait_for(lambda: labels() == ("5", not rename), lambda: str(labels()))
 
 
 def test_s3_3_a_change_of_the_config_map_is_seen_without_a_restart(lab: Lab) -> None:

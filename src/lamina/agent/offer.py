@@ -18,7 +18,7 @@ from lamina.agent.plain import PlainKind, Unit, devices
 from lamina.agent.tickets import Kind, Ticket, tickets
 from lamina.agent.uses import Uses, free_for, marked, takes_tickets
 from lamina.dialects.config import NodeSettings
-from lamina.model.gpus import Inventory, Mode, Plain
+from lamina.model.gpus import Inventory, Mode
 
 
 class Offer:
@@ -100,7 +100,7 @@ class Offer:
             now = tickets(ticket_kind, filter(takes_tickets, gpus), held=used.tickets, before=current.value)
             current.set((*now, *(Ticket(id, True) for id in used.plain(ticket_kind.resource))))
         plain = tuple(
-            Plain(kind.resource, sum(each.healthy for each in current.value)) for kind, current in self.devices.items()
+            kind.offered(sum(each.healthy for each in current.value)) for kind, current in self.devices.items()
         )
         if self._cordoned is not None:
             now_offered = structs.replace(offered, gpus=gpus, plain=plain if self._selected else ())

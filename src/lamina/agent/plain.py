@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lamina.agent.tickets import Ticket
 from lamina.dialects.nvidia import NvidiaConfig
+from lamina.model.gpus import Plain
 from lamina.model.sharing import GPU, Replicated, Strategy
 
 _PLAIN = re.compile(r"(GPU|MIG)-[^:]+(::[0-9]+)?")
@@ -24,9 +25,10 @@ class Unit(NamedTuple):
 
 
 class PlainKind(NamedTuple):
-    """The devices of one resource."""
+    """The devices of one resource, shared by `strategy`."""
 
     offer: Replicated
+    strategy: Strategy = Strategy.NONE
 
     @property
     def resource(self) -> str:
@@ -41,6 +43,10 @@ class PlainKind(NamedTuple):
     def replicated(self) -> bool:
         return self.offer.replicas > 1
 
+    def offered(self, healthy: int) -> Plain:
+        """What the node says of it, while so many devices are healthy."""
+        return Plain(self.resource, healthy, self.offer.replicas, self.strategy)
+
     def ids(self, unit: str) -> list[str]:
         """The ids of the devices of one unit."""
         if not self.replicated:
@@ -50,7 +56,10 @@ class PlainKind(NamedTuple):
 
 def plain_kinds(config: NvidiaConfig | None) -> tuple[PlainKind, ...]:
     """The resources that a node offers without grants by this configuration; none where it has none."""
-    return () if config is None else (PlainKind(config.sharing.of(GPU)),)
+    if config is None:
+        return ()
+    offer = config.sharing.of(GPU)
+    return (PlainKind(offer, config.sharing.strategy if offer.replicas > 1 else Strategy.NONE),)
 
 
 def is_plain(device: str) -> bool:
@@ -81,7 +90,3 @@ def refusal(kind: PlainKind, ids: Sequence[str], *, one_at_most: bool) -> str:
             f"maximum request size for shared resources is 1; found {len(ids)}"
         )
     return ""
-
-
-def strategy_of(config: NvidiaConfig | None) -> Strategy:
-    return config.sharing.strategy if config is not None else Strategy.NONE

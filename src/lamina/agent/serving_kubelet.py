@@ -19,7 +19,6 @@ from lamina.agent.registration import Registration
 from lamina.agent.settings import AgentSettings
 from lamina.agent.tickets import Kind, kinds
 from lamina.dialects.config import Config
-from lamina.dialects.nvidia import NvidiaConfig
 from lamina.model.gpus import Mode
 from lamina.model.sharing import Strategy
 from lamina.ports.clock import Clock
@@ -43,12 +42,8 @@ def offered_kinds(config: Config, applied: Applied) -> Kinds:
     plain = plain_kinds(applied.config)
     resources = {kind.resource for kind in plain}
     tickets = tuple(kind for kind in kinds(config) if kind.resource not in resources)
-    return Kinds(tickets=tickets, plain=plain, mode=_MODES[_strategy(applied.config, plain)])
-
-
-def _strategy(config: NvidiaConfig | None, plain: tuple[PlainKind, ...]) -> Strategy:
-    replicated = any(kind.replicated for kind in plain)
-    return config.sharing.strategy if config is not None and replicated else Strategy.NONE
+    strategy = next((kind.strategy for kind in plain), Strategy.NONE)
+    return Kinds(tickets=tickets, plain=plain, mode=_MODES[strategy])
 
 
 @dataclass(frozen=True, kw_only=True)

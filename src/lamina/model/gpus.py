@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from lamina.model.sharing import Strategy
+
 GROUP = "lamina.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -70,10 +72,15 @@ def cordoned(annotations: Mapping[str, str] | None) -> frozenset[str]:
 
 
 class Plain(Struct, frozen=True):
-    """A resource that a node offers by itself: kubelet gives out its `count` devices, and no grant is needed."""
+    """A resource that a node offers by itself: kubelet gives out its `count` devices, and no grant is needed.
+
+    Each GPU, or part of one, is offered `replicas` times, by the strategy `sharing`, which is none for one time.
+    """
 
     resource: str
     count: int
+    replicas: int = 1
+    sharing: Strategy = Strategy.NONE
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from lamina.model.gpus import Inventory, Mode
+from lamina.model.gpus import Inventory
+from lamina.model.sharing import SHARED
 from lamina.ports.nvml import GpuFacts
 
 PREFIX = "nvidia.com/"
@@ -52,11 +53,8 @@ class Sharing(NamedTuple):
 def sharing(inventory: Inventory) -> Sharing:
     """How the node shares GPUs outside of grants. Grants are not a sharing of GFD's."""
     for offered in inventory.plain:
-        gpus = [gpu for gpu in inventory.gpus if gpu.plain == offered.resource]
-        replicas = offered.count // len(gpus) if gpus else 1
-        if replicas > 1:
-            mps = any(gpu.mode is Mode.MPS for gpu in gpus)
-            return Sharing("mps" if mps else "time-slicing", replicas, offered.resource.endswith(".shared"))
+        if offered.replicas > 1 and any(gpu.plain == offered.resource for gpu in inventory.gpus):
+            return Sharing(offered.sharing.value, offered.replicas, offered.resource.endswith(SHARED))
     return Sharing()
 
 
