@@ -12,6 +12,7 @@ from lamina.agent.marks import features, registers
 from lamina.agent.marks.amounts import amounts
 from lamina.agent.marks.features import Sharing, System, labels, sharing
 from lamina.agent.marks.keeping import Keeper
+from lamina.agent.marks.wanted import wanted
 from lamina.agent.node_wishes import _read, seen_in
 from lamina.agent.offer import Offer
 from lamina.agent.tickets import kinds
@@ -230,6 +231,14 @@ async def test_what_is_not_wanted_is_not_written() -> None:
     assert node["metadata"]["labels"] == {"nvidia.com/gpu.count": "7"}
     assert node["metadata"]["annotations"].keys() == {registers.VOLCANO}
     assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+def test_gpus_that_are_given_out_without_grants_are_in_no_register_and_no_sum() -> None:
+    plain = (gpu("GPU-0", 0, plain="nvidia.com/gpu"),)
+    offered = Inventory(node="n", gpus=plain, plain=(Plain("nvidia.com/gpu", 4),))
+    marks = wanted(offered, (msgspec.structs.replace(A100, uuid="GPU-0"),), SYSTEM, config.DEFAULT)
+    assert marks.labels["nvidia.com/gpu.replicas"] == "4"
+    assert (marks.annotations, marks.amounts) == ({}, {})
 
 
 def test_the_inventory_of_sick_gpus_still_labels_the_node() -> None:

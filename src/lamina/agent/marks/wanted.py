@@ -60,7 +60,7 @@ def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, co
         annotations={
             key: write(inventory)
             for name, (key, write) in annotated.items()
-            if offered and name in config.node.registers
+            if name in config.node.registers and any(gpu.by_grant for gpu in inventory.gpus)
         },
         amounts=amounts.amounts(inventory, config) if offered else {},
     )
