@@ -97,6 +97,12 @@ async def test_s2_5_devices_are_resources_by_their_profiles_and_cut_gpus_are_not
     await node.inventory(lambda found: len(found.gpus) == 2)
 
 
+async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: Running) -> None:
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await label(node, "all-3g.20gb")
+    await node.kubelet.until(HALF, 4)
+
+
 async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> None:
     await node.start(MIXED)
     await label(node, "all-3g.20gb")

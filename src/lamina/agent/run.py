@@ -165,7 +165,7 @@ async def _parts(
         monitor.run(),
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
-        *_of_mig(settings, config, offer, keeper.seen, cluster, pod_resources, recorder, kube, nvml, files, clock),
+        *_of_mig(settings, rules, offer, keeper.seen, cluster, pod_resources, recorder, kube, nvml, files, clock),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
@@ -177,7 +177,7 @@ async def _parts(
 
 def _of_mig(
     settings: AgentSettings,
-    config: Config,
+    rules: Rules,
     offer: Offer,
     seen: Current[Seen | None],
     cluster: Cluster,
@@ -189,9 +189,12 @@ def _of_mig(
     clock: Clock,
 ) -> list[Coroutine[Any, Any, None]]:
     """The loops that cut GPUs by MIG and offer what comes of it."""
+    config, nvidia = rules.config, rules.applied.config
+    strategy = config.for_node(settings.node).mig_strategy
     cutter = Cutter(
         node=settings.node,
         config=config,
+        strategy=nvidia.mig_strategy if nvidia is not None and nvidia.mig_strategy != "none" else strategy,
         kube=kube,
         nvml=nvml,
         cluster=cluster,

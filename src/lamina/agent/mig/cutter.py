@@ -45,6 +45,7 @@ class Cutter:
         *,
         node: str,
         config: Config,
+        strategy: str,
         kube: Kube,
         nvml: Nvml,
         cluster: Cluster,
@@ -56,6 +57,7 @@ class Cutter:
     ) -> None:
         self._node = node
         self._config = config
+        self._strategy = strategy
         self._kube = kube
         self._nvml = nvml
         self._cluster = cluster
@@ -85,7 +87,7 @@ class Cutter:
             await self._apply(name, seen)
         if not name and STATE in seen.labels:
             await self._tell(None, seen)
-        await self._offer(self._config.for_node(self._node).mig_strategy if selected else "none")
+        await self._offer(self._strategy if selected else "none")
 
     async def _apply(self, name: str, seen: Seen) -> None:
         try:
