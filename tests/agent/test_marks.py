@@ -235,7 +235,7 @@ async def test_what_is_not_wanted_is_not_written() -> None:
 
 def test_gpus_that_are_given_out_without_grants_are_in_no_register_and_no_sum() -> None:
     plain = (gpu("GPU-0", 0, plain="nvidia.com/gpu"),)
-    offered = Inventory(node="n", gpus=plain, plain=(Plain("nvidia.com/gpu", 4),))
+    offered = Inventory(node="n", gpus=plain, plain=(Plain("nvidia.com/gpu", 4, 4, Strategy.TIME_SLICING),))
     marks = wanted(offered, (msgspec.structs.replace(A100, uuid="GPU-0"),), SYSTEM, config.DEFAULT)
     assert marks.labels["nvidia.com/gpu.replicas"] == "4"
     assert (marks.annotations, marks.amounts) == ({}, {})
