@@ -1,0 +1,1 @@
+"""Policies over shares as HAMi's users ask them: `python -m bench.shares`, see `__main__`."""
