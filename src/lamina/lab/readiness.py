@@ -33,10 +33,12 @@ async def _offers(kube: Kube, plan: Plan, config: Config, nodes: dict[str, Objec
         node = nodes[planned.name]
         if not _offers_gpus(planned, plan, config) or not config.selects(node["metadata"].get("labels", {})):
             continue
-        if not inventories.get(planned.name, {}).get("spec", {}).get("gpus"):
+        offered = inventories.get(planned.name, {}).get("spec", {})
+        if not offered.get("gpus"):
             return f"the inventory of node {planned.name}"
         allocatable = node["status"].get("allocatable", {})
-        missing = next((ticket for ticket in tickets if allocatable.get(ticket, "0") == "0"), None)
+        plain = [each["resource"] for each in offered.get("plain", ())]
+        missing = next((ticket for ticket in plain or tickets if allocatable.get(ticket, "0") == "0"), None)
         if missing is not None:
             return f"{missing} of node {planned.name}"
     return None
