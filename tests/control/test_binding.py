@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.control import doubts
+from lamina.control.binding import LONGEST_S
 from lamina.control.ledger import DOUBT_S
 from lamina.control.stages import PodState, Stage
 from lamina.dialects.config import load
@@ -222,10 +223,12 @@ async def test_a_grant_left_behind_that_no_longer_fits_is_decided_anew(bench: Be
     assert bench.memory(gpu=before["gpu"]) == 20000
 
 
-async def test_a_grant_that_the_watch_has_not_told_is_learnt(bench: Bench) -> None:
+async def test_a_grant_of_another_is_learnt_and_taken_over_once_his_attempt_must_have_ended(bench: Bench) -> None:
     pod = await left_behind(bench, gpumem=1000)
     again = Bench(bench.kube)
     again.offer()
+    assert await again.bind(pod) == "another attempt to bind pod default/pod may still be under way"
+    again.clock.time += LONGEST_S
     assert await again.bind(pod) == "" and len(await again.grants()) == 1
     assert again.memory() + again.memory(gpu="GPU-1") == 1000
 

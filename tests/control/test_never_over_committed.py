@@ -278,3 +278,12 @@ Cluster.TestCase.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestNeverOverCommitted = Cluster.TestCase
+
+
+def test_two_replicas_that_bind_the_same_pods_at_once_give_no_gpu_twice() -> None:
+    cluster = Cluster()
+    cluster.a_pod_appears(size={"gpumem": 300})
+    cluster.a_pod_appears(size={"gpu": 1})
+    cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 1), (1, 0), (0, 0), (1, 1)])
+    cluster.no_gpu_is_promised_twice()
+    cluster.teardown()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from lamina.control.authorship import Authorship
 from lamina.control.background import Background
 from lamina.control.claims import GrantRecord
 from lamina.control.configuration import Configuration
@@ -72,6 +73,7 @@ class Binder:
         self._wall = wall
         self._background = background
         self._locks = locks
+        self._authorship = Authorship(LONGEST_S)
         self._turns = turns
         self._leading = leading
 
@@ -155,13 +157,20 @@ class Binder:
                 self._ledger.release(args.podUID)
                 raise
             record = grant_record(made)
+            self._authorship.wrote(record.uid)
             self._ledger.grant_seen(record)
             return record
         raise NotYet(f"an earlier grant of {_name(args)} is still being deleted")
 
     async def _left_over(self, args: BindArgs) -> GrantRecord | None:
-        """A grant of an earlier attempt, if it is for this node, still there and still fits; others are withdrawn."""
+        """A grant of an earlier attempt, if it is for this node, still there and still fits; others are withdrawn.
+
+        Raises NotYet for one that another replica may be binding with at this moment: who took it over could have it
+        withdrawn under his hands.
+        """
         for record in self._ledger.grants_of(args.podUID):
+            if not self._authorship.settled(record.uid, self._now()):
+                raise NotYet(f"another attempt to bind {_name(args)} may still be under way")
             if record.grant.node == args.node and await self._exists(record):
                 with contextlib.suppress(DoesNotFit):
                     self._take(args, record.grant.containers)
