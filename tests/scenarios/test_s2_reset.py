@@ -27,6 +27,10 @@ def carried(lab: Lab) -> list[str]:
     return [each for each in [*keys, *amounts] if each.startswith(("nvidia.com/", "volcano.sh/", "hami.io/"))]
 
 
+def webhooks(lab: Lab) -> str:
+    return lab.kubectl("get", "mutatingwebhookconfigurations", "-o", "name")
+
+
 def test_s2_10_reset(start_lab: StartLab) -> None:
     lab = start_lab("reset")
     lab.apply(POD)
@@ -39,10 +43,12 @@ def test_s2_10_reset(start_lab: StartLab) -> None:
     done = lab.lamina("reset", "--kubeconfig", str(lab.kubeconfig))
     assert done.returncode == 0, done.stderr
     wait_for(lambda: carried(lab) == [], lambda: str(carried(lab)))
-    assert lab.kubectl("get", "mutatingwebhookconfigurations", "-o", "name") == ""
-    assert list((lab.root / lab.name / "n" / "0" / "cdi").iterdir()) == []
+    wait_for(lambda: webhooks(lab) == "", lambda: webhooks(lab))
+    specs = lab.root / lab.name / "n" / "0" / "cdi"
+    wait_for(lambda: not list(specs.iterdir()), lambda: str(list(specs.iterdir())))
     text = json.dumps([{"op": "replace", "path": "/data/lamina.yaml", "value": "enabled: true"}])
     lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=json", "-p", text)
+    wait_for(lambda: webhooks(lab) != "", lambda: "admission does not come back")
     wait_for(lambda: "nvidia.com/gpu.product" in carried(lab), lambda: str(carried(lab)))
     lab.apply(POD)
     wait_for(lambda: lab.phases() == {"Running": 1}, lambda: lab.kubectl("describe", "pods"))
