@@ -6,25 +6,22 @@ For plain devices it refuses what NVIDIA's plugin refuses.
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import grpc
 
 from lamina.agent import cdi
 from lamina.agent.current import Current
+from lamina.agent.device_stream import DeviceStream
 from lamina.agent.plain import is_plain
 from lamina.agent.plan import Plan
 from lamina.agent.record import Record
 from lamina.agent.tickets import Ticket
 from lamina.errors import LaminaError, NotYet
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
-from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginServicer
 
 log = logging.getLogger(__name__)
-
-OPTIONS = messages.DevicePluginOptions(pre_start_required=True)
-"""Of a plugin that leaves the choice of devices to kubelet."""
 
 
 class Prepares(Protocol):
@@ -58,7 +55,7 @@ class Devices:
         return list(required)
 
 
-class Plugin(DevicePluginServicer):
+class Plugin(DeviceStream):
     """One resource's plugin. After a change of configuration a container may hold devices of the other form, so both
     are prepared: `tickets` and `plain`."""
 
@@ -72,57 +69,17 @@ class Plugin(DevicePluginServicer):
         plain: Prepares,
         devices: Devices | None = None,
     ) -> None:
-        self._resource = resource
-        self._offered = offered
+        super().__init__(resource, offered)
         self._record = record
         self._tickets = tickets
         self._plain = plain
         self._devices = devices or Devices()
-        self._streams = 0
-        self._session = 0
 
     @property
     def options(self) -> messages.DevicePluginOptions:
         return messages.DevicePluginOptions(
             pre_start_required=True, get_preferred_allocation_available=self._devices.prefers
         )
-
-    @property
-    def followed(self) -> bool:
-        """Whether a kubelet follows the devices."""
-        return self._streams > 0
-
-    def hang_up(self) -> None:
-        """End the streams, which never end by themselves, so that a server can stop as soon as its calls are done."""
-        self._session += 1
-        self._offered.again()
-
-    async def GetDevicePluginOptions(
-        self, request: messages.Empty, context: grpc.aio.ServicerContext
-    ) -> messages.DevicePluginOptions:
-        return self.options
-
-    async def ListAndWatch(
-        self, request: messages.Empty, context: grpc.aio.ServicerContext
-    ) -> AsyncIterator[messages.ListAndWatchResponse]:
-        session = self._session
-        self._streams += 1
-        try:
-            version = -1
-            while True:
-                version, offered = await self._offered.after(version)
-                if self._session != session:
-                    return
-                healthy = sum(each.healthy for each in offered)
-                log.info("Kubelet is told %d of %s, %d healthy", len(offered), self._resource, healthy)
-                yield messages.ListAndWatchResponse(
-                    devices=[
-                        messages.Device(ID=each.id, health="Healthy" if each.healthy else "Unhealthy")
-                        for each in offered
-                    ]
-                )
-        finally:
-            self._streams -= 1
 
     async def GetPreferredAllocation(
         self, request: messages.PreferredAllocationRequest, context: grpc.aio.ServicerContext

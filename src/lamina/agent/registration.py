@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from lamina.agent.mig.plugin import MigPlugin
-from lamina.agent.plugin import Plugin
+from lamina.agent.device_stream import DeviceStream
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
@@ -41,7 +40,7 @@ class Registration:
 
     def __init__(
         self,
-        plugin: Plugin | MigPlugin,
+        plugin: DeviceStream,
         folder: Path,
         kind: Offered,
         *,

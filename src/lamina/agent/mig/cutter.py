@@ -16,6 +16,7 @@ from lamina.agent.marks.wanted import Seen
 from lamina.agent.mig.cutting import Users, cut, is_cut
 from lamina.agent.mig.offering import resource, resources
 from lamina.agent.mig.serving import Offered
+from lamina.agent.tickets import Ticket
 from lamina.dialects import mig_parted
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE, Config
 from lamina.dialects.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, CutGpu, Wish
@@ -167,7 +168,7 @@ class Cutter:
                 instances += there
                 healthy |= {instance.uuid: state.healthy for instance in there}
         named = resources(strategy, instances)
-        self.offered.set({name: tuple((uuid, healthy[uuid]) for uuid in uuids) for name, uuids in named.items()})
+        self.offered.set({name: tuple(Ticket(uuid, healthy[uuid]) for uuid in uuids) for name, uuids in named.items()})
 
 
 async def cutting(cutter: Cutter, clock: Clock, *, poll_s: float) -> None:

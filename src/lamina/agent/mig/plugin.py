@@ -3,68 +3,28 @@
 As with tickets, Allocate never refuses, since that would be final; what is wrong is said before the container starts.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import grpc
 
 from lamina.agent import cdi
 from lamina.agent.current import Current
+from lamina.agent.device_stream import DeviceStream
 from lamina.agent.mig.specs import KIND, Specs, name_of
-from lamina.agent.plugin import OPTIONS
+from lamina.agent.tickets import Ticket
 from lamina.errors import Outside
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
-from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginServicer
-
-Devices = tuple[tuple[str, bool], ...]
-"""UUIDs of MIG devices, and whether their GPUs are healthy."""
 
 
-class MigPlugin(DevicePluginServicer):
+class MigPlugin(DeviceStream):
     """One resource's plugin. `exists` says whether a MIG device is there at this moment."""
 
-    options = OPTIONS
-
-    def __init__(self, devices: Current[Devices], specs: Specs, exists: Callable[[str], bool]) -> None:
-        self._devices = devices
+    def __init__(
+        self, resource: str, devices: Current[tuple[Ticket, ...]], specs: Specs, exists: Callable[[str], bool]
+    ) -> None:
+        super().__init__(resource, devices)
         self._specs = specs
         self._exists = exists
-        self._streams = 0
-        self._session = 0
-
-    @property
-    def followed(self) -> bool:
-        """Whether a kubelet follows the devices."""
-        return self._streams > 0
-
-    def hang_up(self) -> None:
-        """End the streams, which never end by themselves."""
-        self._session += 1
-        self._devices.again()
-
-    async def GetDevicePluginOptions(
-        self, request: messages.Empty, context: grpc.aio.ServicerContext
-    ) -> messages.DevicePluginOptions:
-        return OPTIONS
-
-    async def ListAndWatch(
-        self, request: messages.Empty, context: grpc.aio.ServicerContext
-    ) -> AsyncIterator[messages.ListAndWatchResponse]:
-        session = self._session
-        self._streams += 1
-        try:
-            version = -1
-            while True:
-                version, devices = await self._devices.after(version)
-                if self._session != session:
-                    return
-                yield messages.ListAndWatchResponse(
-                    devices=[
-                        messages.Device(ID=uuid, health="Healthy" if healthy else "Unhealthy")
-                        for uuid, healthy in devices
-                    ]
-                )
-        finally:
-            self._streams -= 1
 
     async def Allocate(
         self, request: messages.AllocateRequest, context: grpc.aio.ServicerContext

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent.current import Current
-from lamina.agent.mig.plugin import Devices, MigPlugin
+from lamina.agent.mig.plugin import MigPlugin
 from lamina.agent.mig.specs import Specs
 from lamina.agent.registration import Registration
-from lamina.agent.tickets import Kind
+from lamina.agent.tickets import Kind, Ticket
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
 
 log = logging.getLogger(__name__)
 
-Offered = Mapping[str, Devices]
+Offered = Mapping[str, tuple[Ticket, ...]]
 """The MIG devices of a node by resource."""
 
 
@@ -32,7 +32,7 @@ class Served(NamedTuple):
 
 async def serving_mig(offered: Current[Offered | None], served: Served) -> None:
     """Serve a plugin for each resource that is offered, for ever."""
-    now: dict[str, Current[Devices]] = {}
+    now: dict[str, Current[tuple[Ticket, ...]]] = {}
 
     def exists(uuid: str) -> bool:
         return any(uuid == each for devices in (offered.value or {}).values() for each, _ in devices)
@@ -46,7 +46,7 @@ async def serving_mig(offered: Current[Offered | None], served: Served) -> None:
             for name in resources.keys() - now.keys():
                 now[name] = Current(())
                 kind = Kind(name, name.partition("/")[2])
-                plugin = MigPlugin(now[name], served.specs, exists)
+                plugin = MigPlugin(name, now[name], served.specs, exists)
                 registration = Registration(plugin, served.folder, kind, files=served.files, clock=served.clock)
                 group.create_task(registration.keep())
             for name, devices in now.items():
