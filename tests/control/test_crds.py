@@ -8,7 +8,7 @@ import pytest
 
 from lamina.control.crds import apply, definitions, schema_of
 from lamina.model.gpus import Gpu, Inventory, Mode, Plain
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
+from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, MigInstance, Share
 from lamina.model.sharing import Strategy
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
@@ -40,6 +40,7 @@ SHARE = Share(
     compute_policy=ComputePolicy.CAP,
     most_sharers=20,
     one_isolation=True,
+    mig=MigInstance(profile="1g.5gb", start=4),
 )
 CONTAINER = ContainerGrant(
     name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2

@@ -54,6 +54,7 @@ def test_a_grant_travels_with_camel_case_names() -> None:
         "computePolicy": "cap",
         "mostSharers": None,
         "oneIsolation": False,
+        "mig": None,
     }
     assert msgspec.convert(wire, Grant) == grant
 

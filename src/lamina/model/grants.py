@@ -19,6 +19,13 @@ class ComputePolicy(StrEnum):
     WEIGHT = "weight"
 
 
+class MigInstance(Struct, frozen=True, kw_only=True):
+    """A MIG instance that is there for one container: its profile and the memory slice at which it begins."""
+
+    profile: str
+    start: int
+
+
 class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     """Part of one GPU given to one container. Nobody else may use the GPU of an `exclusive` share at the same time."""
 
@@ -34,6 +41,8 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     """So many containers on the GPU, this one included; None leaves it to the GPU's slots."""
     one_isolation: bool = False
     """The GPU serves only shares that do as this one: all with a share of time, or all without."""
+    mig: MigInstance | None = None
+    """Where the mode is `mig`: the instance that the share is, which the node's agent makes and takes away."""
 
 
 class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
