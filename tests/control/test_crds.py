@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from lamina.control.crds import apply, definitions, schema_of
-from lamina.model.gpus import Gpu, Inventory, Mode, Plain
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, MigInstance, Share
+from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode, Plain
+from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.model.sharing import Strategy
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
@@ -30,6 +30,10 @@ GPU = Gpu(
     links=(0, 120),
     mode=Mode.TIMESLICE,
     plain="nvidia.com/gpu",
+    modes=(Mode.MIG, Mode.WHOLE),
+    mig_card="A100-40GB",
+    mig_enabled=True,
+    instances=(MigInstance(profile="1g.5gb", start=4),),
 )
 SHARE = Share(
     gpu="GPU-0",

@@ -47,6 +47,7 @@ from lamina.dialects.sections import (
     Volcano,
 )
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 
 OTHER_RESOURCES = (
@@ -91,6 +92,9 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     log_level: int
     mig_strategy: str
     filter_devices: FilterDevices
+    modes: tuple[Mode, ...] = ()
+    """The modes that grants may put the node's idle GPUs in, the preferred one first; empty stands for quota and whole.
+    MIG holds for the GPUs that can be cut."""
 
     def offers(self, uuid: str, index: int, *, mig_enabled: bool = False) -> bool:
         """Whether a GPU of the node is to be shared: not filtered, and not cut by MIG, which leaves no GPU to share."""

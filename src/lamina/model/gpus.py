@@ -32,6 +32,13 @@ BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA})
 """Modes in which grants say who has which part; in the others kubelet's own choice of a device does."""
 
 
+class MigInstance(Struct, frozen=True, kw_only=True):
+    """A MIG instance of a GPU: its profile and the memory slice at which it begins."""
+
+    profile: str
+    start: int
+
+
 class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One physical GPU. Memory is in MiB, compute in percent of one GPU's time.
 
@@ -59,6 +66,15 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     """The mode that containers on the GPU have put it in; None while it is idle and may take any of its node's."""
     plain: str = ""
     """The resource by which kubelet gives the GPU out without a grant, such as nvidia.com/gpu; empty with grants."""
+    modes: tuple[Mode, ...] = ()
+    """The modes that grants may put the GPU in while it is idle, the preferred one first; empty stands for quota and
+    whole. MIG is among them only where instances can be made for grants: `mig_card` is known then."""
+    mig_card: str = ""
+    """What the GPU can be cut into: a key of `mig_cards.MIG_CARDS`."""
+    mig_enabled: bool = False
+    """Whether MIG mode is on."""
+    instances: tuple[MigInstance, ...] = ()
+    """What is there of instances, in use or not. Only on GPUs that grants may cut."""
 
     @property
     def by_grant(self) -> bool:

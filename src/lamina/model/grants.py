@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from lamina.model.gpus import MigInstance as MigInstance
 from lamina.model.gpus import Mode
 
 
@@ -17,13 +18,6 @@ class ComputePolicy(StrEnum):
     NONE = "none"
     CAP = "cap"
     WEIGHT = "weight"
-
-
-class MigInstance(Struct, frozen=True, kw_only=True):
-    """A MIG instance that is there for one container: its profile and the memory slice at which it begins."""
-
-    profile: str
-    start: int
 
 
 class Share(Struct, frozen=True, kw_only=True, rename="camel"):
