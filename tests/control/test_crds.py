@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lamina.control.crds import apply, definitions, schema_of
-from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode, Plain
+from lamina.model.gpus import Gpu, InstanceThere, Inventory, MigInstance, Mode, Plain
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.model.sharing import Strategy
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
@@ -33,7 +33,7 @@ GPU = Gpu(
     modes=(Mode.MIG, Mode.WHOLE),
     mig_card="A100-40GB",
     mig_enabled=True,
-    instances=(MigInstance(profile="1g.5gb", start=4),),
+    instances=(InstanceThere(profile="1g.5gb", start=4, made=True, used=True),),
 )
 SHARE = Share(
     gpu="GPU-0",

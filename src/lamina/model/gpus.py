@@ -28,7 +28,7 @@ class Mode(StrEnum):
     MIG = "mig"
 
 
-BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA})
+BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA, Mode.MIG})
 """Modes in which grants say who has which part; in the others kubelet's own choice of a device does."""
 
 
@@ -37,6 +37,14 @@ class MigInstance(Struct, frozen=True, kw_only=True):
 
     profile: str
     start: int
+
+
+class InstanceThere(MigInstance, frozen=True, kw_only=True, omit_defaults=True):
+    """An instance that is on a GPU now. One that was `made` for a grant is taken away when no grant has it. Others
+    stay, and may be granted as they are unless somebody without a grant has `used` them."""
+
+    made: bool = False
+    used: bool = False
 
 
 class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -73,7 +81,7 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     """What the GPU can be cut into: a key of `mig_cards.MIG_CARDS`."""
     mig_enabled: bool = False
     """Whether MIG mode is on."""
-    instances: tuple[MigInstance, ...] = ()
+    instances: tuple[InstanceThere, ...] = ()
     """What is there of instances, in use or not. Only on GPUs that grants may cut."""
 
     @property
