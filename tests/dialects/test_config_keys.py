@@ -14,7 +14,9 @@ from lamina.dialects import chart, defaults, hami, parse
 from lamina.dialects.config import DEFAULT, Config, load
 from lamina.dialects.sections import Hami, NodeConfig
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.mig_rules import MigRule
 from lamina.model.requests import ContainerRequest
 from tests.dialects.pods import asking, container, pod
 
@@ -67,10 +69,23 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     "schedulerName": ("mine", lambda c: filled(asking(gpu=1))(c)["/spec/schedulerName"], "hami-scheduler", "mine"),
     "nodeSchedulerPolicy": ("spread", lambda c: parse(asking(gpu=1), c).node_policy, "packing", "spread"),
     "gpuSchedulerPolicy": ("binpack", lambda c: parse(asking(gpu=1), c).gpu_policy, "packing", "binpack"),
+    "knownMigGeometries": (
+        [{"models": ["A30"], "allowedGeometries": [[{"name": "2g.12gb", "count": 2}]]}],
+        lambda c: c.mig_rules,
+        (),
+        (MigRule(models=("A30",), profiles=("2g.12gb",), layouts=((("2g.12gb", 2),),)),),
+    ),
+    "migProfileAllowlist": (
+        [{"models": ["A30"], "profiles": ["1g.6gb"]}],
+        lambda c: c.mig_rules,
+        (),
+        (MigRule(models=("A30",), profiles=("1g.6gb",)),),
+    ),
 }  # fmt: skip
 
 NODE: dict[str, tuple[Any, Look, Any, Any]] = {
-    "operatingmode": ("hami-core", lambda c: node(c).offers("GPU-a", 0), True, True),
+    "operatingmode": ("mig", lambda c: node(c).modes, (), (Mode.MIG,)),
+    "modes": (["mig", "quota"], lambda c: node(c).modes, (), (Mode.MIG, Mode.QUOTA)),
     "devicesplitcount": (5, lambda c: node(c).split_count, 10, 5),
     "devicememoryscaling": (3.0, lambda c: node(c).capacity_mib(10), 10, 30),
     "devicecorescaling": (2.0, lambda c: node(c).cores_capacity, 100, 200),

@@ -6,9 +6,11 @@
       gpuMemoryFactor: 1
     nvidia:                    # NVIDIA's named configurations, see `sections.Nvidia`
       config: {name: time-slicing-config, default: ""}
+      modes: [quota, mig]      # the modes that grants may put idle GPUs in, the preferred one first
     nodeconfig:                # per node, as in HAMi's config.json
       - name: node-1
         devicememoryscaling: 3.0
+        operatingmode: mig     # or modes, as above
     nodeSelector: {gpu: "on"}  # agents offer GPUs only on nodes with these labels
     otherResources: [...]      # resources under our prefixes that belong to other systems
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
@@ -30,7 +32,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from lamina.dialects import chart, nvidia, strict
+from lamina.dialects import chart, geometries, nvidia, strict
 from lamina.dialects.sections import (
     FilterDevices,
     Hami,
@@ -49,6 +51,7 @@ from lamina.dialects.sections import (
 from lamina.errors import BadInput
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.mig_rules import MigRule
 
 OTHER_RESOURCES = (
     "nvidia.com/mig-*",
@@ -155,11 +158,25 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
             log_level=int(_or(own.libcudaloglevel, hami.lib_cuda_log_level)),
             mig_strategy=_or(own.migstrategy, hami.mig_strategy),
             filter_devices=own.filterdevices or FilterDevices(),
+            modes=_modes(own) or _modes(self.nvidia),
+        )
+
+    @property
+    def mig_rules(self) -> tuple[MigRule, ...]:
+        """Which MIG layouts may be used on which models."""
+        return geometries.rules(
+            self.hami.known_mig_geometries, self.volcano.known_mig_geometries, self.hami.mig_profile_allowlist
         )
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether an agent on a node with these labels is to offer its GPUs."""
         return self.enabled and all(labels.get(key) == value for key, value in self.node_selector.items())
+
+
+def _modes(written: NodeConfig | Nvidia) -> tuple[Mode, ...]:
+    """The modes that a node's entry or the cluster's section names, in one of the two ways."""
+    named = written.modes or {"": (), "hami-core": ("quota",), "mig": ("mig",)}[written.operatingmode]
+    return tuple(Mode(name) for name in named)
 
 
 def _or(own: T | None, common: T) -> T:
@@ -207,6 +224,7 @@ def load(text: str, where: str) -> Config:
     _check_offered(config, where)
     _check_names(config, where)
     _check_nodes(config.nodeconfig, where)
+    _check_mig(config, where)
     for name, written in config.nvidia.configs.items():
         nvidia.load(msgspec.json.encode(written).decode(), f"{where}: nvidia.configs.{name}")
     if config.hami.disable_core_limit and config.hami.gpu_core_policy == "force":
@@ -223,6 +241,19 @@ def _check_offered(config: Config, where: str) -> None:
     key = next((key for key, on in asked.items() if on), None)
     if key is not None:
         raise BadInput(f"{where}: {key} is true, which is not offered; allowed is false")
+
+
+def _check_mig(config: Config, where: str) -> None:
+    sections: dict[str, Nvidia | NodeConfig] = {"nvidia": config.nvidia}
+    sections.update({f"nodeconfig[{index}]": node for index, node in enumerate(config.nodeconfig)})
+    for name, section in sections.items():
+        if section.modes is not None and section.operatingmode:
+            raise BadInput(f"{where}: {name} has both modes and operatingmode; keep one")
+        if section.modes is not None and len(set(section.modes)) < len(section.modes):
+            raise BadInput(f"{where}: {name}.modes names {section.modes[0]} twice; name it once")
+    for rule in config.mig_rules:
+        geometries.check(rule, where)
+    geometries.check_amounts((*config.hami.known_mig_geometries, *config.volcano.known_mig_geometries), where)
 
 
 def _check_names(config: Config, where: str) -> None:

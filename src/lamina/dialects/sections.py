@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from lamina.dialects.geometries import AllowedProfiles, HamiGeometry, VolcanoGeometry
 from lamina.model.policies import GPU_POLICIES, NODE_POLICIES, PACKING
 
 ResourceName = Annotated[
@@ -42,11 +43,20 @@ GpuPolicy = Annotated[
     ),
 ]
 OperatingMode = Annotated[
-    Literal["", "hami-core"], Meta(description="hami-core; the operating modes mig and mps are not offered")
+    Literal["", "hami-core", "mig"], Meta(description="hami-core or mig; the operating mode mps is not offered")
+]
+Modes = Annotated[
+    tuple[Literal["quota", "mig"], ...],
+    Meta(min_length=1, max_length=2, description="a list of quota and mig, the preferred one first"),
 ]
 Fallback = Annotated[Literal["named", "single", "empty"], Meta(description="named, single or empty")]
 ReplicaMemory = Annotated[Literal["shared", "equal"], Meta(description="shared or equal")]
 NvidiaMigStrategy = Annotated[Literal["none", "single", "mixed"], Meta(description="none, single or mixed")]
+HamiGeometries = Annotated[tuple[HamiGeometry, ...], Meta(description="a list of models with allowedGeometries")]
+VolcanoGeometries = Annotated[
+    tuple[VolcanoGeometry, ...], Meta(description="a list of models with allowedGeometries, each a named group")
+]
+AllowedMigProfiles = Annotated[tuple[AllowedProfiles, ...], Meta(description="a list of models with profiles")]
 Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
 
 
@@ -92,6 +102,10 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Scheduler given to pods that ask a GPU and name none but the default one; empty leaves the default one."""
     node_scheduler_policy: NodePolicy = PACKING
     gpu_scheduler_policy: GpuPolicy = PACKING
+    known_mig_geometries: HamiGeometries = ()
+    """The MIG layouts that models may have; a model without an entry may have all of its card's."""
+    mig_profile_allowlist: AllowedMigProfiles = ()
+    """The MIG profiles that models may have."""
 
 
 class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -103,6 +117,8 @@ class Volcano(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_core_name: ResourceName = "volcano.sh/vgpu-cores"
     gpu_memory_factor: Factor = field(default=1, name="gpuMemoryFactor")
     """How many MiB one unit of the memory resource stands for."""
+    known_mig_geometries: VolcanoGeometries = ()
+    """The MIG layouts that models may have, beside HAMi's."""
 
 
 class Health(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -156,6 +172,10 @@ class Nvidia(Struct, frozen=True, kw_only=True, rename="camel"):
     replica_memory: ReplicaMemory = "shared"
     """`shared`: containers with replicas see all of the GPU's memory, as NVIDIA has it. `equal`: each replica is held
     to an equal part of it."""
+    operatingmode: OperatingMode = ""
+    """`hami-core` is the mode quota alone, `mig` the mode mig alone; where `modes` are named it is left out."""
+    modes: Modes | None = None
+    """The modes that grants may put idle GPUs in. `mig` holds for GPUs that can be cut; the others are in quota."""
 
 
 class FilterDevices(Struct, frozen=True, kw_only=True):
@@ -169,7 +189,8 @@ class NodeConfig(Struct, frozen=True, kw_only=True):
     """Settings of one node, spelled as in HAMi's config.json. None leaves the cluster's setting."""
 
     name: Annotated[str, Meta(min_length=1, description="the name of a node")]
-    operatingmode: OperatingMode = "hami-core"
+    operatingmode: OperatingMode = ""
+    modes: Modes | None = None
     devicesplitcount: SplitCount | None = None
     devicememoryscaling: Scaling | None = None
     devicecorescaling: Scaling | None = None
