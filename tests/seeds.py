@@ -37,7 +37,7 @@ def manifests(text: str) -> list[str]:
 
 def piped(text: str) -> list[str]:
     """Every manifest of the document that a shell pipes into kubectl or oc, in order."""
-    found = re.findall(r"^cat <<-? ?EOF \| (?:kubectl|oc) [^\n]*\n(.*?)^EOF$", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^(?:\$ )?cat <<-? ?EOF \| (?:kubectl|oc) [^\n]*\n(.*?)^EOF$", text, re.MULTILINE | re.DOTALL)
     return [body.removeprefix("---\n") for body in found]
 
 

@@ -7,7 +7,7 @@
  * finished exactly once, because a cell remembers the number of the last step that was applied to it.
  *
  *   ledger   who took or gave back memory last: used, delta, slot, step
- *   turn     who has the GPU now: start, duration, slot, step. Turns of at most SIMGPU_SLICE_NS follow each other
+ *   turn     who has the GPU now: start, duration, slot, step. Turns of at most a time slice follow each other
  *   cell     one process on one GPU: memory held, work asked for and done
  *   log      the last turns, which tell when a piece of work was done
  *
@@ -31,7 +31,7 @@
 #define SIMGPU_SLOTS 1024u
 #define SIMGPU_LOG 8192u
 #define SIMGPU_HISTORY 16u
-#define SIMGPU_SLICE_NS 2000000u
+#define SIMGPU_TIME_SLICES 4u    /* of so many lengths */
 #define SIMGPU_HISTORY_NS 100000000u
 
 typedef struct {
@@ -95,7 +95,8 @@ typedef struct {
     uint32_t bridge;         /* 0: a switch that all GPUs with links are on; else GPUs of one number are linked directly */
     /* written from outside, to make things happen */
     uint64_t xid;            /* number of XID events so far << 32 | code of the last one */
-    uint32_t lost, padding;
+    uint32_t lost;
+    uint32_t time_slice;     /* how long a turn is at most: 0 default, 1 short, 2 medium, 3 long */
     simgpu_pair ledger;      /* low: used MiB | delta MiB << 32;  high: step | slot << 48 */
     simgpu_pair turn;        /* low: start ns;  high: duration ns | slot << 24 | step << 36 */
     uint32_t mig_mode;       /* present | pending << 1 */

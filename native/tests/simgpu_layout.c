@@ -35,7 +35,7 @@ int main(void) {
     GPU(power_limit_mw) GPU(power_idle_mw) GPU(temperature) GPU(pci_device) GPU(pci_subsystem) GPU(pci_domain)
     GPU(pci_bus) GPU(pci_slot) GPU(pcie_generation) GPU(sm_clock_mhz) GPU(memory_clock_mhz) GPU(bus_width) GPU(l2_bytes)
     GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa)
-    GPU(contexts_made) GPU(nvlinks) GPU(bridge) GPU(xid) GPU(lost) GPU(ledger)
+    GPU(contexts_made) GPU(nvlinks) GPU(bridge) GPU(xid) GPU(lost) GPU(time_slice) GPU(ledger)
     GPU(turn) GPU(mig_mode) GPU(first_unit) GPU(mig_slices) GPU(mig_media) GPU(mig_profiles) GPU(parent) GPU(instance)
     GPU(profiles)
     SIZE(simgpu_log_entry, "LogEntry")

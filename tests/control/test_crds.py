@@ -9,7 +9,7 @@ import pytest
 from lamina.control.crds import apply, definitions, schema_of
 from lamina.model.gpus import Gpu, InstanceThere, Inventory, MigInstance, Mode, Plain
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
-from lamina.model.sharing import Strategy
+from lamina.model.sharing import Strategy, TimeSlice
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
 
@@ -34,6 +34,8 @@ GPU = Gpu(
     mig_card="A100-40GB",
     mig_enabled=True,
     instances=(InstanceThere(profile="1g.5gb", start=4, made=True, used=True),),
+    time_slice=TimeSlice.LONG,
+    time_slice_failure="Not Supported",
 )
 SHARE = Share(
     gpu="GPU-0",

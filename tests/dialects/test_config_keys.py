@@ -93,6 +93,7 @@ NODE: dict[str, tuple[Any, Look, Any, Any]] = {
     "enablenumatopology": (False, lambda c: node(c) == node(DEFAULT), True, True),
     "libcudaloglevel": (3, lambda c: node(c).log_level, 1, 3),
     "migstrategy": ("mixed", lambda c: node(c).mig_strategy, "none", "mixed"),
+    "timeslice": ("long", lambda c: node(c).time_slice, None, "long"),
     "filterdevices": (
         {"uuid": ["GPU-a"], "index": [1]},
         lambda c: [node(c).offers("GPU-a", 0), node(c).offers("GPU-b", 1), node(c).offers("GPU-c", 2)],

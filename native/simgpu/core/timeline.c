@@ -12,6 +12,9 @@
 #define MICRO_MASK ((1ull << (64 - TENTH_BITS)) - 1)
 #define SWEEP_PAUSE_NS 20000000u
 
+/* NVIDIA does not tell how long its four slices are. */
+static const uint64_t slice_ns[SIMGPU_TIME_SLICES] = {2000000, 1000000, 4000000, 10000000};
+
 typedef struct {
     uint64_t start, duration, step;
     uint32_t slot;
@@ -58,10 +61,21 @@ static uint64_t executed(const machine *m, uint32_t gpu, uint32_t slot) {
     return __atomic_load_n(&machine_cell(m, gpu, slot)->executed.low, __ATOMIC_SEQ_CST);
 }
 
+uint32_t timeline_slice(const machine *m, uint32_t gpu) {
+    uint32_t of = gpu < m->head->gpu_count ? gpu : machine_gpu(m, gpu)->parent;
+    return __atomic_load_n(&machine_gpu(m, of)->time_slice, __ATOMIC_RELAXED) % SIMGPU_TIME_SLICES;
+}
+
+bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice) {
+    if (slice >= SIMGPU_TIME_SLICES) return false;
+    __atomic_store_n(&machine_gpu(m, gpu)->time_slice, slice, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* Whose turn comes after `last`, and from when: the next slot in circular order that had work when the last turn
  * ended; when none had, the one that got work first. False when nobody has any. */
 static bool choose(const machine *m, uint32_t gpu, turn last, turn *next) {
-    uint64_t end = last.start + last.duration;
+    uint64_t end = last.start + last.duration, most = slice_ns[timeline_slice(m, gpu)];
     uint32_t used = machine_slots_used(m);
     bool found = false;
     for (uint32_t i = 1; i <= used; i++) {
@@ -73,7 +87,7 @@ static bool choose(const machine *m, uint32_t gpu, turn last, turn *next) {
         uint64_t start = ready > end ? ready : end;
         if (found && start >= next->start) continue;
         uint64_t left = work - done;
-        *next = (turn){.start = start, .duration = left < SIMGPU_SLICE_NS ? left : SIMGPU_SLICE_NS,
+        *next = (turn){.start = start, .duration = left < most ? left : most,
                        .step = next_step(last.step), .slot = slot};
         found = true;
         if (start == end) break;

@@ -18,7 +18,8 @@ from lamina.agent.plain import PlainKind, Unit, devices
 from lamina.agent.tickets import Kind, Ticket, tickets
 from lamina.agent.uses import Uses, free_for, marked, takes_tickets
 from lamina.dialects.config import NodeSettings
-from lamina.model.gpus import Inventory, Mode
+from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.sharing import TimeSlice
 
 
 class Offer:
@@ -47,6 +48,7 @@ class Offer:
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self._enforced: tuple[str, ...] = ()
+        self._slices: Mapping[str, tuple[TimeSlice, str]] = {}
         self.inventory: Current[Inventory | None] = Current(None)
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
         self.devices: dict[PlainKind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in plain}
@@ -81,6 +83,12 @@ class Offer:
         self._enforced = containers
         self._refresh()
 
+    def sliced(self, slices: Mapping[str, tuple[TimeSlice, str]]) -> None:
+        """Turns on these GPUs are to be so long, and why they are not, by UUID."""
+        if slices != self._slices:
+            self._slices = slices
+            self._refresh()
+
     def undivided(self) -> tuple[str, ...]:
         """The UUIDs of the GPUs that are not cut by MIG, whose memory the driver may limit."""
         return tuple(state.facts.uuid for state in self._states if not state.facts.mig_enabled)
@@ -92,7 +100,7 @@ class Offer:
         if self._selected:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
         used, resource = self._used(), self._resource
-        gpus = tuple(marked(gpu, used, resource) for gpu in offered.gpus)
+        gpus = tuple(self._with_slice(marked(gpu, used, resource)) for gpu in offered.gpus)
         units = [Unit(gpu.uuid, gpu.uuid, gpu.healthy) for gpu in gpus if free_for(gpu, used, resource, self._mode)]
         for kind, current in self.devices.items():
             current.set(devices(kind, units, used.beside(kind.resource, {unit.id for unit in units})))
@@ -105,6 +113,10 @@ class Offer:
         if self._cordoned is not None:
             now_offered = structs.replace(offered, gpus=gpus, plain=plain if self._selected else ())
             self.inventory.set(structs.replace(now_offered, driver_held=self._enforced))
+
+    def _with_slice(self, gpu: Gpu) -> Gpu:
+        length, failure = self._slices.get(gpu.uuid, (None, ""))
+        return structs.replace(gpu, time_slice=length, time_slice_failure=failure)
 
     @property
     def _resource(self) -> str:

@@ -37,6 +37,7 @@ from lamina.agent.release import Releaser, sweeping
 from lamina.agent.serving_kubelet import Doors, offered_kinds
 from lamina.agent.settings import AgentSettings
 from lamina.agent.tickets import kinds
+from lamina.agent.time_slices import Slicer, failures_on_node, slicing
 from lamina.agent.uses import uses
 from lamina.dialects.config import Config
 from lamina.errors import LaminaError
@@ -47,6 +48,7 @@ from lamina.ports.kube.client import connect
 from lamina.ports.kubelet.podresources import KubeletPodResources, PodResources
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 from lamina.ports.nvml import DriverNvml, Nvml
+from lamina.ports.time_slices import NvidiaSmi
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +168,7 @@ async def _parts(
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
         *_of_mig(settings, rules, offer, keeper.seen, cluster, pod_resources, recorder, kube, nvml, files, clock),
+        _of_time_slices(settings, config, offer, recorder, files, clock),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
@@ -173,6 +176,22 @@ async def _parts(
         *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
         arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
+
+
+def _of_time_slices(
+    settings: AgentSettings, config: Config, offer: Offer, events: EventRecorder, files: Files, clock: Clock
+) -> Coroutine[Any, Any, None]:
+    """The loop that holds the length of turns."""
+    slicer = Slicer(
+        config.for_node(settings.node).time_slice,
+        door=NvidiaSmi(),
+        offer=offer,
+        path=settings.time_slices,
+        files=files,
+        clock=clock,
+        tell=failures_on_node(events, settings.node),
+    )
+    return slicing(slicer, clock, poll_s=settings.poll_s)
 
 
 def _of_mig(

@@ -75,6 +75,11 @@ class AgentSettings:
         return self.state_dir / "record.json"
 
     @property
+    def time_slices(self) -> Path:
+        """The GPUs whose time slices the agent has set."""
+        return self.state_dir / "time-slices.json"
+
+    @property
     def libraries(self) -> Path:
         """The facade as containers see it, one folder per version."""
         return self.state_dir / "lib"

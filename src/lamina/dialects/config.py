@@ -52,6 +52,7 @@ from lamina.errors import BadInput
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.mig_rules import MigRule
+from lamina.model.sharing import TimeSlice
 
 OTHER_RESOURCES = (
     "nvidia.com/mig-*",
@@ -94,6 +95,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     pre_configured_memory_mib: int
     log_level: int
     mig_strategy: str
+    time_slice: TimeSlice | None
     filter_devices: FilterDevices
     modes: tuple[Mode, ...] = ()
     """The modes that grants may put the node's idle GPUs in, the preferred one first; empty stands for quota and whole.
@@ -149,7 +151,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     def for_node(self, name: str) -> NodeSettings:
         """The settings of the node `name`; a node that the list does not name has the cluster's."""
         own = next((node for node in self.nodeconfig if node.name == name), NodeConfig(name=name))
-        hami = self.hami
+        hami, time_slice = self.hami, own.timeslice or self.nvidia.time_slice
         return NodeSettings(
             split_count=_or(own.devicesplitcount, hami.device_split_count),
             memory_scaling=_or(own.devicememoryscaling, hami.device_memory_scaling),
@@ -157,6 +159,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
             pre_configured_memory_mib=_or(own.preconfigureddevicememory, hami.pre_configured_device_memory),
             log_level=int(_or(own.libcudaloglevel, hami.lib_cuda_log_level)),
             mig_strategy=_or(own.migstrategy, hami.mig_strategy),
+            time_slice=TimeSlice(time_slice) if time_slice else None,
             filter_devices=own.filterdevices or FilterDevices(),
             modes=_modes(own) or _modes(self.nvidia),
         )

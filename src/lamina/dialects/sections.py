@@ -51,6 +51,7 @@ Modes = Annotated[
 ]
 Fallback = Annotated[Literal["named", "single", "empty"], Meta(description="named, single or empty")]
 ReplicaMemory = Annotated[Literal["shared", "equal"], Meta(description="shared or equal")]
+Slice = Annotated[Literal["default", "short", "medium", "long"], Meta(description="default, short, medium or long")]
 NvidiaMigStrategy = Annotated[Literal["none", "single", "mixed"], Meta(description="none, single or mixed")]
 HamiGeometries = Annotated[tuple[HamiGeometry, ...], Meta(description="a list of models with allowedGeometries")]
 VolcanoGeometries = Annotated[
@@ -176,6 +177,8 @@ class Nvidia(Struct, frozen=True, kw_only=True, rename="camel"):
     """`hami-core` is the mode quota alone, `mig` the mode mig alone; where `modes` are named it is left out."""
     modes: Modes | None = None
     """The modes that grants may put idle GPUs in. `mig` holds for GPUs that can be cut; the others are in quota."""
+    time_slice: Slice | None = None
+    """How long turns are at most on GPUs that are shared by time-slicing; None leaves that to the driver."""
 
 
 class FilterDevices(Struct, frozen=True, kw_only=True):
@@ -198,5 +201,6 @@ class NodeConfig(Struct, frozen=True, kw_only=True):
     enablenumatopology: Switch = False
     libcudaloglevel: LogLevel | None = None
     migstrategy: MigStrategy | None = None
+    timeslice: Slice | None = None
     filterdevices: FilterDevices | None = None
     enablegetpreferredallocation: Switch = False

@@ -43,8 +43,9 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *("--driver-dir", str(_driver())),
         *("--metrics-bind", "127.0.0.1:0"),
     ]
-    machine = simgpu.environment(node.machine)
-    return Child(f"agent of {name}", command, node.log("agent"), environment(directory) | machine)
+    machine, given = simgpu.environment(node.machine), environment(directory)
+    path = os.pathsep.join((str(directory.programs), given.get("PATH", os.defpath)))  # where nvidia-smi is
+    return Child(f"agent of {name}", command, node.log("agent"), given | machine | {"PATH": path})
 
 
 def kubelet(directory: LabDirectory, node: NodeDirectory, plan: NodePlan) -> Child:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from lamina.model.sharing import Strategy
+from lamina.model.sharing import Strategy, TimeSlice
 
 GROUP = "lamina.dev"
 VERSION = "v1alpha1"
@@ -83,6 +83,10 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     """Whether MIG mode is on."""
     instances: tuple[InstanceThere, ...] = ()
     """What is there of instances, in use or not. Only on GPUs that grants may cut."""
+    time_slice: TimeSlice | None = None
+    """How long turns are at most, where the node's configuration says; None leaves that to the driver."""
+    time_slice_failure: str = ""
+    """Why turns do not have that length; empty when they have."""
 
     @property
     def by_grant(self) -> bool:

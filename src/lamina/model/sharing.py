@@ -21,6 +21,20 @@ class Strategy(StrEnum):
     MPS = "mps"
 
 
+class TimeSlice(StrEnum):
+    """How long turns on a GPU are at most, in NVIDIA's words; how many milliseconds each is, NVIDIA does not tell."""
+
+    DEFAULT = "default"
+    SHORT = "short"
+    MEDIUM = "medium"
+    LONG = "long"
+
+    @property
+    def number(self) -> int:
+        """What nvidia-smi takes for it."""
+        return list(TimeSlice).index(self)
+
+
 class Replicated(Struct, frozen=True, kw_only=True):
     """One resource of which each device is offered `replicas` times, under the name `offered`."""
 

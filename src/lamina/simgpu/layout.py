@@ -86,7 +86,7 @@ class Gpu(ctypes.Structure):
         *[(name, c_uint32) for name in ("contexts_made", "nvlinks", "bridge")],
         ("xid", c_uint64),
         ("lost", c_uint32),
-        ("padding", c_uint32),
+        ("time_slice", c_uint32),
         ("ledger", Pair),
         ("turn", Pair),
         *[(name, c_uint32) for name in ("mig_mode", "first_unit", "mig_slices", "mig_media", "mig_profiles", "parent")],

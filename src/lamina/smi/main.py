@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pynvml
 
-from lamina.smi import log, mig, query, table
+from lamina.smi import log, mig, policy, query, table
 from lamina.smi.reading import Gpu, Machine, Process, processes, read
 
 INVALID_ARGUMENT = 2
@@ -33,6 +33,8 @@ nvidia-smi [OPTION]...
         --query-compute-apps=... Fields of processes: pid, process_name, gpu_uuid, used_memory.
     -mig, --multi-instance-gpu=0|1  Switch MIG mode off or on.
     mig -lgip | -lgi | -lci      Profiles of GPU instances; GPU instances; compute instances.
+    compute-policy -l | --list   How long the turns of processes on a GPU are at most.
+    compute-policy --set-timeslice=N  Change that: 0=DEFAULT, 1=SHORT, 2=MEDIUM, 3=LONG.
 """
 
 
@@ -50,6 +52,7 @@ class Options:
     fields: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
     mode: tuple[str, ...] = ()
+    slice: tuple[str, ...] = ()
 
 
 _FLAGS = {
@@ -57,12 +60,15 @@ _FLAGS = {
     "--query": "log",
     "-lgip": "mig-profiles", "--list-gpu-instance-profiles": "mig-profiles", "-lgi": "mig-instances",
     "--list-gpu-instances": "mig-instances", "-lci": "mig-computes", "--list-compute-instances": "mig-computes",
+    "-l": "policy-list", "--list": "policy-list",
 }  # fmt: skip
 _VALUES = {
     "-i": "ids", "--id": "ids", "-d": "sections", "--display": "sections", "--format": "format",
     "--query-gpu": "fields", "--query-compute-apps": "fields", "-mig": "mode",
-    "--multi-instance-gpu": "mode",
+    "--multi-instance-gpu": "mode", "--set-timeslice": "slice",
 }  # fmt: skip
+_ACTIONS = {"mode": "mig-mode", "slice": "policy-set"}
+_WORDS = ("mig", "compute-policy")
 
 
 _MIG_LISTS = {
@@ -105,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str]) -> Options:
     """Reads the options. Raises Refused."""
     options = Options()
-    of_mig = arguments[:1] == ["mig"]
-    rest: Iterator[str] = iter(arguments[1:] if of_mig else arguments)
+    word = arguments[0] if arguments and arguments[0] in _WORDS else ""
+    rest: Iterator[str] = iter(arguments[1:] if word else arguments)
     for argument in rest:
         name, separator, value = argument.partition("=")
         if name in _FLAGS and not separator:
@@ -118,12 +124,13 @@ def parse(arguments: Sequence[str]) -> Options:
             setattr(options, _VALUES[name], tuple(part.strip() for part in text.split(",")))
             if name.startswith("--query-"):
                 options.action = name.removeprefix("--")
-            if _VALUES[name] == "mode":
-                options.action = "mig-mode"
+            options.action = _ACTIONS.get(_VALUES[name], options.action)
         else:
             raise Refused(f"Invalid combination of input arguments: {argument!r} is not an option.")
-    if of_mig != (options.action in _MIG_LISTS):
+    if (word == "mig") != (options.action in _MIG_LISTS):
         raise Refused("The listings -lgip, -lgi and -lci go with the word mig, and it with one of them.")
+    if (word == "compute-policy") != options.action.startswith("policy-"):
+        raise Refused("--list and --set-timeslice go with the word compute-policy, and it with one of them.")
     _check(options)
     return options
 
@@ -131,6 +138,8 @@ def parse(arguments: Sequence[str]) -> Options:
 def _check(options: Options) -> None:
     if options.action == "mig-mode" and options.mode not in (("0",), ("1",)):
         raise Refused("MIG mode is 0 or 1.")
+    if options.action == "policy-set" and options.slice not in [(str(number),) for number in range(len(policy.SLICES))]:
+        raise Refused("A timeslice is 0=DEFAULT, 1=SHORT, 2=MEDIUM or 3=LONG.")
     if options.action.startswith("query-") and "csv" not in options.format:
         raise Refused('"--format=" switch is missing or is not csv.')
     strange = set(options.format) - {"csv", "noheader", "nounits"}
@@ -150,8 +159,8 @@ def _run(options: Options) -> int:
     if not machine.gpus and options.action != "version":
         print("No devices were found")
         return NO_DEVICES
-    if options.action.startswith("mig-"):
-        lines, well = _mig(options, machine)
+    if options.action.startswith(("mig-", "policy-")):
+        lines, well = _mig(options, machine) if options.action.startswith("mig-") else _policy(options, machine)
         print("\n".join(lines))
         return 0 if well else NO_DEVICES
     print("\n".join(_lines(options, machine, count)))
@@ -162,6 +171,12 @@ def _mig(options: Options, machine: Machine) -> tuple[list[str], bool]:
     if options.action == "mig-mode":
         return mig.set_mode(machine.gpus, options.mode == ("1",))
     return _MIG_LISTS[options.action](machine.gpus)
+
+
+def _policy(options: Options, machine: Machine) -> tuple[list[str], bool]:
+    if options.action == "policy-set":
+        return policy.set_slice(machine.gpus, int(options.slice[0]))
+    return policy.list_lines(machine.gpus)
 
 
 def _lines(options: Options, machine: Machine, count: int) -> list[str]:
