@@ -124,3 +124,20 @@ def test_gpus_of_before_are_known_until_nvml_answers() -> None:
     assert sick(known) == {C: "the GPU does not answer NVML"}
     known.answered(GPUS, 2.0)
     assert sick(known) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "pages", "errors", "reason"),
+    [
+        ("", 60, 4, ""),
+        ("", None, None, ""),
+        ("", 61, 0, "it has 61 retired pages of memory; 60 are allowed"),
+        ("", 0, 5, "it has 5 errors of SRAM that could not be corrected; 4 are allowed"),
+        ("health: {retiredPages: 0, sramErrors: 9}", 1, 9, "it has 1 retired pages of memory; 0 are allowed"),
+        ("health: {retiredPages: null, sramErrors: null}", 999, 999, ""),
+    ],
+)
+def test_memory_that_is_worn(text: str, pages: int | None, errors: int | None, reason: str) -> None:
+    known = HealthBook(config.load(text, "test").health)
+    known.answered([structs.replace(GPUS[0], retired_pages=pages, sram_errors=errors), *GPUS[1:]], 0.0)
+    assert sick(known) == ({A: reason} if reason else {})

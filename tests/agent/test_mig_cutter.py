@@ -10,12 +10,14 @@ import grpc
 import pytest
 from msgspec import structs
 
+from lamina.agent.health import GpuState
 from lamina.agent.mig.cutter import FAILED, LABEL, STATE, SUCCESS
-from lamina.agent.mig.offering import resources
-from lamina.agent.mig.specs import Specs
+from lamina.agent.mig.offering import MigDevice, as_states, problem, units
+from lamina.model.gpus import Plain
 from lamina.model.mig import Placed
-from lamina.ports.files import Files
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, NODES
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.sharing import GPU, Strategy
+from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.podresources import Holder
@@ -103,25 +105,125 @@ async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: Runnin
     await node.kubelet.until(HALF, 4)
 
 
-async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> None:
-    await node.start(MIXED)
+async def test_s2_5_single_offers_devices_as_gpus_and_shares_while_nothing_is_cut(node: Running) -> None:
+    await node.start("hami: {migStrategy: single}")
+    await node.kubelet.until(GPU, 20)
+    await label(node, "all-3g.20gb")
+    devices = await node.kubelet.until(GPU, 4)
+    assert {device for device in devices if device.startswith("MIG-")} == devices.keys()
+    offered = await node.inventory(lambda found: found.plain != ())
+    assert (offered.gpus, offered.plain) == ((), (Plain(GPU, 4),))
+    await label(node, "all-disabled")
+    assert all(device.startswith("ticket-") for device in await node.kubelet.until(GPU, 20))
+    await node.inventory(lambda found: found.plain == ())
+
+
+async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running) -> None:
+    policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "single"}}}
+    await node.kube.create(CLUSTER_POLICIES, policy)
+    await node.start()
+    await label(node, "all-1g.5gb")
+    await node.kubelet.until(GPU, 14)
+
+
+async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: Running) -> None:
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
+    await node.kubelet.until(GPU, 2)
+    await label(node, "all-balanced")
+    await node.kubelet.until(GPU, 0)
+
+    async def told() -> bool:
+        return any("more than one MIG device type" in each["message"] for each in (await node.kube.list(EVENTS)).items)
+
+    await reaches(told)
+    await label(node, "all-7g.40gb")
+    await node.kubelet.until(GPU, 2)
+
+
+async def test_s2_5_the_strategy_is_switched_while_gpus_are_cut(node: Running) -> None:
+    await node.start("hami: {migStrategy: mixed}")
     await label(node, "all-3g.20gb")
     await node.kubelet.until(HALF, 4)
-    uuid = next(iter(node.nvml.instances.values()))[0].uuid
+    for strategy, resource, count in (("single", GPU, 4), ("mixed", HALF, 4), ("none", GPU, 0)):
+        text = {"lamina.yaml": f"hami: {{migStrategy: {strategy}}}"}
+        meta = {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": text}
+        if strategy == "single":
+            await node.kube.create(CONFIG_MAPS, meta)
+        else:
+            await node.kube.patch(CONFIG_MAPS, "lamina", {"data": text}, namespace=NAMESPACE)
+        await node.kubelet.until(resource, count)
+    await node.inventory(lambda found: found.plain == ())
+
+
+SLICED = """
+nvidia:
+  fallbacks: [single]
+  configs:
+    a:
+      version: v1
+      flags: {{migStrategy: {strategy}}}
+      sharing:
+        timeSlicing: {{renameByDefault: {rename}, failRequestsGreaterThanOne: true,
+                      resources: [{{name: {name}, replicas: 2}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "rename", "offered"),
+    [
+        ("mixed", HALF, "false", HALF),
+        ("mixed", HALF, "true", f"{HALF}.shared"),
+        ("single", "nvidia.com/gpu", "false", "nvidia.com/gpu"),
+        ("single", "nvidia.com/gpu", "true", "nvidia.com/gpu.shared"),
+    ],
+)
+async def test_s2_7_replicas_of_mig_devices(node: Running, strategy: str, name: str, rename: str, offered: str) -> None:
+    await node.start(SLICED.format(strategy=strategy, name=name, rename=rename))
+    await label(node, "all-3g.20gb")
+    ids = list(await node.kubelet.until(offered, 8))
+    assert sorted({device.partition("::")[2] for device in ids}) == ["0", "1"]
+    published = await node.inventory(lambda found: any(each.resource == offered for each in found.plain))
+    assert Plain(offered, 8, 2, Strategy.TIME_SLICING) in published.plain
+    async with node.kubelet.channel(offered) as channel:
+        plugin = DevicePluginStub(channel)
+        ask = messages.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=2)
+        answer = await plugin.GetPreferredAllocation(messages.PreferredAllocationRequest(container_requests=[ask]))
+        chosen = list(answer.container_responses[0].deviceIDs)
+        assert len({device.partition("::")[0] for device in chosen}) == 2, "two devices, not one twice"
+        wish = messages.ContainerAllocateRequest(devices_ids=chosen)
+        with pytest.raises(grpc.aio.AioRpcError, match="maximum request size for shared resources is 1; found 2"):
+            await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+
+
+async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> None:
+    gpu = node.nvml.present[0].uuid
+    await node.nvml.set_mig_mode(gpu, True)
+    uuid = (await node.nvml.create_mig(gpu, Placed("3g.20gb", 0))).uuid
+    await node.start(MIXED)
+    await node.kubelet.until(HALF, 1)
+    await node.node.pod("p")
+    node.kubelet.held.append((HALF, Holder("default", "p", "main", frozenset({uuid}))))
     async with node.kubelet.channel(HALF) as channel:
         plugin = DevicePluginStub(channel)
         wish = messages.ContainerAllocateRequest(devices_ids=[uuid])
         answer = await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
         await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[uuid]))
         name = answer.container_responses[0].cdi_devices[0].name
-        assert name.startswith("lamina.dev/mig=")
-        (spec,) = node.settings.cdi_dir.glob("lamina.dev-mig_*.json")
+        (spec,) = node.settings.cdi_dir.iterdir()
         (device,) = json.loads(spec.read_text())["devices"]
         assert device == {
             "name": name.partition("=")[2], "containerEdits": {"env": [f"NVIDIA_VISIBLE_DEVICES={uuid}"]},
         }  # fmt: skip
-        with pytest.raises(grpc.aio.AioRpcError, match="MIG-gone is not there any more"):
-            await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=["MIG-gone"]))
+        node.nvml.instances.clear()
+
+        async def is_refused() -> bool:
+            try:
+                await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[uuid]))
+            except grpc.aio.AioRpcError as error:
+                return f"the MIG device {uuid} is not there any more" in str(error.details())
+            return False
+
+        await reaches(is_refused)
 
 
 async def test_a_gpu_in_use_fails_with_the_pod_and_is_cut_when_it_is_idle(
@@ -227,18 +329,44 @@ async def test_s1_7_a_customised_geometry_is_used_and_an_impossible_one_refused(
     assert profiles(node) == [["1g.10gb", "1g.10gb", "3g.20gb"]]
 
 
-def test_half_made_instances_and_other_strategies_offer_nothing() -> None:
-    there = [MigInstance(1, "1g.5gb+me", 0, "MIG-a"), MigInstance(2, "1g.5gb", 1, "")]
-    assert resources("mixed", there) == {"nvidia.com/mig-1g.5gb.me": ("MIG-a",)}
-    assert resources("none", there) == {}
+CARD = MIG_CARDS["A100-40GB"]
 
 
-def test_a_spec_goes_with_any_of_its_devices(tmp_path: Path) -> None:
-    specs = Specs(tmp_path, Files())
-    specs.write(["MIG-a"])
-    specs.write(["MIG-b", "MIG-a"])
-    (tmp_path / "others.json").write_text("{}")
-    specs.sweep(["MIG-a"])
-    assert len(list(tmp_path.iterdir())) == 2
-    specs.sweep([])
-    assert [path.name for path in tmp_path.iterdir()] == ["others.json"]
+def cut_gpu(index: int, *profiles: str, enabled: bool = True) -> tuple[GpuState, tuple[MigDevice, ...]]:
+    facts = structs.replace(fake_gpus(index + 1)[index], mig_capable=True, mig_enabled=enabled)
+    parts = (MigInstance(n, profile, 0, f"MIG-{index}-{n}", n) for n, profile in enumerate(profiles))
+    return GpuState(facts), tuple(MigDevice(facts.uuid, part, CARD.profile(part.profile)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "reason"),
+    [
+        ([cut_gpu(0, enabled=False), cut_gpu(1, enabled=False)], ""),
+        ([cut_gpu(0, "1g.5gb", "1g.5gb"), cut_gpu(1, "1g.5gb")], ""),
+        (
+            [cut_gpu(0, "1g.5gb"), cut_gpu(1, enabled=False)],
+            "all devices on the node must be configured with the same migEnabled value",
+        ),
+        ([cut_gpu(0, "1g.5gb"), cut_gpu(1)], "device 1 has no MIG devices configured"),
+        ([cut_gpu(0, "1g.5gb"), cut_gpu(1, "2g.10gb")], "more than one MIG device type present on node"),
+        ([cut_gpu(0, "1g.5gb", "1g.5gb+me")], "more than one MIG device type present on node"),
+    ],
+)
+def test_s2_5_when_single_is_possible(gpus: list[tuple[GpuState, tuple[MigDevice, ...]]], reason: str) -> None:
+    states = {state.facts.uuid: state for state, _ in gpus}
+    parts = [part for _, each in gpus for part in each]
+    assert problem([state.facts for state in states.values()], parts) == reason
+    expected = {GPU: len(parts)} if parts and not reason else {}
+    assert {name: len(each) for name, each in units("single", states, parts).items()} == expected
+
+
+def test_names_of_resources_and_health_follow_from_profile_and_gpu() -> None:
+    state, parts = cut_gpu(0, "1g.5gb+me", "1g.5gb")
+    sick = {state.facts.uuid: state._replace(reason="XID 79")}
+    assert {name: len(each) for name, each in units("mixed", sick, parts).items()} == {
+        "nvidia.com/mig-1g.5gb.me": 1,
+        "nvidia.com/mig-1g.5gb": 1,
+    }
+    assert not any(unit.healthy for each in units("mixed", sick, parts).values() for unit in each)
+    assert units("none", sick, parts) == {}
+    assert {each.facts.memory_mib for each in as_states(sick, parts).values()} == {CARD.profile("1g.5gb").memory_mib}

@@ -55,7 +55,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(text: str, sentence: str) ->
         ("memoryFactor", ["0", "-1"], "a whole number from 1 to 1048576"),
         ("resourceMemoryName", ["gpumem", "nvidia.com/", "/x", "'nvidia.com/gpu mem'", "7"], "a resource name such as"),
         ("gpuCorePolicy", ["enable", "Force", "1"], "default, force or disable"),
-        ("migStrategy", ["single", "1"], "none or mixed"),
+        ("migStrategy", ["double", "1"], "none, single or mixed"),
         ("libCudaLogLevel", ["-1", "5", "debug"], "0 (errors), 1 (warnings)"),
         ("disableCoreLimit", ["'true'", "1"], "true or false"),
         ("nodeSchedulerPolicy", ["topology"], "binpack or spread or packing"),

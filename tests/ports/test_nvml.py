@@ -72,6 +72,9 @@ class ScriptedLibrary:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         pci._obj.baseClass, pci._obj.subClass = 3, 2
 
+    def do_nvmlDeviceGetMinorNumber(self, handle: int) -> int:
+        return 1 - handle
+
     def do_nvmlDeviceGetVirtualizationMode(self, handle: int) -> int:
         return 2 if handle == 1 else 0
 
@@ -149,8 +152,9 @@ async def test_facts(nvml: DriverNvml) -> None:
             numa=65,
             compute=(8, 0),
             pci_class=(3, 2),
+            minor=1,
         ),
-        GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True, remapping_failed=True),
+        GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True, remapping_failed=True, minor=0),
     )
     assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
 

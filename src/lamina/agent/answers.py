@@ -1,33 +1,92 @@
 """What Allocate answers for devices that kubelet chose, by NVIDIA's configuration: variables, mounts, device nodes.
 
-The container's CDI device carries NVIDIA_VISIBLE_DEVICES by itself, so it is there whatever the strategies are. In all
-strategies it is our own CDI device: no other is needed to find the GPU.
+In all strategies the container's device is our own CDI device, which tells NVIDIA's runtime what to bring in: with
+cdi-annotations and cdi-cri by UUIDs, else in the way that the strategy says.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
+from lamina.agent.health import GpuState
+from lamina.agent.mig.offering import MigDevice
 from lamina.dialects.nvidia import NvidiaConfig
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
+"""Where the driver says which device nodes open instances."""
+_IMEX = "NVIDIA_IMEX_CHANNELS"
 _VOLUMES = "/var/run/nvidia-container-devices"
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 
-def fill(
-    answer: messages.ContainerAllocateResponse, units: Sequence[str], config: NvidiaConfig, indices: Mapping[str, int]
-) -> None:
-    """Add what a container with these units gets. `indices` are those of the GPUs, by UUID."""
-    named = [str(indices[unit]) if config.by_index and unit in indices else unit for unit in units]
-    if "envvar" in config.list_strategies:
-        answer.envs[VISIBLE] = ",".join(named)
+class Chosen(NamedTuple):
+    """A GPU or MIG device that a container gets. `ordinal` is NVIDIA's index: 0, or 0:1 for the MIG device 1 of GPU 0.
+
+    `minor` is the number of the GPU's device node, `instance` a MIG device's GPU instance.
+    """
+
+    uuid: str
+    ordinal: str
+    minor: int
+    instance: int | None = None
+
+
+def known(units: Sequence[str], gpus: Mapping[str, GpuState], parts: Sequence[MigDevice]) -> list[Chosen]:
+    """Those of the units that are there."""
+    found = {}
+    for uuid, (facts, *_) in gpus.items():
+        found[uuid] = Chosen(uuid, str(facts.index), facts.index if facts.minor is None else facts.minor)
+    for gpu, instance, _ in parts:
+        if gpu in found:
+            ordinal = f"{found[gpu].ordinal}:{instance.ordinal}"
+            found[instance.uuid] = Chosen(instance.uuid, ordinal, found[gpu].minor, instance.id)
+    return [found[unit] for unit in units if unit in found]
+
+
+def visible(chosen: Sequence[Chosen], config: NvidiaConfig) -> str:
+    """What NVIDIA_VISIBLE_DEVICES is in the container."""
     if "volume-mounts" in config.list_strategies:
-        answer.envs[VISIBLE] = _VOLUMES
-        for name in named:
+        return _VOLUMES
+    return ",".join(_named(chosen, config))
+
+
+def fill(
+    answer: messages.ContainerAllocateResponse,
+    chosen: Sequence[Chosen],
+    config: NvidiaConfig,
+    minors: Path = MIG_MINORS,
+) -> None:
+    """Add what a container with these gets."""
+    if {"envvar", "volume-mounts"} & set(config.list_strategies):
+        answer.envs[VISIBLE] = visible(chosen, config)
+    if "envvar" in config.list_strategies and config.imex_channels:
+        answer.envs[_IMEX] = ",".join(map(str, config.imex_channels))
+    if "volume-mounts" in config.list_strategies:
+        for name in _named(chosen, config):
             answer.mounts.add(host_path="/dev/null", container_path=f"{_VOLUMES}/{name}")
     for key, value in config.environment:
         answer.envs[key] = value
     if config.pass_device_specs:
-        nodes = [*_CONTROL, *(f"nvidia{indices[unit]}" for unit in units if unit in indices)]
-        for node in nodes:
-            answer.devices.add(host_path=f"/dev/{node}", container_path=f"/dev/{node}", permissions="rw")
+        for node in dict.fromkeys([*_CONTROL, *(node for each in chosen for node in _nodes(each, minors))]):
+            host = Path(config.dev_root) / "dev" / node
+            answer.devices.add(host_path=str(host), container_path=f"/dev/{node}", permissions="rw")
+
+
+def _named(chosen: Sequence[Chosen], config: NvidiaConfig) -> list[str]:
+    return [each.ordinal if config.by_index else each.uuid for each in chosen]
+
+
+def _nodes(each: Chosen, minors: Path) -> list[str]:
+    """The device nodes below /dev by which a container opens its GPU and, of a MIG device, its instances."""
+    nodes = [f"nvidia{each.minor}"]
+    if each.instance is not None:
+        instance = f"gpu{each.minor}/gi{each.instance}"
+        try:
+            lines = [line.split() for line in minors.read_text().splitlines()]
+        except OSError:
+            return nodes
+        wanted = (f"{instance}/access", f"{instance}/ci0/access")
+        nodes += [f"nvidia-caps/nvidia-cap{line[1]}" for line in lines if len(line) == 2 and line[0] in wanted]
+    return nodes

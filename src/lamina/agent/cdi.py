@@ -33,14 +33,14 @@ class Hook(NamedTuple):
     arguments: tuple[str, ...] = ()
 
 
-def device(name: str, kind: str = KIND) -> str:
+def device(name: str) -> str:
     """The fully qualified device that kubelet is told."""
-    return f"{kind}={name}"
+    return f"{KIND}={name}"
 
 
-def annotation(name: str, kind: str = KIND) -> tuple[str, str]:
+def annotation(name: str) -> tuple[str, str]:
     """The same as a container annotation, for kubelets before 1.31, which do not pass the field on."""
-    return f"cdi.k8s.io/lamina_{name}", device(name, kind)
+    return f"cdi.k8s.io/lamina_{name}", device(name)
 
 
 def file_name(name: str) -> str:
@@ -58,9 +58,7 @@ def ours(file: str) -> bool:
     return file.lstrip(".").startswith("lamina.dev-ticket_")
 
 
-def spec(
-    name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequence[Hook] = (), *, kind: str = KIND
-) -> bytes:
+def spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequence[Hook] = ()) -> bytes:
     """The text of the spec of `name`."""
     edits: dict[str, object] = {"env": [f"{key}={value}" for key, value in env.items()]}
     if mounts:
@@ -81,7 +79,7 @@ def spec(
             }
             for hook in hooks
         ]
-    document = {"cdiVersion": "0.5.0", "kind": kind, "devices": [{"name": name, "containerEdits": edits}]}
+    document = {"cdiVersion": "0.5.0", "kind": KIND, "devices": [{"name": name, "containerEdits": edits}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=1)
 
 

@@ -1,9 +1,9 @@
 """Which GPUs are there and healthy, from what NVML told and when.
 
 A GPU becomes unhealthy when the driver reports a critical error (XID) for it that is not an application's own fault,
-when rows of its memory could not be remapped, or when it stops answering. It becomes healthy again when it answers and
-has been free of such errors for a while; a GPU that needs a reset keeps reporting or stops answering. A GPU that is
-lost stays known, so that people see what is missing and why.
+when rows of its memory could not be remapped or too much of it is worn, or when it stops answering. It becomes healthy
+again when it answers and has been free of such errors for a while; a GPU that needs a reset keeps reporting or stops
+answering. A GPU that is lost stays known, so that people see what is missing and why.
 """
 
 from collections.abc import Iterable
@@ -23,6 +23,17 @@ def counts(xid: int, rules: Health) -> bool:
     if isinstance(rules.disable, str) or xid in rules.disable:
         return False
     return xid in rules.only if rules.only else xid not in APPLICATION_XIDS
+
+
+def worn(facts: GpuFacts, rules: Health) -> str:
+    """Why the GPU's memory is too worn to be used, or nothing."""
+    for found, most, what in (
+        (facts.retired_pages, rules.retired_pages, "retired pages of memory"),
+        (facts.sram_errors, rules.sram_errors, "errors of SRAM that could not be corrected"),
+    ):
+        if found is not None and most is not None and found > most:
+            return f"it has {found} {what}; {most} are allowed"
+    return ""
 
 
 class GpuState(NamedTuple):
@@ -86,4 +97,4 @@ class HealthBook:
             return f"the driver reported XID {self._struck[uuid][0]}"
         if facts.remapping_failed:
             return "rows of its memory could not be remapped"
-        return ""
+        return worn(facts, self._rules)

@@ -15,7 +15,7 @@ from lamina.dialects.config import Config
 from lamina.dialects.nvidia import NvidiaConfig, choose, load
 from lamina.dialects.nvidia.choice import EMPTY, LABEL
 from lamina.errors import BadInput
-from lamina.model.sharing import Strategy
+from lamina.model.sharing import Sharing, Strategy
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object
 
 
@@ -24,6 +24,17 @@ class Applied(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     config: NvidiaConfig | None = None
+    policy: str = ""
+    """The strategy for MIG of the ClusterPolicy or of `nvidia.migStrategy`, which needs no configuration."""
+
+    def mig_strategy(self, otherwise: str) -> str:
+        """What becomes of MIG devices: NVIDIA's word, or `otherwise` where there is none but "none"."""
+        own = self.policy or (self.config.mig_strategy if self.config is not None else "none")
+        return otherwise if own == "none" else own
+
+    @property
+    def sharing(self) -> Sharing:
+        return Sharing() if self.config is None else self.config.sharing
 
 
 NONE = Applied()
@@ -65,15 +76,15 @@ async def applied(kube: Kube, node: str, config: Config) -> Applied:
     if texts is None:
         if label:
             raise BadInput(f"the label {LABEL} names {label}, but no ConfigMap with configurations is named anywhere")
-        return NONE
+        return Applied(policy=found.mig_strategy)
     name = choose(label, texts.keys(), default=found.default, fallbacks=found.fallbacks, where=found.where)
     if name is None:
-        return NONE
+        return Applied(policy=found.mig_strategy)
     where = f"{found.where}, {name}"
     read = load(texts[name], where, mig_strategy=found.mig_strategy, mps_root=found.mps_root)
     if read.sharing.strategy is Strategy.MPS:
         raise BadInput(f"{where}: sharing.mps is not offered; allowed is sharing.timeSlicing")
-    return Applied(name=name, config=read)
+    return Applied(name=name, config=read, policy=found.mig_strategy)
 
 
 async def _policy(kube: Kube) -> Object | None:

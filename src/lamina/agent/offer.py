@@ -5,6 +5,9 @@ what is in containers' hands. Until all are known the node offers nothing.
 
 A node that has a configuration of NVIDIA's gives its GPUs out as plain devices and places no shares on them. A GPU that
 is in use stays in its mode: it is offered in the other way when its containers have ended.
+
+MIG devices are plain devices too, by the strategy: of resources that come to be with their profiles, or of
+nvidia.com/gpu, whatever else that is on the node.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -14,12 +17,14 @@ from msgspec import structs
 from lamina.agent.current import Current
 from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory, nothing
-from lamina.agent.plain import PlainKind, Unit, devices
+from lamina.agent.mig import offering
+from lamina.agent.mig.offering import MigDevice
+from lamina.agent.plain import PlainKind, Unit, devices, kind_of
 from lamina.agent.tickets import Kind, Ticket, tickets
 from lamina.agent.uses import Uses, free_for, marked, takes_tickets
 from lamina.dialects.config import NodeSettings
 from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.sharing import TimeSlice
+from lamina.model.sharing import Sharing, TimeSlice
 
 
 class Offer:
@@ -33,25 +38,34 @@ class Offer:
         plain: Iterable[PlainKind] = (),
         *,
         mode: Mode = Mode.WHOLE,
+        sharing: Sharing = Sharing(),  # noqa: B008
+        mig_strategy: str = offering.NONE,
         selected: bool,
         used: Callable[[], Uses] = Uses,
         cordoned: Set[str] | None = frozenset(),
     ) -> None:
-        """`used` tells what is in containers' hands. Devices of the kinds `plain` are given out in `mode`. While
-        `cordoned` is None, nobody knows yet which GPUs are cordoned, and nothing is published."""
+        """`used` tells what is in containers' hands. Devices of the kinds `plain` are given out in `mode`, MIG devices
+        by `sharing` and `mig_strategy`. While `cordoned` is None, nobody knows yet which GPUs are cordoned, and nothing
+        is published."""
         self._node = node
         self._settings = settings
         self._selected = selected
         self._used = used
         self._mode = mode
+        self._sharing = sharing
+        self.mig_strategy = mig_strategy
         self._cordoned = cordoned
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self._enforced: tuple[str, ...] = ()
         self._slices: Mapping[str, tuple[TimeSlice, str]] = {}
+        self.mig_devices: tuple[MigDevice, ...] = ()
+        """Those that may be offered; what grants have made is not among them."""
         self.inventory: Current[Inventory | None] = Current(None)
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
         self.devices: dict[PlainKind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in plain}
+        self.cut: Current[Mapping[PlainKind, tuple[Ticket, ...]]] = Current({})
+        """MIG devices of the resources that there are beside `tickets` and `devices`. One that was there once stays."""
 
     @property
     def driver(self) -> str:
@@ -63,9 +77,27 @@ class Offer:
         """The node's GPUs by UUID, offered or not."""
         return {state.facts.uuid: state for state in self._states}
 
+    @property
+    def units(self) -> Mapping[str, GpuState]:
+        """The GPUs and MIG devices that containers may have, by UUID."""
+        gpus = self.gpus
+        return {**gpus, **offering.as_states(gpus, self.mig_devices)}
+
+    @property
+    def problem(self) -> str:
+        """Why the strategy for MIG offers nothing, or nothing."""
+        if self.mig_strategy != offering.SINGLE:
+            return ""
+        return offering.problem([state.facts for state in self._ours.values()], self.mig_devices)
+
     def observed(self, driver: str, states: tuple[GpuState, ...]) -> None:
         """NVML was asked."""
         self._driver, self._states = driver, states
+        self._refresh()
+
+    def divided(self, devices: tuple[MigDevice, ...]) -> None:
+        """These MIG devices are there for whoever kubelet gives them to."""
+        self.mig_devices = devices
         self._refresh()
 
     def select(self, selected: bool) -> None:
@@ -101,24 +133,54 @@ class Offer:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
         used, resource = self._used(), self._resource
         gpus = tuple(self._with_slice(marked(gpu, used, resource)) for gpu in offered.gpus)
-        units = [Unit(gpu.uuid, gpu.uuid, gpu.healthy) for gpu in gpus if free_for(gpu, used, resource, self._mode)]
-        for kind, current in self.devices.items():
-            current.set(devices(kind, units, used.beside(kind.resource, {unit.id for unit in units})))
-        for ticket_kind, current in self.tickets.items():
-            now = tickets(ticket_kind, filter(takes_tickets, gpus), held=used.tickets, before=current.value)
-            current.set((*now, *(Ticket(id, True) for id in used.plain(ticket_kind.resource))))
-        plain = tuple(
-            kind.offered(sum(each.healthy for each in current.value)) for kind, current in self.devices.items()
-        )
+        plain = self._offer_plain(gpus, used)
         if self._cordoned is not None:
-            now_offered = structs.replace(offered, gpus=gpus, plain=plain if self._selected else ())
+            listed = tuple(kind.offered(sum(each.healthy for each in ids)) for kind, ids in plain.items())
+            now_offered = structs.replace(offered, gpus=gpus, plain=listed if self._selected else ())
             self.inventory.set(structs.replace(now_offered, driver_held=self._enforced))
 
     def _with_slice(self, gpu: Gpu) -> Gpu:
         length, failure = self._slices.get(gpu.uuid, (None, ""))
         return structs.replace(gpu, time_slice=length, time_slice_failure=failure)
 
+    def _offer_plain(self, gpus: Iterable[Gpu], used: Uses) -> Mapping[PlainKind, tuple[Ticket, ...]]:
+        """Tell kubelet of its devices and tickets; what it now gives out without grants."""
+        resource, cut = self._resource, self._cut()
+        whole = [Unit(gpu.uuid, gpu.uuid, gpu.healthy) for gpu in gpus if free_for(gpu, used, resource, self._mode)]
+        told: dict[PlainKind, tuple[Ticket, ...]] = {}
+        for kind, current in self.devices.items():
+            told[kind] = _devices(kind, () if self.problem else (*whole, *cut.pop(kind, ())), used)
+            current.set(told[kind])
+        for tickets_of, current in self.tickets.items():
+            kind = kind_of(tickets_of.resource, self._sharing)
+            parts = cut.pop(kind, ())
+            if parts:
+                told[kind] = devices(kind, parts)
+            held = used.plain(tickets_of.resource, {unit.id for unit in parts})
+            shares = tickets(tickets_of, filter(takes_tickets, gpus), held=used.tickets, before=current.value)
+            current.set((*shares, *devices(kind, parts, held)))
+        self.cut.set({kind: _devices(kind, cut.get(kind, ()), used) for kind in {**self.cut.value, **cut}})
+        return {**told, **self.cut.value}
+
+    def _cut(self) -> dict[PlainKind, tuple[Unit, ...]]:
+        """The MIG devices by what they are offered as."""
+        if not self._selected:
+            return {}
+        named = offering.units(self.mig_strategy, self._ours, self.mig_devices)
+        return {kind_of(name, self._sharing): units for name, units in named.items()}
+
+    @property
+    def _ours(self) -> Mapping[str, GpuState]:
+        """The GPUs that the configuration lets be offered, cut or not."""
+        return {uuid: one for uuid, one in self.gpus.items() if self._settings.offers(uuid, one.facts.index)}
+
     @property
     def _resource(self) -> str:
         """The resource as which GPUs are given out without grants, empty where they are not."""
         return next((kind.resource for kind in self.devices), "")
+
+
+def _devices(kind: PlainKind, units: Iterable[Unit], used: Uses) -> tuple[Ticket, ...]:
+    """What kubelet is told of a kind, with what containers hold of its resource beside these units."""
+    listed = tuple(units)
+    return devices(kind, listed, used.beside(kind.resource, {unit.id for unit in listed}))

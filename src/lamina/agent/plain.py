@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lamina.agent.tickets import Ticket
 from lamina.dialects.nvidia import NvidiaConfig
 from lamina.model.gpus import Plain
-from lamina.model.sharing import GPU, Replicated, Strategy
+from lamina.model.sharing import GPU, Replicated, Sharing, Strategy
 
 _PLAIN = re.compile(r"(GPU|MIG)-[^:]+(::[0-9]+)?")
 
@@ -54,12 +54,15 @@ class PlainKind(NamedTuple):
         return [f"{unit}::{number}" for number in range(self.offer.replicas)]
 
 
+def kind_of(resource: str, sharing: Sharing) -> PlainKind:
+    """How the devices of a resource are offered, by its name before any sharing."""
+    offer = sharing.of(resource)
+    return PlainKind(offer, sharing.strategy if offer.replicas > 1 else Strategy.NONE)
+
+
 def plain_kinds(config: NvidiaConfig | None) -> tuple[PlainKind, ...]:
-    """The resources that a node offers without grants by this configuration; none where it has none."""
-    if config is None:
-        return ()
-    offer = config.sharing.of(GPU)
-    return (PlainKind(offer, config.sharing.strategy if offer.replicas > 1 else Strategy.NONE),)
+    """The resources that a node always offers without grants by this configuration; none where it has none."""
+    return () if config is None else (kind_of(GPU, config.sharing),)
 
 
 def is_plain(device: str) -> bool:
@@ -70,6 +73,11 @@ def is_plain(device: str) -> bool:
 def unit_of(device: str) -> str:
     """The UUID in the id of a device."""
     return device.partition("::")[0]
+
+
+def is_part(unit: str) -> bool:
+    """Whether a UUID is a MIG device's, and not a GPU's."""
+    return unit.startswith("MIG-")
 
 
 def devices(kind: PlainKind, units: Iterable[Unit], others: Set[str] = frozenset()) -> tuple[Ticket, ...]:

@@ -7,16 +7,18 @@ With `memory` each replica is held to an equal part of its GPU's memory, as shar
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from lamina.agent import cdi
+from lamina.agent import answers, cdi
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.health import GpuState
 from lamina.agent.holders import holding
-from lamina.agent.plain import PlainKind, unit_of
+from lamina.agent.offer import Offer
+from lamina.agent.plain import PlainKind, is_part, unit_of
 from lamina.agent.plan import Places, Plan, execute, plan
 from lamina.agent.record import Record
+from lamina.dialects.nvidia import NvidiaConfig
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
@@ -36,22 +38,24 @@ class PlainPreparer:
         kind: PlainKind,
         mode: Mode,
         memory: bool,
+        config: NvidiaConfig,
         record: Record,
         pod_resources: PodResources,
         cluster: Cluster,
-        gpus: Callable[[], Mapping[str, GpuState]],
+        offer: Offer,
         places: Places,
         files: Files,
     ) -> None:
-        """`mode` is the one in which the resource is shared."""
+        """`mode` is the one in which GPUs are given out."""
         self._node = node
         self._kind = kind
         self._mode = mode
-        self._memory = memory
+        self._memory = memory and kind.replicated
+        self._config = config
         self._record = record
         self._pod_resources = pod_resources
         self._cluster = cluster
-        self._gpus = gpus
+        self._offer = offer
         self._places = places
         self._files = files
 
@@ -67,7 +71,9 @@ class PlainPreparer:
             raise NotYet(
                 f"{name} was placed with shares, and the node gives out {self._kind.resource} now; make it anew"
             )
-        gpus = self._gpus()
+        gpus = self._offer.units
+        if gone := sorted({unit for unit in map(unit_of, devices) if is_part(unit) and unit not in gpus}):
+            raise NotYet(f"the MIG device {', '.join(gone)} is not there any more; make {name} anew")
         # Containers that hold the same devices one after the other get the same, whichever of them starts.
         container = ContainerGrant(name=found.container or "init", shares=self._shares(devices, gpus))
         ours = [each for each in self._record.of(devices) if each.bound is None or each.bound.pod_uid == pod.uid]
@@ -81,6 +87,7 @@ class PlainPreparer:
             gpus=gpus,
             places=self._places,
             held=self._memory,
+            visible=self._visible(container),
         )
         execute(planned, gpus, self._record, self._files, write_limits)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(sorted(map(unit_of, devices))))
@@ -92,14 +99,19 @@ class PlainPreparer:
             counts[unit_of(device)] = counts.get(unit_of(device), 0) + 1
         return tuple(self._share(gpu, count, gpus.get(gpu)) for gpu, count in counts.items())
 
+    def _visible(self, container: ContainerGrant) -> str:
+        units = [share.gpu for share in container.shares]
+        return answers.visible(answers.known(units, self._offer.gpus, self._offer.mig_devices), self._config)
+
     def _share(self, gpu: str, count: int, state: GpuState | None) -> Share:
         there = (state.facts.memory_mib or 0) if state is not None else 0
-        if not self._memory or not self._kind.replicated:
-            return Share(gpu=gpu, memory_mib=there, mode=self._mode)
+        mode = Mode.MIG if is_part(gpu) else self._mode
+        if not self._memory:
+            return Share(gpu=gpu, memory_mib=there, mode=mode)
         part = there * count // self._kind.offer.replicas
         if not part:
             raise NotYet(f"{gpu} does not tell its memory, of which each replica is to get an equal part")
-        return Share(gpu=gpu, memory_mib=part, mode=self._mode)
+        return Share(gpu=gpu, memory_mib=part, mode=mode)
 
 
 class AsBefore:

@@ -63,15 +63,17 @@ def plan(
     gpus: Mapping[str, GpuState],
     places: Places,
     held: bool = True,
+    visible: str = "",
 ) -> Plan:
     """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used.
 
-    Containers that do not have whole GPUs are `held` to their shares, unless they are to have none but the GPU.
+    Containers that do not have whole GPUs are `held` to their shares, unless they are to have none but the GPU. What
+    is `visible` to NVIDIA's runtime are their GPUs by UUID, unless it is said.
     """
     planned = Plan({}, {}, {})
     for name, container in containers.items():
         shares = in_order(container, gpus)
-        env = {cdi.VISIBLE: ",".join(share.gpu for share in shares)}
+        env = {cdi.VISIBLE: visible or ",".join(share.gpu for share in shares)}
         mounts: list[Mount] = []
         hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)

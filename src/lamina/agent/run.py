@@ -6,6 +6,7 @@ takes the agent down, which is then started again and reconciles.
 """
 
 import asyncio
+import contextlib
 import logging
 import signal
 import time
@@ -15,15 +16,11 @@ from typing import Any, NamedTuple
 from lamina.agent import configuration
 from lamina.agent.arbitrating import arbitrating
 from lamina.agent.cluster import Cluster
-from lamina.agent.current import Current
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
 from lamina.agent.marks.keeping import Keeper, keeping
-from lamina.agent.marks.wanted import Seen
 from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.mig.cutter import Cutter, cutting
-from lamina.agent.mig.serving import Served, serving_mig
-from lamina.agent.mig.specs import Specs
 from lamina.agent.monitor import Monitor, events_on_node
 from lamina.agent.node_wishes import follow_node
 from lamina.agent.nvidia_following import Kept, NvidiaFollower
@@ -34,19 +31,19 @@ from lamina.agent.publish import notice_removal, publishing
 from lamina.agent.reconcile import reconcile
 from lamina.agent.record import Record
 from lamina.agent.release import Releaser, sweeping
-from lamina.agent.serving_kubelet import Doors, offered_kinds
+from lamina.agent.serving_kubelet import Doors, Kinds, offered_kinds
 from lamina.agent.settings import AgentSettings
 from lamina.agent.tickets import kinds
 from lamina.agent.time_slices import Slicer, failures_on_node, slicing
 from lamina.agent.uses import uses
 from lamina.dialects.config import Config
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, Outside
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import connect
-from lamina.ports.kubelet.podresources import KubeletPodResources, PodResources
-from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.podresources import KubeletPodResources
+from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
 from lamina.ports.nvml import DriverNvml, Nvml
 from lamina.ports.time_slices import NvidiaSmi
 
@@ -121,31 +118,12 @@ async def _parts(
     cluster = Cluster(kube, node)
     await reconcile(record, cluster, places, files)
     pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
-    offer = Offer(
-        node,
-        config.for_node(node),
-        offered.tickets,
-        offered.plain,
-        mode=offered.mode,
-        selected=config.enabled and not config.node_selector,
-        used=lambda: uses(record.allocations),
-        cordoned=None,
-    )
+    offer = _offer(node, rules, offered, record)
     doors = Doors(
         settings=settings,
         config=config,
         applied=rules.applied,
         offer=offer,
-        record=record,
-        pod_resources=pod_resources,
-        cluster=cluster,
-        places=places,
-        files=files,
-        clock=clock,
-    )
-    resources = {*(kind.resource for kind in kinds(config)), *(kind.resource for kind in offered.plain)}
-    releaser = Releaser(
-        resources=resources,
         record=record,
         pod_resources=pod_resources,
         cluster=cluster,
@@ -162,17 +140,32 @@ async def _parts(
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
+    cutter = Cutter(
+        node=node,
+        config=config,
+        kube=kube,
+        nvml=nvml,
+        cluster=cluster,
+        pod_resources=pod_resources,
+        record=record,
+        offer=offer,
+        seen=keeper.seen,
+        events=recorder,
+        clock=clock,
+    )
+    with contextlib.suppress(Outside):
+        await cutter.observe()
     return [
         *doors.registrations(),
         monitor.run(),
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
-        *_of_mig(settings, rules, offer, keeper.seen, cluster, pod_resources, recorder, kube, nvml, files, clock),
+        cutting(cutter, clock, poll_s=settings.poll_s),
         _of_time_slices(settings, config, offer, recorder, files, clock),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
-        sweeping(releaser, clock, poll_s=settings.poll_s),
+        sweeping(_releaser(doors, offered), clock, poll_s=settings.poll_s),
         *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
         arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
@@ -194,37 +187,32 @@ def _of_time_slices(
     return slicing(slicer, clock, poll_s=settings.poll_s)
 
 
-def _of_mig(
-    settings: AgentSettings,
-    rules: Rules,
-    offer: Offer,
-    seen: Current[Seen | None],
-    cluster: Cluster,
-    pod_resources: PodResources,
-    events: EventRecorder,
-    kube: Kube,
-    nvml: Nvml,
-    files: Files,
-    clock: Clock,
-) -> list[Coroutine[Any, Any, None]]:
-    """The loops that cut GPUs by MIG and offer what comes of it."""
-    config, nvidia = rules.config, rules.applied.config
-    strategy = config.for_node(settings.node).mig_strategy
-    cutter = Cutter(
-        node=settings.node,
-        config=config,
-        strategy=nvidia.mig_strategy if nvidia is not None and nvidia.mig_strategy != "none" else strategy,
-        kube=kube,
-        nvml=nvml,
-        cluster=cluster,
-        pod_resources=pod_resources,
-        gpus=lambda: offer.gpus,
-        seen=seen,
-        events=events,
-        clock=clock,
+def _releaser(doors: Doors, offered: Kinds) -> Releaser:
+    return Releaser(
+        resources={kind.resource for kind in kinds(doors.config)} | {kind.resource for kind in offered.plain},
+        record=doors.record,
+        pod_resources=doors.pod_resources,
+        cluster=doors.cluster,
+        places=doors.places,
+        files=doors.files,
+        clock=doors.clock,
     )
-    served = Served(settings.kubelet_dir / PLUGIN_FOLDER, Specs(settings.cdi_dir, files), files, clock)
-    return [cutting(cutter, clock, poll_s=settings.poll_s), serving_mig(cutter.offered, served)]
+
+
+def _offer(node: str, rules: Rules, offered: Kinds, record: Record) -> Offer:
+    settings = rules.config.for_node(node)
+    return Offer(
+        node,
+        settings,
+        offered.tickets,
+        offered.plain,
+        mode=offered.mode,
+        sharing=rules.applied.sharing,
+        mig_strategy=rules.applied.mig_strategy(settings.mig_strategy),
+        selected=rules.config.enabled and not rules.config.node_selector,
+        used=lambda: uses(record.allocations),
+        cordoned=None,
+    )
 
 
 async def _until(

@@ -1,26 +1,33 @@
-"""The plugins of one node: one for each kind of tickets, and one for each resource that is given out without grants."""
+"""The plugins of one node: one for each kind of tickets, and one for each resource that is given out without grants.
 
+Resources of MIG devices come to be when GPUs are cut. Their plugins stay, with no devices when these went.
+"""
+
+import asyncio
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
+from lamina.agent.current import Current
+from lamina.agent.mig.offering import SINGLE
 from lamina.agent.nvidia_source import Applied
 from lamina.agent.offer import Offer
-from lamina.agent.plain import PlainKind, plain_kinds
+from lamina.agent.plain import PlainKind, kind_of, plain_kinds
 from lamina.agent.plain_devices import PlainDevices
 from lamina.agent.plain_prepare import AsBefore, PlainPreparer
 from lamina.agent.plan import Places
-from lamina.agent.plugin import Nobody, Plugin, Prepares
+from lamina.agent.plugin import Devices, Nobody, Plugin, Prepares
 from lamina.agent.prepare import Preparer
 from lamina.agent.record import Record
 from lamina.agent.registration import Registration
 from lamina.agent.settings import AgentSettings
-from lamina.agent.tickets import Kind, kinds
+from lamina.agent.tickets import Kind, Ticket, kinds
 from lamina.dialects.config import Config
+from lamina.dialects.nvidia import NvidiaConfig
 from lamina.model.gpus import Mode
-from lamina.model.sharing import Strategy
+from lamina.model.sharing import GPU, Strategy
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import PodResources
@@ -63,27 +70,51 @@ class Doors:
 
     def registrations(self) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that keep kubelet knowing of each plugin."""
-        for kind in self.offer.tickets:
+        for kind, offered in self.offer.tickets.items():
+            plain: Prepares = AsBefore(self.record, self.places, self.files)
+            devices: Devices | None = None
+            if self.offer.mig_strategy == SINGLE and kind.resource == GPU:
+                # All GPUs may be cut, and their parts are what the resource is then.
+                whole = kind_of(GPU, self.applied.sharing)
+                plain, devices = self._plain(whole), self._devices(whole, offered)
             plugin = Plugin(
-                kind.resource,
-                self.offer.tickets[kind],
-                self.record,
-                tickets=self._by_ticket(kind),
-                plain=AsBefore(self.record, self.places, self.files),
+                kind.resource, offered, self.record, tickets=self._by_ticket(kind), plain=plain, devices=devices
             )
             yield self._registration(plugin, kind).keep()
-        for plain in self.offer.devices:
-            assert self.applied.config is not None
-            offered = self.offer.devices[plain]
-            plugin = Plugin(
-                plain.resource,
-                offered,
-                self.record,
-                tickets=self._tickets_of(plain.resource),
-                plain=self._plain(plain),
-                devices=PlainDevices(plain, self.applied.config, offered, lambda: self.offer.gpus),
-            )
-            yield self._registration(plugin, plain).keep()
+        for each, offered in self.offer.devices.items():
+            yield self._serving(each, offered)
+        yield self._serving_cut()
+
+    async def _serving_cut(self) -> None:
+        """Keep a plugin for each resource of MIG devices that comes to be, for ever."""
+        known: dict[PlainKind, Current[tuple[Ticket, ...]]] = {}
+        async with asyncio.TaskGroup() as group:
+            version = -1
+            while True:
+                version, cut = await self.offer.cut.after(version)
+                for kind, devices in cut.items():
+                    if kind not in known:
+                        known[kind] = Current(devices)
+                        group.create_task(self._serving(kind, known[kind]))
+                    known[kind].set(devices)
+
+    async def _serving(self, kind: PlainKind, offered: Current[tuple[Ticket, ...]]) -> None:
+        plugin = Plugin(
+            kind.resource,
+            offered,
+            self.record,
+            tickets=self._tickets_of(kind.resource),
+            plain=self._plain(kind),
+            devices=self._devices(kind, offered),
+        )
+        await self._registration(plugin, kind).keep()
+
+    def _devices(self, kind: PlainKind, offered: Current[tuple[Ticket, ...]]) -> PlainDevices:
+        return PlainDevices(kind, self._nvidia, offered, self.offer)
+
+    @property
+    def _nvidia(self) -> NvidiaConfig:
+        return self.applied.config or NvidiaConfig()
 
     def _registration(self, plugin: Plugin, kind: Kind | PlainKind) -> Registration:
         folder = self.settings.kubelet_dir / PLUGIN_FOLDER
@@ -113,10 +144,11 @@ class Doors:
             kind=kind,
             mode=offered_kinds(self.config, self.applied).mode,
             memory=self.config.nvidia.replica_memory == "equal",
+            config=self._nvidia,
             record=self.record,
             pod_resources=self.pod_resources,
             cluster=self.cluster,
-            gpus=lambda: self.offer.gpus,
+            offer=self.offer,
             places=self.places,
             files=self.files,
         )

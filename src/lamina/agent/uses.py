@@ -42,9 +42,9 @@ class Uses(NamedTuple):
         """Ids of the resource in containers' hands that are not of these units."""
         return frozenset(id for id in self.ids.get(resource, ()) if unit_of(id) not in units)
 
-    def plain(self, resource: str) -> list[str]:
-        """Ids of the resource in containers' hands that are plain devices."""
-        return sorted(filter(is_plain, self.ids.get(resource, ())))
+    def plain(self, resource: str, units: Set[str] = frozenset()) -> frozenset[str]:
+        """Ids of the resource in containers' hands that are plain devices, and not of these units."""
+        return frozenset(filter(is_plain, self.beside(resource, units)))
 
 
 def marked(gpu: Gpu, used: Uses, resource: str) -> Gpu:

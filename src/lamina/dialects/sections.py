@@ -31,7 +31,7 @@ LogLevel = Annotated[
     Literal[0, 1, 2, 3, 4, "0", "1", "2", "3", "4"],
     Meta(description="0 (errors), 1 (warnings), 2, 3 (information) or 4 (debugging)"),
 ]
-MigStrategy = Annotated[Literal["none", "mixed"], Meta(description="none or mixed")]
+MigStrategy = Annotated[Literal["none", "single", "mixed"], Meta(description="none, single or mixed")]
 CorePolicy = Annotated[Literal["default", "force", "disable"], Meta(description="default, force or disable")]
 NodePolicy = Annotated[str, Meta(pattern=f"^({'|'.join(NODE_POLICIES)})$", description=" or ".join(NODE_POLICIES))]
 _GPU_POLICY = f"({'|'.join(GPU_POLICIES)})"
@@ -52,7 +52,6 @@ Modes = Annotated[
 Fallback = Annotated[Literal["named", "single", "empty"], Meta(description="named, single or empty")]
 ReplicaMemory = Annotated[Literal["shared", "equal"], Meta(description="shared or equal")]
 Slice = Annotated[Literal["default", "short", "medium", "long"], Meta(description="default, short, medium or long")]
-NvidiaMigStrategy = Annotated[Literal["none", "single", "mixed"], Meta(description="none, single or mixed")]
 HamiGeometries = Annotated[tuple[HamiGeometry, ...], Meta(description="a list of models with allowedGeometries")]
 VolcanoGeometries = Annotated[
     tuple[VolcanoGeometry, ...], Meta(description="a list of models with allowedGeometries, each a named group")
@@ -89,8 +88,9 @@ class Hami(Struct, frozen=True, kw_only=True, rename="camel"):
     """Memory of GPUs that cannot report it (unified memory); 0 means that such GPUs are not offered."""
     enable_numa_topology: Switch = False
     mig_strategy: MigStrategy = "none"
-    """What becomes of MIG devices: `mixed` offers them by names such as nvidia.com/mig-1g.5gb, `none` to nobody. GPUs
-    with MIG enabled are not shared in either case, for they have no memory and compute beside their instances."""
+    """What becomes of MIG devices: `mixed` offers them by names such as nvidia.com/mig-1g.5gb, `single` as
+    nvidia.com/gpu where all GPUs are cut into one profile, `none` to nobody. GPUs in MIG mode are never shared, for
+    they have no memory and compute beside their instances."""
     lib_cuda_log_level: LogLevel = 1
 
     gpu_core_policy: CorePolicy = "default"
@@ -131,6 +131,10 @@ class Health(Struct, frozen=True, kw_only=True, rename="camel"):
     """Errors that count whatever else is said. As DP_ENABLE_HEALTHCHECKS."""
     only: Xids = ()
     """If there are any, no others count. As CCE's health_check_xids."""
+    retired_pages: Annotated[int, Meta(ge=0, description="a whole number from 0")] | None = 60
+    """More pages retired than these make a GPU unhealthy; null: they are not counted. CCE's limit."""
+    sram_errors: Annotated[int, Meta(ge=0, description="a whole number from 0")] | None = 4
+    """More errors of SRAM that could not be corrected do; null: they are not counted. CCE's limit."""
     quiet_seconds: Annotated[float, Meta(ge=0, le=86400, description="a number from 0 to 86400")] = 60.0
     """A GPU comes back when it answers and has been free of such errors for so long."""
 
@@ -169,7 +173,7 @@ class Nvidia(Struct, frozen=True, kw_only=True, rename="camel"):
     """Named configurations written here, for where no ConfigMap is named."""
     fallbacks: tuple[Fallback, ...] = ("empty",)
     """What holds where neither a label nor a default says."""
-    mig_strategy: NvidiaMigStrategy | None = None
+    mig_strategy: MigStrategy | None = None
     replica_memory: ReplicaMemory = "shared"
     """`shared`: containers with replicas see all of the GPU's memory, as NVIDIA has it. `equal`: each replica is held
     to an equal part of it."""

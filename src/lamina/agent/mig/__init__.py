@@ -3,7 +3,4 @@
 cutting   one GPU: what is there, what is wanted, and the steps between
 cutter    the node: its label and mig-parted's file -> all GPUs, with a state that everybody can read
 offering  MIG devices -> resources by NVIDIA's strategies
-specs     what a container gets with its MIG devices, by CDI
-plugin    kubelet's calls for one of these resources
-serving   one plugin for each of them, as they come to be
 """

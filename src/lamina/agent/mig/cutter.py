@@ -7,16 +7,18 @@ left as it is; its MIG devices are offered all the same.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+
+from msgspec import structs
 
 from lamina.agent.cluster import Cluster
 from lamina.agent.current import Current
-from lamina.agent.health import GpuState
 from lamina.agent.marks.wanted import Seen
 from lamina.agent.mig.cutting import Users, cut, is_cut
-from lamina.agent.mig.offering import resource, resources
-from lamina.agent.mig.serving import Offered
-from lamina.agent.tickets import Ticket
+from lamina.agent.mig.offering import MigDevice
+from lamina.agent.offer import Offer
+from lamina.agent.plain import unit_of
+from lamina.agent.record import Record
 from lamina.dialects import mig_parted
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE, Config
 from lamina.dialects.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, CutGpu, Wish
@@ -36,9 +38,9 @@ AGAIN_S = 5.0
 
 
 class Cutter:
-    """One node's GPUs. `gpus` and `seen` are the node's as they are now, `offered` is what becomes of it.
+    """One node's GPUs. `offer` knows them and is told of their devices, `seen` is the node as it is now.
 
-    A node that the configuration does not select is left alone, and its devices are offered to nobody.
+    A node that the configuration does not select is left alone.
     """
 
     def __init__(
@@ -46,24 +48,24 @@ class Cutter:
         *,
         node: str,
         config: Config,
-        strategy: str,
         kube: Kube,
         nvml: Nvml,
         cluster: Cluster,
         pod_resources: PodResources,
-        gpus: Callable[[], Mapping[str, GpuState]],
+        record: Record,
+        offer: Offer,
         seen: Current[Seen | None],
         events: EventRecorder,
         clock: Clock,
     ) -> None:
         self._node = node
         self._config = config
-        self._strategy = strategy
         self._kube = kube
         self._nvml = nvml
         self._cluster = cluster
         self._pod_resources = pod_resources
-        self._gpus = gpus
+        self._record = record
+        self._offer = offer
         self._seen = seen
         self._events = events
         self._clock = clock
@@ -71,8 +73,7 @@ class Cutter:
         self._read_at = float("-inf")
         self._failed_at = float("-inf")
         self._named = ""
-        self.offered: Current[Offered | None] = Current(None)
-        """None until NVML was asked."""
+        self._problem = ""
 
     async def look(self) -> None:
         """Compare, cut what differs, and offer what is there. Raises Outside."""
@@ -88,7 +89,8 @@ class Cutter:
             await self._apply(name, seen)
         if not name and STATE in seen.labels:
             await self._tell(None, seen)
-        await self._offer(self._strategy if selected else "none")
+        await self.observe()
+        await self._explain(seen)
 
     async def _apply(self, name: str, seen: Seen) -> None:
         try:
@@ -113,7 +115,7 @@ class Cutter:
             self._text, self._read_at = await self._file(), now
         where = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
         gpus = []
-        for uuid, state in self._gpus().items():
+        for uuid, state in self._offer.gpus.items():
             card = await self._nvml.mig_card(uuid) if state.facts.mig_capable else None
             gpus.append(CutGpu(uuid, state.facts.index, state.facts.pci_device, card))
         return mig_parted.wishes(name, mig_parted.load(self._text, where), gpus)
@@ -141,34 +143,53 @@ class Cutter:
             await self._kube.patch(NODES, self._node, {"metadata": {"uid": seen.uid, "labels": {STATE: state}}})
 
     async def _users(self) -> Users:
-        """Who has a GPU by a grant, a MIG device by kubelet's choice, or either without any of that."""
+        """Who has a GPU by a grant, a GPU or device by kubelet's choice, or either without any of that."""
         found: dict[str, list[str]] = {}
         for pod, grant in (await self._cluster.grants_here()).items():
             for gpu in {share.gpu for container in grant.containers for share in container.shares}:
                 found.setdefault(gpu, []).append(f"pod {pod}")
-        instances = await self._instances()
-        for holder in await self._pod_resources.holders({resource(each.profile) for each in instances}):
-            for uuid in holder.devices:
-                found.setdefault(uuid, []).append(f"pod {holder.namespace}/{holder.pod}")
-        for uuid in (*self._gpus(), *(each.uuid for each in instances if each.uuid)):
+        for each in self._record.allocations:
+            for unit in {unit_of(device) for device in each.tickets}:
+                pod = f"pod {each.bound.namespace}/{each.bound.pod}" if each.bound else "a container that is starting"
+                found.setdefault(unit, []).append(pod)
+        for holder in await self._pod_resources.holders(self._resources()):
+            for unit in {unit_of(device) for device in holder.devices}:
+                found.setdefault(unit, []).append(f"pod {holder.namespace}/{holder.pod}")
+        there = [each.uuid for _, each in await self._instances() if each.uuid]
+        for uuid in (*self._offer.gpus, *there):
             if uuid not in found and (processes := await self._nvml.processes(uuid)):
                 found[uuid] = [f"process {process.pid}" for process in processes]
         return found
 
-    async def _instances(self) -> tuple[MigInstance, ...]:
-        capable = [uuid for uuid, state in self._gpus().items() if state.facts.mig_capable]
-        return tuple([instance for uuid in capable for instance in await self._nvml.mig_instances(uuid)])
+    def _resources(self) -> set[str]:
+        """Those by which kubelet gives out GPUs and MIG devices."""
+        plain = (*self._offer.devices, *self._offer.cut.value)
+        return {kind.resource for kind in self._offer.tickets} | {kind.resource for kind in plain}
 
-    async def _offer(self, strategy: str) -> None:
-        healthy: dict[str, bool] = {}
-        instances: list[MigInstance] = []
-        for uuid, state in self._gpus().items():
-            if state.facts.mig_capable:
-                there = await self._nvml.mig_instances(uuid)
-                instances += there
-                healthy |= {instance.uuid: state.healthy for instance in there}
-        named = resources(strategy, instances)
-        self.offered.set({name: tuple(Ticket(uuid, healthy[uuid]) for uuid in uuids) for name, uuids in named.items()})
+    async def _instances(self) -> list[tuple[str, MigInstance]]:
+        """The instances of the node's GPUs, with the UUID of each one's GPU."""
+        capable = [uuid for uuid, state in self._offer.gpus.items() if state.facts.mig_capable]
+        return [(uuid, instance) for uuid in capable for instance in await self._nvml.mig_instances(uuid)]
+
+    async def observe(self) -> None:
+        """Tell the offer which devices there are. Raises Outside."""
+        found = []
+        for gpu, instance in await self._instances():
+            if instance.uuid:
+                profile = (await self._nvml.mig_card(gpu)).profile(instance.profile)
+                if told := instance.attributes:
+                    profile = structs.replace(profile, **told._asdict())
+                found.append(MigDevice(gpu, instance, profile))
+        self._offer.divided(tuple(found))
+
+    async def _explain(self, seen: Seen) -> None:
+        """Say on the node why the strategy for MIG offers nothing, once."""
+        problem, self._problem = self._problem, self._offer.problem
+        if self._problem and self._problem != problem:
+            text = f"the MIG strategy single offers nothing: {self._problem}"
+            log.warning("%s", text)
+            node = {"metadata": {"name": self._node, "uid": seen.uid}}
+            await self._events.record(NODES, node, "MigNotOffered", text, warning=True)
 
 
 async def cutting(cutter: Cutter, clock: Clock, *, poll_s: float) -> None:

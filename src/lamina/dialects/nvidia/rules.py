@@ -34,6 +34,8 @@ class NvidiaConfig(Struct, frozen=True, kw_only=True):
     """NVIDIA_VISIBLE_DEVICES names GPUs by index."""
     list_strategies: tuple[str, ...] = ("envvar",)
     pass_device_specs: bool = False
+    dev_root: str = "/"
+    """Below which the node has its device nodes."""
     environment: tuple[tuple[str, str], ...] = ()
     """What else containers are told: GPUDirect, gdrcopy, MOFED."""
     sharing: Sharing = Sharing()
@@ -68,6 +70,7 @@ def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -
         by_index=plugin.device_id_strategy == "index",
         list_strategies=_listed(plugin.device_list_strategy),
         pass_device_specs=bool(plugin.pass_device_specs),
+        dev_root=flags.nvidia_dev_root or flags.nvidia_driver_root or "/",
         environment=tuple(_environment(flags)),
         sharing=sharing,
         gfd=flags.gfd or document.Gfd(),

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from lamina.errors import Outside
 from lamina.model.mig import MigCard, Placed
-from lamina.ports.nvml import links, memory_limits, mig, readings
+from lamina.ports.nvml import links, memory_faults, memory_limits, mig, readings
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, XidEvent
 
 log = logging.getLogger(__name__)
@@ -245,6 +245,10 @@ def _facts(index: int) -> GpuFacts:
         pci_class=_if_supported(partial(_pci_class, handle)),
         remapping_failed=bool((_if_supported(partial(nvml.nvmlDeviceGetRemappedRows, handle)) or (0, 0, 0, 0))[3]),
         virtual=_if_supported(partial(nvml.nvmlDeviceGetVirtualizationMode, handle)) == _VGPU,
+        minor=_if_supported(partial(nvml.nvmlDeviceGetMinorNumber, handle)),
+        fabric=links.fabric(handle),
+        retired_pages=memory_faults.retired_pages(handle),
+        sram_errors=memory_faults.sram_errors(handle),
     )
 
 

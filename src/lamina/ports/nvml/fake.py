@@ -111,7 +111,7 @@ class FakeNvml:
         except BadInput as refused:
             raise Outside(f"NVML makes no instance: Insufficient Resources ({refused})") from refused
         free = next(number for number in range(1, 15) if all(each.id != number for each in there))
-        made = MigInstance(free, place.profile, place.start, f"MIG-{uuid[4:-2]}{free:02x}")
+        made = MigInstance(free, place.profile, place.start, f"MIG-{uuid[4:-2]}{free:02x}", free - 1)
         self.instances[uuid] = (*there, made)
         return made
 

@@ -5,9 +5,11 @@ different processors to the same board, and 100 for each NVLink between the two.
 every GPU on it: there the two have as many as the one with fewer.
 """
 
+import ctypes
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import pynvml as nvml
 
@@ -78,3 +80,14 @@ def _lowered(bus_id: str | bytes) -> str:
 def _toward(ends: list[str], address: str) -> int:
     """How many of the links lead to the GPU at the address, directly or over a switch."""
     return sum(end in ("", address) for end in ends)
+
+
+def fabric(handle: Any) -> str:
+    """The GPU's place among machines that share one NVLink fabric, `<cluster's UUID>.<clique>`; empty if in none."""
+    info = nvml.c_nvmlGpuFabricInfo_v2_t()
+    with suppress(nvml.NVMLError):
+        nvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
+    cluster = bytes(info.clusterUuid)
+    if info.state != nvml.NVML_GPU_FABRIC_STATE_COMPLETED or info.status != nvml.NVML_SUCCESS or not any(cluster):
+        return ""
+    return f"{UUID(bytes=cluster)}.{info.cliqueId}"

@@ -11,10 +11,11 @@ import pynvml as nvml
 from lamina.errors import Outside
 from lamina.model.mig import Engines, MigCard, MigProfile, Placed
 from lamina.model.mig_cards import mig_card
-from lamina.ports.nvml.protocol import MigInstance
+from lamina.ports.nvml.protocol import MigAttributes, MigInstance
 
 _MOST = 8
 """GPU instances of one profile."""
+_HALF_MADE = ("", 0, None)
 
 
 def card(handle: Any) -> MigCard:
@@ -63,7 +64,7 @@ def instances(handle: Any) -> tuple[MigInstance, ...]:
     """The GPU's instances, those without a compute instance included, by their ids; none while MIG is off."""
     if not nvml.nvmlDeviceGetMigMode(handle)[0]:
         return ()
-    uuids = _uuids(handle)
+    devices = _devices(handle)
     found = []
     for profile in card(handle).profiles:
         count = ctypes.c_uint(_MOST)
@@ -71,12 +72,13 @@ def instances(handle: Any) -> tuple[MigInstance, ...]:
         nvml.nvmlDeviceGetGpuInstances(handle, profile.id, handles, ctypes.byref(count))
         for each in handles[: count.value]:
             info = nvml.nvmlGpuInstanceGetInfo(each)
-            found.append(MigInstance(info.id, profile.name, info.placement.start, uuids.get(info.id, "")))
+            device = devices.get(info.id, _HALF_MADE)
+            found.append(MigInstance(info.id, profile.name, info.placement.start, *device))
     return tuple(sorted(found, key=lambda instance: instance.id))
 
 
-def _uuids(handle: Any) -> dict[int, str]:
-    """UUIDs of the MIG devices by the ids of their GPU instances."""
+def _devices(handle: Any) -> dict[int, tuple[str, int, MigAttributes | None]]:
+    """UUIDs, numbers and attributes of the MIG devices by the ids of their GPU instances."""
     found = {}
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
@@ -85,8 +87,24 @@ def _uuids(handle: Any) -> dict[int, str]:
             if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
                 continue
             raise
-        found[int(nvml.nvmlDeviceGetGpuInstanceId(device))] = _text(nvml.nvmlDeviceGetUUID(device))
+        ident = int(nvml.nvmlDeviceGetGpuInstanceId(device))
+        found[ident] = _text(nvml.nvmlDeviceGetUUID(device)), index, _attributes(device)
     return found
+
+
+def _attributes(device: Any) -> MigAttributes | None:
+    try:
+        told = nvml.nvmlDeviceGetAttributes_v2(device)
+    except nvml.NVMLError:
+        return None
+    engines = Engines(
+        told.sharedCopyEngineCount,
+        told.sharedDecoderCount,
+        told.sharedEncoderCount,
+        told.sharedJpegCount,
+        told.sharedOfaCount,
+    )
+    return MigAttributes(told.memorySizeMB, told.multiprocessorCount, engines)
 
 
 def set_mode(handle: Any, on: bool) -> bool:
@@ -107,10 +125,10 @@ def create(handle: Any, place: Placed) -> MigInstance:
     except nvml.NVMLError:
         nvml.nvmlGpuInstanceDestroy(made)
         raise
-    uuid = _uuids(handle).get(ident)
-    if uuid is None:
+    found = _devices(handle).get(ident)
+    if found is None:
         raise Outside(f"NVML made GPU instance {ident} of profile {place.profile} but shows no MIG device of it")
-    return MigInstance(ident, place.profile, place.start, uuid)
+    return MigInstance(ident, place.profile, place.start, *found)
 
 
 def _compute_profile(instance: Any, profile: MigProfile) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from lamina.model.mig import MigCard, Placed
+from lamina.model.mig import Engines, MigCard, Placed
 
 
 class GpuFacts(Struct, frozen=True):
@@ -27,19 +27,41 @@ class GpuFacts(Struct, frozen=True):
     """Base class and subclass of the PCI device; (3, 2) is a 3D controller, (3, 0) one with a display."""
     remapping_failed: bool = False
     """Rows of memory were faulty and there was nothing left in their place."""
+    retired_pages: int | None = None
+    """Pages of memory that the driver uses no more because of errors; None where it does not tell."""
+    sram_errors: int | None = None
+    """Errors of SRAM that could not be corrected, in the GPU's life; None where it does not tell."""
     virtual: bool = False
     """The GPU is a vGPU of a hypervisor."""
+    minor: int | None = None
+    """The number of its device node, /dev/nvidia<minor>, which need not be its index."""
+    fabric: str = ""
+    """Its place among machines that share one NVLink fabric, `<cluster's UUID>.<clique>`; empty outside of one."""
     links: Mapping[str, int] = {}
     """How well the GPU is connected to others, by their UUIDs; see `links`."""
 
 
+class MigAttributes(NamedTuple):
+    """What a MIG device has."""
+
+    memory_mib: int
+    sms: int
+    engines: Engines
+
+
 class MigInstance(NamedTuple):
-    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made."""
+    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made.
+
+    `ordinal` is the number of the MIG device on its GPU, as nvidia-smi shows it. `attributes` are what the driver says
+    of the device; None where it does not.
+    """
 
     id: int
     profile: str
     start: int
     uuid: str
+    ordinal: int = 0
+    attributes: MigAttributes | None = None
 
 
 class GpuProcess(NamedTuple):
