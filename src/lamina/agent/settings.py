@@ -31,6 +31,8 @@ class AgentSettings:
     cdi_dir: Path = Path("/var/run/cdi")
     state_dir: Path = Path("/var/lib/lamina")
     driver_dir: Path = Path("/usr/lib/x86_64-linux-gnu")
+    driver_seen_at: Path | None = None
+    """Where the agent's own container has `driver_dir`; None: at the same path."""
     facade_dir: Path | None = None
     """None: the facade that this installation brought."""
     metrics: Address | None = None
@@ -43,7 +45,8 @@ class AgentSettings:
         if not self.node:
             raise BadInput("the agent has no node name; set --node or NODE_NAME to the name that Kubernetes knows")
         facade = self.facade_dir or native.path("facade/libcuda.so.1").parent
-        for folder, what, libraries in ((self.driver_dir, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
+        driver = self.driver_seen_at or self.driver_dir
+        for folder, what, libraries in ((driver, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
             for library in libraries:
                 if not (folder / library).is_file():
                     raise BadInput(f"{folder / library} is not there; name the folder of the {what}'s {library}")
@@ -55,6 +58,7 @@ class AgentSettings:
             cdi_dir=_absolute(self.cdi_dir),
             state_dir=_absolute(self.state_dir),
             driver_dir=_absolute(self.driver_dir),
+            driver_seen_at=self.driver_seen_at,
             facade_dir=_absolute(facade),
             metrics=self.metrics,
             poll_s=self.poll_s,

@@ -46,6 +46,14 @@ def agent(
     driver_dir: Annotated[
         Path, typer.Option("--driver-dir", envvar="LAMINA_DRIVER_DIR", help="Where the driver's libraries are.")
     ] = Path("/usr/lib/x86_64-linux-gnu"),
+    driver_seen_at: Annotated[
+        Path | None,
+        typer.Option(
+            "--driver-seen-at",
+            envvar="LAMINA_DRIVER_SEEN_AT",
+            help="Where the agent itself finds --driver-dir, if that is mounted elsewhere for it.",
+        ),
+    ] = None,
     metrics_bind: Annotated[
         str,
         typer.Option("--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Where metrics are served; empty: nowhere."),
@@ -66,6 +74,7 @@ def agent(
         cdi_dir=cdi_dir,
         state_dir=state_dir,
         driver_dir=driver_dir,
+        driver_seen_at=driver_seen_at,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
     )
     asyncio.run(run(settings))
@@ -83,6 +92,12 @@ def control(
     admission_host: Annotated[
         str,
         typer.Option("--admission-host", envvar="LAMINA_ADMISSION_HOST", help="How the API server reaches admission."),
+    ] = "",
+    metrics_bind: Annotated[
+        str,
+        typer.Option(
+            "--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Where probes and metrics are served as well."
+        ),
     ] = "",
     addresses_file: Annotated[
         Path | None, typer.Option("--addresses-file", help="Write the addresses here once both services listen.")
@@ -105,6 +120,7 @@ def control(
         extender=parse_address(extender_bind, where="--extender-bind"),
         admission=parse_address(admission_bind, where="--admission-bind"),
         admission_host=admission_host,
+        metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         addresses_file=addresses_file,
         identity=identity,
     )

@@ -11,7 +11,22 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import advise, cordon, daemons, demo, doctor, lab, mig, quotas, reset, run, simulate, verify, view
+from lamina.cli import (
+    advise,
+    cordon,
+    daemons,
+    demo,
+    doctor,
+    install,
+    lab,
+    mig,
+    quotas,
+    reset,
+    run,
+    simulate,
+    verify,
+    view,
+)
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -33,6 +48,8 @@ app.add_typer(advise.advise, name="advise")
 app.add_typer(cordon.cordon, name="cordon")
 app.add_typer(cordon.uncordon, name="uncordon")
 app.add_typer(mig.mig, name="mig")
+app.command("install")(install.install)
+app.command("scheduler-config")(install.scheduler_config)
 app.command("doctor")(doctor.doctor)
 app.command("reset")(reset.reset)
 app.command("simulate")(simulate.simulate)

@@ -80,10 +80,20 @@ class ExtenderService:
         app.router.add_post("/prioritize", self._measured("prioritize", self._prioritize))
         app.router.add_post("/preempt", self._measured("preempt", self._preempt))
         app.router.add_post("/bind", self._measured("bind", self._bind))
+        self._add_looking(app)
+        return app
+
+    def looking(self) -> web.Application:
+        """What probes and Prometheus ask, without anything that decides: for an address that more may reach."""
+        app = web.Application()
+        self._add_looking(app)
+        return app
+
+    def _add_looking(self, app: web.Application) -> None:
         app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/warmz", self._warmz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._show_metrics)
-        return app
 
     def _measured(
         self, verb: str, answer: Callable[[bytes], Awaitable[tuple[Any, str]]]
@@ -144,6 +154,12 @@ class ExtenderService:
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")
+
+    async def _warmz(self, request: web.Request) -> web.Response:
+        """Whether this replica could lead: a standby that has read the cluster is as good as the leader."""
+        if self._readiness.warm:
+            return web.Response(text="ok")
+        return web.Response(status=503, text=self._readiness.lacking)
 
     async def _readyz(self, request: web.Request) -> web.Response:
         if self._readiness:

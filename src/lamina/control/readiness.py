@@ -11,13 +11,18 @@ class Readiness:
         self._watching = watching
         self._leadership = leadership
 
+    @property
+    def warm(self) -> bool:
+        """Whether the cluster has been read."""
+        return self._watching.rebuilt.is_set()
+
     def __bool__(self) -> bool:
-        return self._watching.rebuilt.is_set() and self._leadership.leading
+        return self.warm and self._leadership.leading
 
     @property
     def lacking(self) -> str:
         """The sentence that says why not, or nothing."""
-        if not self._watching.rebuilt.is_set():
+        if not self.warm:
             return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
         if not self._leadership.leading:
             return f"this replica does not lead; the Lease is held by {self._leadership.holder or 'nobody'}"

@@ -4,13 +4,14 @@ Several replicas may run. One leads and answers; the others keep their ledgers w
 """
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from lamina.control.certificate_store import CertificateStore
 from lamina.control.decisions import Decisions
 from lamina.control.extender_service import ExtenderService
 from lamina.control.gangs import Gangs
+from lamina.control.leader_label import LeaderLabel
 from lamina.control.leadership import Leadership
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
@@ -96,6 +98,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     async with (
         listening("the extender", extender.application(), settings.extender) as extender_at,
         listening("admission", admission.application(), settings.admission, store.context) as admission_at,
+        _looked_at(extender, settings),
         asyncio.TaskGroup() as group,
     ):
         registration = Registration(kube, config, store, client_config(settings, admission_at.port))
@@ -103,6 +106,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
             follow_config(),
             watching.run(),
             leadership.run(),
+            LeaderLabel(kube, leadership.identity).run(lambda: bool(readiness)),
             _tick(kube, ledger, locks, gangs, now, readiness),
             _tell_quotas(kube, quotas, ledger, config, readiness),
             registration.run(lambda: bool(readiness)),
@@ -118,6 +122,16 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
             task.cancel()
     await background.drain()
     await leadership.step_down()
+
+
+@contextlib.asynccontextmanager
+async def _looked_at(extender: ExtenderService, settings: ControlSettings) -> AsyncIterator[None]:
+    """Serve probes and metrics at an address of their own, where there is to be one."""
+    if settings.metrics is None:
+        yield
+        return
+    async with listening("metrics", extender.looking(), settings.metrics):
+        yield
 
 
 async def _settle_in(watching: Watching) -> None:

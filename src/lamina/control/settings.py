@@ -13,8 +13,9 @@ class ControlSettings(Struct, frozen=True, kw_only=True):
     `config` names a file; without it the ConfigMap lamina-system/lamina is followed. The API server finds admission
     at `admission_host` and its port; without it, at its own address if that is a loopback one, else through the
     Service lamina-system/lamina-admission. `addresses_file` is written once both services listen: a JSON object with
-    their URLs, `extender` and `admission`. `identity` tells replicas apart; without it the host's name, which in a
-    cluster is the pod's.
+    their URLs, `extender` and `admission`. `metrics` is where probes and Prometheus ask beside the extender's own
+    address; None: nowhere. `identity` tells replicas apart; without it the host's name, which in a cluster is the
+    pod's.
     """
 
     kubeconfig: Path | None = None
@@ -23,5 +24,6 @@ class ControlSettings(Struct, frozen=True, kw_only=True):
     extender: Address = Address("127.0.0.1", 8080)
     admission: Address = Address("0.0.0.0", 8443)
     admission_host: str = ""
+    metrics: Address | None = None
     addresses_file: Path | None = None
     identity: str = ""

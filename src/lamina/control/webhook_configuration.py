@@ -105,8 +105,7 @@ def _keeps_conditions(present: Object) -> bool:
 
 
 async def _write(kube: Kube, present: Object, wanted: Object) -> Object:
-    """Put `wanted` in the place of `present`, whose version the server demands to be told."""
+    """Put `wanted` in the place of `present`, whose labels are those of whoever installed it."""
     if includes(present.get("webhooks"), wanted["webhooks"]):
         return present
-    version = present["metadata"]["resourceVersion"]
-    return await kube.replace(MUTATING_WEBHOOKS, wanted | {"metadata": {"name": NAME, "resourceVersion": version}})
+    return await kube.replace(MUTATING_WEBHOOKS, wanted | {"metadata": present["metadata"]})

@@ -1,4 +1,4 @@
-"""The page that Prometheus reads: `/metrics` of an agent."""
+"""The page that Prometheus reads: `/metrics` of an agent; and what kubelet asks of it, `/healthz` and `/readyz`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -56,6 +56,11 @@ class Page:
             readings = {}
         return await asyncio.to_thread(self._text, readings)
 
+    @property
+    def ready(self) -> bool:
+        """Whether the node's inventory is known, so that the node can be used."""
+        return self._offer.inventory.value is not None
+
     def _text(self, readings: dict[str, GpuReading]) -> bytes:
         published = self._offer.inventory.value
         gpus = [
@@ -91,8 +96,18 @@ async def serving(page: Page, address: Address, files: Files, address_file: Path
         async with asking:
             return web.Response(body=await page.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    async def live(request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def ready(request: web.Request) -> web.Response:
+        if page.ready:
+            return web.Response(text="ok")
+        return web.Response(status=503, text="the node's inventory is not known yet")
+
     app = web.Application()
     app.router.add_get("/metrics", show)
+    app.router.add_get("/healthz", live)
+    app.router.add_get("/readyz", ready)
     async with listening("the metrics", app, address) as at:
         files.write(address_file, f"http://{at}/metrics\n".encode())
         await asyncio.Event().wait()

@@ -87,6 +87,7 @@ def _rows() -> Iterator[Resource]:
         namespaced = not kind.startswith("Cluster")
         yield Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced)
     yield Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, ("pdb",), status)
+    yield Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", True, ("netpol",))
     yield Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, ("pc",))
 
 

@@ -1,0 +1,90 @@
+"""Each part's account, and the roles that give it its rights."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from lamina.install import rights
+from lamina.install.names import AGENT, CONTROL, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.rights import Rule
+from lamina.install.terms import Given, Term, Value, When
+
+_RBAC = "rbac.authorization.k8s.io"
+_LENT = (("system:kube-scheduler", SCHEDULER), ("system:volume-scheduler", f"{SCHEDULER}-volumes"))
+"""Kubernetes' own roles of a scheduler, which follow its version, and our bindings to them."""
+_READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
+
+SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
+
+
+def accounts() -> list[Any]:
+    """All accounts, roles and bindings."""
+    nvidia = Value("agent.nvidiaNamespace")
+    of_nvidia = [
+        _role(f"{AGENT}-nvidia", AGENT, rights.AGENT_OF_NVIDIA, nvidia),
+        _bound(f"{AGENT}-nvidia", AGENT, "Role", f"{AGENT}-nvidia", nvidia),
+    ]
+    return [
+        _account(CONTROL),
+        _account(AGENT),
+        *_cluster_role(CONTROL, rights.CONTROL_CLUSTER),
+        *_cluster_role(AGENT, rights.AGENT_CLUSTER),
+        _role(CONTROL, CONTROL, rights.CONTROL_OWN),
+        _bound(CONTROL, CONTROL, "Role", CONTROL),
+        _role(AGENT, AGENT, rights.AGENT_OWN),
+        _bound(AGENT, AGENT, "Role", AGENT),
+        *(When(Given(nvidia), each) for each in of_nvidia),
+        *(When(SCHEDULER_WANTED, each) for each in _of_scheduler()),
+    ]
+
+
+def _of_scheduler() -> list[Any]:
+    reads = _bound(f"{SCHEDULER}-authentication", SCHEDULER, "Role", _READS_AUTHENTICATION, "kube-system")
+    return [
+        _account(SCHEDULER),
+        *(_bound_everywhere(name, SCHEDULER, role) for role, name in _LENT),
+        reads,
+        _role(SCHEDULER, SCHEDULER, rights.SCHEDULER_OWN),
+        _bound(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
+    ]
+
+
+def _account(part: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(part, part)}
+
+
+def _rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    return [rule.policy() for rule in rules]
+
+
+def _cluster_role(part: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(part, part)}
+    return [head | {"rules": _rules(rules)}, _bound_everywhere(part, part, part)]
+
+
+def _role(name: str, part: str, rules: Iterable[Rule], namespace: str | Term = NAMESPACE) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": labels(part)}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": _rules(rules)}
+
+
+def _bound(name: str, part: str, kind: str, role: str, namespace: str | Term = NAMESPACE) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels(part)},
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
+        "subjects": [_subject(part)],
+    }
+
+
+def _bound_everywhere(name: str, part: str, role: str) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": cluster_meta(name, part),
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [_subject(part)],
+    }
+
+
+def _subject(part: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": part, "namespace": NAMESPACE}

@@ -1,0 +1,110 @@
+"""The agent of each node with GPUs.
+
+It runs as root, because kubelet's folders, the CDI folder and its own on the node are root's, but no container is
+privileged: NVIDIA's runtime brings in the GPUs, and root has no capability. Where it may cut GPUs by MIG it has
+CAP_SYS_ADMIN, without which the driver makes no instances, and sees the node's processes, so as to cut no GPU in use.
+"""
+
+from typing import Any
+
+from lamina.install.names import AGENT, chosen, meta
+from lamina.install.pods import HELD, IMAGE, monitor, probe, service, template
+from lamina.install.terms import Each, Given, Joined, Term, Value, When
+from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
+
+METRICS_PORT = 9394
+DRIVER = "/run/lamina-host-driver"
+"""Where the agent sees the node's driver, beside its own system's libraries."""
+_MIG = Given(Value("agent.mig"))
+_NODES = Value("agent.nodeSelectorTerms")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_CGROUPS = "/sys/fs/cgroup"
+
+
+def agent() -> list[Any]:
+    """All objects of the agents but accounts and network policies."""
+    return [
+        service(f"{AGENT}-metrics", AGENT, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
+        monitor(f"{AGENT}-metrics", AGENT),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": meta(AGENT, AGENT),
+            "spec": {
+                "selector": {"matchLabels": chosen(AGENT)},
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+                "template": template(AGENT, _spec()),
+            },
+        },
+    ]
+
+
+def _spec() -> dict[str, Any]:
+    mounts, volumes = zip(*_folders(), strict=True)
+    container = {
+        "name": "agent",
+        "image": IMAGE,
+        "imagePullPolicy": Value("image.pullPolicy"),
+        "args": ["agent", f"--metrics-bind=:{METRICS_PORT}"],
+        "env": _environment(),
+        "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
+        "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6),
+        "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),
+        "resources": Value("agent.resources"),
+        "securityContext": HELD | {"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": When(_MIG, ["SYS_ADMIN"])}},
+        "volumeMounts": [*mounts, Each(Value("agent.volumeMounts"))],
+    }
+    return {
+        "priorityClassName": "system-node-critical",
+        "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
+        "hostPID": When(_MIG, True),
+        "nodeSelector": Value("agent.nodeSelector"),
+        "affinity": When(Given(_NODES), {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
+        "tolerations": [Each(Value("agent.tolerations"))],
+        "containers": [container],
+        "volumes": [*volumes, Each(Value("agent.volumes"))],
+    }
+
+
+def _environment() -> list[Any]:
+    given: dict[str, Any] = {
+        "LAMINA_LOG_LEVEL": Value("agent.logLevel"),
+        "LAMINA_KUBELET_DIR": Value("agent.kubeletDir"),
+        "LAMINA_CDI_DIR": Value("agent.cdiDir"),
+        "LAMINA_STATE_DIR": Value("agent.stateDir"),
+        "LAMINA_DRIVER_DIR": Value("agent.driverDir"),
+        "LAMINA_DRIVER_SEEN_AT": DRIVER,
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    }
+    of_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
+    return [
+        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        *({"name": name, "value": value} for name, value in given.items()),
+        *(When(_MIG, each) for each in of_mig),
+        Each(Value("agent.env")),
+    ]
+
+
+def _folders() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Mounts and volumes: the node's folders at the same paths, because CDI specs name them to the runtime."""
+    kubelet = Value("agent.kubeletDir")
+    pod_resources = POD_RESOURCES_SOCKET.parent
+    return [
+        _folder("device-plugins", Joined(kubelet, f"/{PLUGIN_FOLDER}")),
+        _folder("pod-resources", Joined(kubelet, f"/{pod_resources}")),
+        _folder("cdi", Value("agent.cdiDir"), kind="DirectoryOrCreate"),
+        _folder("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
+        _folder("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
+        _folder("cgroups", _CGROUPS, writable=False),
+        ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
+    ]
+
+
+def _folder(
+    name: str, path: Term | str, *, at: str = "", kind: str = "Directory", writable: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    mount: dict[str, Any] = {"name": name, "mountPath": at or path}
+    if not writable:
+        mount["readOnly"] = True
+    return mount, {"name": name, "hostPath": {"path": path, "type": kind}}

@@ -1,0 +1,143 @@
+"""The description as a Helm chart, for any values and version.
+
+Values are written as JSON, which is YAML too, so that no template has to know their form. The kinds lie in `crds`,
+which Helm makes first and never changes or removes; the control part keeps them up to date.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import yaml
+
+from lamina import __version__
+from lamina.install.names import NAMESPACE
+from lamina.install.objects import definitions, objects
+from lamina.install.terms import Each, Term, When
+from lamina.install.values import Values, plain
+
+_WIDTH = 116
+_DESCRIPTION = "GPU sharing for Kubernetes"
+_ELSEWHERE = (
+    f'{{{{- if ne .Release.Namespace "{NAMESPACE}" }}}}'
+    f'{{{{ fail "Lamina lives in the namespace {NAMESPACE}; use --namespace {NAMESPACE} --create-namespace" }}}}'
+    "{{- end }}\n"
+)
+
+
+def chart() -> dict[str, str]:
+    """The chart's files, by path."""
+    head = {"apiVersion": "v2", "name": "lamina", "description": _DESCRIPTION, "type": "application"}
+    versions = {"version": __version__, "appVersion": __version__, "kubeVersion": ">=1.20.0-0"}
+    files = {
+        "Chart.yaml": _yaml(head | versions),
+        "values.yaml": "\n".join(_values(Values, plain(Values()), 0)) + "\n",
+        "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
+        "templates/namespace-check.yaml": _ELSEWHERE,
+    }
+    for definition in definitions():
+        files[f"crds/{definition['metadata']['name']}.yaml"] = _yaml(definition)
+    for kind, found in _by_kind(objects()).items():
+        name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
+        files[f"templates/{name}.yaml"] = "".join("\n".join(["---", *lines]) + "\n" for lines in found)
+    return files
+
+
+def _schema() -> dict[str, Any]:
+    """What Helm refuses is what `lamina install` refuses; `global` is Helm's own."""
+    schema = msgspec.json.schema(Values)
+    schema["$schema"] = "http://json-schema.org/draft-07/schema#"
+    schema["$defs"]["Values"]["properties"]["global"] = {"type": "object"}
+    return schema
+
+
+def _values(kind: Any, values: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """The defaults with a comment above each."""
+    margin = "  " * depth
+    for field in msgspec.json.schema_components([kind])[1][kind.__name__]["properties"].items():
+        name, schema = field
+        inner = _struct(kind, name)
+        if inner is not None:
+            yield f"{margin}# {' '.join((inner.__doc__ or '').split())}"
+            yield f"{margin}{name}:"
+            yield from _values(inner, values[name], depth + 1)
+        else:
+            yield f"{margin}# {schema['title']}."
+            yield from (margin + line for line in _yaml({name: values[name]}).rstrip("\n").splitlines())
+
+
+def _struct(kind: Any, name: str) -> Any:
+    found = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == name)
+    return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
+
+
+def _yaml(document: Any) -> str:
+    return yaml.safe_dump(document, sort_keys=False, width=_WIDTH, allow_unicode=True)
+
+
+def _by_kind(description: list[Any]) -> dict[str, list[list[str]]]:
+    """The lines of each object, gathered by kind."""
+    found: dict[str, list[list[str]]] = {}
+    for one in description:
+        inner = one
+        while isinstance(inner, When):
+            inner = inner.then
+        found.setdefault(inner["kind"], []).append(list(_item(one, 0, _entries)))
+    return found
+
+
+def _item(part: Any, depth: int, write: Any) -> Iterator[str]:
+    """What `write` makes of the part at this depth, or of either side of a condition."""
+    if not isinstance(part, When):
+        yield from write(part, depth)
+        return
+    yield f"{{{{- if {part.condition.expression} }}}}"
+    yield from _item(part.then, depth, write)
+    if part.otherwise is not None:
+        yield "{{- else }}"
+        yield from _item(part.otherwise, depth, write)
+    yield "{{- end }}"
+
+
+def _entries(mapping: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for key, value in mapping.items():
+        yield from _item(value, depth, lambda each, at, key=key: _entry(key, each, at))
+
+
+def _entry(key: str, value: Any, depth: int) -> Iterator[str]:
+    margin = "  " * depth
+    if isinstance(value, dict) and value:
+        yield f"{margin}{key}:"
+        yield from _entries(value, depth + 1)
+    elif isinstance(value, list) and [each for each in value if isinstance(each, Each)] == value and value:
+        (each,) = value
+        yield f"{margin}{key}: {{{{ {each.of.expression} | toJson }}}}"
+    elif isinstance(value, list) and value:
+        yield f"{margin}{key}:"
+        for each in value:
+            yield from _item(each, depth + 1, _listed)
+    else:
+        yield f"{margin}{key}: {_scalar(value)}"
+
+
+def _listed(value: Any, depth: int) -> Iterator[str]:
+    margin = "  " * depth
+    if isinstance(value, Each):
+        yield f"{{{{- range {value.of.expression} }}}}"
+        yield f"{margin}- {{{{ . | toJson }}}}"
+        yield "{{- end }}"
+    elif isinstance(value, dict) and value:
+        first, *rest = _entries(value, depth + 1)
+        assert not first.startswith("{{"), "the first entry of an item must not depend on a condition"
+        yield f"{margin}- {first.lstrip()}"
+        yield from rest
+    else:
+        yield f"{margin}- {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, Term):
+        return f"{{{{ {value.expression} | toJson }}}}"
+    return json.dumps(value, ensure_ascii=False)

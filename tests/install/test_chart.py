@@ -1,0 +1,145 @@
+"""The chart and `lamina install` say the same, whatever the values and the cluster's version."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lamina.cli.install import _manifests, _write_chart
+from lamina.install import values as install_values
+from lamina.install.chart import chart
+from tests.helm import helm
+
+VERSIONS = ("1.20.2", "v1.21.14", "v1.24.3-eks-b2c4", "v1.27.4+k3s1", "1.29.3-gke.1282000", "v1.36.2")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "no scheduler": {"scheduler": {"enabled": False}, "networkPolicy": {"extenderFrom": []}},
+    "another scheduler": {"scheduler": {"image": {"repository": "example.com/ks", "tag": "v1.28.1"}, "weight": 1}},
+    "MIG and a runtime class": {"agent": {"mig": True, "runtimeClassName": "nvidia", "nvidiaNamespace": "nvidia"}},
+    "watched": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
+    },
+    "open": {"networkPolicy": {"enabled": False}},
+    "own images": {
+        "image": {"repository": "example.com/x", "tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
+    },
+    "own nodes": {
+        "agent": {
+            "nodeSelectorTerms": [],
+            "resources": {"limits": None, "requests": {"cpu": "1"}},
+            "nodeSelector": {"gpu": "on", "zone": "a"},
+            "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "env": [{"name": "SIMGPU_MACHINE", "value": "/machine"}],
+            "volumes": [{"name": "machine", "hostPath": {"path": "/machine"}}],
+            "volumeMounts": [{"name": "machine", "mountPath": "/machine"}],
+            "driverDir": "/run/nvidia/driver/usr/lib64",
+        },
+        "control": {"replicas": 3, "nodeSelector": {"role": "infra"}, "resources": {}, "logLevel": "DEBUG"},
+    },
+    "a configuration": {
+        "config": {
+            "resourceName": "example.com/gpu",
+            "devicePlugin": {"deviceMemoryScaling": 1.5, "deviceSplitCount": 20},
+            "nodeSelector": {"note": "a <b> & \"c\": 'ü'\nand more"},
+            "schedulers": ["one", "two"],
+        }
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("chart") / "lamina"
+    _write_chart(path)
+    return path
+
+
+def by_helm(folder: Path, *more: str, namespace: str = "lamina-system") -> Any:
+    return helm("template", "lamina", str(folder), "--namespace", namespace, "--include-crds", *more)
+
+
+def indexed(text: str) -> dict[tuple[str, ...], Any]:
+    found = {}
+    for document in yaml.safe_load_all(text):
+        if document is not None:
+            meta = document["metadata"]
+            key = (document["apiVersion"], document["kind"], meta.get("namespace", ""), meta["name"])
+            assert key not in found
+            found[key] = document
+    return found
+
+
+PAIRS = [("defaults", version) for version in VERSIONS] + [
+    (what, version) for what in SETTINGS for version in VERSIONS[:: len(VERSIONS) - 1] if what != "defaults"
+]
+"""Every version, and every setting with the oldest and the newest."""
+
+
+@pytest.mark.parametrize(("what", "version"), PAIRS)
+def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(SETTINGS[what], allow_unicode=True))
+    told = by_helm(folder, "--values", str(file), "--kube-version", version)
+    assert told.returncode == 0, told.stderr
+    values = install_values.read([(str(file), file.read_text())], ())
+    ours = indexed(_manifests(install_values.plain(values), version))
+    del ours["v1", "Namespace", "", "lamina-system"]  # which Helm makes by itself
+    theirs = indexed(told.stdout)
+    for objects in (ours, theirs):
+        configuration = objects["v1", "ConfigMap", "lamina-system", "lamina"]["data"]
+        configuration["lamina.yaml"] = yaml.safe_load(configuration["lamina.yaml"])
+    assert theirs == ours
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("agent.mig=perhaps", "agent.mig is 'perhaps'; allowed is true or false"),
+        ("control.replicas=0", "control.replicas is 0; allowed is a whole number from 1 on"),
+        ("agent.driverDir=lib", "agent.driverDir is 'lib'; allowed is an absolute path"),
+        ("agent.driverdir=/lib", "driverdir"),
+        ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
+    ],
+)
+def test_both_refuse_the_same(setting: str, said: str, folder: Path) -> None:
+    with pytest.raises(install_values.BadInput, match=said.replace(".", "[.]")):
+        install_values.read([], [setting])
+    told = by_helm(folder, "--set", setting)
+    assert told.returncode != 0
+    assert setting.partition("=")[0].rpartition(".")[2] in told.stderr
+
+
+def test_a_configuration_that_the_parts_would_refuse_is_refused_before_it_is_printed() -> None:
+    with pytest.raises(install_values.BadInput, match=r"devicePlugin\.deviceSplitCount"):
+        install_values.read([], ["config.devicePlugin.deviceSplitCount=0"])
+
+
+def test_later_values_win_and_dots_in_keys_can_be_written() -> None:
+    texts = [("a", "agent: {mig: true, driverDir: /a}"), ("b", "agent: {driverDir: /b}")]
+    values = install_values.read(texts, [r"agent.nodeSelector.nvidia\.com/gpu='yes'", "agent.driverDir=/c"])
+    assert (values.agent.mig, values.agent.driverDir) == (True, "/c")
+    assert values.agent.nodeSelector == {"nvidia.com/gpu": "yes"}
+
+
+@pytest.mark.parametrize("setting", ["agent.mig", "=1", "agent..mig=1", "config=[1"])
+def test_what_is_no_setting_is_refused(setting: str) -> None:
+    with pytest.raises(install_values.BadInput):
+        install_values.read([], [setting])
+
+
+def test_helm_finds_nothing_wrong_with_it(folder: Path) -> None:
+    told = helm("lint", "--strict", "--namespace", "lamina-system", str(folder))
+    assert told.returncode == 0, told.stdout
+
+
+def test_it_goes_into_no_other_namespace(folder: Path) -> None:
+    assert "--namespace lamina-system" in by_helm(folder, namespace="default").stderr
+
+
+def test_the_values_file_holds_the_defaults() -> None:
+    assert yaml.safe_load(chart()["values.yaml"]) == json.loads(
+        json.dumps(install_values.plain(install_values.Values()))
+    )
