@@ -24,6 +24,7 @@ from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
 from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.mps import FakeMps
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 from tests.agent.node import KIND, RESOURCE, Node, container, share
 
@@ -67,6 +68,7 @@ class Running:
                 config.load(text, "test"),
                 kube=self.kube,
                 nvml=self.nvml,
+                mps=FakeMps(),
                 clock=SystemClock(),
                 files=Files(),
                 stop=self._stop,

@@ -13,6 +13,7 @@ from lamina.dialects import config
 from lamina.errors import Outside
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import Grant, grant_name
+from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, MUTATING_WEBHOOKS, NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
@@ -119,6 +120,27 @@ async def test_sick_gpus_are_told_with_their_reason() -> None:
     sick = msgspec.structs.replace(patient.gpu, healthy=False, reason="the driver reported XID 79")
     patient.inventory = Inventory(node="n", driver="535.1", gpus=(sick,))
     assert "GPU 0: the driver reported XID 79" in (await patient.findings())["n: GPUs"].found
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        (MpsState.READY, "", (State.OK, "daemons serve 1 GPUs")),
+        (
+            MpsState.WAITING,
+            "process 7 is using the GPU",
+            (State.FAILED, "GPU-0 is waiting: process 7 is using the GPU"),
+        ),
+    ],
+)
+async def test_daemons_of_mps_are_told_with_their_state(
+    state: MpsState, reason: str, expected: tuple[State, str]
+) -> None:
+    patient = Patient()
+    daemon = MpsDaemon(gpu="GPU-0", state=state, reason=reason)
+    patient.inventory = Inventory(node="n", driver="535.104.05", gpus=(patient.gpu,), mps=(daemon,))
+    found = (await patient.findings())["n: MPS"]
+    assert (found.state, found.found) == expected
 
 
 async def test_the_trial_pod_does_not_stay() -> None:

@@ -14,6 +14,7 @@ from lamina.dialects import config
 from lamina.errors import BadInput
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import Grant, grant_name
+from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -53,8 +54,12 @@ async def kube() -> FakeKube:
     return made
 
 
-async def pod(kube: FakeKube, name: str, *, asks: bool = True, granted: bool = False, **status: str) -> Object:
-    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000} if asks else {}
+ASKS = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
+
+
+async def pod(
+    kube: FakeKube, name: str, *, limits: Mapping[str, int] = ASKS, granted: bool = False, **status: str
+) -> Object:
     spec = {"nodeName": "dead", "containers": [{"name": "main", "resources": {"limits": limits}}]}
     made = await kube.create(PODS, {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Running"} | status})
     if granted:
@@ -72,10 +77,12 @@ async def run(kube: FakeKube, *, everything: bool = False) -> list[str]:
 
 async def test_s2_10_it_refuses_while_pods_use_gpus_and_names_them(kube: FakeKube) -> None:
     await pod(kube, "asking")
-    await pod(kube, "holding", asks=False, granted=True)
+    await pod(kube, "holding", limits={}, granted=True)
     await pod(kube, "finished", phase="Succeeded")
-    await pod(kube, "without", asks=False)
-    with pytest.raises(BadInput, match="2 pods use GPUs: default/asking, default/holding;"):
+    await pod(kube, "without", limits={})
+    await pod(kube, "replica", limits={"nvidia.com/gpu.shared": 1})
+    await pod(kube, "slice", limits={"nvidia.com/mig-1g.5gb": 1})
+    with pytest.raises(BadInput, match="4 pods use GPUs: default/asking, default/holding, default/replica, default/sl"):
         await run(kube)
     with pytest.raises(NotFound):
         await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
@@ -96,6 +103,13 @@ async def test_s2_10_everything_goes_but_what_is_not_ours(kube: FakeKube) -> Non
         await kube.get(MUTATING_WEBHOOKS, "lamina.dev")
     assert len((await kube.list(CUSTOM_RESOURCE_DEFINITIONS)).items) == 2
     assert len(await run(kube)) == len(told)
+
+
+async def test_s2_10_it_waits_for_daemons_of_mps(kube: FakeKube) -> None:
+    daemon = MpsDaemon(gpu="GPU-0", state=MpsState.STOPPING, reason="it is not wanted")
+    spec = msgspec.to_builtins(Inventory(node="gone", mps=(daemon,)))
+    await kube.patch(INVENTORIES, "gone", {"spec": spec})
+    assert "No word from the agents of dead, gone." in await run(kube)
 
 
 async def test_s2_10_all_removes_our_kinds_too(kube: FakeKube) -> None:

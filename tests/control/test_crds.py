@@ -9,6 +9,7 @@ import pytest
 from lamina.control.crds import apply, definitions, schema_of
 from lamina.model.gpus import Gpu, InstanceThere, Inventory, MigInstance, Mode, Plain
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
+from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS
 from lamina.ports.kube.fake import FakeKube
@@ -58,6 +59,7 @@ FULL = {
         gpus=(GPU,),
         plain=(Plain("nvidia.com/gpu", 16, 8, Strategy.TIME_SLICING),),
         driver_held=("u/c",),
+        mps=(MpsDaemon(gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10),),
     ),
     Grant: Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,)),
 }

@@ -115,6 +115,15 @@ def test_s3_1_unknown_keys_are_refused_by_name(path: tuple[str, ...]) -> None:
             "{flags: {migStrategy: mixed}, sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}}",
             "using --mig-strategy=mixed is not supported with MPS",
         ),
+        (
+            "sharing: {mps: {resources: [{name: mig-1g.5gb, replicas: 2}]}}",
+            "MPS is not supported on MIG devices, such as nvidia.com/mig-1g.5gb; use nvidia.com/gpu",
+        ),
+        (
+            "sharing: {mps: {resources: [{name: gpu, replicas: 49}]}}",
+            "invalid device maximum allowed replicas exceeded: 49 > 48",
+        ),
+        ("flags: {mpsRoot: mps}", "the folder of MPS is 'mps'; allowed is an absolute path"),
         ("flags: {migStrategy: double}", "flags.migStrategy is 'double'; allowed is none, single or mixed"),
         ("imex: {channelIDs: [1]}", "allowed is [] or [0]"),
         ("sharing: {timeSlicing: {resources: [{name: gpu, replicas: two}]}}", "allowed is a whole number from 2"),
@@ -140,16 +149,21 @@ def test_devices_and_renames_are_read_and_ignored_with_a_warning(devices: Any) -
     assert len(read.warnings) == (1 if devices == "all" else 2)
 
 
-def test_mps_goes_before_time_slicing_and_allows_one_replica_by_default() -> None:
+def test_mps_goes_before_time_slicing_and_says_so() -> None:
     both = sharing(
-        "{timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 3}]}}"
+        "{timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 48}]}}"
     )
-    assert both.sharing.strategy is Strategy.MPS
-    assert both.sharing.one_at_most
+    assert (both.sharing.strategy, both.sharing.of("nvidia.com/gpu").replicas) == (Strategy.MPS, 48)
+    assert [warning for warning in both.warnings if "one way at a time" in warning] == list(both.warnings)
+
+
+@pytest.mark.parametrize(("written", "warnings"), [("", 0), ("failRequestsGreaterThanOne: true, ", 0),
+                                                   ("failRequestsGreaterThanOne: false, ", 1)])  # fmt: skip
+def test_by_mps_a_container_has_one_replica_whatever_is_written(written: str, warnings: int) -> None:
+    read = sharing(f"{{mps: {{{written}resources: [{{name: gpu, replicas: 2}}]}}}}")
+    assert read.sharing.one_at_most
+    assert len(read.warnings) == warnings
     assert not sharing("{timeSlicing: {resources: [{name: gpu, replicas: 2}]}}").sharing.one_at_most
-    assert not sharing(
-        "{mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 2}]}}"
-    ).sharing.one_at_most
 
 
 def test_what_the_operator_says_goes_before_the_files_flags() -> None:

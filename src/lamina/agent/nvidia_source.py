@@ -15,7 +15,7 @@ from lamina.dialects.config import Config
 from lamina.dialects.nvidia import NvidiaConfig, choose, load
 from lamina.dialects.nvidia.choice import EMPTY, LABEL
 from lamina.errors import BadInput
-from lamina.model.sharing import Sharing, Strategy
+from lamina.model.sharing import Sharing
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object
 
 
@@ -82,8 +82,6 @@ async def applied(kube: Kube, node: str, config: Config) -> Applied:
         return Applied(policy=found.mig_strategy)
     where = f"{found.where}, {name}"
     read = load(texts[name], where, mig_strategy=found.mig_strategy, mps_root=found.mps_root)
-    if read.sharing.strategy is Strategy.MPS:
-        raise BadInput(f"{where}: sharing.mps is not offered; allowed is sharing.timeSlicing")
     return Applied(name=name, config=read, policy=found.mig_strategy)
 
 

@@ -21,10 +21,11 @@ from lamina.agent.mig import offering
 from lamina.agent.mig.offering import MigDevice
 from lamina.agent.plain import PlainKind, Unit, devices, kind_of
 from lamina.agent.tickets import Kind, Ticket, tickets
-from lamina.agent.uses import Uses, free_for, marked, takes_tickets
+from lamina.agent.uses import Use, Uses, free_for, marked, takes_tickets
 from lamina.dialects.config import NodeSettings
 from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.sharing import Sharing, TimeSlice
+from lamina.model.mps import MpsDaemon
+from lamina.model.sharing import GPU, Sharing, TimeSlice
 
 
 class Offer:
@@ -61,6 +62,7 @@ class Offer:
         self._slices: Mapping[str, tuple[TimeSlice, str]] = {}
         self.mig_devices: tuple[MigDevice, ...] = ()
         """Those that may be offered; what grants have made is not among them."""
+        self._daemons: Mapping[str, MpsDaemon] = {}
         self.inventory: Current[Inventory | None] = Current(None)
         self.tickets: dict[Kind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in kinds}
         self.devices: dict[PlainKind, Current[tuple[Ticket, ...]]] = {kind: Current(()) for kind in plain}
@@ -121,6 +123,15 @@ class Offer:
             self._slices = slices
             self._refresh()
 
+    def by_mps(self, daemons: Mapping[str, MpsDaemon]) -> None:
+        """These daemons of MPS are there or wanted, by GPU."""
+        self._daemons = dict(daemons)
+        self._refresh()
+
+    def daemon(self, gpu: str) -> MpsDaemon | None:
+        """The GPU's daemon of MPS."""
+        return self._daemons.get(gpu)
+
     def undivided(self) -> tuple[str, ...]:
         """The UUIDs of the GPUs that are not cut by MIG, whose memory the driver may limit."""
         return tuple(state.facts.uuid for state in self._states if not state.facts.mig_enabled)
@@ -131,13 +142,26 @@ class Offer:
         offered = nothing(self._node, self._driver)
         if self._selected:
             offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
-        used, resource = self._used(), self._resource
+        used, resource = self._in_use(), self._resource
         gpus = tuple(self._with_slice(marked(gpu, used, resource)) for gpu in offered.gpus)
         plain = self._offer_plain(gpus, used)
         if self._cordoned is not None:
             listed = tuple(kind.offered(sum(each.healthy for each in ids)) for kind, ids in plain.items())
             now_offered = structs.replace(offered, gpus=gpus, plain=listed if self._selected else ())
-            self.inventory.set(structs.replace(now_offered, driver_held=self._enforced))
+            daemons = tuple(self._daemons[gpu] for gpu in sorted(self._daemons))
+            self.inventory.set(structs.replace(now_offered, driver_held=self._enforced, mps=daemons))
+
+    def _in_use(self) -> Uses:
+        """What is in containers' hands; a GPU whose daemon of MPS is still there cannot be shared in another way."""
+        used = self._used()
+        if self._mode is Mode.MPS:
+            return used
+        return used._replace(gpus={**dict.fromkeys(self._daemons, Use(Mode.MPS, GPU)), **used.gpus})
+
+    def _served(self, gpu: Gpu) -> bool:
+        """Whether containers may begin on the GPU in the node's mode: by MPS while its daemon is ready."""
+        daemon = self._daemons.get(gpu.uuid)
+        return gpu.healthy and (self._mode is not Mode.MPS or (daemon is not None and daemon.ready))
 
     def _with_slice(self, gpu: Gpu) -> Gpu:
         length, failure = self._slices.get(gpu.uuid, (None, ""))
@@ -146,7 +170,9 @@ class Offer:
     def _offer_plain(self, gpus: Iterable[Gpu], used: Uses) -> Mapping[PlainKind, tuple[Ticket, ...]]:
         """Tell kubelet of its devices and tickets; what it now gives out without grants."""
         resource, cut = self._resource, self._cut()
-        whole = [Unit(gpu.uuid, gpu.uuid, gpu.healthy) for gpu in gpus if free_for(gpu, used, resource, self._mode)]
+        whole = [
+            Unit(gpu.uuid, gpu.uuid, self._served(gpu)) for gpu in gpus if free_for(gpu, used, resource, self._mode)
+        ]
         told: dict[PlainKind, tuple[Ticket, ...]] = {}
         for kind, current in self.devices.items():
             told[kind] = _devices(kind, () if self.problem else (*whole, *cut.pop(kind, ())), used)
@@ -163,8 +189,8 @@ class Offer:
         return {**told, **self.cut.value}
 
     def _cut(self) -> dict[PlainKind, tuple[Unit, ...]]:
-        """The MIG devices by what they are offered as."""
-        if not self._selected:
+        """The MIG devices by what they are offered as. MPS does not share them."""
+        if not self._selected or self._mode is Mode.MPS:
             return {}
         named = offering.units(self.mig_strategy, self._ours, self.mig_devices)
         return {kind_of(name, self._sharing): units for name, units in named.items()}

@@ -7,13 +7,15 @@ With `memory` each replica is held to an equal part of its GPU's memory, as shar
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from lamina.agent import answers, cdi
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.health import GpuState
 from lamina.agent.holders import holding
+from lamina.agent.mps import edits
+from lamina.agent.mps.edits import Edits
 from lamina.agent.offer import Offer
 from lamina.agent.plain import PlainKind, is_part, unit_of
 from lamina.agent.plan import Places, Plan, execute, plan
@@ -24,6 +26,15 @@ from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import PodResources
+
+Joins = Callable[[str, str], Edits]
+"""What a container gets beside the GPU, by resource and UUID. Raises NotYet while that cannot be had."""
+
+
+def nothing_more(resource: str, gpu: str) -> Edits:
+    """Of a container that finds all it needs on the GPU."""
+    return edits.NONE
+
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +56,7 @@ class PlainPreparer:
         offer: Offer,
         places: Places,
         files: Files,
+        joins: Joins = nothing_more,
     ) -> None:
         """`mode` is the one in which GPUs are given out."""
         self._node = node
@@ -58,6 +70,7 @@ class PlainPreparer:
         self._offer = offer
         self._places = places
         self._files = files
+        self._joins = joins
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make what the holder of these devices needs. Raises LaminaError with the reason if that fails."""
@@ -88,10 +101,15 @@ class PlainPreparer:
             places=self._places,
             held=self._memory,
             visible=self._visible(container),
+            more=self._more(container),
         )
         execute(planned, gpus, self._record, self._files, write_limits)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(sorted(map(unit_of, devices))))
         return planned
+
+    def _more(self, container: ContainerGrant) -> Edits:
+        """A container has replicas of one GPU where anything more is needed."""
+        return self._joins(self._kind.resource, container.shares[0].gpu)
 
     def _shares(self, devices: Iterable[str], gpus: Mapping[str, GpuState]) -> tuple[Share, ...]:
         counts: dict[str, int] = {}

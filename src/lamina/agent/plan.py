@@ -15,6 +15,8 @@ from lamina.agent import cdi
 from lamina.agent.cdi import Hook, Mount
 from lamina.agent.health import GpuState
 from lamina.agent.libraries import Libraries
+from lamina.agent.mps import edits
+from lamina.agent.mps.edits import Edits
 from lamina.agent.record import Bound, Record
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
@@ -64,22 +66,23 @@ def plan(
     places: Places,
     held: bool = True,
     visible: str = "",
+    more: Edits = edits.NONE,
 ) -> Plan:
     """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used.
 
     Containers that do not have whole GPUs are `held` to their shares, unless they are to have none but the GPU. What
-    is `visible` to NVIDIA's runtime are their GPUs by UUID, unless it is said.
+    is `visible` to NVIDIA's runtime are their GPUs by UUID, unless it is said. All get `more`.
     """
     planned = Plan({}, {}, {})
     for name, container in containers.items():
         shares = in_order(container, gpus)
-        env = {cdi.VISIBLE: visible or ",".join(share.gpu for share in shares)}
-        mounts: list[Mount] = []
+        env = {cdi.VISIBLE: visible or ",".join(share.gpu for share in shares), **more.env}
+        mounts = list(more.mounts)
         hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)
         if held and any(share.mode is not Mode.WHOLE for share in shares):
             planned.folders[folder] = container
-            mounts = _mounts(folder, places)
+            mounts += _mounts(folder, places)
             hooks = [places.libraries.cover()]
         planned.names[name] = Bound(
             namespace=namespace,

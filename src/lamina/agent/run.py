@@ -22,6 +22,8 @@ from lamina.agent.marks.keeping import Keeper, keeping
 from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.mig.cutter import Cutter, cutting
 from lamina.agent.monitor import Monitor, events_on_node
+from lamina.agent.mps.daemons import keeping_mps
+from lamina.agent.mps.sharing import sharing_mps
 from lamina.agent.node_wishes import follow_node
 from lamina.agent.nvidia_following import Kept, NvidiaFollower
 from lamina.agent.nvidia_source import Applied
@@ -44,6 +46,7 @@ from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.mps import ControlProgram, Mps
 from lamina.ports.nvml import DriverNvml, Nvml
 from lamina.ports.time_slices import NvidiaSmi
 
@@ -61,7 +64,8 @@ async def run(settings: AgentSettings) -> None:
     nvml = DriverNvml()
     try:
         config = await configuration.read(kube, settings.config)
-        await agent(settings, config, kube=kube, nvml=nvml, clock=SystemClock(), files=Files(), stop=stop)
+        mps = ControlProgram(settings.mps_control)
+        await agent(settings, config, kube=kube, nvml=nvml, mps=mps, clock=SystemClock(), files=Files(), stop=stop)
     finally:
         await nvml.close()
         await kube.close()
@@ -75,7 +79,15 @@ class Rules(NamedTuple):
 
 
 async def agent(
-    settings: AgentSettings, config: Config, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files, stop: asyncio.Event
+    settings: AgentSettings,
+    config: Config,
+    *,
+    kube: Kube,
+    nvml: Nvml,
+    mps: Mps,
+    clock: Clock,
+    files: Files,
+    stop: asyncio.Event,
 ) -> None:
     """The agent behind its doors, until `stop` is set; `config` is where it begins. `settings` are checked."""
     with files.only_user(settings.state_dir):
@@ -84,7 +96,7 @@ async def agent(
         nvidia = NvidiaFollower(kube, settings.node, kept, events, clock)
         rules: Rules | None = Rules(config, await nvidia.present(config))
         while rules is not None:
-            parts = await _parts(settings, rules, kube=kube, nvml=nvml, clock=clock, files=files)
+            parts = await _parts(settings, rules, kube=kube, nvml=nvml, mps=mps, clock=clock, files=files)
             log.info("The agent of %s has started", settings.node)
             rules = await _until(stop, parts, _others(settings, rules, kube, nvidia, clock))
         log.info("The agent of %s has stopped", settings.node)
@@ -106,7 +118,7 @@ async def _others(settings: AgentSettings, rules: Rules, kube: Kube, nvidia: Nvi
 
 
 async def _parts(
-    settings: AgentSettings, rules: Rules, *, kube: Kube, nvml: Nvml, clock: Clock, files: Files
+    settings: AgentSettings, rules: Rules, *, kube: Kube, nvml: Nvml, mps: Mps, clock: Clock, files: Files
 ) -> list[Coroutine[Any, Any, None]]:
     """The loops that make up the agent, after the disk was reconciled."""
     node, config, offered = settings.node, rules.config, offered_kinds(rules.config, rules.applied)
@@ -119,6 +131,8 @@ async def _parts(
     await reconcile(record, cluster, places, files)
     pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
     offer = _offer(node, rules, offered, record)
+    recorder = EventRecorder(kube, "lamina-agent", now=time.time)
+    by_mps = sharing_mps(settings, rules.applied, offer, record, nvml, mps, recorder, files, clock)
     doors = Doors(
         settings=settings,
         config=config,
@@ -130,12 +144,12 @@ async def _parts(
         places=places,
         files=files,
         clock=clock,
+        joins=by_mps.joins,
     )
     enforcer = DriverEnforcer(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
     keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time)
-    recorder = EventRecorder(kube, "lamina-agent", now=time.time)
     page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
@@ -160,6 +174,7 @@ async def _parts(
         monitor.run(),
         follow_node(kube, node, config, offer, keeper.seen),
         keeping(keeper, clock, poll_s=settings.poll_s),
+        keeping_mps(by_mps.daemons, clock, poll_s=settings.poll_s),
         cutting(cutter, clock, poll_s=settings.poll_s),
         _of_time_slices(settings, config, offer, recorder, files, clock),
         publishing(cluster, offer.inventory, clock),
@@ -210,7 +225,7 @@ def _offer(node: str, rules: Rules, offered: Kinds, record: Record) -> Offer:
         sharing=rules.applied.sharing,
         mig_strategy=rules.applied.mig_strategy(settings.mig_strategy),
         selected=rules.config.enabled and not rules.config.node_selector,
-        used=lambda: uses(record.allocations),
+        used=lambda: uses(record.allocations, offered.mode),
         cordoned=None,
     )
 

@@ -16,7 +16,7 @@ from lamina.agent.nvidia_source import Applied
 from lamina.agent.offer import Offer
 from lamina.agent.plain import PlainKind, kind_of, plain_kinds
 from lamina.agent.plain_devices import PlainDevices
-from lamina.agent.plain_prepare import AsBefore, PlainPreparer
+from lamina.agent.plain_prepare import AsBefore, Joins, PlainPreparer
 from lamina.agent.plan import Places
 from lamina.agent.plugin import Devices, Nobody, Plugin, Prepares
 from lamina.agent.prepare import Preparer
@@ -67,6 +67,7 @@ class Doors:
     places: Places
     files: Files
     clock: Clock
+    joins: Joins
 
     def registrations(self) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that keep kubelet knowing of each plugin."""
@@ -151,4 +152,5 @@ class Doors:
             offer=self.offer,
             places=self.places,
             files=self.files,
+            joins=self.joins,
         )

@@ -35,6 +35,12 @@ class AgentSettings:
     """Where the agent's own container has `driver_dir`; None: at the same path."""
     facade_dir: Path | None = None
     """None: the facade that this installation brought."""
+    mps_control: str = "nvidia-cuda-mps-control"
+    """NVIDIA's program for MPS: its path, or its name to be looked for on PATH."""
+    mps_root: Path | None = None
+    """Where the pipe directories of MPS are; None: as NVIDIA's configuration says."""
+    mps_shm: Path = Path("/dev/shm")
+    """The host's folder that this agent, and so its MPS daemons, have as /dev/shm."""
     metrics: Address | None = None
     """Where Prometheus reads; None: nowhere."""
     poll_s: float = 2.0
@@ -60,6 +66,9 @@ class AgentSettings:
             driver_dir=_absolute(self.driver_dir),
             driver_seen_at=self.driver_seen_at,
             facade_dir=_absolute(facade),
+            mps_control=self.mps_control,
+            mps_root=_absolute(self.mps_root) if self.mps_root else None,
+            mps_shm=_absolute(self.mps_shm),
             metrics=self.metrics,
             poll_s=self.poll_s,
         )
@@ -82,6 +91,11 @@ class AgentSettings:
     def time_slices(self) -> Path:
         """The GPUs whose time slices the agent has set."""
         return self.state_dir / "time-slices.json"
+
+    @property
+    def mps(self) -> Path:
+        """Which MPS daemons were made."""
+        return self.state_dir / "mps.json"
 
     @property
     def libraries(self) -> Path:

@@ -66,8 +66,10 @@ def takes_tickets(gpu: Gpu) -> bool:
     return not gpu.plain or gpu.mode is Mode.QUOTA
 
 
-def uses(allocations: Iterable[Allocation]) -> Uses:
-    """What the allocations come to."""
+def uses(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE) -> Uses:
+    """What the allocations come to. `mode` is that in which the node shares now, and so that of replicas which kubelet
+    gave out for containers that did not start yet."""
+    shared = mode if mode is Mode.MPS else Mode.TIMESLICE
     ids: dict[str, set[str]] = {}
     gpus: dict[str, Use] = {}
     unknown = False
@@ -77,8 +79,8 @@ def uses(allocations: Iterable[Allocation]) -> Uses:
         if each.bound is not None and each.bound.gpus and each.bound.mode is not None:
             gpus |= dict.fromkeys(each.bound.gpus, Use(each.bound.mode, resource))
         elif resource:
-            mode = Mode.TIMESLICE if any("::" in device for device in each.tickets) else Mode.WHOLE
-            gpus |= dict.fromkeys(map(unit_of, each.tickets), Use(mode, resource))
+            state = shared if any("::" in device for device in each.tickets) else Mode.WHOLE
+            gpus |= dict.fromkeys(map(unit_of, each.tickets), Use(state, resource))
         else:
             unknown = True
     return Uses({resource: frozenset(held) for resource, held in ids.items()}, gpus, unknown)

@@ -54,6 +54,22 @@ def agent(
             help="Where the agent itself finds --driver-dir, if that is mounted elsewhere for it.",
         ),
     ] = None,
+    mps_control: Annotated[
+        str,
+        typer.Option("--mps-control", envvar="LAMINA_MPS_CONTROL", help="NVIDIA's program for MPS, by path or name."),
+    ] = "nvidia-cuda-mps-control",
+    mps_root: Annotated[
+        Path | None,
+        typer.Option(
+            "--mps-root",
+            envvar="LAMINA_MPS_ROOT",
+            help="Where the pipe directories of MPS are on the host; without it, as NVIDIA's configuration says.",
+        ),
+    ] = None,
+    mps_shm: Annotated[
+        Path,
+        typer.Option("--mps-shm", envvar="LAMINA_MPS_SHM", help="The host's folder that the agent has as /dev/shm."),
+    ] = Path("/dev/shm"),
     metrics_bind: Annotated[
         str,
         typer.Option("--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Where metrics are served; empty: nowhere."),
@@ -75,6 +91,9 @@ def agent(
         state_dir=state_dir,
         driver_dir=driver_dir,
         driver_seen_at=driver_seen_at,
+        mps_control=mps_control,
+        mps_root=mps_root,
+        mps_shm=mps_shm,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
     )
     asyncio.run(run(settings))

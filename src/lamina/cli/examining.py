@@ -103,6 +103,11 @@ def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
         yield Finding(f"{name}: GPUs", State.WARNING, "none is offered", mend)
     else:
         yield Finding(f"{name}: GPUs", State.OK, f"{len(inventory.gpus)} offered and healthy")
+    if inventory.mps:
+        waiting = [f"{each.gpu} is {each.state.value}: {each.reason}" for each in inventory.mps if not each.ready]
+        mend = "see the agent's log and control.log beside the pipe directory; docs/guide.md tells the states"
+        found = "; ".join(waiting) or f"daemons serve {len(inventory.mps)} GPUs"
+        yield Finding(f"{name}: MPS", State.FAILED if waiting else State.OK, found, mend if waiting else "")
     yield from _registered(node, cluster)
 
 

@@ -13,6 +13,7 @@ from lamina.agent.marks import amounts
 from lamina.agent.marks.wanted import Marks, metadata_patch, status_patch
 from lamina.agent.node_wishes import seen_in
 from lamina.cli import cluster
+from lamina.cli.counting import counted
 from lamina.control import crds
 from lamina.control.certificate_store import NAME as CERTIFICATE
 from lamina.control.webhook_configuration import NAME as WEBHOOKS
@@ -82,12 +83,14 @@ class Resetting:
         await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
 
     async def _wait(self) -> list[str]:
-        """The nodes whose agents still offer GPUs after all patience."""
+        """The nodes whose agents still offer GPUs, or have daemons of MPS, after all patience."""
         end = self._clock.monotonic() + self._patience_s
         while True:
             listed = (await self._kube.list(INVENTORIES)).items
             late = [
-                each["metadata"]["name"] for each in listed if each["spec"].get("gpus") or each["spec"].get("plain")
+                each["metadata"]["name"]
+                for each in listed
+                if any(each["spec"].get(what) for what in ("gpus", "plain", "mps"))
             ]
             if not late or self._clock.monotonic() >= end:
                 return sorted(late)
@@ -141,13 +144,14 @@ def disabled(text: str) -> str:
 
 
 def _uses(pod: Object, found: cluster.Cluster) -> bool:
-    """Whether the pod holds a GPU or would be given one: it is on a node, has not finished, and asks for GPUs."""
+    """Whether the pod holds a GPU or would be given one: it is on a node, has not finished, and asks for GPUs,
+    MIG devices or replicas."""
     if pod.get("status", {}).get("phase") in _FINISHED or not pod["spec"].get("nodeName"):
         return False
     if pod["metadata"]["uid"] in found.grants:
         return True
     try:
-        return parse(pod, found.config) is not None
+        return parse(pod, found.config) is not None or bool(counted(pod))
     except BadInput:
         return True
 

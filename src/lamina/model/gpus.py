@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import Strategy, TimeSlice
 
 GROUP = "lamina.dev"
@@ -121,6 +122,8 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """What the node offers without grants; pods that only count these are kube-scheduler's to place."""
     driver_held: tuple[str, ...] = ()
     """Containers whose memory the driver itself limits, beside the facade, as `<pod UID>/<container>`."""
+    mps: tuple[MpsDaemon, ...] = ()
+    """The daemons by which GPUs are shared, those that still stop included."""
 
     def offers_plainly(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""

@@ -12,6 +12,10 @@ GPU = "nvidia.com/gpu"
 SHARED = ".shared"
 """What a renamed resource has behind its name."""
 
+MPS_CLIENTS = 48
+"""How many clients a GPU has at most by MPS, from Volta on."""
+MPS_CLIENTS_BEFORE_VOLTA = 16
+
 
 class Strategy(StrEnum):
     """NVIDIA's words, as its label `nvidia.com/gpu.sharing-strategy` has them."""

@@ -43,6 +43,8 @@ GPU: tuple[Family[GpuSample], ...] = (
            lambda s: _one(s.reading.busy_percent)),
     Family("lamina", "lamina_gpu_healthy", "1 where containers may use the GPU, else 0 with the reason.",
            lambda s: (((s.state.reason,), float(s.state.healthy)),), ("reason",)),
+    Family("lamina", "lamina_mps_ready", "1 where the GPU's MPS daemon serves, else 0, with its state.",
+           lambda s: (((s.mps.state.value,), float(s.mps.ready)),) if s.mps else (), ("state",)),
     Family("dcgm", "DCGM_FI_DEV_XID_ERRORS", "The last error (XID) that the driver reported; 0 is none.",
            lambda s: _one(s.state.xid)),
     Family("hami", "hami_host_gpu_memory_used_bytes", "Memory in use, by whomsoever.",

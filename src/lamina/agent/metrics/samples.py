@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.agent.health import GpuState
+from lamina.model.mps import MpsDaemon
 from lamina.ports.nvml import GpuReading
 
 Enforcer = Literal["facade", "driver", "whole"]
@@ -17,6 +18,8 @@ class GpuSample(Struct, frozen=True, kw_only=True):
 
     state: GpuState
     reading: GpuReading = GpuReading()
+    mps: MpsDaemon | None = None
+    """The daemon by which the GPU is shared, where it is."""
 
 
 class ShareSample(Struct, frozen=True, kw_only=True):

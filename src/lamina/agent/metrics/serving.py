@@ -64,7 +64,8 @@ class Page:
     def _text(self, readings: dict[str, GpuReading]) -> bytes:
         published = self._offer.inventory.value
         gpus = [
-            GpuSample(state=state, reading=readings.get(uuid, GpuReading())) for uuid, state in self._offer.gpus.items()
+            GpuSample(state=state, reading=readings.get(uuid, GpuReading()), mps=self._offer.daemon(uuid))
+            for uuid, state in self._offer.gpus.items()
         ]
         shares = looking.shares(
             self._record.allocations,

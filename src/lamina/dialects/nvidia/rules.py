@@ -1,7 +1,7 @@
 """From a file `version: v1` to what follows from it, by the rules of NVIDIA's device plugin and in its words.
 
-`sharing.mps` goes before `sharing.timeSlicing`. Renaming single resources, choosing devices and patterns of names are
-read and checked, but NVIDIA ignores them with a warning, and so does this.
+`sharing.mps` goes before `sharing.timeSlicing`, and shares whole GPUs only. Renaming single resources, choosing devices
+and patterns of names are read and checked, but NVIDIA ignores them with a warning, and so does this.
 """
 
 import re
@@ -14,12 +14,17 @@ from msgspec import Struct
 from lamina.dialects import strict
 from lamina.dialects.nvidia import document
 from lamina.errors import BadInput
-from lamina.model.sharing import GPU, SHARED, Replicated, Sharing, Strategy
+from lamina.model.sharing import GPU, MPS_CLIENTS, SHARED, Replicated, Sharing, Strategy
 
 PREFIX = "nvidia.com/"
 LONGEST = 63
 DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 _DEVICE = re.compile(r"[0-9]+(:[0-9]+)?|(GPU|MIG)-[0-9a-fA-F-]{36}|MIG-GPU-[0-9a-fA-F-]{36}/[0-9]+/[0-9]+")
+_MPS_ALONE = "sharing.timeSlicing is ignored beside sharing.mps: a GPU is shared in one way at a time"
+_MPS_ONE = (
+    "failRequestsGreaterThanOne: false in sharing.mps is ignored: a container has the pipe directory of one GPU, and "
+    "two replicas of it would not be more than one"
+)
 _IGNORED = "is not yet supported in the config. Ignoring..."
 
 
@@ -62,9 +67,12 @@ def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -
     strategy = mig_strategy or flags.mig_strategy or "none"
     if sharing.strategy is Strategy.MPS and strategy == "mixed":
         raise BadInput(f"{where}: using --mig-strategy=mixed is not supported with MPS")
+    root = mps_root or flags.mps_root or DEFAULT_MPS_ROOT
+    if not root.startswith("/"):
+        raise BadInput(f"{where}: the folder of MPS is {root!r}; allowed is an absolute path")
     return NvidiaConfig(
         mig_strategy=strategy,
-        mps_root=mps_root or flags.mps_root or DEFAULT_MPS_ROOT,
+        mps_root=root,
         fail_on_init_error=flags.fail_on_init_error is not False,
         allocation=plugin.shared_devices_allocation_policy or "distributed",
         by_index=plugin.device_id_strategy == "index",
@@ -103,7 +111,24 @@ def _sharing(read: document.Sharing, loaded: dict[str, Any], where: str) -> tupl
         section = read.mps if strategy is Strategy.MPS else read.time_slicing
         if section is not None:
             found[strategy] = _replicated(section, f"sharing.{key}", where, strategy, one, warnings)
-    return found.get(Strategy.MPS) or found.get(Strategy.TIME_SLICING) or Sharing(), warnings
+    if Strategy.MPS in found:
+        _check_mps(found[Strategy.MPS], where)
+        warnings += [_MPS_ALONE] if Strategy.TIME_SLICING in found else []
+        warnings += [] if found[Strategy.MPS].one_at_most else [_MPS_ONE]
+        return msgspec.structs.replace(found[Strategy.MPS], one_at_most=True), warnings
+    return found.get(Strategy.TIME_SLICING) or Sharing(), warnings
+
+
+def _check_mps(sharing: Sharing, where: str) -> None:
+    """Raises BadInput for what MPS cannot share on any GPU."""
+    for each in sharing.resources:
+        if each.name.startswith(f"{PREFIX}mig-"):
+            raise BadInput(f"{where}: sharing.mps: MPS is not supported on MIG devices, such as {each.name}; use {GPU}")
+        if each.replicas > MPS_CLIENTS:
+            raise BadInput(
+                f"{where}: sharing.mps: invalid device maximum allowed replicas exceeded: "
+                f"{each.replicas} > {MPS_CLIENTS}"
+            )
 
 
 def _replicated(

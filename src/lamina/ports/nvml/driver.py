@@ -70,6 +70,9 @@ class DriverNvml:
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
 
+    async def set_exclusive(self, uuid: str, on: bool) -> None:
+        await self._ask(f"that the compute mode of {uuid} is set", lambda: _set_exclusive(_handle(uuid), on))
+
     async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
         return await self._ask("whether it limits memory", lambda: memory_limits.supported(_handle(uuid), cgroup))
 
@@ -268,11 +271,21 @@ def _numa(handle: Any) -> int | None:
 def _processes(uuid: str) -> tuple[GpuProcess, ...]:
     handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
     by_pid: dict[int, GpuProcess] = {}
-    for listed in (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses):
+    for listed in (
+        nvml.nvmlDeviceGetComputeRunningProcesses,
+        nvml.nvmlDeviceGetGraphicsRunningProcesses,
+        nvml.nvmlDeviceGetMPSComputeRunningProcesses,
+    ):
         for process in _if_supported(partial(listed, handle)) or ():
             used = process.usedGpuMemory
             by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
     return tuple(by_pid[pid] for pid in sorted(by_pid))
+
+
+def _set_exclusive(handle: Any, on: bool) -> None:
+    wanted = nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS if on else nvml.NVML_COMPUTEMODE_DEFAULT
+    if nvml.nvmlDeviceGetComputeMode(handle) != wanted:
+        nvml.nvmlDeviceSetComputeMode(handle, wanted)
 
 
 def _limit_memory(uuid: str, cgroup: Path, limit: int | None) -> None:

@@ -36,6 +36,8 @@ class FakeNvml:
         self.broken = ""
         self.limiting = False
         """Whether this driver limits cgroups."""
+        self.exclusive: set[str] = set()
+        """GPUs on which one process at a time may have contexts."""
         self.memory_limits: dict[tuple[str, Path], int] = {}
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
         self.read: dict[str, GpuReading] = {}
@@ -67,6 +69,11 @@ class FakeNvml:
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         self._check()
         return self.running.get(uuid, ())
+
+    async def set_exclusive(self, uuid: str, on: bool) -> None:
+        self._check()
+        self._facts(uuid)
+        (self.exclusive.add if on else self.exclusive.discard)(uuid)
 
     async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
         self._check()

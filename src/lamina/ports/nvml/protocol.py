@@ -109,6 +109,13 @@ class Nvml(Protocol):
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...
 
+    async def set_exclusive(self, uuid: str, on: bool) -> None:
+        """Let one process at a time have contexts on the GPU, which is what MPS needs for its server; or any number.
+
+        Nothing is written where that is so already.
+        """
+        ...
+
     async def limits_memory(self, uuid: str, cgroup: Path) -> bool:
         """Whether the driver itself can limit the memory of cgroups on a GPU; `cgroup` is any that exists."""
         ...

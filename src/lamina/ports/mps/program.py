@@ -1,0 +1,119 @@
+"""MPS through NVIDIA's program `nvidia-cuda-mps-control`.
+
+`-d` starts a daemon, which leaves its starter's session and lives on by itself; without options the program passes its
+standard input on to the daemon of its pipe directory. A variable of our own in the daemon's environment, which its
+server inherits, tells later whose they are.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lamina.errors import Outside
+from lamina.ports.mps.protocol import Hangs, Home
+
+MARK = "LAMINA_MPS"
+ANSWER_S = 5.0
+_END_S = 5.0
+
+
+class ControlProgram:
+    """`program` is the path of nvidia-cuda-mps-control, or its name to be looked for on PATH."""
+
+    def __init__(self, program: str, *, answer_s: float = ANSWER_S) -> None:
+        self._program = program
+        self._answer_s = answer_s
+
+    async def start(self, home: Home) -> None:
+        log = home.log / "start.log"
+        with log.open("wb") as output:  # not a pipe: the daemon may keep it open
+            code = await self._run(home, "-d", stdout=output.fileno())
+        if code != 0:
+            said = " ".join(log.read_text(errors="replace").split())
+            raise Outside(f"the MPS control daemon of {home.gpu} does not start: {said or f'it ended with {code}'}")
+
+    async def ask(self, home: Home, command: str) -> str:
+        process = await self._process(
+            home, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            async with asyncio.timeout(self._answer_s):
+                output, _ = await process.communicate(f"{command}\n".encode())
+        except TimeoutError as error:
+            process.kill()
+            await process.wait()
+            raise Hangs(f"the MPS control daemon of {home.gpu} gives no answer within {self._answer_s:g} s") from error
+        said = output.decode(errors="replace").strip()
+        if process.returncode != 0:
+            raise Outside(f"the MPS control daemon of {home.gpu} does not answer: {said or process.returncode}")
+        return said
+
+    async def end(self, home: Home) -> None:
+        deadline = time.monotonic() + _END_S
+        while pids := list(_marked(home)):
+            if time.monotonic() > deadline:
+                raise Outside(f"processes {', '.join(map(str, pids))} of MPS on {home.gpu} do not end")
+            for pid in pids:
+                _kill(pid)
+            await asyncio.sleep(0.02)
+
+    async def _run(self, home: Home, *options: str, stdout: int) -> int:
+        process = await self._process(home, *options, stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout)
+        try:
+            async with asyncio.timeout(self._answer_s):
+                return await process.wait()
+        except TimeoutError as error:
+            process.kill()
+            await process.wait()
+            raise Outside(f"the MPS control daemon of {home.gpu} did not start within {self._answer_s:g} s") from error
+
+    async def _process(
+        self, home: Home, *options: str, stdin: int, stdout: int, stderr: int
+    ) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                self._program,
+                *options,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment(home, os.environ),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Outside(f"{self._program} cannot be run: {error.strerror}; it comes with NVIDIA's driver") from error
+
+
+def environment(home: Home, base: Mapping[str, str]) -> dict[str, str]:
+    """What the program is told: its GPU, alone, and its folders."""
+    kept = {name: value for name, value in base.items() if not name.startswith("CUDA_")}
+    return kept | {
+        "CUDA_VISIBLE_DEVICES": home.gpu,
+        "CUDA_MPS_PIPE_DIRECTORY": str(home.pipe),
+        "CUDA_MPS_LOG_DIRECTORY": str(home.log),
+        MARK: str(home.folder),
+    }
+
+
+def _marked(home: Home) -> Iterator[int]:
+    """The processes that carry this home's mark, those that only wait to be reaped left out."""
+    wanted = f"{MARK}={home.folder}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+            except OSError:
+                continue  # it has ended, or is another user's
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise Outside(f"process {pid} of MPS cannot be ended: {error.strerror}") from error

@@ -1,0 +1,105 @@
+"""A node that shares its GPUs by MPS, with every door faked but the disk, for the tests of its daemons."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import structs
+
+from lamina.agent.health import GpuState
+from lamina.agent.mps.daemons import Daemons
+from lamina.agent.mps.kept import Kept
+from lamina.agent.mps.starting import Steps
+from lamina.agent.offer import Offer
+from lamina.agent.plain import PlainKind
+from lamina.agent.record import Bound, Record
+from lamina.agent.uses import uses
+from lamina.dialects.config import DEFAULT
+from lamina.model.gpus import Mode
+from lamina.model.mps import MpsDaemon
+from lamina.model.sharing import GPU, Replicated, Strategy
+from lamina.ports.clock import FakeClock
+from lamina.ports.files import Files
+from lamina.ports.mps import FakeMps
+from lamina.ports.nvml import GpuFacts
+from lamina.ports.nvml.fake import FakeNvml, fake_gpus
+
+FACTS = fake_gpus(2, name="A100-PCIE-40GB", memory_mib=40960)
+FIRST, SECOND = (facts.uuid for facts in FACTS)
+
+
+class Node:
+    """`start` begins an agent's part anew over what is on the disk and in the fakes, as after a crash."""
+
+    def __init__(self, root: Path, facts: Iterable[GpuFacts] = FACTS) -> None:
+        self.root = root
+        self.facts = list(facts)
+        self.mps, self.nvml, self.files, self.clock = FakeMps(), FakeNvml(self.facts), Files(), FakeClock()
+        self.healthy = True
+        self.events: list[MpsDaemon] = []
+
+    def start(self, replicas: int = 10, *, selected: bool = True, root: str = "mps") -> None:
+        """`replicas` of each GPU by MPS; 0 is a node that grants shares."""
+        self.record = Record(self.root / "record.json", self.files)
+        offered = Replicated(name=GPU, offered=GPU, replicas=replicas)
+        mode = Mode.MPS if replicas else Mode.WHOLE
+        self.kind = PlainKind(offered, Strategy.MPS)
+        self.offer = Offer(
+            "node-1",
+            DEFAULT.for_node("node-1"),
+            (),
+            (self.kind,) if replicas else (),
+            mode=mode,
+            selected=selected,
+            used=lambda: uses(self.record.allocations, mode),
+        )
+        kept = Kept(self.root / "mps.json", self.files)
+        self.daemons = Daemons(
+            nvml=self.nvml,
+            steps=Steps(self.mps, self.nvml, kept, self.files),
+            kept=kept,
+            offer=self.offer,
+            allocations=lambda: self.record.allocations,
+            root=self.root / root,
+            replicas=replicas,
+            clock=self.clock,
+            tell=self._told,
+        )
+        self.observe()
+
+    def observe(self) -> None:
+        reason = "" if self.healthy else "the driver reported XID 79"
+        self.offer.observed("515.86.01", tuple(GpuState(facts, reason) for facts in self.facts))
+
+    async def look(self, times: int = 1) -> None:
+        for _ in range(times):
+            await self.daemons.look()
+
+    def hold(self, pod: str, gpu: str = FIRST, mode: Mode = Mode.MPS) -> str:
+        """A container of the pod has a replica, or a share, of the GPU; the name it was given."""
+        (given,) = self.record.allocate([[f"{gpu}::0" if mode is Mode.MPS else f"ticket-{pod}"]], GPU)
+        bound = Bound(namespace="default", pod=pod, pod_uid="u", container="main", gpus=(gpu,), mode=mode)
+        self.record.bind({given.name: bound})
+        self.observe()
+        return given.name
+
+    def state(self, gpu: str = FIRST) -> tuple[str, str]:
+        found = self.offer.daemon(gpu)
+        return (found.state.value, found.reason) if found else ("none", "")
+
+    def healthy_devices(self) -> list[str]:
+        """The GPU of each device that kubelet may hand out, each GPU once."""
+        offered = (device for device in self.offer.devices[self.kind].value if device.healthy)
+        return sorted({device.id.partition("::")[0] for device in offered if "::" in device.id})
+
+    def traces(self) -> tuple[object, ...]:
+        """All that MPS leaves on the node."""
+        folders = [path.name for path in self.root.glob("*mps*/*")]
+        return (sorted(self.mps.daemons), sorted(self.nvml.exclusive), folders, (self.root / "mps.json").read_bytes())
+
+    async def _told(self, daemon: MpsDaemon) -> None:
+        self.events.append(daemon)
+
+
+def older(facts: GpuFacts) -> GpuFacts:
+    """The same as a GPU of Pascal."""
+    return structs.replace(facts, compute=(6, 0))

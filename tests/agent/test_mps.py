@@ -1,0 +1,284 @@
+"""The daemons of MPS: started, told, watched, taken over, brought up again, and taken down."""
+
+from pathlib import Path
+
+import pytest
+
+from lamina.agent.mps.limits import Limits, limits, told
+from lamina.agent.mps.trials import PAUSES_S, STEADY_S, Trials
+from lamina.errors import BadInput, Outside
+from lamina.model.gpus import Mode
+from lamina.ports.nvml import GpuProcess
+from lamina.ports.nvml.fake import fake_gpus
+from tests.agent.mps import FACTS, FIRST, SECOND, Node, older
+
+TEN = Limits(memory_mib=4096, threads_percent=10)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.mark.parametrize("replicas", range(2, 49))
+def test_every_client_has_an_equal_part_rounded_down(replicas: int) -> None:
+    found = limits(FACTS[0], replicas)
+    assert found.memory_mib * replicas <= 40960 < (found.memory_mib + 1) * replicas
+    assert found.threads_percent * replicas <= 100 < (found.threads_percent + 1) * replicas
+
+
+def test_more_clients_than_a_gpu_takes_are_refused_in_nvidias_words() -> None:
+    assert limits(older(FACTS[0]), 16)
+    with pytest.raises(BadInput, match="invalid device maximum allowed replicas exceeded: 17 > 16"):
+        limits(older(FACTS[0]), 17)
+    with pytest.raises(BadInput, match="49 > 48"):
+        limits(FACTS[0], 49)
+    with pytest.raises(BadInput, match="does not tell its memory"):
+        limits(fake_gpus(1, memory_mib=0)[0], 2)
+
+
+@pytest.mark.parametrize("memory", ["4096M", "4G", "4.0G", "0 4096M", "4096MiB", "4194304K", str(4 << 30)])
+def test_a_daemons_own_words_are_understood(memory: str) -> None:
+    assert told("10.0", memory) == TEN
+
+
+@pytest.mark.parametrize(("threads", "memory"), [("", "4096M"), ("10", ""), ("odd", "odd")])
+def test_nonsense_is_no_limit(threads: str, memory: str) -> None:
+    assert told(threads, memory) is None
+
+
+async def test_a_daemon_is_started_and_told_its_limits_before_anybody_may_join(node: Node) -> None:
+    node.start(10)
+    assert node.healthy_devices() == []
+    await node.look()
+    assert node.mps.started == [FIRST, SECOND]
+    assert node.mps.daemons[FIRST].commands[:2] == [
+        "set_default_device_pinned_mem_limit 0 4096M",
+        "set_default_active_thread_percentage 10",
+    ]
+    assert node.nvml.exclusive == {FIRST, SECOND}
+    assert node.state() == ("ready", "")
+    assert node.healthy_devices() == [FIRST, SECOND]
+    inventory = node.offer.inventory.value
+    assert inventory is not None
+    assert [(each.gpu, each.memory_mib, each.threads_percent) for each in inventory.mps] == [
+        (FIRST, 4096, 10),
+        (SECOND, 4096, 10),
+    ]
+    assert [each.ready for each in node.events] == [True, True]
+
+
+async def test_a_daemon_that_ignores_its_limits_serves_nobody(node: Node) -> None:
+    node.mps.deaf = True
+    node.start(10)
+    await node.look()
+    state, reason = node.state()
+    assert state == "failed"
+    assert "was told 4096 MiB and 10 % for each client, and says 0 MiB and 100 %" in reason
+    assert node.healthy_devices() == []
+    node.mps.deaf = False
+    await node.look()
+    assert node.state() == ("ready", "")
+
+
+async def test_gpus_with_too_few_clients_say_so_and_others_are_shared(tmp_path: Path) -> None:
+    node = Node(tmp_path, [older(FACTS[0]), FACTS[1]])
+    node.start(20)
+    await node.look()
+    assert node.state(FIRST) == ("failed", "invalid device maximum allowed replicas exceeded: 20 > 16")
+    assert node.healthy_devices() == [SECOND]
+
+
+async def test_no_daemon_starts_beside_other_users_who_are_named(node: Node) -> None:
+    node.nvml.running[FIRST] = (GpuProcess(4711, 100),)
+    node.start(10)
+    await node.look()
+    assert node.state() == ("waiting", "process 4711 is using the GPU")
+    assert (node.mps.started, node.nvml.exclusive, node.healthy_devices()) == ([SECOND], {SECOND}, [SECOND])
+    node.nvml.running[FIRST] = tuple(GpuProcess(pid, None) for pid in range(4))
+    await node.look()
+    assert node.state() == ("waiting", "processes 0, 1, 2 and 1 more are using the GPU")
+    node.nvml.running.clear()
+    await node.look()
+    assert node.state() == ("ready", "")
+
+
+async def test_a_pod_with_a_share_keeps_mps_away(node: Node) -> None:
+    node.start(0)
+    node.hold("training", FIRST, Mode.QUOTA)
+    node.start(10)
+    await node.look()
+    assert node.state() == ("waiting", "pod default/training is using the GPU")
+    assert node.healthy_devices() == [SECOND]
+
+
+async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.nvml.running[FIRST] = (GpuProcess(1, 4000),)
+    node.hold("client")
+    node.start(10)
+    assert node.state() == ("starting", "the agent has just begun")
+    await node.look()
+    assert node.state() == ("ready", "")
+    assert node.mps.started == [FIRST, SECOND], "nothing was started twice"
+    assert node.mps.ended == [FIRST, SECOND], "or ended, but for what could have been there before the first start"
+
+
+async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    del node.mps.daemons[FIRST]
+    node.nvml.running[FIRST] = (GpuProcess(12, 4000),)
+    await node.clock.advance(PAUSES_S[1])
+    await node.look()
+    assert node.state() == ("waiting", "process 12 is using the GPU")
+    assert node.healthy_devices() == [SECOND]
+    node.nvml.running.clear()
+    await node.look()
+    assert node.state() == ("ready", "")
+    assert node.mps.started == [FIRST, SECOND, FIRST]
+
+
+async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Path) -> None:
+    node = Node(tmp_path, FACTS[:1])
+    node.start(10)
+    starts = []
+    for _ in range(60):
+        await node.look()
+        starts.append(len(node.mps.started))
+        node.mps.daemons.clear()
+        await node.clock.advance(1)
+    assert starts[0] == 1
+    assert 5 <= starts[-1] <= 9, "after 1, 2, 5, 10 and 30 s"
+
+
+async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: Node) -> None:
+    node.mps.refuses = "nvidia-cuda-mps-control cannot be run: No such file or directory"
+    node.start(10)
+    await node.look(3)
+    assert node.state() == ("failed", node.mps.refuses)
+    assert len(node.events) == 2, "told once for each GPU"
+    node.mps.refuses = ""
+    await node.clock.advance(PAUSES_S[1])
+    await node.look()
+    assert node.state() == ("ready", "")
+
+
+async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.mps.daemons[FIRST].hangs = True
+    await node.look()
+    assert node.state()[0] == "failed"
+    assert "gives no answer" in node.state()[1]
+    await node.look()
+    assert FIRST not in node.mps.ended[2:]
+    await node.clock.advance(PAUSES_S[1])
+    await node.look()
+    assert node.state() == ("ready", "")
+    assert node.mps.ended[2:] == [FIRST]
+
+
+async def test_limits_that_somebody_changed_are_set_again(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.mps.daemons[FIRST].percent = 90.0
+    node.nvml.exclusive.clear()
+    await node.look()
+    assert node.mps.daemons[FIRST].percent == 10.0
+    assert node.nvml.exclusive == {FIRST, SECOND}
+    assert node.state() == ("ready", "")
+
+
+async def test_a_sick_gpu_gets_no_daemon(node: Node) -> None:
+    node.healthy = False
+    node.start(10)
+    await node.look()
+    assert node.state() == ("waiting", "the GPU is not healthy: the driver reported XID 79")
+    node.healthy = True
+    node.observe()
+    await node.look()
+    assert node.state() == ("ready", "")
+
+
+async def test_other_limits_wait_for_the_last_client(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    name = node.hold("client")
+    node.start(4)
+    await node.look()
+    waiting = "pod default/client is still there with 4096 MiB and 10 % for each client"
+    assert node.state() == ("waiting", waiting)
+    assert node.state(SECOND) == ("stopping", "the configuration wants it no more, or with other limits")
+    await node.look()
+    assert node.healthy_devices() == [SECOND], "the idle GPU has its new limits by now"
+    node.record.drop([name])
+    await node.look(2)
+    assert node.state() == ("ready", "")
+    assert node.mps.daemons[FIRST].memory == "10240M"
+
+
+async def test_a_daemon_nobody_wants_goes_with_its_last_client_and_leaves_nothing(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    name = node.hold("client")
+    node.start(0)
+    await node.look(2)
+    assert sorted(node.mps.daemons) == [FIRST]
+    inventory = node.offer.inventory.value
+    assert inventory is not None
+    assert [gpu.by_grant for gpu in inventory.gpus] == [False, True], "no share beside a client"
+    del node.mps.daemons[FIRST]
+    await node.look()
+    assert node.mps.daemons[FIRST].memory == "4096M", "whoever is still there is served"
+    node.record.drop([name])
+    await node.look(2)
+    assert node.traces() == ([], [], [], b"{}")
+    inventory = node.offer.inventory.value
+    assert inventory is not None
+    assert inventory.mps == ()
+    assert [gpu.by_grant for gpu in inventory.gpus] == [True, True]
+
+
+async def test_until_it_is_gone_nobody_gets_the_gpu_in_another_way(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.start(0)
+    inventory = node.offer.inventory.value
+    assert inventory is not None
+    assert [(gpu.by_grant, gpu.mode) for gpu in inventory.gpus] == [(False, Mode.MPS)] * 2
+
+
+async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.offer.select(False)
+    await node.look(2)
+    assert node.traces() == ([], [], [], b"{}")
+
+
+async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.start(10, root="other-mps")
+    await node.look(2)
+    assert node.state() == ("ready", "")
+    assert sorted(path.name for path in (node.root / "other-mps").iterdir()) == [FIRST, SECOND]
+    assert list((node.root / "mps").iterdir()) == []
+
+
+def test_a_list_of_daemons_that_is_not_understood_stops_the_agent(node: Node) -> None:
+    (node.root / "mps.json").write_text("{")
+    with pytest.raises(Outside, match=r"mps\.json does not list this agent's MPS daemons"):
+        node.start(10)
+
+
+def test_who_runs_for_long_begins_anew_with_pauses() -> None:
+    trials = Trials()
+    for _ in range(5):
+        trials.began(0)
+    assert not trials.may_start(PAUSES_S[-1] - 1)
+    trials.well(1)
+    trials.well(1 + STEADY_S)
+    assert trials.may_start(1 + STEADY_S)
