@@ -68,7 +68,8 @@ def test_the_prefixes_follow_the_configured_names() -> None:
 
 
 def test_it_fails_closed_and_never_concerns_the_system() -> None:
-    (webhook,) = webhook_configuration(Config(), service_address(), b"PEM")["webhooks"]
+    webhook, templates = webhook_configuration(Config(), service_address(), b"PEM")["webhooks"]
+    assert templates["failurePolicy"] == "Ignore", "the API server refuses what it has not written anew"
     assert webhook["failurePolicy"] == "Fail" and webhook["sideEffects"] == "None"
     assert webhook["rules"][0]["operations"] == ["CREATE"] and webhook["rules"][0]["resources"] == ["pods"]
     assert base64.b64decode(webhook["clientConfig"]["caBundle"]) == b"PEM"
@@ -83,10 +84,11 @@ def test_pods_without_gpus_are_sent_too_where_they_are_to_see_none_and_never_sto
     webhooks = webhook_configuration(config, service_address(), b"PEM")["webhooks"]
     assert [(webhook["name"], webhook["failurePolicy"]) for webhook in webhooks] == [
         ("pods.lamina.dev", "Fail"),
+        ("templates.lamina.dev", "Ignore"),
         ("env.lamina.dev", "Ignore"),
     ]
     for pod in (gpu_pod(gpu=1), gpu_pod(), without_resources()):
-        sent = [holds(webhook["matchConditions"][0]["expression"], pod) for webhook in webhooks]
+        sent = [holds(webhook["matchConditions"][0]["expression"], pod) for webhook in webhooks[::2]]
         assert sorted(sent) == [False, True], "each pod goes to one of the two"
 
 
@@ -119,7 +121,7 @@ async def test_a_registration_that_somebody_changed_is_put_right() -> None:
     await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": []})
     await register(kube, Config(), service_address(), b"ca")
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
-    assert [webhook["failurePolicy"] for webhook in written["webhooks"]] == ["Fail"]
+    assert [webhook["failurePolicy"] for webhook in written["webhooks"]] == ["Fail", "Ignore"]
 
 
 async def test_a_server_without_match_conditions_is_not_brought_to_a_halt() -> None:

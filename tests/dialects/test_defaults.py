@@ -15,7 +15,7 @@ from tests.dialects.pods import Pod, asking, container, pod
 
 
 def admitted(manifest: Pod, config: Config = DEFAULT) -> Pod:
-    patch = [{"op": "add", "path": fill.pointer, "value": fill.value} for fill in defaults(manifest, config)]
+    patch = [fill.operation for fill in defaults(manifest, config)]
     result: Pod = jsonpatch.apply_patch(manifest, patch)
     return result
 
@@ -76,7 +76,7 @@ def test_overwrite_env_hides_gpus_from_pods_that_ask_none_and_does_nothing_else_
     config = load("hami: {overwriteEnv: true, runtimeClassName: x}", "c")
     hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
     one, other = container("one"), container("other") | {"env": [hidden]}
-    assert [tuple(fill) for fill in defaults(pod(one, other, nodeName="n"), config)] == [
+    assert [fill[:2] for fill in defaults(pod(one, other, nodeName="n"), config)] == [
         ("/spec/containers/0/env", [hidden])
     ]
     assert defaults(pod(container(), schedulerName="another"), config) == ()

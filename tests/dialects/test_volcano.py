@@ -117,7 +117,7 @@ def test_a_choice_that_would_be_lost_is_refused(annotations: dict[str, str], sen
 
 def test_admission_fills_in_the_number_and_leaves_the_scheduler() -> None:
     [fill] = defaults(manifest(memory=3000), DEFAULT)
-    assert fill == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
+    assert fill[:2] == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
     assert defaults(manifest(number=1, memory=3000), DEFAULT) == ()
 
 

@@ -65,6 +65,8 @@ def test_cce_fraction(lab: Lab) -> None:
     apply(lab, "cce-fraction")
     running(lab, "cce-fraction")
     assert "0MiB /  3276MiB" in smi(lab, "cce-fraction")
+    lab.settled("app=cce-fraction", {"Running": 2})
+    assert "0MiB /  8192MiB" in smi(lab, "deploy/cce-fraction")
 
 
 def test_several_gpus_are_different_ones(lab: Lab) -> None:

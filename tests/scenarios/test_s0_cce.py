@@ -163,6 +163,62 @@ def test_s0_10_a_fraction_of_a_gpu_passes_the_api_server(lab: Lab, memory_only: 
     assert re.search(r"0MiB / +1616MiB", lab.kubectl("exec", pod, "--", "nvidia-smi"))
 
 
+def fraction(manifest: str, amount: str, replicas: int = 1) -> str:
+    return with_replicas(re.sub(rf"{re.escape(MEMORY)}: \d+", f"nvidia.com/gpu: {amount}", manifest), replicas)
+
+
+def state(lab: Lab) -> tuple[int, dict[str, str]]:
+    """The Deployment's generation and what its template asks."""
+    found = json.loads(lab.kubectl("get", "deployment", "gpu-app", "-o", "json"))
+    [container] = found["spec"]["template"]["spec"]["containers"]
+    return found["metadata"]["generation"], container["resources"]["limits"]
+
+
+def memory_of_each(lab: Lab) -> list[int]:
+    return [int(str(share["memoryMiB"])) for share in shares(lab)]
+
+
+@pytest.mark.parametrize("way", [("apply",), ("apply", "--server-side")], ids=" ".join)
+def test_s0_10_a_fraction_in_a_template_stays_as_it_is_until_it_is_changed(
+    lab: Lab, memory_only: str, way: tuple[str, ...]
+) -> None:
+    def apply(manifest: str) -> None:
+        lab.kubectl(*way, "-f", "-", stdin=manifest)
+
+    def memory_is(*each: int) -> None:
+        wait_for(lambda: memory_of_each(lab) == list(each), lambda: f"{memory_of_each(lab)}, expected {each}")
+
+    first = fraction(memory_only, "0.1")
+    apply(first)
+    memory_is(1616)
+    generation, asked = state(lab)
+    assert asked == {"nvidia.com/gpu": "0", "lamina.dev/gpu-percentage": "10"}
+    apply(first)
+    assert lab.kubectl("diff", *way[1:], "-f", "-", stdin=first) == ""
+    assert state(lab) == (generation, asked)
+    lab.kubectl("scale", "deployment", "gpu-app", "--replicas=2")
+    memory_is(1616, 1616)
+    assert state(lab) == (generation + 1, asked)
+    apply(fraction(memory_only, "0.25"))
+    memory_is(4040)
+    apply(fraction(memory_only, "1"))
+    memory_is(16160)
+    assert state(lab)[1] == {"nvidia.com/gpu": 1}
+    apply(fraction(memory_only, "0.5"))
+    apply(fraction(memory_only, "0.5").replace("nvidia.com/gpu: 0.5", "cpu: 1"))
+    memory_is()
+    assert state(lab)[1] == {"cpu": 1}
+
+
+def test_s0_10_no_fraction_is_stored_that_admission_refuses_or_has_not_seen(lab: Lab, memory_only: str) -> None:
+    told = lab.kubectl("apply", "-f", "-", stdin=fraction(memory_only, "0.125"), check=False)
+    assert "allowed is a whole number from 1 or a fraction from 0.01 to 0.99" in told
+    unseen = fraction(memory_only, "0.1").replace("    app:", "    lamina.dev/webhook: ignore\n    app:", 1)
+    told = lab.kubectl("apply", "-f", "-", stdin=unseen, check=False)
+    assert "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]" in told and "must be an integer" in told
+    assert lab.kubectl("get", "deployments", "-o", "name") == ""
+
+
 def test_s0_11_amounts_split_over_two_gpus(lab: Lab, memory_and_compute: str) -> None:
     labelled = memory_and_compute.replace(
         "      labels:\n        app: gpu-app", '      labels:\n        app: gpu-app\n        volcano.sh/gpu-num: "2"'

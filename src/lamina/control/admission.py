@@ -1,6 +1,7 @@
 """The decision over a new pod: refuse it in one sentence, or let it in with the defaults filled in. Pure.
 
-Only creations are reviewed. Resources of a running pod cannot be changed, and ephemeral containers cannot have any.
+Of pods only creations are reviewed. Resources of a running pod cannot be changed, and ephemeral containers cannot have
+any. In the template of a workload nothing is looked at but fractions of a GPU, which the API server would refuse.
 """
 
 import base64
@@ -11,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from lamina.control.quotas import Quota, asked, excess
-from lamina.dialects import defaults, parse, schedulers
+from lamina.dialects import defaults, parse, schedulers, template_fills
 from lamina.dialects.config import Config
+from lamina.dialects.templates import WORKLOADS
 from lamina.errors import BadInput
 from lamina.model.ledger import NOTHING, Taken
 
@@ -59,8 +61,16 @@ def review(
         beyond = excess(quotas or (), used, asked(request), config)
         if beyond:
             return Verdict(allowed=False, message=beyond)
-    patch = tuple({"op": "add", "path": fill.pointer, "value": fill.value} for fill in fills)
-    return Verdict(allowed=True, patch=patch)
+    return Verdict(allowed=True, patch=tuple(fill.operation for fill in fills))
+
+
+def review_template(workload: Mapping[str, Any], config: Config) -> Verdict:
+    """What becomes of a new or changed workload, such as a Deployment."""
+    try:
+        fills = template_fills(workload, config)
+    except BadInput as problem:
+        return Verdict(allowed=False, message=str(problem))
+    return Verdict(allowed=True, patch=tuple(fill.operation for fill in fills))
 
 
 class Asked(Struct, frozen=True, rename="camel"):
@@ -88,6 +98,17 @@ def is_new_pod(asked: Asked) -> bool:
         asked.operation == "CREATE"
         and not asked.sub_resource
         and asked.resource.get("resource", "pods") == "pods"
+        and asked.object is not None
+    )
+
+
+def is_workload(asked: Asked) -> bool:
+    """Whether the review is about something with a template of pods."""
+    of_group = WORKLOADS.get(asked.resource.get("group", ""), ())
+    return (
+        asked.operation in ("CREATE", "UPDATE")
+        and not asked.sub_resource
+        and asked.resource.get("resource") in of_group
         and asked.object is not None
     )
 

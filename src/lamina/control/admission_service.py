@@ -5,7 +5,17 @@ import asyncio
 import msgspec
 from aiohttp import web
 
-from lamina.control.admission import ALLOWED, AdmissionReview, Asked, Verdict, answer, is_new_pod, review
+from lamina.control.admission import (
+    ALLOWED,
+    AdmissionReview,
+    Asked,
+    Verdict,
+    answer,
+    is_new_pod,
+    is_workload,
+    review,
+    review_template,
+)
 from lamina.control.configuration import Configuration
 from lamina.control.ledger import Ledger
 from lamina.control.metrics import Metrics
@@ -48,9 +58,11 @@ class AdmissionService:
         return web.Response(body=msgspec.json.encode(answer(asked, verdict)), content_type="application/json")
 
     def _verdict(self, asked: Asked) -> Verdict:
+        config = self._configuration.value
+        if is_workload(asked) and asked.object is not None:
+            return review_template(asked.object, config)
         if not is_new_pod(asked) or asked.object is None:
             return ALLOWED
-        config = self._configuration.value
         quotas = self._quotas.of(asked.namespace, config)
         ready = self._watching.rebuilt.is_set()
         return review(

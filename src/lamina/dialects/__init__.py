@@ -7,6 +7,17 @@ NVIDIA's device plugin and knows the resources that pods only count. Configurati
 
 from lamina.dialects.defaults import Fill, defaults, schedulers, unseen_by_admission
 from lamina.dialects.parsing import parse
+from lamina.dialects.templates import template_fills
 from lamina.dialects.vocabularies import Vocabulary, hami, vocabularies
 
-__all__ = ["Fill", "Vocabulary", "defaults", "hami", "parse", "schedulers", "unseen_by_admission", "vocabularies"]
+__all__ = [
+    "Fill",
+    "Vocabulary",
+    "defaults",
+    "hami",
+    "parse",
+    "schedulers",
+    "template_fills",
+    "unseen_by_admission",
+    "vocabularies",
+]

@@ -9,8 +9,8 @@ A GPU serves either containers with a share of compute or containers without at 
 container that takes all of its memory or of its time has it to itself. Init containers get no share.
 
 A container asks amounts in sum, whatever the number of GPUs. The API server takes no fraction of an extended resource,
-so admission writes `nvidia.com/gpu: 0.1` as one GPU and 10 % of its memory. CCE cuts that memory down to 128 MiB;
-here it is the percentage itself.
+so admission writes `nvidia.com/gpu: 0.1` in a pod as one GPU and 10 % of its memory; `templates` has the form for
+templates. CCE cuts that memory down to 128 MiB; here it is the percentage itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +29,9 @@ MOST_SHARERS = 20
 GPU_NUM = "volcano.sh/gpu-num"
 """A label, not an annotation."""
 
+PERCENTAGE = "lamina.dev/gpu-percentage"
+"""In a template, beside a count of 0: a fraction of a GPU in percent. Only admission writes it."""
+
 SHARING = Sharing(most=MOST_SHARERS, one_isolation=True, alone_below_mib=UNIT_MIB)
 
 
@@ -43,12 +46,17 @@ def parse(pod: Mapping[str, Any], containers: Sequence[Container]) -> PodRequest
 
 
 def fraction(container: Container, names: Vocabulary) -> int | None:
-    """The percentage of one GPU's memory that a count below 1 stands for; None for any other count."""
+    """The percentage of one GPU's memory that a count below 1 stands for, as people or as templates write it.
+
+    None for any other count. Raises BadInput for a fraction that is none of those allowed.
+    """
     if names.count not in container.asked:
         return None
     written = container.asked[names.count]
     here = f"{container.where}: {names.count}"
     percent = parse_quantity(written, where=here).value * 100
+    if percent == 0 and PERCENTAGE in container.asked:
+        return whole_number(container, PERCENTAGE, 1, 99)
     if not 0 < percent < 100:
         return None
     if percent.denominator != 1:

@@ -17,10 +17,17 @@ _ENV = "NVIDIA_VISIBLE_DEVICES"
 
 
 class Fill(NamedTuple):
-    """One addition: a JSON pointer into the pod and the value that belongs there (an `add` of JSON Patch)."""
+    """One change: a JSON pointer and the value that belongs there, or `remove` for what does not."""
 
     pointer: str
-    value: Any
+    value: Any = None
+    op: str = "add"
+
+    @property
+    def operation(self) -> dict[str, Any]:
+        """As an operation of JSON Patch."""
+        changed = {"op": self.op, "path": self.pointer}
+        return changed if self.op == "remove" else {**changed, "value": self.value}
 
 
 def schedulers(config: Config) -> tuple[str, ...]:
@@ -68,8 +75,10 @@ def unseen_by_admission(pod: Mapping[str, Any], request: PodRequest, config: Con
     containers, asking = containers_of(pod), {container.container for container in request.containers}
     vocabulary = spoken(containers, config)
     for container in containers:
-        if vocabulary and container.name in asking and vocabulary.ticket not in container.asked:
-            ticket = vocabulary.ticket
+        if not vocabulary or container.name not in asking:
+            continue
+        ticket = vocabulary.ticket
+        if ticket not in container.asked or cce.PERCENTAGE in container.asked:
             return f"container {container.name} names no {ticket}, which admission fills in; it has not seen this pod"
     return ""
 
@@ -92,7 +101,7 @@ def _counts(pod: Mapping[str, Any]) -> Iterator[Fill]:
     """The mark that the pod only counts GPUs: cores that are filled in could not be told from cores that are meant."""
     if not (pod.get("metadata") or {}).get("annotations"):
         yield Fill("/metadata/annotations", {})
-    yield Fill(f"/metadata/annotations/{_escaped(COUNTS)}", "true")
+    yield Fill(f"/metadata/annotations/{escaped(COUNTS)}", "true")
 
 
 def _container_fills(container: Container, request: ContainerRequest, names: Vocabulary) -> Iterator[Fill]:
@@ -112,12 +121,21 @@ def _container_fills(container: Container, request: ContainerRequest, names: Voc
     if not resources.get("limits"):
         yield Fill(limits, {})
     for name, value in missing.items():
-        yield Fill(f"{limits}/{_escaped(name)}", value)
+        yield Fill(f"{limits}/{escaped(name)}", value)
     if fraction is not None and names.count in (resources.get("requests") or {}):
-        yield Fill(f"{container.pointer}/resources/requests/{_escaped(names.count)}", "1")
+        yield Fill(f"{container.pointer}/resources/requests/{escaped(names.count)}", "1")
+    if fraction is not None:
+        yield from without_percentage(container)
 
 
-def _escaped(name: str) -> str:
+def without_percentage(container: Container) -> Iterator[Fill]:
+    """Take away what stands for a fraction in a template."""
+    for field in ("limits", "requests"):
+        if cce.PERCENTAGE in (container.spec["resources"].get(field) or {}):
+            yield Fill(f"{container.pointer}/resources/{field}/{escaped(cce.PERCENTAGE)}", op="remove")
+
+
+def escaped(name: str) -> str:
     """As a part of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 

@@ -75,9 +75,7 @@ def _container(container: Obj) -> None:
     image = container.get("image", "")
     latest = image.endswith(":latest") or ":" not in image.rpartition("/")[2]
     container.setdefault("imagePullPolicy", "Always" if latest and "@" not in image else "IfNotPresent")
-    resources = container.setdefault("resources", {})
-    if "limits" in resources:
-        resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+    container.setdefault("resources", {})
     for port in container.get("ports", ()):
         port.setdefault("protocol", "TCP")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -93,6 +91,9 @@ def _container(container: Obj) -> None:
 def _pod(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec)
+    for each in containers(spec):  # in pods alone, not in templates
+        if "limits" in each["resources"]:
+            each["resources"]["requests"] = {**each["resources"]["limits"], **each["resources"].get("requests", {})}
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
