@@ -45,7 +45,10 @@ GOLDEN_FILTER = [
         unbound(gpumem=20000),
         {
             "nodenames": ["node-0"],
-            "failedNodes": {},
+            "failedNodes": {
+                "node-1": "needs 20000 MiB; the largest GPU has 16160 MiB",
+                "node-2": "no GPU is offered on this node",
+            },
             "failedAndUnresolvableNodes": {
                 "node-1": "needs 20000 MiB; the largest GPU has 16160 MiB",
                 "node-2": "no GPU is offered on this node",
@@ -57,7 +60,10 @@ GOLDEN_FILTER = [
         unbound(gpu=2),
         {
             "nodenames": ["node-0"],
-            "failedNodes": {},
+            "failedNodes": {
+                "node-1": "needs 2 GPUs; this node has 1",
+                "node-2": "no GPU is offered on this node",
+            },
             "failedAndUnresolvableNodes": {
                 "node-1": "needs 2 GPUs; this node has 1",
                 "node-2": "no GPU is offered on this node",

@@ -21,7 +21,8 @@ ARGUMENTS = [
     b'{"pod":' + POD + b',"nodenames":' + NODES + b"}",
 ]
 FILTERED = (
-    b'{"failedNodes":{},"failedAndUnresolvableNodes":{"node-1":"needs 20000 MiB; the largest GPU has 16160 MiB"},'
+    b'{"failedNodes":{"node-1":"needs 20000 MiB; the largest GPU has 16160 MiB"},'
+    b'"failedAndUnresolvableNodes":{"node-1":"needs 20000 MiB; the largest GPU has 16160 MiB"},'
     b'"error":"","nodenames":["node-0"]}'
 )
 BINDINGS = [

@@ -191,9 +191,12 @@ def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 
 
 def _filter_result(args: ExtenderArgs, filtered: Filtered) -> Object:
-    """`ExtenderFilterResult`, with whole nodes for who sent whole nodes."""
+    """`ExtenderFilterResult`, with whole nodes for who sent whole nodes.
+
+    kube-scheduler 1.20 knows only `failedNodes`; newer ones go by the other list where a node is in both.
+    """
     result: Object = {
-        "failedNodes": filtered.failed,
+        "failedNodes": {**filtered.unresolvable, **filtered.failed},
         "failedAndUnresolvableNodes": filtered.unresolvable,
         "error": filtered.error,
     }
