@@ -31,8 +31,7 @@ uint64_t cgroup_of_self(void) {
 
 static int open_file(int flags) {
     char path[4096];
-    const char *of = getenv("SIMGPU_MACHINE");
-    if (of == NULL || (size_t)snprintf(path, sizeof path, "%s.cgroups", of) >= sizeof path) return -1;
+    if ((size_t)snprintf(path, sizeof path, "%s.cgroups", machine_path()) >= sizeof path) return -1;
     return open(path, flags | O_CLOEXEC, 0666);
 }
 

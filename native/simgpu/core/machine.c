@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define IN_CONTAINERS "/run/simgpu"
+
 static bool is_machine(const simgpu_header *h, uint64_t bytes) {
     uint64_t gpus = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(simgpu_process);
     return h->magic == SIMGPU_MAGIC && h->version == SIMGPU_VERSION && h->gpu_count <= SIMGPU_MAX_GPUS &&
@@ -112,9 +114,17 @@ static void read_visible(machine *m) {
     qsort(m->visible, m->visible_count, sizeof m->visible[0], by_number);
 }
 
+const char *machine_path(void) {
+    const char *named = getenv("SIMGPU_MACHINE");
+    return named != NULL && *named != '\0' ? named : IN_CONTAINERS "/machine";
+}
+
+const char *machine_proc(void) {
+    return access(IN_CONTAINERS "/proc/self", F_OK) == 0 ? IN_CONTAINERS "/proc" : "/proc";
+}
+
 bool machine_open(machine *m) {
-    const char *path = getenv("SIMGPU_MACHINE");
-    simgpu_header *head = path != NULL && *path != '\0' ? map_file(path) : NULL;
+    simgpu_header *head = map_file(machine_path());
     if (head == NULL) return false;
     *m = (machine){.head = head};
     m->processes = (simgpu_process *)((char *)head + head->processes);

@@ -17,7 +17,13 @@ typedef struct {
     uint32_t whole; /* bits of GPUs of which every instance is visible */
 } machine;
 
-/* Maps the file that SIMGPU_MACHINE names and reads NVIDIA_VISIBLE_DEVICES. False when there is no such machine. */
+/* The machine's file: what SIMGPU_MACHINE names, else where containers have it, as they have device nodes. */
+const char *machine_path(void);
+/* Where processes are looked up: in a container the node's own /proc, mounted beside the machine's file, because a
+ * kernel's driver knows processes of all PID namespaces apart. */
+const char *machine_proc(void);
+
+/* Maps the machine's file and reads NVIDIA_VISIBLE_DEVICES. False when there is no such machine. */
 bool machine_open(machine *m);
 void machine_close(machine *m);
 

@@ -50,8 +50,7 @@ bool mig_in_use(const machine *m, uint32_t unit) {
 }
 
 static int lock(void) {
-    const char *path = getenv("SIMGPU_MACHINE");
-    int file = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int file = open(machine_path(), O_RDONLY | O_CLOEXEC);
     if (file >= 0) flock(file, LOCK_EX);
     return file;
 }

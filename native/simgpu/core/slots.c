@@ -16,15 +16,32 @@
 #define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all look for dead ones */
 #define PID_MASK ((1ull << SIMGPU_IDENTITY_PID_BITS) - 1)
 
+static uint32_t own_pid(void) {
+    char path[256], text[24];
+    snprintf(path, sizeof path, "%s/self", machine_proc());
+    ssize_t length = readlink(path, text, sizeof text - 1);
+    if (length <= 0) return (uint32_t)getpid();
+    text[length] = '\0';
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
 /* Start time of a living process in clock ticks; GONE when there is none, UNKNOWN when /proc does not tell. A process
  * whose threads have all ended is gone even while its parent has not waited for it. */
 enum { GONE = 0, UNKNOWN = 1 };
 
+/* A process may be hidden in /proc; one of another PID namespace cannot be asked for by a signal. */
+static bool is_nowhere(uint32_t pid) {
+    char path[256];
+    if (strcmp(machine_proc(), "/proc") == 0) return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    snprintf(path, sizeof path, "%s/self", machine_proc());
+    return access(path, F_OK) == 0;
+}
+
 static uint64_t start_time(uint32_t pid) {
-    char path[32], text[1024];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    char path[256], text[1024];
+    snprintf(path, sizeof path, "%s/%u/stat", machine_proc(), pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return errno == ENOENT && kill((pid_t)pid, 0) != 0 && errno == ESRCH ? GONE : UNKNOWN;
+    if (file < 0) return errno == ENOENT && is_nowhere(pid) ? GONE : UNKNOWN;
     ssize_t length = read(file, text, sizeof text - 1);
     int error = errno;
     close(file);
@@ -138,7 +155,7 @@ static uint32_t take_slot(const machine *m, uint64_t identity, uint64_t image) {
 }
 
 uint32_t slots_join(const machine *m) {
-    uint32_t pid = (uint32_t)getpid();
+    uint32_t pid = own_pid();
     uint64_t identity = identity_of(pid, start_time(pid)), image = image_of_self();
     forget_former_image(m, identity, image);
     slots_sweep(m, JOIN_PAUSE_NS);
