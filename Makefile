@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -path 'src/lamina/_native*') pyproject.toml meson.build
 
-.PHONY: demo test develop clean
+.PHONY: demo test cluster-test develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -14,6 +14,10 @@ demo: $(VENV)/.lamina
 
 test: $(VENV)/.lamina $(VENV)/.test-tools
 	@$(BIN)/python -m tests.run
+
+# Tests on a real cluster, brought up on this machine and taken down again. Needs root; see CONTRIBUTING.md.
+cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
+	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest tests/cluster
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'

@@ -1,0 +1,33 @@
+"""One cluster for all tests of this folder. It takes root and a minute, so it comes only where it is asked for."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lamina import simgpu
+from tests.cluster.stage import leftovers
+from tests.cluster.stage.stage import Stage
+from tests.cluster.stage.steps import Steps
+
+SWITCH = "LAMINA_CLUSTER_TEST"
+MACHINE = """
+driver: "550.54.15"
+cuda: "12.4"
+seed: {name}
+gpus:
+- model: V100-PCIE-32GB
+  count: 2
+"""
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """Two nodes with two V100 of 32 GB each, without Lamina. Nothing may be left of it afterwards."""
+    if not os.environ.get(SWITCH):
+        pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
+    before = leftovers.survey()
+    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], Steps())
+    yield made
+    made.close(keep=bool(os.environ.get("LAMINA_KEEP_LOGS")))
+    assert leftovers.survey() == before, "the cluster under test left something behind"

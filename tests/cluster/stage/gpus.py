@@ -1,0 +1,65 @@
+"""A node's GPUs: a simulated machine, the driver's files, and the runtime that brings them into containers."""
+
+import json
+import shutil
+import stat
+import sys
+import zipapp
+from pathlib import Path
+
+import lamina
+from lamina import native, simgpu
+
+RUNTIME = Path(__file__).with_name("container_runtime.py")
+PYTHON_OF_IMAGES = "/usr/bin/python3"
+
+
+def install_driver(folder: Path) -> Path:
+    """The driver's files as they lie on every node: two libraries, and nvidia-smi for images that have Python."""
+    folder.mkdir(parents=True)
+    for library in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        shutil.copy(native.path(f"simgpu/{library}"), folder / library)
+    _write_smi(folder / "nvidia-smi")
+    return folder
+
+
+def _write_smi(target: Path) -> None:
+    import pynvml
+
+    room = target.with_name("smi")
+    package = Path(lamina.__file__).parent
+    for part in ("__init__.py", "errors.py"):
+        (room / "lamina").mkdir(parents=True, exist_ok=True)
+        shutil.copy(package / part, room / "lamina" / part)
+    shutil.copytree(package / "smi", room / "lamina/smi", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(pynvml.__file__, room / "pynvml.py")
+    zipapp.create_archive(room, target, PYTHON_OF_IMAGES, main="lamina.smi.main:main")
+    shutil.rmtree(room)
+    target.chmod(0o755)
+
+
+class Gpus:
+    """The GPUs of one node, below `folder`, which lasts over reboots."""
+
+    def __init__(self, folder: Path, machine: simgpu.Machine, driver: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)
+        (folder / "proc").mkdir()  # where containers have the node's
+        self.machine, self.driver = folder / "machine", driver
+        simgpu.write(machine, self.machine)
+        self.machine.chmod(0o666)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a program of the node needs to see the GPUs."""
+        return {"SIMGPU_MACHINE": str(self.machine), "LD_LIBRARY_PATH": str(self.driver)}
+
+    def write_runtime(self, folder: Path, runc: Path) -> Path:
+        """The OCI runtime of this node: NVIDIA's, as far as it can be told from outside."""
+        settings = {"machine": str(self.machine.parent), "driver": str(self.driver)}
+        (folder / "gpus.json").write_text(json.dumps(settings))
+        script = folder / "nvidia-container-runtime"
+        edit = f"{sys.executable} -I -S {RUNTIME} {folder / 'gpus.json'}"
+        script.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) {edit} "$@" || exit 1;; esac\nexec {runc} "$@"\n')
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        return script

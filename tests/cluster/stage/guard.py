@@ -1,0 +1,77 @@
+"""Takes away what would outlive a stage: settings of the kernel that kubelet changed, control groups, files.
+
+The runner holds the write end of a pipe and writes a letter to it when files are to be kept. However it ends, the
+kernel closes that end; the rooms end by the same means, and the guard waits for them.
+Run as `python guard.py READ_END FOLDER GROUP`. It uses nothing of the project, since that may be gone by then.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+SETTINGS = (
+    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
+    *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
+)
+"""What kubelet sets for the whole machine."""
+PATIENCE_S = 30.0
+
+
+def settings() -> dict[str, str]:
+    return {name: path.read_text() for name in SETTINGS if (path := Path("/proc/sys") / name).exists()}
+
+
+def restore(before: dict[str, str]) -> None:
+    for name, value in before.items():
+        path = Path("/proc/sys") / name
+        if path.read_text() != value:
+            path.write_text(value)
+
+
+def groups(name: str) -> list[Path]:
+    """The stage's groups in all hierarchies, the innermost first."""
+    tops = [path / name for path in (CGROUPS, *CGROUPS.iterdir()) if (path / name).is_dir() and not path.is_symlink()]
+    inside = [Path(folder) for top in tops for folder, _, _ in os.walk(top)]
+    return sorted(inside, key=lambda path: len(path.parts), reverse=True)
+
+
+def remove_groups(name: str) -> list[Path]:
+    """Those that cannot be removed because something still runs in them."""
+    left = []
+    for group in groups(name):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:
+            left.append(group)
+    return left
+
+
+def sweep(folder: Path, group: str, before: dict[str, str], *, keep: bool) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while remove_groups(group) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    restore(before)
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    read_end, folder, group = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    before = settings()
+    print("ready", flush=True)
+    said = b""
+    while got := os.read(read_end, 1):
+        said += got
+    sweep(folder, group, before, keep=bool(said))
+
+
+if __name__ == "__main__":
+    main()

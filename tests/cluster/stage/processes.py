@@ -1,0 +1,107 @@
+"""Lamina as programs of the rooms: the control part and a scheduler beside the control plane, an agent on each node.
+
+This is Lamina without its packaging: no image, no accounts of its own, no Service.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import lamina
+from lamina.dialects import schedulers, vocabularies
+from lamina.dialects.config import Config
+from tests.cluster.stage import network
+from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.daemons import Daemon
+from tests.cluster.stage.node import Node
+from tests.cluster.stage.stage import Stage
+
+LAMINA = (sys.executable, "-m", "lamina")
+EXTENDER = "127.0.0.1:8080"
+
+
+class Processes:
+    """Lamina on a stage; its parts may be killed and started by tests. `config` is the whole configuration."""
+
+    def __init__(self, stage: Stage, config: Config | None = None) -> None:
+        self._stage, self._config = stage, config or Config()
+        self._folder = stage.folder / "lamina"
+        self._folder.mkdir(exist_ok=True)
+        control = stage.control
+        words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
+        self.control = Daemon(
+            control.room, "control", [*LAMINA, *words], self._environment(), self._folder / "control.log"
+        )
+        command: list[str | Path] = [stage.binaries["kube-scheduler"], "--config", self._write_scheduler()]
+        command += ["--secure-port", "10269", "--cert-dir", self._folder]
+        log = self._folder / "scheduler.log"
+        self.scheduler = Daemon(control.room, "lamina-scheduler", command, stage.binaries.environment, log)
+        self.agents = {node.name: self._agent(node) for node in stage.nodes}
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": str(Path(lamina.__file__).parents[1])}
+
+    def _agent(self, node: Node) -> Daemon:
+        words = ["agent", "--node", node.name, "--kubeconfig", self._stage.control.kubeconfig]
+        words += ["--driver-dir", node.gpus.driver]
+        environment = self._environment() | node.gpus.environment
+        return Daemon(node.room, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
+
+    def start(self) -> None:
+        """Start all parts, and return when each node has its inventory and offers devices."""
+        for daemon in (self.control, self.scheduler, *self.agents.values()):
+            daemon.start()
+        for name, agent in self.agents.items():
+            agent.until(lambda name=name: self._offers(name), f"a GPU of {name} in kubelet's hands")
+
+    def _offers(self, node: str) -> bool:
+        try:
+            got = self._stage.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}")
+            self._stage.kubectl("get", "mutatingwebhookconfigurations", "lamina.dev")
+        except Unavailable:
+            return False
+        return got not in ("", "0")
+
+    def stop(self) -> None:
+        for daemon in (*self.agents.values(), self.scheduler, self.control):
+            daemon.stop()
+
+    def _write_scheduler(self) -> Path:
+        version = self._stage.binaries.version
+        login = self._stage.control.authority.kubeconfig("lamina-scheduler", "lamina-scheduler", ("system:masters",))
+        names = sorted({*schedulers(self._config)} - {"default-scheduler"})
+        document: dict[str, Any] = {
+            "apiVersion": f"kubescheduler.config.k8s.io/{'v1beta1' if version < (1, 25) else 'v1'}",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(login)},
+            "leaderElection": {"leaderElect": False},
+            "profiles": [{"schedulerName": name} for name in names],
+            "extenders": [self._extender()],
+        }
+        if version < (1, 25):
+            document |= {"healthzBindAddress": "127.0.0.1:10268", "metricsBindAddress": "127.0.0.1:10268"}
+        path = self._folder / "scheduler.yaml"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def _extender(self) -> dict[str, Any]:
+        served = vocabularies(self._config)
+        ignored = {name for vocabulary in served for name in vocabulary.ignored_by_scheduler}
+        return {
+            "urlPrefix": f"http://{EXTENDER}",
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "preemptVerb": "preempt",
+            "bindVerb": "bind",
+            "weight": 1,
+            "nodeCacheCapable": True,
+            "ignorable": False,
+            "httpTimeout": "30s",
+            "managedResources": [
+                {"name": name, "ignoredByScheduler": name in ignored}
+                for vocabulary in served
+                for name in vocabulary.all
+            ],
+        }

@@ -1,0 +1,76 @@
+"""Lamina on real kubelets and a real scheduler, its parts as programs of the rooms."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.asking import delete_pods, ended, got, pod, running, sh, until
+from tests.cluster.stage.processes import Processes
+from tests.cluster.stage.stage import Stage
+
+
+@pytest.fixture(scope="module")
+def lamina(stage: Stage) -> Iterator[Processes]:
+    processes = Processes(stage)
+    with stage.steps("Lamina"):
+        processes.start()
+    yield processes
+    processes.stop()
+    stage.kubectl("delete", "mutatingwebhookconfigurations", "lamina.dev")
+
+
+@pytest.fixture(autouse=True)
+def _without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
+    yield
+    delete_pods(stage)
+    until(lambda: stage.kubectl("get", "grants", "-A", "-o", "name") == "", lambda: "grants stay behind their pods")
+
+
+def test_a_pod_sees_what_it_was_granted(stage: Stage) -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
+    stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=limits))
+    running(stage, "share")
+    assert "0MiB /  3000MiB" in sh(stage, "share", "nvidia-smi")
+
+
+def test_nonsense_is_refused_with_the_reason(stage: Stage) -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": 101}
+    with pytest.raises(Exception, match="gpucores"):
+        stage.kubectl("apply", "-f", "-", stdin=pod("nonsense", limits=limits))
+
+
+def test_a_pod_that_fits_nowhere_waits_with_the_reason(stage: Stage) -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 40000}
+    stage.kubectl("apply", "-f", "-", stdin=pod("large", limits=limits))
+
+    def message() -> str:
+        conditions = got(stage, "large")["status"].get("conditions", [])
+        return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
+
+    until(lambda: "40000" in message(), message)
+
+
+def test_s4_1_ten_replicas_of_10000_mib_on_each_node(stage: Stage) -> None:
+    """Two nodes with two GPUs of 32768 MiB: 12 run and 4 of 16 wait, as 6 run and 4 of 10 wait on one node."""
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 10000, "nvidia.com/gpucores": 10}
+    template = {"metadata": {"labels": {"app": "s41"}}, "spec": json.loads(pod("s41", limits=limits))["spec"]}
+    spec = {"replicas": 16, "selector": {"matchLabels": {"app": "s41"}}, "template": template}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "s41"}, "spec": spec}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(deployment))
+
+    def phases() -> dict[str, int]:
+        pods = json.loads(stage.kubectl("get", "pods", "-l", "app=s41", "-o", "json"))["items"]
+        found = [each["status"].get("phase", "") for each in pods]
+        return {name: found.count(name) for name in sorted(set(found))}
+
+    until(lambda: phases() == {"Pending": 4, "Running": 12}, lambda: f"pods are {phases()}")
+
+
+def test_a_program_is_held_to_its_memory(stage: Stage) -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
+    for name, mib in (("fits", "600"), ("exceeds", "2000")):
+        command = ["gpu-load", "--seconds", "0.2", "--memory-mib", mib]
+        stage.kubectl("apply", "-f", "-", stdin=pod(name, *command, limits=limits, restartPolicy="Never"))
+    assert (ended(stage, "fits"), ended(stage, "exceeds")) == ("Succeeded", "Failed")
+    assert "out of memory" in stage.kubectl("logs", "exceeds")
