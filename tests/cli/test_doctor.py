@@ -40,7 +40,8 @@ class Patient:
         self.images = {"web": "nginx"}
         self.text = ""
 
-    async def findings(self) -> dict[str, Finding]:
+    async def findings(self, door: Any = None) -> dict[str, Finding]:
+        """What the doctor finds, through another door to the same cluster if there is one."""
         kube = self.kube
         await crds.apply(kube)
         if self.registered:
@@ -61,7 +62,7 @@ class Patient:
             meta = {"name": grant_name("job", uid), "namespace": "default"}
             await kube.create(GRANTS, {"metadata": meta, "spec": msgspec.to_builtins(grant)})
         kube.failing["create"] = self._trial
-        return {finding.what: finding for finding in await examine(kube)}
+        return {finding.what: finding for finding in await examine(door or kube)}
 
     async def _pod(self, name: str, spec: dict[str, Any]) -> str:
         made = await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})

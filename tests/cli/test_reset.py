@@ -33,8 +33,7 @@ from lamina.ports.kube.fake import FakeKube
 GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
 
 
-@pytest.fixture
-async def kube() -> FakeKube:
+async def half_gone() -> FakeKube:
     """A cluster with the webhook, one node whose agent took its GPUs back, and one whose agent is dead."""
     made = FakeKube()
     await crds.apply(made)
@@ -52,6 +51,11 @@ async def kube() -> FakeKube:
         NODES, {"metadata": {"name": "dead", "labels": labels, "annotations": annotations}, "status": status}
     )
     return made
+
+
+@pytest.fixture
+async def kube() -> FakeKube:
+    return await half_gone()
 
 
 ASKS = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}

@@ -11,6 +11,9 @@ from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QU
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.test_agent import Running as Agent
+from tests.cli.test_doctor import Patient
+from tests.cli.test_reset import half_gone
+from tests.cli.test_reset import run as reset
 from tests.control.cluster import admitted_pod, inventory_object, running, until
 
 TABLE = Path(__file__).parents[2] / "docs" / "cluster.md"
@@ -118,3 +121,28 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster.read(noted)
     assert noted.asked == rights("reader")
+
+
+def as_a_reader(part: str) -> set[tuple[str, str, str]]:
+    """The rights of who looks, and those of the part."""
+    return rights(part) | {(part, resource, verb) for _, resource, verb in rights("reader")}
+
+
+async def test_the_doctor() -> None:
+    patient = Patient()
+    patient.refusal = None  # admission is away: the pod that it should refuse has to be removed
+    noted = Noted("doctor", patient.kube)
+    await patient.findings(noted)
+    assert noted.asked == as_a_reader("doctor")
+
+
+async def test_reset() -> None:
+    kube = await half_gone()
+    noted = Noted("reset", kube)
+    await reset(noted)
+    await reset(noted)  # the configuration is there now
+    assert noted.asked == as_a_reader("reset")
+    noted = Noted("reset --all", kube)
+    await reset(noted, everything=True)
+    always = {("reset --all", resource, verb) for _, resource, verb in as_a_reader("reset")}
+    assert rights("reset --all") <= noted.asked <= rights("reset --all") | always
