@@ -73,26 +73,24 @@ static int all_is_back(void)
 
 int main(int count, char **arguments)
 {
-    pid_t children[AT_ONCE] = {0};
     if (count != 3)
         return 2;
+    int rounds = atoi(arguments[1]);
+    pid_t children[rounds];
     calls_find("dlopen");
     srand((unsigned)atoi(arguments[2]));
-    for (int round = 0; round < atoi(arguments[1]); round++) {
-        int place = round % AT_ONCE;
-        if (children[place] > 0) {
-            kill(children[place], SIGKILL);
-            if (rand() % 2) /* else it is a zombie for a while */
-                waitpid(children[place], NULL, 0);
+    for (int round = 0; round < rounds + AT_ONCE; round++) {
+        if (round >= AT_ONCE) {
+            kill(children[round - AT_ONCE], SIGKILL);
+            if (rand() % 2) /* else it is a zombie to the end */
+                waitpid(children[round - AT_ONCE], NULL, 0);
         }
-        children[place] = start(rand());
+        if (round >= rounds)
+            continue;
+        children[round] = start(rand());
         nanosleep(&(struct timespec){.tv_nsec = rand() % LONGEST_US * 1000L}, NULL);
     }
-    for (int i = 0; i < AT_ONCE; i++)
-        if (children[i] > 0)
-            kill(children[i], SIGKILL);
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ;
-    usleep(20000); /* let the last ones die; they are not waited for */
+    for (int i = 0; i < rounds; i++) /* all are dead, and some stay zombies; those already waited for are unknown */
+        waitid(P_PID, (id_t)children[i], &(siginfo_t){0}, WEXITED | WNOWAIT);
     return all_is_back();
 }
