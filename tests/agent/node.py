@@ -1,7 +1,7 @@
 """A node with every door faked but the disk: what the tests of prepare, release and reconcile stand on."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,11 @@ import msgspec
 from lamina.agent.cdi import file_name
 from lamina.agent.cluster import Cluster
 from lamina.agent.health import GpuState
+from lamina.agent.inventory import Divided
 from lamina.agent.libraries import PRELOAD, Libraries
+from lamina.agent.mig.made import Made
+from lamina.agent.mig.maker import Maker
+from lamina.agent.mig.on_demand import OnDemand
 from lamina.agent.plan import Places
 from lamina.agent.prepare import Preparer
 from lamina.agent.record import Record
@@ -24,6 +28,7 @@ from lamina.ports.files import Files
 from lamina.ports.kube import GRANTS, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kubelet.fake import FakePodResources
+from lamina.ports.nvml import FakeNvml, GpuFacts
 from lamina.ports.nvml.fake import fake_gpus
 
 RESOURCE = "nvidia.com/gpu"
@@ -45,12 +50,15 @@ class Node:
 
     name = "node-1"
 
-    def __init__(self, root: Path, files: Files | None = None) -> None:
+    def __init__(self, root: Path, files: Files | None = None, facts: Sequence[GpuFacts] = FACTS) -> None:
         self.root = root
         self.kube = FakeKube()
         self.kubelet = FakePodResources()
         self.clock = FakeClock()
-        self.gpus = {facts.uuid: GpuState(facts) for facts in FACTS}
+        self.nvml = FakeNvml(facts)
+        self.gpus = {each.uuid: GpuState(each) for each in facts}
+        self.cuttable: Set[str] | None = {each.uuid for each in facts if each.mig_capable}
+        self.divided = Divided()
         self.places = Places(root / "containers", root / "cdi", root / "driver", libraries(root))
         self.start(files)
 
@@ -59,6 +67,17 @@ class Node:
         self.files = files or Files()
         self.record = Record(self.root / "record.json", self.files)
         self.cluster = Cluster(self.kube, self.name)
+        self.made = Made(self.root / "mig.json", self.files)
+        self.on_demand = OnDemand(
+            maker=Maker(self.nvml, self.made),
+            record=self.record,
+            pod_resources=self.kubelet,
+            gpus=lambda: self.gpus,
+            resources=lambda: {RESOURCE, "nvidia.com/mig-1g.5gb"},
+            cuttable=lambda: self.cuttable,
+            tell=lambda divided: setattr(self, "divided", divided),
+            dismantle=False,
+        )
         self.preparer = Preparer(
             node=self.name,
             kind=KIND,
@@ -69,6 +88,7 @@ class Node:
             places=self.places,
             files=self.files,
             write_limits=self._write_limits,
+            on_demand=self.on_demand,
         )
         self.releaser = Releaser(
             resources={RESOURCE},

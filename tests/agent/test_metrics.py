@@ -43,6 +43,7 @@ class Told:
             places=self.node.places,
             files=self.node.files,
             write_limits=write_limits,
+            on_demand=self.node.on_demand,
         )
         self.nvml = FakeNvml(FACTS)
         self.offer = Offer(self.node.name, DEFAULT.for_node(self.node.name), kinds(DEFAULT), selected=True)

@@ -3,16 +3,21 @@
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from lamina.agent.mig.cutting import Users, cut
+from lamina.agent.mig.cutting import cut
+from lamina.agent.mig.made import Made
+from lamina.agent.mig.maker import Maker
+from lamina.agent.mig.users import Users
 from lamina.dialects.mig_parted import Wish
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.ports.nvml import FakeNvml, GpuFacts, GpuProcess
+from lamina.ports.files import Files
+from lamina.ports.nvml import FakeNvml, GpuFacts, GpuProcess, Nvml
 from lamina.ports.nvml.fake import fake_gpus
 
 A100 = MIG_CARDS["A100-40GB"]
@@ -22,6 +27,17 @@ BALANCED = Wish(True, dict(A100.balanced()))
 
 def fake() -> FakeNvml:
     return FakeNvml([structs.replace(fake_gpus(1)[0], mig_capable=True, pci_device=0x20B010DE)])
+
+
+class NoDisk(Files):
+    """Notes are kept in memory only."""
+
+    def write(self, path: Path, content: bytes, *, mode: int = 0o644) -> None:
+        return None
+
+
+def maker(nvml: Nvml) -> Maker:
+    return Maker(nvml, Made(Path("mig.json"), NoDisk()))
 
 
 def using(users: Mapping[str, Sequence[str]] | None = None) -> Callable[[], Awaitable[Users]]:
@@ -45,53 +61,53 @@ async def test_every_standard_geometry_follows_every_other() -> None:
     nvml = fake()
     for before in wanted:
         for after in wanted:
-            await cut(nvml, GPU, before, using())
-            await cut(nvml, GPU, after, using())
+            await cut(maker(nvml), GPU, before, using())
+            await cut(maker(nvml), GPU, after, using())
             assert await layout(nvml) == Counter(after.counts)
             assert facts(nvml).mig_enabled == after.enabled
 
 
 async def test_what_is_wanted_and_there_stays() -> None:
     nvml = fake()
-    await cut(nvml, GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 1}), using())
+    await cut(maker(nvml), GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 1}), using())
     before = set(nvml.instances[GPU])
-    await cut(nvml, GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 2}), using())
+    await cut(maker(nvml), GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 2}), using())
     assert before < set(nvml.instances[GPU])
 
 
 async def test_an_instance_in_use_stays_and_what_is_in_its_way_waits() -> None:
     nvml = fake()
-    await cut(nvml, GPU, Wish(True, {"3g.20gb": 2}), using())
+    await cut(maker(nvml), GPU, Wish(True, {"3g.20gb": 2}), using())
     busy = next(each for each in nvml.instances[GPU] if each.start == 0)
     users = using({busy.uuid: ["pod default/a"]})
-    await cut(nvml, GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 3}), users)
+    await cut(maker(nvml), GPU, Wish(True, {"3g.20gb": 1, "1g.5gb": 3}), users)
     assert busy in nvml.instances[GPU] and await layout(nvml) == Counter({"3g.20gb": 1, "1g.5gb": 3})
     for impossible in (Wish(True, {"1g.5gb": 7}), Wish(True, {"3g.20gb": 1, "4g.20gb": 1}), Wish(False)):
         before = nvml.instances[GPU]
         with pytest.raises(NotYet, match="pod default/a"):
-            await cut(nvml, GPU, impossible, users)
+            await cut(maker(nvml), GPU, impossible, users)
         assert busy in nvml.instances[GPU] and nvml.instances[GPU] == before, "and nothing is half-applied"
 
 
 async def test_the_mode_changes_only_on_an_idle_gpu() -> None:
     nvml = fake()
     with pytest.raises(NotYet, match="GPU 0 is in use by pod default/b"):
-        await cut(nvml, GPU, BALANCED, using({GPU: ["pod default/b"]}))
+        await cut(maker(nvml), GPU, BALANCED, using({GPU: ["pod default/b"]}))
     assert not facts(nvml).mig_enabled
     nvml.running[GPU] = (GpuProcess(7, 100),)
     with pytest.raises(NotYet, match="pending"):
-        await cut(nvml, GPU, BALANCED, using())
+        await cut(maker(nvml), GPU, BALANCED, using())
     nvml.running.clear()
-    await cut(nvml, GPU, BALANCED, using())
+    await cut(maker(nvml), GPU, BALANCED, using())
     assert await layout(nvml) == Counter(BALANCED.counts)
 
 
 async def test_what_does_not_fit_is_refused_before_anything_is_touched() -> None:
     nvml = fake()
-    await cut(nvml, GPU, BALANCED, using())
+    await cut(maker(nvml), GPU, BALANCED, using())
     before = nvml.instances[GPU]
     with pytest.raises(BadInput, match=r"of one profile alone fit 7 1g\.5gb"):
-        await cut(nvml, GPU, Wish(True, {"7g.40gb": 1, "1g.5gb": 1}), using())
+        await cut(maker(nvml), GPU, Wish(True, {"7g.40gb": 1, "1g.5gb": 1}), using())
     assert nvml.instances[GPU] == before
 
 
@@ -130,12 +146,12 @@ async def test_a_run_that_was_killed_at_any_step_is_taken_up(seed: int) -> None:
     for at in range(1, 20):
         nvml = Dying(fake().present)
         before, after = chosen.sample(wanted, 2)
-        await cut(nvml, GPU, before, using())
+        await cut(maker(nvml), GPU, before, using())
         nvml.steps = at
         try:
-            await cut(nvml, GPU, after, using())
+            await cut(maker(nvml), GPU, after, using())
         except Outside:
             nvml.steps = 0
-            await cut(nvml, GPU, after, using())
+            await cut(maker(nvml), GPU, after, using())
         assert await layout(nvml) == Counter(after.counts) and facts(nvml).mig_enabled == after.enabled
         assert all(instance.uuid for instance in nvml.instances.get(GPU, ()))

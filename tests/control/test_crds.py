@@ -60,6 +60,7 @@ FULL = {
         plain=(Plain("nvidia.com/gpu", 16, 8, Strategy.TIME_SLICING),),
         driver_held=("u/c",),
         mps=(MpsDaemon(gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10),),
+        mig_left=("GPU 0 keeps 1g.5gb at 4: it is in use by process 7",),
     ),
     Grant: Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,)),
 }

@@ -9,7 +9,7 @@ import pynvml
 import pytest
 
 from lamina.errors import Outside
-from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver
+from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig
 from lamina.ports.nvml.fake import fake_gpus
 
 MIB = 1024 * 1024
@@ -93,6 +93,15 @@ class ScriptedLibrary:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return [1, 1]
 
+    def do_nvmlDeviceGetMaxMigDeviceCount(self, handle: int) -> int:
+        return 7
+
+    def do_nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int) -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+
+    def do_nvmlDeviceGetGpuInstances(self, handle: int, profile: int, found: Any, count: Any) -> None:
+        count._obj.value = 0
+
     def do_nvmlDeviceGetPciInfo(self, handle: int) -> Any:
         if handle == 1:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -130,6 +139,7 @@ for _name in [name.removeprefix("do_") for name in vars(ScriptedLibrary) if name
 def library(monkeypatch: pytest.MonkeyPatch) -> ScriptedLibrary:
     made = ScriptedLibrary()
     monkeypatch.setattr(driver, "nvml", made)
+    monkeypatch.setattr(mig, "nvml", made)
     return made
 
 

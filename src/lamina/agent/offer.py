@@ -7,7 +7,7 @@ A node that has a configuration of NVIDIA's gives its GPUs out as plain devices 
 is in use stays in its mode: it is offered in the other way when its containers have ended.
 
 MIG devices are plain devices too, by the strategy: of resources that come to be with their profiles, or of
-nvidia.com/gpu, whatever else that is on the node.
+nvidia.com/gpu, whatever else that is on the node. Those of GPUs that grants may cut are given out by grants alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -16,7 +16,7 @@ from msgspec import structs
 
 from lamina.agent.current import Current
 from lamina.agent.health import GpuState
-from lamina.agent.inventory import inventory, nothing
+from lamina.agent.inventory import Divided, inventory, nothing
 from lamina.agent.mig import offering
 from lamina.agent.mig.offering import MigDevice
 from lamina.agent.plain import PlainKind, Unit, devices, kind_of
@@ -44,18 +44,21 @@ class Offer:
         selected: bool,
         used: Callable[[], Uses] = Uses,
         cordoned: Set[str] | None = frozenset(),
+        governed: Set[str] | None = frozenset(),
     ) -> None:
         """`used` tells what is in containers' hands. Devices of the kinds `plain` are given out in `mode`, MIG devices
-        by `sharing` and `mig_strategy`. While `cordoned` is None, nobody knows yet which GPUs are cordoned, and nothing
-        is published."""
+        by `sharing` and `mig_strategy`. While `cordoned` or `governed` is None, nobody knows yet which GPUs are
+        cordoned, or cut as the node's label says, and nothing is published."""
         self._node = node
-        self._settings = settings
+        self._settings = structs.replace(settings, modes=() if plain else settings.modes)
         self._selected = selected
         self._used = used
         self._mode = mode
         self._sharing = sharing
         self.mig_strategy = mig_strategy
         self._cordoned = cordoned
+        self._governed = governed
+        self._made = Divided()
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self._enforced: tuple[str, ...] = ()
@@ -86,6 +89,12 @@ class Offer:
         return {**gpus, **offering.as_states(gpus, self.mig_devices)}
 
     @property
+    def resources(self) -> Set[str]:
+        """Those by which kubelet gives out GPUs and MIG devices, by tickets or plainly."""
+        plain = (*self.devices, *self.cut.value)
+        return {kind.resource for kind in self.tickets} | {kind.resource for kind in plain}
+
+    @property
     def problem(self) -> str:
         """Why the strategy for MIG offers nothing, or nothing."""
         if self.mig_strategy != offering.SINGLE:
@@ -101,6 +110,23 @@ class Offer:
         """These MIG devices are there for whoever kubelet gives them to."""
         self.mig_devices = devices
         self._refresh()
+
+    def govern(self, uuids: Set[str]) -> None:
+        """The node's label says how these GPUs are cut, so that no grant may."""
+        self._governed = frozenset(uuids)
+        self._refresh()
+
+    def made(self, made: Divided) -> None:
+        """What is known of the MIG instances on GPUs that grants may cut."""
+        self._made = made
+        self._refresh()
+
+    @property
+    def cuttable(self) -> Set[str] | None:
+        """The GPUs that grants may cut by MIG; None while that is not known."""
+        if self.inventory.value is None:
+            return None
+        return {gpu.uuid for gpu in self.inventory.value.gpus if Mode.MIG in gpu.modes}
 
     def select(self, selected: bool) -> None:
         """The node's labels say that it is to offer its GPUs, or not."""
@@ -141,15 +167,25 @@ class Offer:
             return
         offered = nothing(self._node, self._driver)
         if self._selected:
-            offered = inventory(self._node, self._driver, self._states, self._settings, self._cordoned or frozenset())
+            offered = inventory(
+                self._node,
+                self._driver,
+                self._states,
+                self._settings,
+                self._cordoned or frozenset(),
+                self._governed or frozenset(),
+                self._made,
+            )
         used, resource = self._in_use(), self._resource
         gpus = tuple(self._with_slice(marked(gpu, used, resource)) for gpu in offered.gpus)
         plain = self._offer_plain(gpus, used)
-        if self._cordoned is not None:
+        if self._cordoned is not None and self._governed is not None:
             listed = tuple(kind.offered(sum(each.healthy for each in ids)) for kind, ids in plain.items())
             now_offered = structs.replace(offered, gpus=gpus, plain=listed if self._selected else ())
             daemons = tuple(self._daemons[gpu] for gpu in sorted(self._daemons))
-            self.inventory.set(structs.replace(now_offered, driver_held=self._enforced, mps=daemons))
+            self.inventory.set(
+                structs.replace(now_offered, driver_held=self._enforced, mps=daemons, mig_left=self._made.left)
+            )
 
     def _in_use(self) -> Uses:
         """What is in containers' hands; a GPU whose daemon of MPS is still there cannot be shared in another way."""

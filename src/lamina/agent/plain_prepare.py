@@ -123,6 +123,8 @@ class PlainPreparer:
 
     def _share(self, gpu: str, count: int, state: GpuState | None) -> Share:
         there = (state.facts.memory_mib or 0) if state is not None else 0
+        if state is not None and state.facts.mig_enabled:
+            raise NotYet(f"{gpu} is cut by MIG and has nothing to share")
         mode = Mode.MIG if is_part(gpu) else self._mode
         if not self._memory:
             return Share(gpu=gpu, memory_mib=there, mode=mode)

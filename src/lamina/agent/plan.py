@@ -2,8 +2,8 @@
 
 A container with quotas gets a folder with its limits, the facade, the driver's libraries where only the facade looks,
 the variable by which NVIDIA's container runtime brings in the GPUs, and the hook that puts the facade over the driver's
-files which came with them. A container with whole GPUs gets the variable
-and nothing else.
+files which came with them. A container with whole GPUs or MIG instances gets the variable and nothing else: the driver
+itself holds it.
 """
 
 import re
@@ -17,7 +17,7 @@ from lamina.agent.health import GpuState
 from lamina.agent.libraries import Libraries
 from lamina.agent.mps import edits
 from lamina.agent.mps.edits import Edits
-from lamina.agent.record import Bound, Record
+from lamina.agent.record import Bound, Instance, Record
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
@@ -67,20 +67,24 @@ def plan(
     held: bool = True,
     visible: str = "",
     more: Edits = edits.NONE,
+    devices: Mapping[Instance, str] = {},
 ) -> Plan:
     """What to make, so that each name leads to its container's shares. Raises NotYet for a GPU that cannot be used.
 
     Containers that do not have whole GPUs are `held` to their shares, unless they are to have none but the GPU. What
-    is `visible` to NVIDIA's runtime are their GPUs by UUID, unless it is said. All get `more`.
+    is `visible` to NVIDIA's runtime are their GPUs by UUID, unless it is said. All get `more`. `devices` are the UUIDs
+    of the MIG instances that were made for grants, as far as they are there.
     """
     planned = Plan({}, {}, {})
     for name, container in containers.items():
         shares = in_order(container, gpus)
-        env = {cdi.VISIBLE: visible or ",".join(share.gpu for share in shares), **more.env}
+        instances = tuple(each for share in shares if (each := instance_of(share)) is not None)
+        seen = [devices.get(each, "") for each in instances] or [share.gpu for share in shares]
+        env = {cdi.VISIBLE: visible or ",".join(seen), **more.env}
         mounts = list(more.mounts)
         hooks: list[Hook] = []
         folder = places.containers / folder_name(pod_uid, container.name)
-        if held and any(share.mode is not Mode.WHOLE for share in shares):
+        if held and any(share.mode is not Mode.WHOLE and share.mig is None for share in shares):
             planned.folders[folder] = container
             mounts += _mounts(folder, places)
             hooks = [places.libraries.cover()]
@@ -91,6 +95,7 @@ def plan(
             container=container.name,
             gpus=tuple(share.gpu for share in shares),
             mode=shares[0].mode,
+            instances=instances,
         )
         planned.specs[places.cdi / cdi.file_name(name)] = cdi.spec(name, env, mounts, hooks)
     return planned
@@ -110,7 +115,10 @@ def execute(
 
 
 def in_order(container: ContainerGrant, gpus: Mapping[str, GpuState]) -> tuple[Share, ...]:
-    """The container's shares by the index of their GPUs. Raises NotYet for a GPU that is missing or not healthy."""
+    """The container's shares by the index of their GPUs and their places on them.
+
+    Raises NotYet for a GPU that is missing or not healthy, and for MIG instances beside other shares.
+    """
     if not container.shares:
         raise NotYet(f"the grant gives container {container.name} no GPU")
     for share in container.shares:
@@ -119,9 +127,16 @@ def in_order(container: ContainerGrant, gpus: Mapping[str, GpuState]) -> tuple[S
             raise NotYet(f"the grant of container {container.name} names {share.gpu}, which this node does not have")
         if not state.healthy:
             raise NotYet(f"{share.gpu}, granted to container {container.name}, is not healthy: {state.reason}")
-        if state.facts.mig_enabled:
-            raise NotYet(f"{share.gpu}, granted to container {container.name}, is cut by MIG and has nothing to share")
-    return tuple(sorted(container.shares, key=lambda share: gpus[share.gpu].facts.index))
+    if len({share.mode is Mode.MIG for share in container.shares}) > 1:
+        raise NotYet(f"the grant gives container {container.name} MIG instances beside other shares")
+    return tuple(
+        sorted(container.shares, key=lambda each: (gpus[each.gpu].facts.index, each.mig.start if each.mig else 0))
+    )
+
+
+def instance_of(share: Share) -> Instance | None:
+    """The MIG instance that a grant makes of a GPU; None for other shares."""
+    return None if share.mig is None else Instance(gpu=share.gpu, profile=share.mig.profile, start=share.mig.start)
 
 
 def _mounts(folder: Path, places: Places) -> list[Mount]:

@@ -1,25 +1,28 @@
 """Before a container starts: find out whose it is, read its grant, and make what its start needs.
 
-The questions come first (kubelet, the pod, its grant), each answer checked against the others. Then, without waiting
-in between, three kinds of steps: bind the names to their containers in the record, make the containers' folders, write
-the CDI specs. The record knows of everything before it is made, so a start cut off anywhere leaves nothing unknown,
-and kubelet's next call repeats all of it. A folder is always made anew: none of the containers that share a set of
-tickets runs while one of them is being started.
+The questions come first (kubelet, the pod, its grant), each answer checked against the others. Then come the steps:
+bind the names to their containers in the record, bring the GPUs into their mode and make MIG instances, make the
+containers' folders, write the CDI specs. The record knows of everything before it is made, so a start cut off anywhere
+leaves nothing unknown, and kubelet's next call repeats all of it. A folder is always made anew: none of the containers
+that share a set of tickets runs while one of them is being started.
 
 Every doubt is an error whose sentence kubelet shows in the pod's status before it asks again.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from lamina.agent import modes
 from lamina.agent.cluster import Cluster
 from lamina.agent.health import GpuState
 from lamina.agent.holders import Holding, assigned, holding
+from lamina.agent.mig.on_demand import OnDemand
 from lamina.agent.plan import Places, Plan, WriteLimits, execute, plan
-from lamina.agent.record import Record
+from lamina.agent.record import Instance, Record
 from lamina.agent.tickets import Kind
 from lamina.errors import NotYet
-from lamina.model.grants import Grant
+from lamina.model.grants import ContainerGrant, Grant
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import PodResources
 
@@ -41,6 +44,7 @@ class Preparer:
         places: Places,
         files: Files,
         write_limits: WriteLimits,
+        on_demand: OnDemand,
     ) -> None:
         self._node = node
         self._kind = kind
@@ -51,6 +55,7 @@ class Preparer:
         self._places = places
         self._files = files
         self._write_limits = write_limits
+        self._on_demand = on_demand
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make everything that the holder of these tickets needs. Raises LaminaError with the reason if that fails."""
@@ -59,18 +64,34 @@ class Preparer:
         grant = await self._grant(found)
         allocations = self._record.of(tickets)
         gpus = self._gpus()
-        planned = plan(
-            assigned(allocations, grant, found.container, tickets, self._kind),
+        containers = assigned(allocations, grant, found.container, tickets, self._kind)
+        planning = partial(
+            plan,
+            containers,
             namespace=found.namespace,
             pod=found.pod,
             pod_uid=grant.pod_uid,
             gpus=gpus,
             places=self._places,
         )
+        begun = planning()
+        devices = await self._in_mode(begun, containers.values(), grant.pod_uid)
+        planned = planning(devices=devices)
         execute(planned, gpus, self._record, self._files, self._write_limits)
         started = ", ".join(sorted({bound.container for bound in planned.names.values()}))
         log.info("Prepared %s/%s: %s", found.namespace, found.pod, started)
         return planned
+
+    async def _in_mode(self, begun: Plan, containers: Iterable[ContainerGrant], pod_uid: str) -> Mapping[Instance, str]:
+        """Bind the names, and bring the GPUs into the mode of the containers; the MIG devices by instance."""
+        known = [(each.name, each.bound) for each in self._record.allocations if each.bound is not None]
+        modes.check(begun.names.values(), [bound for name, bound in known if name not in begun.names])
+        before = {instance for _, bound in known if bound.pod_uid == pod_uid for instance in bound.instances}
+        self._record.bind(begun.names)
+        devices = await self._on_demand.ready([share for each in containers for share in each.shares], before)
+        if begun.names.keys() - {a.name for a in self._record.allocations}:
+            raise NotYet("the pod was released while its container was being started")
+        return devices
 
     async def _grant(self, found: Holding) -> Grant:
         name = f"{found.namespace}/{found.pod}"

@@ -19,6 +19,14 @@ from lamina.ports.files import Files
 Tickets = frozenset[str]
 
 
+class Instance(Struct, frozen=True, kw_only=True, order=True):
+    """A MIG instance by its GPU and place, whether or not it is there."""
+
+    gpu: str
+    profile: str
+    start: int
+
+
 class Bound(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The container that a name belongs to."""
 
@@ -29,6 +37,8 @@ class Bound(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     gpus: tuple[str, ...] = ()
     """The GPUs that the container uses, by UUID; empty in records of versions that did not note them."""
     mode: Mode | None = None
+    instances: tuple[Instance, ...] = ()
+    """The MIG instances that it has."""
 
 
 class Allocation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -16,11 +16,16 @@ from typing import Any, NamedTuple
 from lamina.agent import configuration
 from lamina.agent.arbitrating import arbitrating
 from lamina.agent.cluster import Cluster
+from lamina.agent.current import Current
 from lamina.agent.enforcers import DriverEnforcer, enforcing
 from lamina.agent.libraries import install
 from lamina.agent.marks.keeping import Keeper, keeping
+from lamina.agent.marks.wanted import Seen
 from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.mig.cutter import Cutter, cutting
+from lamina.agent.mig.made import Made
+from lamina.agent.mig.maker import Maker
+from lamina.agent.mig.on_demand import OnDemand, sweeping_instances
 from lamina.agent.monitor import Monitor, events_on_node
 from lamina.agent.mps.daemons import keeping_mps
 from lamina.agent.mps.sharing import sharing_mps
@@ -133,6 +138,8 @@ async def _parts(
     offer = _offer(node, rules, offered, record)
     recorder = EventRecorder(kube, "lamina-agent", now=time.time)
     by_mps = sharing_mps(settings, rules.applied, offer, record, nvml, mps, recorder, files, clock)
+    maker = Maker(nvml, Made(settings.made, files))
+    on_demand = OnDemand.of(offer, maker, record, pod_resources, dismantle=not config.enabled)
     doors = Doors(
         settings=settings,
         config=config,
@@ -142,6 +149,7 @@ async def _parts(
         pod_resources=pod_resources,
         cluster=cluster,
         places=places,
+        on_demand=on_demand,
         files=files,
         clock=clock,
         joins=by_mps.joins,
@@ -154,19 +162,7 @@ async def _parts(
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
-    cutter = Cutter(
-        node=node,
-        config=config,
-        kube=kube,
-        nvml=nvml,
-        cluster=cluster,
-        pod_resources=pod_resources,
-        record=record,
-        offer=offer,
-        seen=keeper.seen,
-        events=recorder,
-        clock=clock,
-    )
+    cutter = _cutter(doors, maker, kube, keeper.seen, recorder)
     with contextlib.suppress(Outside):
         await cutter.observe()
     return [
@@ -176,6 +172,7 @@ async def _parts(
         keeping(keeper, clock, poll_s=settings.poll_s),
         keeping_mps(by_mps.daemons, clock, poll_s=settings.poll_s),
         cutting(cutter, clock, poll_s=settings.poll_s),
+        sweeping_instances(on_demand, clock, poll_s=settings.poll_s),
         _of_time_slices(settings, config, offer, recorder, files, clock),
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
@@ -200,6 +197,22 @@ def _of_time_slices(
         tell=failures_on_node(events, settings.node),
     )
     return slicing(slicer, clock, poll_s=settings.poll_s)
+
+
+def _cutter(doors: Doors, maker: Maker, kube: Kube, seen: Current[Seen | None], events: EventRecorder) -> Cutter:
+    return Cutter(
+        node=doors.settings.node,
+        config=doors.config,
+        kube=kube,
+        maker=maker,
+        cluster=doors.cluster,
+        pod_resources=doors.pod_resources,
+        record=doors.record,
+        offer=doors.offer,
+        seen=seen,
+        events=events,
+        clock=doors.clock,
+    )
 
 
 def _releaser(doors: Doors, offered: Kinds) -> Releaser:
@@ -227,6 +240,7 @@ def _offer(node: str, rules: Rules, offered: Kinds, record: Record) -> Offer:
         selected=rules.config.enabled and not rules.config.node_selector,
         used=lambda: uses(record.allocations, offered.mode),
         cordoned=None,
+        governed=None,
     )
 
 

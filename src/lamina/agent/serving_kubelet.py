@@ -12,6 +12,7 @@ from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.current import Current
 from lamina.agent.mig.offering import SINGLE
+from lamina.agent.mig.on_demand import OnDemand
 from lamina.agent.nvidia_source import Applied
 from lamina.agent.offer import Offer
 from lamina.agent.plain import PlainKind, kind_of, plain_kinds
@@ -65,6 +66,7 @@ class Doors:
     pod_resources: PodResources
     cluster: Cluster
     places: Places
+    on_demand: OnDemand
     files: Files
     clock: Clock
     joins: Joins
@@ -137,6 +139,7 @@ class Doors:
             places=self.places,
             files=self.files,
             write_limits=write_limits,
+            on_demand=self.on_demand,
         )
 
     def _plain(self, kind: PlainKind) -> PlainPreparer:

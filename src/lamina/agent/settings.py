@@ -98,6 +98,11 @@ class AgentSettings:
         return self.state_dir / "mps.json"
 
     @property
+    def made(self) -> Path:
+        """What was made of MIG."""
+        return self.state_dir / "mig.json"
+
+    @property
     def libraries(self) -> Path:
         """The facade as containers see it, one folder per version."""
         return self.state_dir / "lib"

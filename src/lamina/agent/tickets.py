@@ -13,9 +13,11 @@ from typing import NamedTuple
 from lamina.dialects import vocabularies
 from lamina.dialects.cce import UNIT_MIB
 from lamina.dialects.config import Config
-from lamina.model.gpus import Gpu
+from lamina.model.gpus import Gpu, Mode
 from lamina.model.grants import ContainerGrant
 
+_MOST_INSTANCES = 7
+"""Of MIG on one GPU."""
 _PREFIXES = {"hami": "ticket", "volcano": "vgpu", "cce": "memory"}
 
 
@@ -37,8 +39,10 @@ class Kind(NamedTuple):
         return f"lamina-{self.prefix}.sock"
 
     def on(self, gpu: Gpu) -> int:
-        """How many there are for a GPU."""
-        return gpu.capacity_mib // self.unit_mib if self.unit_mib else gpu.slots
+        """How many there are for a GPU: one for each container that may be on it."""
+        if self.unit_mib:
+            return gpu.capacity_mib // self.unit_mib
+        return max(gpu.slots, _MOST_INSTANCES) if Mode.MIG in gpu.modes else gpu.slots
 
     def asked_by(self, container: ContainerGrant) -> int:
         """How many kubelet gives a container with this grant."""

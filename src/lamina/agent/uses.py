@@ -51,7 +51,7 @@ def marked(gpu: Gpu, used: Uses, resource: str) -> Gpu:
     """The GPU with what it is used for. `resource` is as what its node gives it out without grants, or empty."""
     use = used.of(gpu.uuid, resource)
     if use is None:
-        return structs.replace(gpu, plain=resource)
+        return structs.replace(gpu, plain=resource, mode=Mode.MIG if gpu.instances else None)
     return structs.replace(gpu, plain=resource or use.resource, mode=use.mode)
 
 

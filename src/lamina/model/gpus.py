@@ -124,6 +124,8 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """Containers whose memory the driver itself limits, beside the facade, as `<pod UID>/<container>`."""
     mps: tuple[MpsDaemon, ...] = ()
     """The daemons by which GPUs are shared, those that still stop included."""
+    mig_left: tuple[str, ...] = ()
+    """What Lamina made of MIG and has to take away, and why it is still there, in sentences."""
 
     def offers_plainly(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""

@@ -14,11 +14,13 @@ from msgspec import structs
 from lamina.agent.cluster import Cluster
 from lamina.agent.current import Current
 from lamina.agent.marks.wanted import Seen
-from lamina.agent.mig.cutting import Users, cut, is_cut
+from lamina.agent.mig.cutting import cut, is_cut
+from lamina.agent.mig.maker import Maker, at
 from lamina.agent.mig.offering import MigDevice
+from lamina.agent.mig.users import Users, holders, processes
 from lamina.agent.offer import Offer
-from lamina.agent.plain import unit_of
-from lamina.agent.record import Record
+from lamina.agent.plan import instance_of
+from lamina.agent.record import Instance, Record
 from lamina.dialects import mig_parted
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE, Config
 from lamina.dialects.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, CutGpu, Wish
@@ -26,7 +28,7 @@ from lamina.errors import LaminaError, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import CONFIG_MAPS, NODES, EventRecorder, Kube, NotFound
 from lamina.ports.kubelet.podresources import PodResources
-from lamina.ports.nvml import MigInstance, Nvml
+from lamina.ports.nvml import MigInstance
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,8 @@ AGAIN_S = 5.0
 class Cutter:
     """One node's GPUs. `offer` knows them and is told of their devices, `seen` is the node as it is now.
 
-    A node that the configuration does not select is left alone.
+    A node that the configuration does not select is left alone. GPUs that the label does not have may be cut for grants
+    where the configuration says so (`on_demand`); their devices are not offered to kubelet.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class Cutter:
         node: str,
         config: Config,
         kube: Kube,
-        nvml: Nvml,
+        maker: Maker,
         cluster: Cluster,
         pod_resources: PodResources,
         record: Record,
@@ -61,7 +64,8 @@ class Cutter:
         self._node = node
         self._config = config
         self._kube = kube
-        self._nvml = nvml
+        self._maker = maker
+        self._nvml = maker.nvml
         self._cluster = cluster
         self._pod_resources = pod_resources
         self._record = record
@@ -85,6 +89,8 @@ class Cutter:
         if name != self._named:
             self._named, self._failed_at, self._read_at = name, float("-inf"), float("-inf")
         now = self._clock.monotonic()
+        if not name:
+            self._offer.govern(frozenset())
         if name and now - self._failed_at >= AGAIN_S:
             await self._apply(name, seen)
         if not name and STATE in seen.labels:
@@ -94,11 +100,12 @@ class Cutter:
 
     async def _apply(self, name: str, seen: Seen) -> None:
         try:
-            wanted = await self._wanted(name)
+            wanted = await self._governed(name)
             if not await self._is_cut(wanted):
                 await self._tell(PENDING, seen)
                 for uuid, wish in wanted.items():
-                    await cut(self._nvml, uuid, wish, self._users)
+                    async with self._maker.turn:
+                        await cut(self._maker, uuid, wish, self._users)
                 log.info("The GPUs of node %s are cut as %s says", self._node, name)
         except LaminaError as error:
             self._failed_at = self._clock.monotonic()
@@ -108,6 +115,18 @@ class Cutter:
             await self._events.record(NODES, node, "MigNotApplied", f"{LABEL}={name}: {error}", warning=True)
             return
         await self._tell(SUCCESS, seen)
+
+    async def _governed(self, name: str) -> dict[str, Wish]:
+        """What the label means for each GPU that it has. While that is not clear it has all of them."""
+        try:
+            wanted = await self._wanted(name)
+        except LaminaError:
+            self._offer.govern(self._offer.gpus.keys())
+            raise
+        self._offer.govern(wanted.keys())
+        for uuid in wanted:
+            self._maker.made.note_label(uuid, labelled=True)
+        return wanted
 
     async def _wanted(self, name: str) -> dict[str, Wish]:
         now = self._clock.monotonic()
@@ -144,27 +163,21 @@ class Cutter:
 
     async def _users(self) -> Users:
         """Who has a GPU by a grant, a GPU or device by kubelet's choice, or either without any of that."""
-        found: dict[str, list[str]] = {}
+        found = await holders(self._record, self._pod_resources, self._offer.resources)
+        granted: dict[Instance, str] = {}
         for pod, grant in (await self._cluster.grants_here()).items():
-            for gpu in {share.gpu for container in grant.containers for share in container.shares}:
+            shares = [share for container in grant.containers for share in container.shares]
+            granted |= {each: f"pod {pod}" for share in shares if (each := instance_of(share)) is not None}
+            for gpu in {share.gpu for share in shares}:
                 found.setdefault(gpu, []).append(f"pod {pod}")
-        for each in self._record.allocations:
-            for unit in {unit_of(device) for device in each.tickets}:
-                pod = f"pod {each.bound.namespace}/{each.bound.pod}" if each.bound else "a container that is starting"
-                found.setdefault(unit, []).append(pod)
-        for holder in await self._pod_resources.holders(self._resources()):
-            for unit in {unit_of(device) for device in holder.devices}:
-                found.setdefault(unit, []).append(f"pod {holder.namespace}/{holder.pod}")
-        there = [each.uuid for _, each in await self._instances() if each.uuid]
-        for uuid in (*self._offer.gpus, *there):
-            if uuid not in found and (processes := await self._nvml.processes(uuid)):
-                found[uuid] = [f"process {process.pid}" for process in processes]
-        return found
-
-    def _resources(self) -> set[str]:
-        """Those by which kubelet gives out GPUs and MIG devices."""
-        plain = (*self._offer.devices, *self._offer.cut.value)
-        return {kind.resource for kind in self._offer.tickets} | {kind.resource for kind in plain}
+        for bound in [each.bound for each in self._record.allocations if each.bound is not None]:
+            granted |= dict.fromkeys(bound.instances, f"pod {bound.namespace}/{bound.pod}")
+        there = {each.uuid: at(gpu, each) for gpu, each in await self._instances() if each.uuid}
+        for uuid, instance in there.items():
+            if instance in granted:
+                found.setdefault(uuid, []).append(granted[instance])
+        running = await processes(self._nvml, [*self._offer.gpus, *there])
+        return running | found
 
     async def _instances(self) -> list[tuple[str, MigInstance]]:
         """The instances of the node's GPUs, with the UUID of each one's GPU."""
@@ -174,8 +187,9 @@ class Cutter:
     async def observe(self) -> None:
         """Tell the offer which devices there are. Raises Outside."""
         found = []
+        by_grant = self._offer.cuttable or ()
         for gpu, instance in await self._instances():
-            if instance.uuid:
+            if instance.uuid and gpu not in by_grant:
                 profile = (await self._nvml.mig_card(gpu)).profile(instance.profile)
                 if told := instance.attributes:
                     profile = structs.replace(profile, **told._asdict())

@@ -6,15 +6,14 @@ run that was cut off anywhere, with half an instance made, is taken up by the ne
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+from lamina.agent.mig.maker import Maker
+from lamina.agent.mig.users import Users
 from lamina.dialects.mig_parted import Wish
-from lamina.errors import BadInput, NotYet, Outside
+from lamina.errors import BadInput, NotYet
 from lamina.model.mig import MigCard, Placed
-from lamina.ports.nvml import GpuFacts, MigInstance, Nvml
-
-Users = Mapping[str, Sequence[str]]
-"""Who uses a GPU or a MIG device, by its UUID: sentences such as `pod default/a`."""
+from lamina.ports.nvml import GpuFacts, MigInstance
 
 
 def is_cut(facts: GpuFacts, instances: Sequence[MigInstance], wish: Wish) -> bool:
@@ -24,10 +23,10 @@ def is_cut(facts: GpuFacts, instances: Sequence[MigInstance], wish: Wish) -> boo
     return facts.mig_enabled == wish.enabled and whole and have == Counter(wish.counts)
 
 
-async def cut(nvml: Nvml, uuid: str, wish: Wish, users: Callable[[], Awaitable[Users]]) -> None:
+async def cut(maker: Maker, uuid: str, wish: Wish, users: Callable[[], Awaitable[Users]]) -> None:
     """Make the GPU as it is wanted. Raises NotYet while somebody uses what is in the way, BadInput, Outside."""
-    facts = await _now(nvml, uuid)
-    there = await nvml.mig_instances(uuid)
+    facts = await maker.facts(uuid)
+    there = await maker.nvml.mig_instances(uuid)
     if is_cut(facts, there, wish):
         return
     using = await users()
@@ -36,19 +35,18 @@ async def cut(nvml: Nvml, uuid: str, wish: Wish, users: Callable[[], Awaitable[U
         if found := [*using.get(uuid, ()), *_users_of(busy, using)]:
             raise NotYet(f"GPU {facts.index} is in use by {', '.join(found)}; its MIG mode can change when it is idle")
         for instance in there:
-            await nvml.destroy_mig(uuid, instance.id)
+            await maker.destroy(uuid, instance)
         there = ()
-        if not await nvml.set_mig_mode(uuid, wish.enabled):
-            raise NotYet(f"the MIG mode of GPU {facts.index} is pending: the GPU is in use or has to be reset")
+        await maker.set_mode(facts, wish.enabled)
     if wish.enabled:
-        card = await nvml.mig_card(uuid)
+        card = await maker.nvml.mig_card(uuid)
         kept, places = _steps(card, there, busy, wish, using, facts.index)
         for instance in there:
             if instance not in kept:
-                await nvml.destroy_mig(uuid, instance.id)
+                await maker.destroy(uuid, instance)
         for place in places:
-            await nvml.create_mig(uuid, place)
-    await _compare(nvml, facts, wish)
+            await maker.create(uuid, place)
+    await _compare(maker, facts, wish)
 
 
 def _steps(
@@ -84,16 +82,9 @@ def _wanted(candidates: Sequence[MigInstance], wish: Wish) -> list[MigInstance]:
     return kept
 
 
-async def _now(nvml: Nvml, uuid: str) -> GpuFacts:
-    for facts in await nvml.gpus():
-        if facts.uuid == uuid:
-            return facts
-    raise Outside(f"{uuid} does not answer")
-
-
-async def _compare(nvml: Nvml, facts: GpuFacts, wish: Wish) -> None:
-    now = await _now(nvml, facts.uuid)
-    instances = await nvml.mig_instances(facts.uuid)
+async def _compare(maker: Maker, facts: GpuFacts, wish: Wish) -> None:
+    now = await maker.facts(facts.uuid)
+    instances = await maker.nvml.mig_instances(facts.uuid)
     if not is_cut(now, instances, wish):
         have = ", ".join(f"{each.profile} at {each.start}" for each in instances) or "no instance"
         raise NotYet(

@@ -224,6 +224,8 @@ def _readings() -> dict[str, GpuReading]:
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             found[_text(nvml.nvmlDeviceGetUUID(handle))] = readings.read(handle)
+            for device in mig.handles(handle).values():
+                found[_text(nvml.nvmlDeviceGetUUID(device))] = readings.read_part(device)
         except nvml.NVMLError as error:
             if error.value in _STALE:
                 raise
@@ -235,13 +237,15 @@ def _facts(index: int) -> GpuFacts:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = _if_supported(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB)
     mode = _if_supported(lambda: nvml.nvmlDeviceGetMigMode(handle))
+    cut = mode is not None and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE
     return GpuFacts(
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
         index=index,
         name=_text(nvml.nvmlDeviceGetName(handle)),
         memory_mib=memory,
         mig_capable=mode is not None,
-        mig_enabled=mode is not None and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        mig_enabled=cut,
+        instances=mig.instances(handle) if cut else (),
         pci_device=_if_supported(lambda: nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId) or 0,
         numa=_numa(handle),
         compute=_if_supported(lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))),

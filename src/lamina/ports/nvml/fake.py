@@ -59,7 +59,7 @@ class FakeNvml:
 
     async def gpus(self) -> tuple[GpuFacts, ...]:
         self._check()
-        return tuple(self.present)
+        return tuple(structs.replace(each, instances=self.instances.get(each.uuid, ())) for each in self.present)
 
     async def readings(self) -> Mapping[str, GpuReading]:
         self._check()

@@ -49,6 +49,8 @@ def _told(handle: Any) -> MigCard:
                 engines=engines,
             )
         )
+    if not profiles:
+        raise Outside("NVML tells no MIG profiles of this GPU")
     profiles.sort(key=lambda profile: (profile.slices, profile.size, profile.name))
     return MigCard(_text(nvml.nvmlDeviceGetName(handle)), max(p.size for p in profiles), tuple(profiles))
 
@@ -62,7 +64,7 @@ def _placements(handle: Any, profile: int) -> list[Any]:
 
 def instances(handle: Any) -> tuple[MigInstance, ...]:
     """The GPU's instances, those without a compute instance included, by their ids; none while MIG is off."""
-    if not nvml.nvmlDeviceGetMigMode(handle)[0]:
+    if not _on(handle):
         return ()
     devices = _devices(handle)
     found = []
@@ -80,16 +82,31 @@ def instances(handle: Any) -> tuple[MigInstance, ...]:
 def _devices(handle: Any) -> dict[int, tuple[str, int, MigAttributes | None]]:
     """UUIDs, numbers and attributes of the MIG devices by the ids of their GPU instances."""
     found = {}
-    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        try:
-            device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-        except nvml.NVMLError as error:
-            if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
-                continue
-            raise
+    for index, device in handles(handle).items():
         ident = int(nvml.nvmlDeviceGetGpuInstanceId(device))
         found[ident] = _text(nvml.nvmlDeviceGetUUID(device)), index, _attributes(device)
     return found
+
+
+def handles(handle: Any) -> dict[int, Any]:
+    """The handles of the GPU's MIG devices by their numbers; none while MIG is off, or where there is no MIG."""
+    found = {}
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if _on(handle) else 0):
+        try:
+            found[index] = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except nvml.NVMLError as error:
+            if error.value not in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                raise
+    return found
+
+
+def _on(handle: Any) -> bool:
+    try:
+        return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
+    except nvml.NVMLError as error:
+        if error.value == nvml.NVML_ERROR_NOT_SUPPORTED:
+            return False
+        raise
 
 
 def _attributes(device: Any) -> MigAttributes | None:

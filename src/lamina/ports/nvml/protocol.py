@@ -9,6 +9,29 @@ from msgspec import Struct
 from lamina.model.mig import Engines, MigCard, Placed
 
 
+class MigAttributes(NamedTuple):
+    """What a MIG device has."""
+
+    memory_mib: int
+    sms: int
+    engines: Engines
+
+
+class MigInstance(NamedTuple):
+    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made.
+
+    `ordinal` is the number of the MIG device on its GPU, as nvidia-smi shows it. `attributes` are what the driver says
+    of the device; None where it does not.
+    """
+
+    id: int
+    profile: str
+    start: int
+    uuid: str
+    ordinal: int = 0
+    attributes: MigAttributes | None = None
+
+
 class GpuFacts(Struct, frozen=True):
     """One GPU that answers. `memory_mib` is None where the GPU has no memory of its own to report."""
 
@@ -39,29 +62,8 @@ class GpuFacts(Struct, frozen=True):
     """Its place among machines that share one NVLink fabric, `<cluster's UUID>.<clique>`; empty outside of one."""
     links: Mapping[str, int] = {}
     """How well the GPU is connected to others, by their UUIDs; see `links`."""
-
-
-class MigAttributes(NamedTuple):
-    """What a MIG device has."""
-
-    memory_mib: int
-    sms: int
-    engines: Engines
-
-
-class MigInstance(NamedTuple):
-    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made.
-
-    `ordinal` is the number of the MIG device on its GPU, as nvidia-smi shows it. `attributes` are what the driver says
-    of the device; None where it does not.
-    """
-
-    id: int
-    profile: str
-    start: int
-    uuid: str
-    ordinal: int = 0
-    attributes: MigAttributes | None = None
+    instances: tuple[MigInstance, ...] = ()
+    """Its MIG instances, by their ids; none while its MIG mode is off."""
 
 
 class GpuProcess(NamedTuple):
@@ -104,7 +106,7 @@ class Nvml(Protocol):
         ...
 
     async def readings(self) -> Mapping[str, GpuReading]:
-        """What the GPUs that answer say of themselves now, by UUID."""
+        """What the GPUs that answer and their MIG devices say of themselves now, by UUID."""
         ...
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...

@@ -28,6 +28,12 @@ def read(handle: Any) -> GpuReading:
     )
 
 
+def read_part(handle: Any) -> GpuReading:
+    """What a MIG device tells: its memory. NVML measures no utilisation of it, and sensors are the GPU's."""
+    memory = if_answered(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    return GpuReading() if memory is None else GpuReading(used_bytes=int(memory.used), free_bytes=int(memory.free))
+
+
 def if_answered(question: Callable[[], T]) -> T | None:
     """The answer, or None where this GPU or driver has none."""
     try:
