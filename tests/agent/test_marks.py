@@ -12,6 +12,7 @@ from lamina.agent.marks import features, registers
 from lamina.agent.marks.amounts import amounts
 from lamina.agent.marks.features import Sharing, System, labels, sharing
 from lamina.agent.marks.keeping import Keeper
+from lamina.agent.marks.mig_features import OF_DEVICES, Mig
 from lamina.agent.marks.wanted import wanted
 from lamina.agent.node_wishes import _read, seen_in
 from lamina.agent.offer import Offer
@@ -27,11 +28,14 @@ from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 NODE_PAGE = (Path(__file__).resolve().parents[2] / "docs" / "node.md").read_text()
 SYSTEM = System("515.86.01", (11, 7), "PowerEdge R750")
 A100 = GpuFacts("GPU-a", 0, "NVIDIA A100-PCIE-40GB", 40960, mig_capable=True, compute=(8, 0), pci_class=(3, 2))
+OF_MIG_AND_FABRIC = {
+    f"nvidia.com/{name}" for name in ("mig.strategy", "gpu.clique", *(f"gpu.{each}" for each in OF_DEVICES))
+}
 T4 = GpuFacts("GPU-t", 1, "Tesla T4", 15360, compute=(7, 5), pci_class=(3, 2))
 
 
 def label(name: str, *facts: GpuFacts, shared: Sharing = Sharing(), strategy: str = "none") -> str | None:  # noqa: B008
-    return labels(facts, SYSTEM, shared, mig_strategy=strategy).get(f"nvidia.com/{name}")
+    return labels(facts, SYSTEM, shared, Mig(strategy)).get(f"nvidia.com/{name}")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ async def test_all_marks_are_written_once_and_then_left() -> None:
     node = await kept.started(labels={"own": "kept"})
     meta = node["metadata"]
     assert meta["labels"]["own"] == "kept"
-    assert features.LABELS - {"nvidia.com/mig.strategy"} == meta["labels"].keys() - {"own"}
+    assert meta["labels"].keys() - {"own"} == features.LABELS - OF_MIG_AND_FABRIC
     assert meta["labels"]["nvidia.com/gfd.timestamp"] == "1000"
     assert meta["annotations"].keys() == {registers.HAMI, registers.VOLCANO}
     assert node["status"]["capacity"] == {

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from lamina.dialects.config import Config
-from lamina.dialects.nvidia import NvidiaConfig, choose, load
+from lamina.dialects.nvidia import Gfd, NvidiaConfig, choose, load
 from lamina.dialects.nvidia.choice import EMPTY, LABEL
 from lamina.errors import BadInput
 from lamina.model.sharing import Sharing
@@ -31,6 +31,10 @@ class Applied(Struct, frozen=True, kw_only=True):
         """What becomes of MIG devices: NVIDIA's word, or `otherwise` where there is none but "none"."""
         own = self.policy or (self.config.mig_strategy if self.config is not None else "none")
         return otherwise if own == "none" else own
+
+    @property
+    def gfd(self) -> Gfd:
+        return Gfd() if self.config is None else self.config.gfd
 
     @property
     def sharing(self) -> Sharing:

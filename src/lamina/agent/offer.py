@@ -54,7 +54,7 @@ class Offer:
         self._selected = selected
         self._used = used
         self._mode = mode
-        self._sharing = sharing
+        self.sharing = sharing
         self.mig_strategy = mig_strategy
         self._cordoned = cordoned
         self._governed = governed
@@ -214,7 +214,7 @@ class Offer:
             told[kind] = _devices(kind, () if self.problem else (*whole, *cut.pop(kind, ())), used)
             current.set(told[kind])
         for tickets_of, current in self.tickets.items():
-            kind = kind_of(tickets_of.resource, self._sharing)
+            kind = kind_of(tickets_of.resource, self.sharing)
             parts = cut.pop(kind, ())
             if parts:
                 told[kind] = devices(kind, parts)
@@ -229,7 +229,7 @@ class Offer:
         if not self._selected or self._mode is Mode.MPS:
             return {}
         named = offering.units(self.mig_strategy, self._ours, self.mig_devices)
-        return {kind_of(name, self._sharing): units for name, units in named.items()}
+        return {kind_of(name, self.sharing): units for name, units in named.items()}
 
     @property
     def _ours(self) -> Mapping[str, GpuState]:

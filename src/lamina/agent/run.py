@@ -157,7 +157,7 @@ async def _parts(
     enforcer = DriverEnforcer(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
-    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time)
+    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time, gfd=rules.applied.gfd)
     page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)

@@ -15,7 +15,7 @@ async def publish(kube: Kube) -> None:
     """Make all of it in a new lab."""
     await kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition())
-    await kube.create(CLUSTER_POLICIES, {"metadata": {"name": POLICY}, "spec": {}})
+    await kube.create(CLUSTER_POLICIES, {"metadata": {"name": POLICY}, "spec": {"mig": {"strategy": "none"}}})
 
 
 def _definition() -> dict[str, object]:

@@ -10,9 +10,11 @@ from pathlib import Path
 from lamina.agent.current import Current
 from lamina.agent.marks import amounts
 from lamina.agent.marks.features import System
+from lamina.agent.marks.mig_features import Mig
 from lamina.agent.marks.wanted import Seen, metadata_patch, status_patch, wanted
 from lamina.agent.offer import Offer
 from lamina.dialects.config import Config
+from lamina.dialects.nvidia import Gfd
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import NODES, Kube
@@ -20,7 +22,7 @@ from lamina.ports.nvml import Nvml
 
 log = logging.getLogger(__name__)
 
-_MACHINE = Path("/sys/class/dmi/id/product_name")
+_MACHINE = "/sys/class/dmi/id/product_name"
 
 
 class Keeper:
@@ -35,9 +37,9 @@ class Keeper:
         offer: Offer,
         nvml: Nvml,
         now: Callable[[], float],
-        machine: Path = _MACHINE,
+        gfd: Gfd = Gfd(),  # noqa: B008
     ) -> None:
-        """`now` is Unix time."""
+        """`now` is Unix time. `gfd` are the settings of NVIDIA's GPU feature discovery."""
         self._kube = kube
         self._node = node
         self._config = config
@@ -46,7 +48,8 @@ class Keeper:
         """The node as the watch told it last."""
         self._nvml = nvml
         self._now = now
-        self._machine = machine
+        self._machine = Path(gfd.machine_type_file or _MACHINE)
+        self._stamped = not gfd.no_timestamp
         self._cuda: tuple[int, int] | None = None
 
     async def keep(self) -> None:
@@ -59,8 +62,11 @@ class Keeper:
         system = System(self._offer.driver, self._cuda, self._machine_name())
         selected = self._config.selects(seen.labels)
         facts = tuple(state.facts for state in self._offer.gpus.values()) if selected else ()
-        marks = wanted(inventory, facts, system, self._config)
-        metadata = metadata_patch(marks, seen, labelling=self._config.node.labels, now=self._now())
+        mig = Mig(self._offer.mig_strategy, self._offer.mig_devices, self._offer.sharing)
+        marks = wanted(inventory, facts, system, self._config, mig)
+        metadata = metadata_patch(
+            marks, seen, labelling=self._config.node.labels, now=self._now(), stamped=self._stamped
+        )
         if metadata is not None:
             await self._kube.patch(NODES, self._node, metadata)
         status = status_patch(marks, seen, amounts.names(self._config))

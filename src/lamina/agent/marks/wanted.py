@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lamina.agent.marks import amounts, features, registers
 from lamina.agent.marks.features import System
+from lamina.agent.marks.mig_features import Mig
 from lamina.dialects.config import Config
 from lamina.model.gpus import Inventory
 from lamina.ports.kube import Object
@@ -35,7 +36,13 @@ class Seen(Struct, frozen=True, kw_only=True):
     allocatable: Mapping[str, str] = {}
 
 
-def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, config: Config) -> Marks:
+def wanted(
+    inventory: Inventory,
+    facts: tuple[GpuFacts, ...],
+    system: System,
+    config: Config,
+    mig: Mig = Mig(),  # noqa: B008
+) -> Marks:
     """The marks of a node that offers this; a node that offers nothing has none.
 
     GPUs that are cut by MIG are not in the inventory, but labels tell of them as of the others.
@@ -49,12 +56,7 @@ def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, co
         "hami": (registers.HAMI, registers.hami),
         "volcano": (registers.VOLCANO, registers.volcano),
     }
-    labels = features.labels(
-        listed,
-        system,
-        features.sharing(inventory),
-        mig_strategy=settings.mig_strategy,
-    )
+    labels = features.labels(listed, system, features.sharing(inventory), mig)
     return Marks(
         labels=labels if config.node.labels else {},
         annotations={
@@ -66,15 +68,19 @@ def wanted(inventory: Inventory, facts: tuple[GpuFacts, ...], system: System, co
     )
 
 
-def metadata_patch(marks: Marks, seen: Seen, *, labelling: bool, now: float) -> Object | None:
-    """The merge patch that puts labels and annotations right, or None. Labels that others own are left alone."""
+def metadata_patch(marks: Marks, seen: Seen, *, labelling: bool, now: float, stamped: bool = True) -> Object | None:
+    """The merge patch that puts labels and annotations right, or None. Labels that others own are left alone.
+
+    Unless they are to be `stamped`, no label says when they changed.
+    """
     others = set(filter(None, seen.annotations.get(NFD_OWNS, "").split(",")))
-    ours = features.LABELS - others if labelling else frozenset[str]()
+    names = {*features.LABELS, *filter(features.kept, {**seen.labels, **marks.labels})}
+    ours = names - others if labelling else set[str]()
     labels = _difference({k: v for k, v in marks.labels.items() if k in ours}, seen.labels, ours - {features.TIMESTAMP})
     stamp = features.TIMESTAMP
-    if stamp in ours and not marks.labels and stamp in seen.labels:
+    if stamp in ours and not (marks.labels and stamped) and stamp in seen.labels:
         labels[stamp] = None
-    elif stamp in ours and marks.labels and (labels or stamp not in seen.labels):
+    elif stamp in ours and stamped and marks.labels and (labels or stamp not in seen.labels):
         labels[stamp] = str(int(now))
     annotations = _difference(marks.annotations, seen.annotations, REGISTERS)
     changed = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}

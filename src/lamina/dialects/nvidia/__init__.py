@@ -7,6 +7,7 @@ resources  the names by which pods ask for devices, replicas and MIG devices
 """
 
 from lamina.dialects.nvidia.choice import FALLBACKS, choose
+from lamina.dialects.nvidia.document import Gfd
 from lamina.dialects.nvidia.rules import NvidiaConfig, load
 
-__all__ = ["FALLBACKS", "NvidiaConfig", "choose", "load"]
+__all__ = ["FALLBACKS", "Gfd", "NvidiaConfig", "choose", "load"]
