@@ -1,6 +1,7 @@
 """Certificates: made, trusted, renewed, agreed upon by replicas, taken into service without a restart."""
 
 import asyncio
+import base64
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,12 @@ import pytest
 from lamina.control import certificates
 from lamina.control.certificate_store import CertificateStore
 from lamina.control.certificates import RENEW_BEFORE, VALID, Certificate
+from lamina.control.configuration import Configuration
+from lamina.control.registration import Registration
+from lamina.control.webhook_configuration import url_address
+from lamina.dialects.config import DEFAULT
 from lamina.errors import Outside
-from lamina.ports.kube import NAMESPACES, SECRETS, NotFound, Object, Refused, Resource
+from lamina.ports.kube import MUTATING_WEBHOOKS, NAMESPACES, SECRETS, NotFound, Object, Refused, Resource
 from lamina.ports.kube.fake import FakeKube
 
 NAMES = ["127.0.0.1", "lamina-admission.lamina-system.svc"]
@@ -87,6 +92,40 @@ async def test_a_renewed_certificate_is_taken_into_service_without_restart() -> 
         await handshake(store.context, second.authorities)
         with pytest.raises(ssl.SSLError):
             await handshake(store.context, first.authorities)
+
+
+async def test_a_renewal_is_served_once_the_api_server_trusts_it() -> None:
+    """What the API server is told to trust always covers what it meets, whatever the day."""
+    kube, day = FakeKube(), now() - (VALID - RENEW_BEFORE) - timedelta(hours=2)
+    store = CertificateStore(kube, NAMES, now=lambda: day)
+    leader = Registration(kube, Configuration(DEFAULT, ""), store, url_address("127.0.0.1", 1))
+
+    async def trusted() -> bytes:
+        webhook, *_ = (await kube.get(MUTATING_WEBHOOKS, "lamina.dev"))["webhooks"]
+        return base64.b64decode(webhook["clientConfig"]["caBundle"])
+
+    first = await store.refresh()
+    soon = await leader.put_right()
+    assert await leader.put_right() > soon
+    day = now()
+    assert await leader.put_right() == soon
+    assert await store.agree() != first
+    await handshake(store.context, first.authorities)
+    await handshake(store.context, await trusted())
+    assert await leader.put_right() > soon
+    await handshake(store.context, await trusted())
+    with pytest.raises(ssl.SSLError):
+        await handshake(store.context, first.authorities)
+
+
+async def test_a_secret_that_somebody_deleted_is_made_anew_without_a_gap() -> None:
+    kube = FakeKube()
+    store = CertificateStore(kube, NAMES, now=now)
+    first = await store.refresh()
+    await kube.delete(SECRETS, "lamina-admission", namespace="lamina-system")
+    second = await store.agree()
+    assert second.certificate != first.certificate
+    await handshake(store.context, second.authorities)
 
 
 async def test_the_namespace_is_made_where_it_is_missing() -> None:

@@ -97,6 +97,17 @@ def test_urls() -> None:
     assert url_address("::1", 1) == {"url": "https://[::1]:1/mutate"}
 
 
+async def test_what_an_installation_made_is_filled_in_and_stays_its_own() -> None:
+    kube = FakeKube()
+    labels = {"app.kubernetes.io/managed-by": "Helm"}
+    await kube.create(MUTATING_WEBHOOKS, {"metadata": {"name": "lamina.dev", "labels": labels}})
+    assert await register(kube, Config(), service_address(), b"ca")
+    assert not await register(kube, Config(), service_address(), b"ca")
+    (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
+    assert written["metadata"]["labels"] == labels
+    assert [webhook["failurePolicy"] for webhook in written["webhooks"]] == ["Fail"]
+
+
 async def test_registering_again_replaces() -> None:
     kube = FakeKube()
     for ca in (b"one", b"two"):

@@ -30,15 +30,18 @@ class CertificateStore:
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
 
     async def refresh(self) -> Certificate:
-        """Read the Secret, renew it if it is time, and serve what it holds. Raises Outside."""
+        """Agree on a certificate and serve it at once. Raises Outside."""
+        certificate = await self.agree()
+        self.serve(certificate)
+        return certificate
+
+    async def agree(self) -> Certificate:
+        """The certificate in the Secret, renewed if it is time; it is not served by that. Raises Outside."""
         for _ in range(_TRIES):
             try:
-                certificate = await self._agreed()
+                return await self._agreed()
             except Conflict:
                 continue
-            if certificate != self._current:
-                self._serve(certificate)
-            return certificate
         raise Outside(f"the Secret {NAMESPACE}/{NAME} changes faster than it can be written")
 
     async def _agreed(self) -> Certificate:
@@ -46,7 +49,7 @@ class CertificateStore:
         try:
             secret = await self._kube.get(SECRETS, NAME, namespace=NAMESPACE)
         except NotFound:
-            made = certificates.make(self._names, self._now())
+            made = certificates.make(self._names, self._now(), before=self._current)
             await self._create(_secret(made))
             return made
         present = _certificate(secret)
@@ -66,7 +69,10 @@ class CertificateStore:
                 await self._kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
             await self._kube.create(SECRETS, secret)
 
-    def _serve(self, certificate: Certificate) -> None:
+    def serve(self, certificate: Certificate) -> None:
+        """Use the certificate from the next handshake on."""
+        if certificate == self._current:
+            return
         # The ssl module reads files only; the key is on disk for no longer than that takes.
         with tempfile.TemporaryDirectory(prefix="lam") as directory:
             chain, key = Path(directory, "tls.crt"), Path(directory, "tls.key")

@@ -1,7 +1,8 @@
 """Keep the webhook registered: with the certificate in force, for the resource names in force.
 
 Both are looked at every few minutes, so that a registration that somebody removed or changed comes back, and a
-certificate is renewed in time.
+certificate is renewed in time. A new certificate is served once the API server has been told of its authority and has
+had time to take that in; until then the older one is, whose authority it trusts as well.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
 log = logging.getLogger(__name__)
 
 _EVERY_S = 300.0
+_SETTLE_S = 5.0
+"""By then all API servers know of another registration."""
 _LOOK_S = 0.1
 """How often a replica that is not ready looks whether it is."""
 _AFTER_FAILURE_S = 2.0
@@ -57,13 +60,17 @@ class Registration:
         self._due = asyncio.Event()
         configuration.listeners.append(self._due.set)
 
-    async def _put_right(self) -> None:
-        if self._configuration.value.enabled:
-            certificate = await self._store.refresh()
-            await register(self._kube, self._configuration.value, self._address, certificate.authorities)
-        else:
+    async def put_right(self) -> float:
+        """Look once, and write what is not as it should be. Returns after how many seconds to look again."""
+        if not self._configuration.value.enabled:
             with contextlib.suppress(NotFound):
                 await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
+            return _EVERY_S
+        certificate = await self._store.agree()
+        if await register(self._kube, self._configuration.value, self._address, certificate.authorities):
+            return _SETTLE_S
+        self._store.serve(certificate)
+        return _EVERY_S
 
     async def run(self, ready: Callable[[], bool]) -> None:
         """Register when this replica is ready, and keep it so until cancelled."""
@@ -74,13 +81,13 @@ class Registration:
                 continue
             self._due.clear()
             try:
-                await self._put_right()
+                pause = await self.put_right()
             except Outside as error:
                 log.warning("The webhook could not be registered: %s", error)
                 pause = min(_AFTER_FAILURE_S * 2**failures, _EVERY_S)
                 failures += 1
             else:
-                pause, failures = _EVERY_S, 0
+                failures = 0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._due.wait()

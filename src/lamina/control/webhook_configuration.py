@@ -123,22 +123,26 @@ def _any_container(spec: str, condition: Callable[[str], str]) -> str:
     return f"{spec}.containers.exists{asks} || (has({spec}.initContainers) && {spec}.initContainers.exists{asks})"
 
 
-async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> None:
-    """Have the registration on the server as it should be. Raises Outside, Conflict where others write it too.
+async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> bool:
+    """Have the registration on the server as it should be; whether anything had to be written for that.
+
+    Raises Outside, Conflict where others write it too.
 
     Failing closed is asked for only of a server that is seen to keep the match conditions.
     """
+    first: Object | None = None
     try:
-        present = await kube.get(MUTATING_WEBHOOKS, NAME)
+        first = present = await kube.get(MUTATING_WEBHOOKS, NAME)
     except NotFound:
         wanted = webhook_configuration(config, address, ca, policy="Ignore")
         present = await kube.create(MUTATING_WEBHOOKS, wanted)
     if not _keeps_conditions(present):
         present = await _write(kube, present, webhook_configuration(config, address, ca, policy="Ignore"))
     if _keeps_conditions(present):
-        await _write(kube, present, webhook_configuration(config, address, ca))
+        present = await _write(kube, present, webhook_configuration(config, address, ca))
     else:
         log.warning("This server has no match conditions: pods pass while admission is down, without a GPU")
+    return present is not first
 
 
 def _keeps_conditions(present: Object) -> bool:

@@ -83,6 +83,10 @@ def _rows() -> Iterator[Resource]:
         plural = f"{flavour.lower()}webhookconfigurations"
         kind = f"{flavour}WebhookConfiguration"
         yield Resource("admissionregistration.k8s.io", "v1", kind, plural, False, (), (), ("api-extensions",))
+    for suffix in ("Policy", "PolicyBinding"):
+        kind = f"ValidatingAdmission{suffix}"
+        plural = "validatingadmissionpolicies" if suffix == "Policy" else f"{kind.lower()}s"
+        yield Resource("admissionregistration.k8s.io", "v1", kind, plural, False)
     for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
         namespaced = not kind.startswith("Cluster")
         yield Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced)

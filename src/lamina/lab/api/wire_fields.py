@@ -12,6 +12,7 @@ Affinity: nodeAffinity=1:NodeAffinity* podAffinity=2:PodAffinity* podAntiAffinit
 AggregationRule: clusterRoleSelectors=1:[]LabelSelector
 AppArmorProfile: type=1:s localhostProfile=2:s*
 AttachedVolume: name=1:s devicePath=2:s
+AuditAnnotation: key=1:s valueExpression=2:s
 AzureDiskVolumeSource: diskName=1:s diskURI=2:s cachingMode=3:s* fsType=4:s* readOnly=5:b* kind=6:s*
 AzureFileVolumeSource: secretName=1:s shareName=2:s readOnly=3:b
 Binding: metadata=1:ObjectMeta target=2:ObjectReference
@@ -117,6 +118,7 @@ EventSource: component=1:s host=2:s
 Eviction: metadata=1:ObjectMeta deleteOptions=2:DeleteOptions*
 EvictionResponder: name=1:s priority=2:i*
 ExecAction: command=1:[]s
+ExpressionWarning: fieldRef=2:s warning=3:s
 ExtraValue: items=1:[]s
 FCVolumeSource: targetWWNs=1:[]s lun=2:i* fsType=3:s readOnly=4:b wwids=5:[]s
 FieldSelectorAttributes: rawSelector=1:s requirements=2:[]FieldSelectorRequirement
@@ -133,6 +135,7 @@ HTTPHeader: name=1:s value=2:s
 HostAlias: ip=1:s hostnames=2:[]s
 HostIP: ip=1:s
 HostPathVolumeSource: path=1:s type=2:s*
+IPBlock: cidr=1:s except=2:[]s
 ISCSIVolumeSource: targetPortal=1:s iqn=2:s lun=3:i iscsiInterface=4:s fsType=5:s readOnly=6:b portals=7:[]s
     chapAuthDiscovery=8:b chapAuthSession=11:b secretRef=10:LocalObjectReference* initiatorName=12:s*
 ImageVolumeSource: reference=1:s pullPolicy=2:s
@@ -164,15 +167,26 @@ LoadBalancerIngress: ip=1:s hostname=2:s ipMode=3:s* ports=4:[]PortStatus
 LoadBalancerStatus: ingress=1:[]LoadBalancerIngress
 LocalObjectReference: name=1:s
 MatchCondition: name=1:s expression=2:s
+MatchResources: namespaceSelector=1:LabelSelector* objectSelector=2:LabelSelector*
+    resourceRules=3:[]NamedRuleWithOperations
+    excludeResourceRules=4:[]NamedRuleWithOperations matchPolicy=7:s*
 MutatingWebhook: name=1:s clientConfig=2:WebhookClientConfig rules=3:[]RuleWithOperations failurePolicy=4:s*
     matchPolicy=9:s* namespaceSelector=5:LabelSelector* objectSelector=11:LabelSelector* sideEffects=6:s*
     timeoutSeconds=7:i* admissionReviewVersions=8:[]s reinvocationPolicy=10:s* matchConditions=12:[]MatchCondition
 MutatingWebhookConfiguration: metadata=1:ObjectMeta webhooks=2:[]MutatingWebhook
 NFSVolumeSource: server=1:s path=2:s readOnly=3:b
+NamedRuleWithOperations: resourceNames=1:[]s ruleWithOperations=2:RuleWithOperations!
 Namespace: metadata=1:ObjectMeta spec=2:NamespaceSpec status=3:NamespaceStatus
 NamespaceCondition: type=1:s status=2:s lastTransitionTime=4:Time reason=5:s message=6:s
 NamespaceSpec: finalizers=1:[]s
 NamespaceStatus: phase=1:s conditions=2:[]NamespaceCondition
+NetworkPolicy: metadata=1:ObjectMeta spec=2:NetworkPolicySpec
+NetworkPolicyEgressRule: ports=1:[]NetworkPolicyPort to=2:[]NetworkPolicyPeer
+NetworkPolicyIngressRule: ports=1:[]NetworkPolicyPort from=2:[]NetworkPolicyPeer
+NetworkPolicyPeer: podSelector=1:LabelSelector* namespaceSelector=2:LabelSelector* ipBlock=3:IPBlock*
+NetworkPolicyPort: protocol=1:s* port=2:IntOrString* endPort=3:i*
+NetworkPolicySpec: podSelector=1:LabelSelector ingress=2:[]NetworkPolicyIngressRule egress=3:[]NetworkPolicyEgressRule
+    policyTypes=4:[]s
 Node: metadata=1:ObjectMeta spec=2:NodeSpec status=3:NodeStatus
 NodeAddress: type=1:s address=2:s
 NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution=1:NodeSelector*
@@ -209,6 +223,8 @@ ObjectMeta: name=1:s generateName=2:s namespace=3:s selfLink=4:s uid=5:s resourc
     annotations=12:{}s ownerReferences=13:[]OwnerReference finalizers=14:[]s managedFields=17:-
 ObjectReference: kind=1:s namespace=2:s name=3:s uid=4:s apiVersion=5:s resourceVersion=6:s fieldPath=7:s
 OwnerReference: apiVersion=5:s kind=1:s name=3:s uid=4:s controller=6:b* blockOwnerDeletion=7:b*
+ParamKind: apiVersion=1:s kind=2:s
+ParamRef: name=1:s namespace=2:s selector=3:LabelSelector* parameterNotFoundAction=4:s*
 PersistentVolumeClaimSpec: accessModes=1:[]s selector=4:LabelSelector* resources=2:VolumeResourceRequirements
     volumeName=3:s storageClassName=5:s* volumeMode=6:s* dataSource=7:TypedLocalObjectReference*
     dataSourceRef=8:TypedObjectReference* volumeAttributesClassName=9:s*
@@ -356,14 +372,25 @@ Taint: key=1:s value=2:s effect=3:s timeAdded=4:Time*
 Toleration: key=1:s operator=2:s value=3:s effect=4:s tolerationSeconds=5:i*
 TopologySpreadConstraint: maxSkew=1:i topologyKey=2:s whenUnsatisfiable=3:s labelSelector=4:LabelSelector*
     minDomains=5:i* nodeAffinityPolicy=6:s* nodeTaintsPolicy=7:s* matchLabelKeys=8:[]s
+TypeChecking: expressionWarnings=1:[]ExpressionWarning
 TypedLocalObjectReference: apiGroup=1:s* kind=2:s name=3:s
 TypedObjectReference: apiGroup=1:s* kind=2:s name=3:s namespace=4:s*
 UncountedTerminatedPods: succeeded=1:[]s failed=2:[]s
 UserInfo: username=1:s uid=2:s groups=3:[]s extra=4:{}ExtraValue
+ValidatingAdmissionPolicy: metadata=1:ObjectMeta spec=2:ValidatingAdmissionPolicySpec
+    status=3:ValidatingAdmissionPolicyStatus
+ValidatingAdmissionPolicyBinding: metadata=1:ObjectMeta spec=2:ValidatingAdmissionPolicyBindingSpec
+ValidatingAdmissionPolicyBindingSpec: policyName=1:s paramRef=2:ParamRef* matchResources=3:MatchResources*
+    validationActions=4:[]s
+ValidatingAdmissionPolicySpec: paramKind=1:ParamKind* matchConstraints=2:MatchResources* validations=3:[]Validation
+    failurePolicy=4:s* auditAnnotations=5:[]AuditAnnotation matchConditions=6:[]MatchCondition variables=7:[]Variable
+ValidatingAdmissionPolicyStatus: observedGeneration=1:i typeChecking=2:TypeChecking* conditions=3:[]Condition
 ValidatingWebhook: name=1:s clientConfig=2:WebhookClientConfig rules=3:[]RuleWithOperations failurePolicy=4:s*
     matchPolicy=9:s* namespaceSelector=5:LabelSelector* objectSelector=10:LabelSelector* sideEffects=6:s*
     timeoutSeconds=7:i* admissionReviewVersions=8:[]s matchConditions=11:[]MatchCondition
 ValidatingWebhookConfiguration: metadata=1:ObjectMeta webhooks=2:[]ValidatingWebhook
+Validation: expression=1:s message=2:s reason=3:s* messageExpression=4:s
+Variable: name=1:s expression=2:s
 Volume: name=1:s volumeSource=2:VolumeSource!
 VolumeDevice: name=1:s devicePath=2:s
 VolumeHealthCondition: status=1:s reason=2:s message=3:s

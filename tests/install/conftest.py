@@ -1,0 +1,3 @@
+from tests.lab_api.conftest import kubectl, lab
+
+__all__ = ["kubectl", "lab"]

@@ -1,0 +1,96 @@
+"""What `lamina install` prints is accepted by kubectl and an API server, also a second time; the parts add to it."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lamina.control.leader_label import LABEL, LeaderLabel
+from lamina.ports.kube import MUTATING_WEBHOOKS, PODS
+from lamina.ports.kube.client import connect
+from lamina.ports.kube.fake import FakeKube
+from tests.control.cluster import running, until
+from tests.kubectl import Kubectl
+from tests.lab_api.servers import Threaded
+
+
+def printed(*arguments: str) -> str:
+    command = [sys.executable, "-m", "lamina", "install", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def changed(told: str) -> list[str]:
+    """What kubectl says it changed, without budgets of disruptions, which it always says of them."""
+    lines = [line for line in told.splitlines() if not line.startswith("poddisruptionbudget")]
+    return [line for line in lines if not line.endswith(" unchanged")]
+
+
+def test_a_server_takes_it_twice_and_changes_nothing_the_second_time(kubectl: Kubectl) -> None:
+    manifests = printed("--kubeconfig", kubectl.environment["KUBECONFIG"])
+    first = kubectl("apply", "-f", "-", stdin=manifests).splitlines()
+    assert len(first) == len(list(yaml.safe_load_all(manifests)))
+    assert [line for line in first if not line.endswith(" created")] == ["namespace/lamina-system configured"]
+    assert "kube-scheduler:v1.34.0" in manifests  # as the lab's server calls itself
+    assert changed(kubectl("apply", "-f", "-", stdin=manifests)) == []
+
+
+async def test_what_the_control_part_fills_in_survives_another_apply(
+    lab: Threaded,
+    kubectl: Kubectl,
+    tmp_path: Path,
+) -> None:
+    manifests = printed("--kube-version", "1.34.0")
+    await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=manifests)
+    kube = await connect(Path(kubectl.environment["KUBECONFIG"]))
+
+    async def filled() -> Any:
+        return (await kube.get(MUTATING_WEBHOOKS, "lamina.dev")).get("webhooks")
+
+    try:
+        async with running(kube, tmp_path):
+            await until(filled)
+            before = await filled()
+            told = await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=manifests)
+            assert changed(told) == []
+            assert await filled() == before
+    finally:
+        await kube.close()
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+async def test_the_label_is_on_the_leader_alone(name: str) -> None:
+    kube = FakeKube()
+    for pod, labels in (("a", {}), ("b", {}), ("dead", {LABEL: "true"})):
+        await kube.create(PODS, {"metadata": {"name": pod, "namespace": "lamina-system", "labels": labels}})
+
+    async def labelled() -> set[str]:
+        return {pod["metadata"]["name"] for pod in (await kube.list(PODS, labels=LABEL)).items}
+
+    label = LeaderLabel(kube, name)
+    await label.tell(True)
+    assert await labelled() == {name}
+    await label.tell(False)
+    assert await labelled() == set()
+
+
+async def test_the_label_follows_who_leads() -> None:
+    kube, leads = FakeKube(), False
+    await kube.create(PODS, {"metadata": {"name": "a", "namespace": "lamina-system"}})
+    task = asyncio.create_task(LeaderLabel(kube, "a").run(lambda: leads))
+    for leads in (True, False, True):
+
+        async def told(wanted: bool = leads) -> bool:
+            return bool((await kube.list(PODS, labels=LABEL)).items) == wanted
+
+        await until(told, task)
+    task.cancel()
+
+
+async def test_a_replica_that_is_no_pod_needs_no_label() -> None:
+    await LeaderLabel(FakeKube(), "laptop").tell(True)
