@@ -50,7 +50,7 @@ SHARE = Share(
     mig=MigInstance(profile="1g.5gb", start=4),
 )
 CONTAINER = ContainerGrant(
-    name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2
+    name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2, because="x"
 )
 FULL = {
     Inventory: Inventory(

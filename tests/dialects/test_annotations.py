@@ -3,6 +3,7 @@ import pytest
 from lamina.dialects import parse
 from lamina.dialects.config import DEFAULT, load
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
 from lamina.model.requests import PodRequest, Wishes
 from tests.dialects.pods import container, pod
@@ -90,15 +91,35 @@ def test_volcanos_names_mean_the_same() -> None:
         request(**wishes, **{"nvidia.com/use-gpuuuid": "GPU-c"})
 
 
-@pytest.mark.parametrize("mode", ["hami-core", "hami-core,mig", " hami-core ", ""])
-def test_the_mode_hami_core_is_what_is_offered(mode: str) -> None:
-    assert annotated(vgpu_mode=mode).wishes == Wishes()
+@pytest.mark.parametrize(
+    ("mode", "modes"),
+    [
+        ("", ()),
+        (" hami-core ", (Mode.QUOTA,)),
+        ("mig", (Mode.MIG,)),
+        ("hami-core,mig", (Mode.MIG, Mode.QUOTA)),
+        ("mig, hami-core", (Mode.MIG, Mode.QUOTA)),
+        ("mps,mig", (Mode.MIG,)),
+    ],
+)
+def test_the_modes_that_a_pod_names_are_those_it_accepts(mode: str, modes: tuple[Mode, ...]) -> None:
+    assert annotated(vgpu_mode=mode).wishes == Wishes(modes=modes)
+    volcanos = parse(pod(container(gpu=1, gpumem=1), annotations={"volcano.sh/vgpu-mode": mode}), DEFAULT)
+    assert volcanos is not None and volcanos.wishes == Wishes(modes=modes)
 
 
-@pytest.mark.parametrize("mode", ["mig", "mps", "mig,mps", "hami", "time-slicing"])
-def test_other_modes_are_refused_by_name(mode: str) -> None:
-    with pytest.raises(BadInput, match=rf"vgpu-mode.*{mode.split(',')[0]}.*allowed is hami-core"):
+@pytest.mark.parametrize(
+    ("mode", "named"), [("mps", "mps"), ("hami", "'hami'"), ("mig,time-slicing", "'time-slicing'")]
+)
+def test_other_modes_are_refused_by_name(mode: str, named: str) -> None:
+    with pytest.raises(BadInput, match=rf"vgpu-mode.*{named}.*allowed is hami-core or mig"):
         annotated(vgpu_mode=mode)
+
+
+def test_the_two_keys_of_the_mode_have_to_agree() -> None:
+    both = {"nvidia.com/vgpu-mode": "mig", "volcano.sh/vgpu-mode": "hami-core"}
+    with pytest.raises(BadInput, match="name different modes; keep one of them"):
+        parse(pod(container(gpu=1), annotations=both), DEFAULT)
 
 
 @pytest.mark.parametrize("key", ["use_gpu_type", "use_gpu_uuid", "nouse_gpu_uuid", "use_gpuuid"])

@@ -121,6 +121,8 @@ takens = st.builds(
     st.sampled_from([False, False, False, False, True]),
     st.just(False),
     st.just(False),
+    st.just(0),
+    st.just(()),
 )
 
 

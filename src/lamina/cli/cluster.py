@@ -77,7 +77,8 @@ class Cluster:
         return [self._node(name, without="") for name in sorted(self.inventories)]
 
     def _node(self, name: str, *, without: str) -> NodeState:
-        return NodeState.of(name, self.inventories[name], self.ledger.taken(name, without=without))
+        taken = self.ledger.taken(name, without=without)
+        return NodeState.of(name, self.inventories[name], taken, rules=self.config.mig_rules)
 
 
 async def read(kube: Kube) -> Cluster:

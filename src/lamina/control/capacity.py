@@ -1,13 +1,14 @@
 """Nodes as placement sees them, kept ready: worked out when the ledger or the configuration has changed a node."""
 
 from collections import OrderedDict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from lamina.control.arrivals import Arrivals
 from lamina.control.configuration import Configuration
 from lamina.control.host_room import HostRoom
 from lamina.control.ledger import Ledger
-from lamina.model.ledger import NOTHING, taken_by
+from lamina.model.gpus import Inventory
+from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.requests import PodRequest
 from lamina.placement import NodeState, NodeTable, Placement, Survey, alike, fit
 
@@ -63,7 +64,7 @@ class Capacity:
             return False
         taken = dict(self.ledger.taken_without(node, pods))
         for request in requests:
-            answer = fit(request, NodeState.of(node, inventory, taken))
+            answer = fit(request, self.seen(node, inventory, taken))
             if not isinstance(answer, Placement):
                 return False
             for gpu, more in taken_by(answer.containers).items():
@@ -74,8 +75,13 @@ class Capacity:
         inventory = self.ledger.inventory(node)
         if inventory is None:
             return None
-        level = self._configuration.value.for_node(node).log_level
-        return NodeState.of(node, inventory, self.ledger.taken(node, without=without), log_level=level)
+        return self.seen(node, inventory, self.ledger.taken(node, without=without))
+
+    def seen(self, node: str, inventory: Inventory, taken: Mapping[str, Taken]) -> NodeState:
+        """The node as placement sees it, under the configuration, with this taken of its GPUs."""
+        config = self._configuration.value
+        level = config.for_node(node).log_level
+        return NodeState.of(node, inventory, taken, log_level=level, rules=config.mig_rules)
 
     def _forget(self, node: str) -> None:
         self._changed.add(node)

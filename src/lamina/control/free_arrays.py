@@ -4,8 +4,10 @@ import numpy as np
 
 from lamina.control.capacity import Capacity
 from lamina.control.host_room import UNKNOWN
+from lamina.model.gpus import Mode
 from lamina.model.host_size import HostSize
 from lamina.model.requests import PodRequest
+from lamina.placement.modes import accepted
 from lamina.placement.packing import MOST_GPUS, REFUSED, Ask, Cluster
 from lamina.placement.packing.cluster import Longs
 
@@ -43,12 +45,15 @@ class FreeArrays:
         return rows
 
     def ask(self, request: PodRequest | None, size: HostSize) -> Ask | None:
-        """The request in the arrays' terms, where they have them: one container, and no wish for single GPUs."""
+        """The request in the arrays' terms, where they have them: one container, without a wish for single GPUs or
+        for one that is cut."""
         if request is None:
             return Ask(size.cpu, size.memory_mib, 0, (0,) * len(self._kinds), 0)
-        if len(request.containers) != 1 or request.wishes.uuids or request.wishes.not_uuids:
+        wishes = request.wishes
+        of_gpus = wishes.uuids or wishes.not_uuids or not accepted((Mode.QUOTA,), wishes)
+        if len(request.containers) != 1 or of_gpus:
             return None
-        [container], wishes = request.containers, request.wishes
+        [container] = request.containers
         memory = []
         for model, capacity, cores in self._kinds:
             wanted = not wishes.types or any(part.lower() in model.lower() for part in wishes.types)
@@ -80,7 +85,10 @@ class FreeArrays:
         distinct, which = np.unique(cells.reshape(-1, 3), axis=0, return_inverse=True)
         kinds = np.array([numbers.get(tuple(each), -1) for each in distinct.tolist()], np.int32)
         kind = kinds[which].reshape(cells.shape[:2])
-        free = (columns.healthy & ~columns.cordoned & columns.by_grant & ~columns.whole)[:, :width] & (kind >= 0)
+        shared = columns.may_share & ~columns.kept_cut
+        free = (columns.healthy & ~columns.cordoned & columns.by_grant & shared & ~columns.whole)[:, :width] & (
+            kind >= 0
+        )
         cluster.kind[rows] = np.where(columns.present[:, :width], np.maximum(kind, 0), -1)
         cluster.gpu_memory[rows] = columns.free_memory[:, :width] * free
         cluster.gpu_cores[rows] = columns.free_cores[:, :width] * free

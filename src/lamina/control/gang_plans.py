@@ -163,7 +163,7 @@ class GangPlans:
         inventory = ledger.inventory(node)
         if inventory is None or not here:
             return self._capacity.table.state(node)
-        return NodeState.of(node, inventory, _with(ledger.taken_without(node, here.keys()), here.values()))
+        return self._capacity.seen(node, inventory, _with(ledger.taken_without(node, here.keys()), here.values()))
 
 
 def _with(taken: Mapping[str, Taken], more: Collection[Mapping[str, Taken]]) -> dict[str, Taken]:

@@ -15,10 +15,13 @@ from typing import NamedTuple
 from lamina.control.claims import Claim, GrantRecord, Reservation
 from lamina.control.stages import PodState, Stage
 from lamina.control.unrecorded import Asked, most_held
-from lamina.errors import LaminaError
-from lamina.model.gpus import Gpu, Inventory
+from lamina.errors import BadInput, LaminaError
+from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.grants import ContainerGrant
 from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.mig import Placed
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.placement.modes import allowed, kept
 
 RESERVATION_S = 60.0
 """How long a reservation may wait for its grant; an attempt to bind is given up well before."""
@@ -310,13 +313,46 @@ def _lack(gpu: Gpu, present: Taken, more: Taken) -> str:
         return "is cordoned"
     if not gpu.by_grant:
         return f"is given out as {gpu.plain}" if gpu.plain else f"is in the mode {gpu.mode}"
+    if mode := _other_mode(gpu, present, more):
+        return mode
     if present.whole or (more.whole and present != NOTHING):
         return "is not free to be used whole" if more.whole else "is used whole"
+    slots = (more.slots, (more.most or gpu.slots) - present.slots, "slots")
     for wanted, free, unit in (
-        (more.slots, (more.most or gpu.slots) - present.slots, "slots"),
-        (more.memory_mib, gpu.capacity_mib - present.memory_mib, "MiB"),
-        (more.cores, gpu.cores_capacity - present.cores, "% of compute"),
+        (slots,)
+        if more.instances
+        else (
+            slots,
+            (more.memory_mib, gpu.capacity_mib - present.memory_mib, "MiB"),
+            (more.cores, gpu.cores_capacity - present.cores, "% of compute"),
+        )
     ):
         if wanted > free:
             return f"has {max(free, 0)} {unit} free; needed are {wanted}"
+    return _overlap(gpu, present, more) if more.instances else ""
+
+
+def _other_mode(gpu: Gpu, present: Taken, more: Taken) -> str:
+    """The mode in which the GPU is, where `more` needs another one, or nothing."""
+    needed = Mode.MIG if more.instances else Mode.QUOTA
+    there = kept(gpu, present)
+    if there is None:
+        return "" if needed in allowed(gpu, cuttable=True) else f"may not be put in the mode {needed}"
+    return "" if there is needed else f"is in the mode {there}"
+
+
+def _overlap(gpu: Gpu, present: Taken, more: Taken) -> str:
+    """Why the instances cannot be on the GPU beside those there, or nothing."""
+    wanted = set(more.instances)
+    stays = {Placed(each.profile, each.start) for each in gpu.instances if each.used or not each.made}
+    used = {Placed(each.profile, each.start) for each in gpu.instances if each.used} - {*present.instances}
+    if twice := wanted & {*present.instances, *used}:
+        return f"has given out {', '.join(sorted(f'{each.profile} at {each.start}' for each in twice))} already"
+    card = MIG_CARDS.get(gpu.mig_card)
+    if card is None:
+        return "is no card whose layouts are known"
+    try:
+        card.check((*sorted({*present.instances, *stays} - wanted), *sorted(wanted)))
+    except BadInput as problem:
+        return f"has no place for its instances: {problem}"
     return ""

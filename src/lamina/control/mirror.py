@@ -1,6 +1,7 @@
 """The marks of HAMi or Volcano on a bound pod, mirrored from its grant for the tools that read them.
 
-Each vocabulary's pods carry that system's own keys. Nobody of ours reads them back.
+Each vocabulary's pods carry that system's own keys, and all say which mode they got where there was a choice. Nobody of
+ours reads them back.
 
 The phase is the one at which both arrive: at `allocating` their own node agents would take the pod for one that still
 waits for its GPUs.
@@ -12,18 +13,29 @@ from typing import Any
 from lamina.model.grants import Grant
 from lamina.ports.kube import Object
 
+MODE = "lamina.dev/mode"
 _FAMILY = "NVIDIA"
 _DONE = str(2**64 - 1)
 """What Volcano writes in place of a time once the pod has its devices."""
 
 
 def marks(pod: Mapping[str, Any], grant: Grant, now: float) -> Object | None:
-    """The merge patch that marks the pod, or None where its vocabulary has no such marks. `now` is Unix time.
+    """The merge patch that marks the pod, or None where there is nothing to mark. `now` is Unix time.
 
     The patch is refused where another pod has its name by now.
     """
-    mark = _MARKS.get(grant.dialect)
-    return None if mark is None else mark(pod, grant, str(int(now)))
+    mark, modes = _MARKS.get(grant.dialect), _modes(grant)
+    patch: Object = {"metadata": {"uid": grant.pod_uid, "annotations": {}}}
+    if mark is not None:
+        patch = mark(pod, grant, str(int(now)))
+    if modes:
+        patch["metadata"]["annotations"][MODE] = modes
+    return patch if patch["metadata"]["annotations"] else None
+
+
+def _modes(grant: Grant) -> str:
+    """The mode of each container with the reason, or nothing where no node's policy left a choice."""
+    return "; ".join(f"{each.name}: {each.because}" for each in grant.containers if each.because)
 
 
 def _hami(pod: Mapping[str, Any], grant: Grant, moment: str) -> Object:

@@ -63,7 +63,8 @@ def most_held(request: PodRequest, inventory: Inventory) -> dict[str, Taken]:
                     memory_mib=each.memory_on(gpu.capacity_mib),
                     cores=each.cores,
                     mode=Mode.WHOLE if each.whole else Mode.QUOTA,
-                    exclusive=each.exclusive or each.cores == 100 == gpu.cores_capacity,
+                    # Which instance of a GPU that is cut it has, nobody knows.
+                    exclusive=each.exclusive or each.cores == 100 == gpu.cores_capacity or gpu.mode is Mode.MIG,
                 )
                 for gpu in inventory.gpus
             ),

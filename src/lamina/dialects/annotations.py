@@ -7,6 +7,7 @@ from lamina.dialects.chart import SCHEDULE_POLICY
 from lamina.dialects.config import Config
 from lamina.dialects.strict import nearest
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.policies import GPU_POLICIES, MUTEX, NODE_POLICIES, chain
 from lamina.model.requests import Wishes
 
@@ -31,7 +32,9 @@ a GPU without any share of it would do."""
 
 _WISHES = (USE_TYPE, NOT_TYPE, USE_UUID, NOT_UUID, VOLCANO_USE_UUID, VOLCANO_NOT_UUID)
 _WISH_PREFIXES = ("nvidia.com/use-", "nvidia.com/nouse-", "volcano.sh/vgpu-use-", "volcano.sh/vgpu-nouse-")
-_MODES = ("hami-core", "mig", "mps")
+_MODES = {"hami-core": Mode.QUOTA, "mig": Mode.MIG}
+_NOT_OFFERED = "mps"
+"""A mode of the peers that may stand in a list beside others."""
 
 
 class Choices(NamedTuple):
@@ -48,8 +51,6 @@ def read(annotations: Mapping[str, str], config: Config) -> Choices:
     for key in annotations:
         if key.startswith(_WISH_PREFIXES) and key not in _WISHES:
             raise BadInput(f"unknown annotation {key}{nearest(key, _WISHES)}")
-    check_mode(MODE, annotations.get(MODE, ""))
-    check_mode(VOLCANO_MODE, annotations.get(VOLCANO_MODE, ""))
     if annotations.get(WEIGHTS, "").strip():
         raise BadInput(f"annotation {WEIGHTS}: weights per pod are not offered; remove it")
     gpu_policy = _policy(annotations, GPU_POLICY, GPU_POLICIES, config.hami.gpu_scheduler_policy)
@@ -60,6 +61,7 @@ def read(annotations: Mapping[str, str], config: Config) -> Choices:
             uuids=_either(annotations, USE_UUID, VOLCANO_USE_UUID),
             not_uuids=items(annotations.get(NOT_UUID, "")) + items(annotations.get(VOLCANO_NOT_UUID, "")),
             idle=MUTEX in chain(gpu_policy),
+            modes=_modes(annotations),
         ),
         _policy(annotations, NODE_POLICY, NODE_POLICIES, config.hami.node_scheduler_policy),
         gpu_policy,
@@ -97,11 +99,19 @@ def _switch(annotations: Mapping[str, str], key: str) -> bool:
     return written in ("true", "t", "1")
 
 
-def check_mode(key: str, text: str) -> None:
-    """Raises BadInput unless the annotation `key` accepts the way of sharing that is offered, or says nothing."""
-    modes = items(text)
-    unknown = next((mode for mode in modes if mode not in _MODES), None)
-    if unknown is not None:
-        raise BadInput(f"annotation {key} is {unknown!r}; allowed is hami-core")
-    if modes and "hami-core" not in modes:
-        raise BadInput(f"annotation {key}: the mode {modes[0]} is not offered; allowed is hami-core")
+def _modes(annotations: Mapping[str, str]) -> tuple[Mode, ...]:
+    """The modes that the pod accepts, by HAMi's or Volcano's key, which have to agree; empty for all."""
+    named = {}
+    for key in (MODE, VOLCANO_MODE):
+        modes = items(annotations.get(key, ""))
+        unknown = next((mode for mode in modes if mode not in _MODES and mode != _NOT_OFFERED), None)
+        if unknown is not None:
+            raise BadInput(f"annotation {key} is {unknown!r}; allowed is {' or '.join(_MODES)}")
+        offered = frozenset(_MODES[mode] for mode in modes if mode in _MODES)
+        if modes and not offered:
+            raise BadInput(f"annotation {key}: the mode {modes[0]} is not offered; allowed is {' or '.join(_MODES)}")
+        if offered:
+            named[key] = offered
+    if len(set(named.values())) > 1:
+        raise BadInput(f"annotations {MODE} and {VOLCANO_MODE} name different modes; keep one of them")
+    return tuple(sorted(next(iter(named.values()), ())))

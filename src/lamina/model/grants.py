@@ -50,6 +50,8 @@ class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     oversubscribed: bool = False
     """True where the node grants more memory than its GPUs have."""
     log_level: int = 1
+    because: str = ""
+    """In which mode its GPUs are and why, for people; empty where their node has no policy for modes."""
 
 
 class Grant(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant
+from lamina.model.mig import Placed
 
 
 class Taken(NamedTuple):
@@ -16,7 +17,8 @@ class Taken(NamedTuple):
 
     `without_cores` when one of them has no share of time, `one_isolation` when one shares the GPU only with containers
     that do as it does. `most` is the greatest number of containers that one of them allows on the GPU, 0 where the
-    GPU's own slots are the limit.
+    GPU's own slots are the limit. `instances` are the MIG instances that are granted: on a GPU that is cut, they
+    and not the amounts are what others cannot have.
     """
 
     slots: int = 0
@@ -26,6 +28,7 @@ class Taken(NamedTuple):
     without_cores: bool = False
     one_isolation: bool = False
     most: int = 0
+    instances: tuple[Placed, ...] = ()
 
     def plus(self, other: "Taken") -> "Taken":
         """Both at the same time."""
@@ -37,6 +40,7 @@ class Taken(NamedTuple):
             self.without_cores or other.without_cores,
             self.one_isolation or other.one_isolation,
             max(self.most, other.most),
+            _all(self.instances, other.instances),
         )
 
     def less(self, part: "Taken") -> "Taken":
@@ -53,7 +57,13 @@ class Taken(NamedTuple):
             self.without_cores or other.without_cores,
             self.one_isolation or other.one_isolation,
             max(self.most, other.most),
+            _all(self.instances, other.instances),
         )
+
+
+def _all(some: tuple[Placed, ...], others: tuple[Placed, ...]) -> tuple[Placed, ...]:
+    """The instances of both. Containers of a pod that never run side by side may have the same one."""
+    return tuple(sorted({*some, *others})) if some and others else some or others
 
 
 NOTHING = Taken()
@@ -82,6 +92,7 @@ def _of_container(container: ContainerGrant) -> dict[str, Taken]:
     for share in container.shares:
         whole = share.exclusive or share.mode is Mode.WHOLE
         rules = share.one_isolation, share.most_sharers or 0
-        here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules)
+        instances = (Placed(share.mig.profile, share.mig.start),) if share.mig else ()
+        here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules, instances)
         taken[share.gpu] = taken.get(share.gpu, NOTHING).plus(here)
     return taken

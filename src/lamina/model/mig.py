@@ -48,6 +48,13 @@ class MigProfile(Struct, frozen=True):
         return tuple(((1 << self.size) - 1) << start for start in self.starts)
 
     @property
+    def holds_mib(self) -> int:
+        """The memory that an instance is sure to have. Of the gigabytes of the name no known driver keeps a 16th."""
+        if self.memory_mib is not None:
+            return self.memory_mib
+        return int(self.name.split(".")[1].partition("gb")[0]) * 960
+
+    @property
     def base(self) -> bool:
         """Whether it is a plain one, without a claim to special engines."""
         return "+" not in self.name and "-" not in self.name
@@ -75,6 +82,10 @@ class MigCard(Struct, frozen=True):
             if profile.name == name:
                 return profile
         raise KeyError(f"{self.model} has no MIG profile {name}; it has {', '.join(p.name for p in self.profiles)}")
+
+    def cores(self, profile: MigProfile) -> int:
+        """The profile's part of the card's compute, in percent, rounded down."""
+        return 100 * profile.slices // max(each.slices for each in self.profiles)
 
     def most(self, profile: MigProfile) -> int:
         """How many instances of one profile fit an empty card."""

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 
 
@@ -58,6 +59,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     not_uuids: tuple[str, ...] = ()
     idle: bool = False
     """Only GPUs that no other pod is on; others may come later."""
+    modes: tuple[Mode, ...] = ()
+    """Only GPUs in one of these modes, of `quota`, which stands for whole GPUs too, and `mig`."""
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):

@@ -8,15 +8,18 @@ over choices in the policy's order, which makes the answer exact: more free capa
 
 from msgspec import Struct
 
-from lamina.model.gpus import Mode
+from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ComputePolicy, ContainerGrant, Share
+from lamina.model.mig import Placed
 from lamina.model.requests import ContainerRequest, PodRequest, Wishes
 from lamina.placement.causes import needs_alone, refusal
+from lamina.placement.chosen_mode import chosen_mode
+from lamina.placement.cut import Cut
 from lamina.placement.misfit import Misfit
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order, node_score
 from lamina.placement.sets import preferred
-from lamina.placement.several import arrange
+from lamina.placement.several import Seat, arrange, seat
 
 
 class Placement(Struct, frozen=True):
@@ -47,29 +50,33 @@ def fit(request: PodRequest, node: NodeState, favoured: frozenset[str] = frozens
         places = next(preferred(request, container.count, able, node.gpus), None)
         if places is None:
             return Misfit(node, container, request.wishes, refusals, request.containers, apart=True)
-        chosen = [tuple([node.gpus[place] for place in places])]
+        chosen = [tuple([seat(container, wishes, node.gpus[place]) for place in places])]
     else:
         found = arrange(request, wishes, node)
         if found is None:
             return Misfit(node, container, request.wishes, refusals, request.containers, together=True)
         chosen = found
     grants = tuple(
-        _grant(request, container, states, node) for container, states in zip(request.containers, chosen, strict=True)
+        _grant(request, container, seats, node) for container, seats in zip(request.containers, chosen, strict=True)
     )
     return Placement(grants, node_score(request.node_policy, node.usage))
 
 
 def _grant(
-    request: PodRequest, container: ContainerRequest, states: tuple[GpuState, ...], node: NodeState
+    request: PodRequest, container: ContainerRequest, seats: tuple[Seat, ...], node: NodeState
 ) -> ContainerGrant:
+    shares = tuple([_share(request, container, seat) for seat in seats])
+    because = [chosen_mode(share, seat.state, request.wishes) for share, seat in zip(shares, seats, strict=True)]
+    scaled = [seat.state.gpu for seat in seats if not container.whole and seat.instance is None]
     return ContainerGrant(
         name=container.container,
-        shares=tuple([_share(request, container, state) for state in states]),
+        shares=shares,
         init=container.init,
         sidecar=container.sidecar,
         priority=container.priority,
-        oversubscribed=not container.whole and any(s.gpu.capacity_mib > s.gpu.memory_mib for s in states),
+        oversubscribed=any(gpu.capacity_mib > gpu.memory_mib for gpu in scaled),
         log_level=node.log_level,
+        because="; ".join(dict.fromkeys(filter(None, because))),
     )
 
 
@@ -79,7 +86,10 @@ def _physical(memory: int, state: GpuState) -> int:
     return max(1, memory * there // granted) if granted > there else 0
 
 
-def _share(request: PodRequest, container: ContainerRequest, state: GpuState) -> Share:
+def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Share:
+    state, room = seat.state, seat.state.room
+    if seat.instance is not None and room is not None:
+        return _instance(container, state, room.cut, seat.instance)
     alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
     return Share(
         gpu=state.gpu.uuid,
@@ -92,4 +102,18 @@ def _share(request: PodRequest, container: ContainerRequest, state: GpuState) ->
         compute_policy=ComputePolicy.NONE if alone or not container.cores else request.compute_policy,
         most_sharers=container.sharing.most,
         one_isolation=container.sharing.one_isolation,
+    )
+
+
+def _instance(container: ContainerRequest, state: GpuState, cut: Cut, placed: Placed) -> Share:
+    """An instance has the memory and compute of its profile, and the hardware holds it to them."""
+    profile = cut.card.profile(placed.profile)
+    return Share(
+        gpu=state.gpu.uuid,
+        memory_mib=profile.holds_mib,
+        cores=cut.card.cores(profile),
+        mode=Mode.MIG,
+        exclusive=container.exclusive,
+        most_sharers=container.sharing.most,
+        mig=MigInstance(profile=placed.profile, start=placed.start),
     )

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from lamina.model.gpus import Gpu, Inventory
+from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.ledger import NOTHING, Taken
+from lamina.model.mig_rules import MigRule
+from lamina.placement.cut import Room, cut_of, room_of
+from lamina.placement.modes import allowed, kept
 
 
 class GpuState(Struct, frozen=True):
@@ -19,9 +22,16 @@ class GpuState(Struct, frozen=True):
     busy: bool
     usage: float
     """Shares of slots, memory and cores that are taken, summed: 0 to 3."""
+    modes: tuple[Mode, ...] = (Mode.QUOTA,)
+    """The modes that the node allows, see `modes`."""
+    kept: Mode | None = None
+    """The mode that who is on the GPU keeps it in."""
+    room: Room | None = None
+    """Where it can be cut."""
 
     @classmethod
-    def of(cls, gpu: Gpu, taken: Taken) -> "GpuState":
+    def of(cls, gpu: Gpu, taken: Taken, rules: tuple[MigRule, ...] = ()) -> "GpuState":
+        cut = cut_of(gpu.mig_card, gpu.model, rules) if Mode.MIG in gpu.modes else None
         return cls(
             gpu=gpu,
             taken=taken,
@@ -30,6 +40,9 @@ class GpuState(Struct, frozen=True):
             free_cores=max(0, gpu.cores_capacity - taken.cores),
             busy=taken.slots > 0 or taken.whole,
             usage=share(gpu, taken.slots, taken.memory_mib, taken.cores),
+            modes=allowed(gpu, cuttable=cut is not None),
+            kept=kept(gpu, taken),
+            room=room_of(cut, taken.instances, gpu.instances) if cut is not None else None,
         )
 
 
@@ -44,12 +57,19 @@ class NodeState(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, name: str, gpus: Inventory | Iterable[Gpu], taken: Mapping[str, Taken] | None = None, *, log_level: int = 1
+        cls,
+        name: str,
+        gpus: Inventory | Iterable[Gpu],
+        taken: Mapping[str, Taken] | None = None,
+        *,
+        log_level: int = 1,
+        rules: tuple[MigRule, ...] = (),
     ) -> "NodeState":
-        """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods."""
+        """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods. `rules` say how GPUs may be
+        cut."""
         listed = gpus.gpus if isinstance(gpus, Inventory) else tuple(gpus)
         held = taken or {}
-        states = tuple(GpuState.of(gpu, held.get(gpu.uuid, NOTHING)) for gpu in listed)
+        states = tuple(GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules) for gpu in listed)
         return cls(name=name, gpus=states, usage=_usage(states), log_level=log_level)
 
 

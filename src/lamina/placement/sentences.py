@@ -30,6 +30,10 @@ def numbers(cause: Cause, container: ContainerRequest, group: Sequence[GpuState]
         return Numbers(container.cores, max(s.free_cores for s in group), "%")
     if cause is Cause.SLOTS:
         return Numbers(1, 0, "slots")
+    if cause is Cause.PROFILE:
+        return _largest(container, group)
+    if cause is Cause.PLACE:
+        return Numbers(1, 0, "places")
     return Numbers(container.count, 0, "GPUs")
 
 
@@ -48,6 +52,14 @@ def sentence(
             return f"all {len(group)} GPUs are cordoned" if many else "the GPU is cordoned"
         case Cause.MODE:
             return _mode(group)
+        case Cause.NOT_ALLOWED:
+            return _not_allowed(wishes, group)
+        case Cause.PROFILE:
+            return _profile(container, group)
+        case Cause.OTHER_MODE:
+            return _other_mode(group)
+        case Cause.PLACE:
+            return _place(container, group)
         case Cause.TYPE:
             return _type(wishes, group, "this node has" if all_of_node else "these are")
         case Cause.UUID if wishes.uuids:
@@ -84,6 +96,45 @@ def _mode(group: Sequence[GpuState]) -> str:
         return f"this node gives its GPUs out as {', '.join(plain)} alone, without shares of memory or compute"
     modes = sorted({state.gpu.mode.value for state in group if state.gpu.mode is not None})
     return f"pods are on the GPU that use it by {', '.join(modes)}; it can be shared when they have ended"
+
+
+def _not_allowed(wishes: Wishes, group: Sequence[GpuState]) -> str:
+    there = sorted({mode.value for state in group for mode in state.modes}) or ["no mode that can be brought about"]
+    return f"the pod accepts the mode {' or '.join(sorted(wishes.modes))}; this node allows {', '.join(there)}"
+
+
+def _other_mode(group: Sequence[GpuState]) -> str:
+    """Who keeps the GPUs from the mode in which they would hold the request."""
+    modes = sorted({state.kept.value for state in group if state.kept is not None})
+    many = len(group) > 1
+    gpu, end = ("each GPU", "one of them is idle") if many else ("the GPU", "it is idle")
+    return f"pods keep {gpu} in the mode {', '.join(modes)}; another mode is possible when {end}"
+
+
+def _largest(container: ContainerRequest, group: Sequence[GpuState]) -> Numbers:
+    """What the request needs and what the largest profile has; in memory where that is what it lacks."""
+    cuts = [state.room.cut for state in group if state.room is not None]
+    memory = max(profile.holds_mib for cut in cuts for profile in cut.profiles)
+    if container.memory_mib is not None and container.memory_mib > memory:
+        return Numbers(container.memory_mib, memory, "MiB")
+    cores = max(cut.card.cores(profile) for cut in cuts for profile in cut.profiles)
+    if container.cores > cores:
+        return Numbers(container.cores, cores, "%")
+    slices = max(100 * profile.size // cut.card.slices for cut in cuts for profile in cut.profiles)
+    return Numbers(100 if container.exclusive else container.memory_percent or 0, slices, "% of the GPU")
+
+
+def _profile(container: ContainerRequest, group: Sequence[GpuState]) -> str:
+    needed, there, unit = _largest(container, group)
+    largest = sorted({state.room.cut.profiles[-1].name for state in group if state.room is not None})
+    return f"needs {needed} {unit}; the largest MIG profile, {' or '.join(largest)}, has {there} {unit}"
+
+
+def _place(container: ContainerRequest, group: Sequence[GpuState]) -> str:
+    cuts = {state.room.cut for state in group if state.room is not None}
+    names = sorted({cut.smallest(cut.holding(container)).name for cut in cuts})
+    where = f"any of {len(group)} GPUs" if len(group) > 1 else "the GPU"
+    return f"no place on {where} for a MIG instance of {' or '.join(names)}, or a larger one, beside those in use"
 
 
 def _type(wishes: Wishes, group: Sequence[GpuState], has: str) -> str:

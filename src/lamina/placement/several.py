@@ -5,10 +5,14 @@ the same end. That keeps the search small on real nodes; the bound is there for 
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from lamina.model.gpus import Mode
 from lamina.model.ledger import NOTHING, Taken
+from lamina.model.mig import Placed
 from lamina.model.requests import ContainerRequest, PodRequest, Wishes
 from lamina.placement.causes import needs_alone, refusal, slots_for
+from lamina.placement.instances import arrange_instances
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order
 from lamina.placement.sets import preferred
@@ -17,16 +21,34 @@ _MOST_STEPS = 400
 """Sets of GPUs looked at for one pod on one node. Real pods need a few; three containers on four GPUs at most 258."""
 
 
-def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState) -> list[tuple[GpuState, ...]] | None:
-    """GPUs for each container, in the order of `request.containers`, or None where not all of them find room."""
+class Seat(NamedTuple):
+    """Where a container has a share: the GPU, and the instance where it is cut for it."""
+
+    state: GpuState
+    instance: Placed | None = None
+
+
+def seat(container: ContainerRequest, wishes: Wishes | None, state: GpuState) -> Seat:
+    """The share of a container that is alone in its pod, in the mode that the node prefers of those that will do."""
+    for mode in state.modes:
+        if refusal(container, wishes, state, mode=mode) is None:
+            room = state.room if mode is Mode.MIG else None
+            return Seat(state, None if room is None else room.first(room.cut.holding(container)))
+    raise ValueError(f"{state.gpu.uuid} takes {container.container} in no mode")
+
+
+def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState) -> list[tuple[Seat, ...]] | None:
+    """Shares for each container, in the order of `request.containers`, or None where not all of them find room."""
     if not _enough_in_sum(request, node):
         return None
     search = _Search(request, wishes, node)
-    return [search.chosen[index] for index in range(len(request.containers))] if search.run(0) else None
+    return search.seats() if search.run(0) else None
 
 
 def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
     """Whether the node's free amounts, however spread, would do for the containers that run side by side."""
+    if any(state.room is not None for state in node.gpus):
+        return True  # the sums say nothing of places for instances
     slots = memory = cores = 0
     for container in request.containers:
         if not _only_starts(container):
@@ -48,7 +70,7 @@ class _Search:
         self.wishes = wishes
         self.states = node.gpus
         self.held: dict[int, tuple[int, ...]] = {}
-        self.chosen: dict[int, tuple[GpuState, ...]] = {}
+        self.chosen: dict[int, tuple[int, ...]] = {}
         self.steps = 0
         self.order = sorted(range(len(request.containers)), key=self._turn)
 
@@ -59,11 +81,23 @@ class _Search:
         for places in self._choices(index):
             before = self.held
             self.held = before | {place: (*before.get(place, ()), index) for place in places}
-            self.chosen[index] = tuple(self.states[place] for place in places)
+            self.chosen[index] = places
             if self.run(depth + 1):
                 return True
             self.held = before
         return False
+
+    def seats(self) -> list[tuple[Seat, ...]]:
+        """What the search has found."""
+        found: dict[tuple[int, int], Placed | None] = {}
+        for place, held in self.held.items():
+            mode = next(mode for mode in self.states[place].modes if self._take_all(held, place, mode))
+            instances = self._instances(held, place) if mode is Mode.MIG else None
+            found.update(zip([(index, place) for index in held], instances or [None] * len(held), strict=True))
+        return [
+            tuple(Seat(self.states[place], found[index, place]) for place in self.chosen[index])
+            for index in range(len(self.request.containers))
+        ]
 
     def _turn(self, index: int) -> tuple[bool, bool, int, int]:
         """The hardest to place go first; what takes the time that is left, once it is known what is left."""
@@ -89,16 +123,35 @@ class _Search:
             tried.add(self._alike(places))
 
     def _alike(self, places: tuple[int, ...]) -> tuple[object, ...]:
-        return tuple(sorted(self._likeness(place) for place in places))
+        return tuple(sorted((self._likeness(place) for place in places), key=hash))
 
     def _takes(self, index: int, place: int) -> bool:
-        held = self.held.get(place)
-        state = self.states[place]
+        held, state = self.held.get(place), self.states[place]
         if held is None:
             return refusal(self.request.containers[index], self.wishes, state) is None
+        if len(state.modes) == 1 and state.modes[0] is Mode.QUOTA:
+            return self._takes_share(index, place, held, Mode.QUOTA)
+        return any(self._take_all((*held, index), place, mode) for mode in state.modes)
+
+    def _take_all(self, indices: tuple[int, ...], place: int, mode: Mode) -> bool:
+        """Whether the GPU takes all these containers in the mode, one after the other."""
+        steps = ((index, indices[:number]) for number, index in enumerate(indices))
+        if not all(self._takes_share(index, place, held, mode) for index, held in steps):
+            return False
+        return mode is not Mode.MIG or self._instances(indices, place) is not None
+
+    def _takes_share(self, index: int, place: int, held: tuple[int, ...], mode: Mode) -> bool:
+        """Whether the GPU takes the container beside those of its pod that it holds."""
+        state = self.states[place]
         beside = self._sum((other for other in held if self._together(index, other)), state)
-        total = self._peak((*held, index), state)
-        return refusal(self.request.containers[index], self.wishes, state, beside, total) is None
+        total = self._peak((*held, index), state) if held else None
+        return refusal(self.request.containers[index], self.wishes, state, beside, total, mode) is None
+
+    def _instances(self, indices: tuple[int, ...], place: int) -> tuple[Placed, ...] | None:
+        room = self.states[place].room
+        assert room is not None, "a GPU without known layouts is never in the mode mig"
+        holding = [room.cut.holding(self.request.containers[index]) for index in indices]
+        return arrange_instances(room, holding, lambda one, other: self._together(indices[one], indices[other]))
 
     def _together(self, one: int, other: int) -> bool:
         """Whether two containers of the pod run at the same time."""
@@ -133,14 +186,15 @@ class _Search:
         held = self.held.get(place)
         return GpuState.of(state.gpu, state.taken.plus(self._peak(held, state))) if held else state
 
-    def _likeness(self, place: int) -> tuple[int | tuple[int, ...], ...]:
+    def _likeness(self, place: int) -> tuple[object, ...]:
         state = self.states[place]
         gpu = state.gpu
         taken = state.taken
         isolation = (taken.slots, taken.cores, taken.without_cores, taken.one_isolation)
         room = (state.free_slots, state.free_memory, state.free_cores, state.busy, taken.whole, *isolation)
         where = (gpu.numa if self.request.numa_bind and gpu.numa is not None else -1, *gpu.links)
-        return (*room, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()))
+        cut = (state.modes, state.kept, state.room)
+        return (*room, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()), cut)
 
 
 def _only_starts(container: ContainerRequest) -> bool:

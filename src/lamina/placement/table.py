@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.gpus import Gpu
+from lamina.model.gpus import Gpu, Mode
+from lamina.placement.cut import Cut, Room
 from lamina.placement.nodes import GpuState, NodeState
 
 Ints = NDArray[np.int64]
@@ -28,15 +29,24 @@ _NUMBERS = (
     "uuid",
     "flags",
     "slots_taken",
+    "cut",
+    "open",
+    "room",
 )
 _PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _BY_GRANT = (1 << n for n in range(6))
 _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(6, 9))
+_MAY_SHARE, _MAY_CUT, _KEPT_SHARED, _KEPT_CUT = (1 << n for n in range(9, 13))
+
+
+_VARYING: dict[str, Any] = {"uuid": "", "index": 0, "instances": ()}
+"""What no sentence tells of a GPU."""
 
 
 class Columns:
     """Cells of some rows, by what they tell; each has the shape (rows, most GPUs of a node).
 
-    `model` and `uuid` are numbers that the table gave them.
+    `model`, `uuid`, `cut` and `room` are numbers that the table gave them; `cut` is 0 where a GPU cannot be cut, and
+    `open` are the profiles of which one more instance has a place, as bits in the cut's order.
     """
 
     def __init__(self, cells: Ints) -> None:
@@ -45,6 +55,7 @@ class Columns:
         self.capacity, self.cores_capacity = cells[3], cells[4]
         self.model, self.uuid = cells[5], cells[6]
         self.slots_taken = cells[8]
+        self.cut, self.open = cells[9], cells[10]
 
     @property
     def present(self) -> Bools:
@@ -87,6 +98,26 @@ class Columns:
         """Somebody shares the GPU only with containers that do as it does."""
         return self._flag(_ONE_ISOLATION)
 
+    @property
+    def may_share(self) -> Bools:
+        """The node allows the GPU to be shared without cutting it, or given out whole."""
+        return self._flag(_MAY_SHARE)
+
+    @property
+    def may_cut(self) -> Bools:
+        """The node allows the GPU to be cut."""
+        return self._flag(_MAY_CUT)
+
+    @property
+    def kept_shared(self) -> Bools:
+        """Somebody has a share of it, or all."""
+        return self._flag(_KEPT_SHARED)
+
+    @property
+    def kept_cut(self) -> Bools:
+        """Somebody has an instance of it."""
+        return self._flag(_KEPT_CUT)
+
     def _flag(self, bit: int) -> Bools:
         found: Bools = (self.cells[7] & bit) != 0
         return found
@@ -100,6 +131,8 @@ class NodeTable:
         self.states: list[NodeState | None] = []
         self.models: dict[str, int] = {"": 0}
         self.uuids: dict[str, int] = {"": 0}
+        self.cuts: dict[Cut | None, int] = {None: 0}
+        self._rooms: dict[Room | None, int] = {None: 0}
         self.stamp = 0
         """The number of the last write."""
         self.stamps: Ints = np.zeros(0, np.int64)
@@ -109,7 +142,7 @@ class NodeTable:
         self.uniform: list[bool] = []
         """By kind: whether all GPUs of such a node are alike but for their place and connections."""
         self._cells: Ints = np.zeros((len(_NUMBERS), 0, 1), np.int64)
-        self._kinds: dict[tuple[Gpu, ...], int] = {}
+        self._kinds: dict[tuple[tuple[Gpu, Cut | None], ...], int] = {}
         self._spare: list[int] = []
 
     def put(self, state: NodeState) -> None:
@@ -164,17 +197,27 @@ class NodeTable:
         taken = state.taken
         flags |= _CORDONED * gpu.cordoned | _BY_GRANT * gpu.by_grant | _WITH_CORES * (taken.cores > 0)
         flags |= _WITHOUT_CORES * taken.without_cores | _ONE_ISOLATION * taken.one_isolation
+        flags |= _MAY_SHARE * (Mode.QUOTA in state.modes) | _MAY_CUT * (Mode.MIG in state.modes)
+        flags |= _KEPT_SHARED * (state.kept is Mode.QUOTA) | _KEPT_CUT * (state.kept is Mode.MIG)
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
-        return (*free, gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags, taken.slots)
+        whole = (gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags, taken.slots)
+        if state.room is None:
+            return (*free, *whole, 0, 0, 0)
+        cut = self.cuts.setdefault(state.room.cut, len(self.cuts))
+        room = self._rooms.setdefault(state.room, len(self._rooms))
+        return (*free, *whole, cut, state.room.open, room)
 
     def _kind(self, state: NodeState) -> int:
-        hardware = tuple([msgspec.structs.replace(s.gpu, uuid="", index=0) for s in state.gpus])
+        cuts = [None if each.room is None else each.room.cut for each in state.gpus]
+        gpus = [msgspec.structs.replace(each.gpu, **_VARYING) for each in state.gpus]
+        hardware = tuple(zip(gpus, cuts, strict=True))
         kind = self._kinds.get(hardware)
         if kind is None:
             kind = self._kinds[hardware] = len(self.uniform)
-            self.uniform.append(len({msgspec.structs.replace(gpu, numa=None, links=()) for gpu in hardware}) <= 1)
+            alike = {(msgspec.structs.replace(gpu, numa=None, links=()), cut) for gpu, cut in hardware}
+            self.uniform.append(len(alike) <= 1)
         return kind
 
     def _new_row(self, node: str) -> int:

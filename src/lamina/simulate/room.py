@@ -117,5 +117,5 @@ def _free_part(state: NodeState) -> list[float]:
 def _less(before: Taken, gone: Taken) -> Taken:
     return Taken(
         before.slots - gone.slots, before.memory_mib - gone.memory_mib, before.cores - gone.cores,
-        before.whole and not gone.whole,
+        before.whole and not gone.whole, instances=tuple(sorted({*before.instances} - {*gone.instances})),
     )  # fmt: skip

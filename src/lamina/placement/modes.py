@@ -1,0 +1,30 @@
+"""In which mode a GPU takes a share: an idle one in any that its node allows, one that is in use in its own.
+
+Whole GPUs and shares held by limits are one mode here, `quota`, since both leave the GPU undivided.
+"""
+
+from collections.abc import Sequence
+
+from lamina.model.gpus import Gpu, Mode
+from lamina.model.ledger import Taken
+from lamina.model.requests import Wishes
+
+
+def allowed(gpu: Gpu, *, cuttable: bool) -> tuple[Mode, ...]:
+    """The modes that the node allows, the preferred one first. `cuttable` tells that the card's layouts are known."""
+    named = dict.fromkeys(Mode.QUOTA if mode is Mode.WHOLE else mode for mode in gpu.modes or (Mode.QUOTA,))
+    return tuple(mode for mode in named if mode is Mode.QUOTA or (mode is Mode.MIG and cuttable))
+
+
+def kept(gpu: Gpu, taken: Taken) -> Mode | None:
+    """The mode that who is on the GPU keeps it in; None while it is idle."""
+    if taken.instances or gpu.mode is Mode.MIG:
+        return Mode.MIG
+    return Mode.QUOTA if taken.slots or taken.whole or gpu.mode is not None else None
+
+
+def accepted(modes: Sequence[Mode], wishes: Wishes | None) -> tuple[Mode, ...]:
+    """Those of the modes that the pod accepts."""
+    if wishes is None or not wishes.modes:
+        return tuple(modes)
+    return tuple(mode for mode in modes if mode in wishes.modes)
