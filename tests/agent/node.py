@@ -21,7 +21,7 @@ from lamina.agent.record import Record
 from lamina.agent.release import Releaser
 from lamina.agent.tickets import kinds
 from lamina.dialects.config import DEFAULT
-from lamina.model.gpus import Mode
+from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
@@ -37,8 +37,10 @@ FACTS = fake_gpus(4)
 GPU = [facts.uuid for facts in FACTS]
 
 
-def share(gpu: int = 0, memory: int = 1000, *, cores: int = 0, mode: Mode = Mode.QUOTA) -> Share:
-    return Share(gpu=GPU[gpu], memory_mib=memory, cores=cores, mode=mode)
+def share(
+    gpu: int = 0, memory: int = 1000, *, cores: int = 0, mode: Mode = Mode.QUOTA, mig: MigInstance | None = None
+) -> Share:
+    return Share(gpu=GPU[gpu], memory_mib=memory, cores=cores, mode=mode, mig=mig)
 
 
 def container(name: str, *shares: Share, init: bool = False, sidecar: bool = False) -> ContainerGrant:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers import write_limits
@@ -18,7 +19,7 @@ from lamina.agent.prepare import Preparer
 from lamina.agent.tickets import kinds
 from lamina.dialects.config import DEFAULT
 from lamina.enforcement import layout
-from lamina.model.gpus import Mode
+from lamina.model.gpus import MigInstance, Mode
 from lamina.model.quantities import MIB
 from lamina.ports.listening import Address
 from lamina.ports.nvml import GpuReading
@@ -114,6 +115,21 @@ async def test_a_whole_gpu_is_its_containers_own(told: Told) -> None:
     assert await told.value("lamina_container_memory_limit_bytes", "alone", GPU[2]) == 2000
     assert await told.value("lamina_container_utilization_percent", "alone", GPU[2]) == 40
     assert await told.value("hami_vgpu_memory_used_bytes", "alone", GPU[2]) == 500
+
+
+async def test_a_mig_device_is_told_by_its_memory_and_place(told: Told) -> None:
+    mig = structs.replace(FACTS[3], mig_capable=True, pci_device=0x20B010DE)
+    told.node.nvml.present[3], told.node.cuttable = mig, {GPU[3]}
+    await told.runs("cut", share(3, 3000, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=2)))
+    [made] = told.node.nvml.instances[GPU[3]]
+    told.nvml.read[made.uuid] = GpuReading(used_bytes=500, free_bytes=1500)
+    told.offer.observed("515.86.01", tuple(map(GpuState, await told.node.nvml.gpus())))
+    assert await told.value("lamina_container_memory_limit_bytes", "cut", made.uuid) == 2000
+    assert await told.value("lamina_container_enforcer", "cut", made.uuid, "mig") == 1
+    assert await told.value("hami_mig_device_info", "cut", GPU[3], made.uuid, "1g.5gb", str(made.id), "0") == 1
+    assert await told.value("hami_vgpu_memory_used_bytes", "cut", GPU[3]) == 500
+    names = {name for name, _ in await told.series("cut")}
+    assert not names & {"lamina_container_busy_seconds_total", "hami_container_device_utilization_ratio"}
 
 
 async def test_gpus_are_told_under_each_name(told: Told) -> None:

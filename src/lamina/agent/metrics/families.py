@@ -89,13 +89,17 @@ SHARES: tuple[Family[ShareSample], ...] = (
            lambda s: _one(s.waited_s), counter=True),
     Family("lamina", "lamina_container_utilization_percent", "GPU time that it got over the last seconds.",
            lambda s: _one(s.busy_percent)),
-    Family("lamina", "lamina_container_enforcer", "Who holds its memory: facade, driver beside it, or whole.",
+    Family("lamina", "lamina_container_enforcer", "Who holds its memory: facade, driver beside it, whole, or mig.",
            lambda s: (((s.enforcer,), 1.0),), ("enforcer",)),
     Family("hami", "hami_vgpu_memory_used_bytes", "Memory that the container uses.", lambda s: _one(s.used)),
     Family("hami", "hami_vgpu_memory_limit_bytes", "Memory that it may use.", lambda s: _one(s.limit)),
     Family("hami", "hami_container_device_memory_bytes", "Memory that it uses.", lambda s: _one(s.used)),
     Family("hami", "hami_container_device_utilization_ratio", "GPU time over the last seconds, 0 to 100.",
            lambda s: _one(s.busy_percent)),
+    Family("hami", "hami_mig_device_info", "1 for a MIG device of the container; device_uuid is the GPU that it is of.",
+           lambda s: (((s.part.instance.uuid, s.part.instance.profile, str(s.part.instance.id), "0"), 1.0),)
+           if s.part else (),
+           ("mig_uuid", "profile", "gpu_instance_id", "compute_instance_id")),
     Family("hami", "hami_vgpu_memory_context_bytes", "Of the memory, contexts.",
            lambda s: _one(s.held.get("context", 0))),
     Family("hami", "hami_vgpu_memory_module_bytes", "Of the memory, modules.", lambda s: _one(s.held.get("module", 0))),
@@ -156,9 +160,10 @@ def _of_gpu(sample: GpuSample, node: str, driver: str) -> dict[str, tuple[str, .
 
 
 def _of_share(sample: ShareSample, node: str) -> dict[str, tuple[str, ...]]:
+    of = sample.part
     return {
         "lamina": (node, sample.namespace, sample.pod, sample.container, sample.gpu),
-        "hami": (sample.namespace, sample.pod, sample.container, str(sample.place), sample.gpu),
+        "hami": (sample.namespace, sample.pod, sample.container, str(sample.place), of.gpu if of else sample.gpu),
     }
 
 

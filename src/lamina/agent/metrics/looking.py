@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent import cdi
-from lamina.agent.metrics.samples import Enforcer, ShareSample
+from lamina.agent.metrics.samples import Enforcer, Part, ShareSample
 from lamina.agent.plan import LIMITS, USAGE, Places, folder_name
 from lamina.agent.record import Allocation, Bound
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
@@ -58,11 +58,13 @@ def shares(
     files: Files,
     *,
     readings: Mapping[str, GpuReading],
+    parts: Mapping[str, Part],
     driver_held: Sequence[str],
     rates: Rates,
     now: float,
 ) -> list[ShareSample]:
-    """A sample for each GPU of each container that was prepared. `now` is of a monotonic clock, in seconds."""
+    """A sample for each GPU of each container that was prepared. `parts` are the MIG devices by their UUIDs, `now` is
+    of a monotonic clock, in seconds."""
     found: list[ShareSample] = []
     told: set[str] = set()
     for allocation in allocations:
@@ -83,9 +85,8 @@ def shares(
         else:
             spec = files.read(places.cdi / cdi.file_name(allocation.name))
             visible = cdi.visible(spec) if spec else ()
-            found += (
-                _whole(bound, place, uuid, readings.get(uuid, GpuReading())) for place, uuid in enumerate(visible)
-            )
+            for place, uuid in enumerate(visible):
+                found.append(_whole(bound, place, uuid, readings.get(uuid, GpuReading()), parts.get(uuid)))
     rates.keep(told)
     return found
 
@@ -118,8 +119,8 @@ def _share(
     )
 
 
-def _whole(bound: Bound, place: int, uuid: str, reading: GpuReading) -> ShareSample:
-    """A container with a GPU of its own: whatever is used of the GPU is its."""
+def _whole(bound: Bound, place: int, uuid: str, reading: GpuReading, part: Part | None) -> ShareSample:
+    """A container with a GPU or a MIG device of its own: whatever is used of it is the container's."""
     used = reading.used_bytes or 0
     return ShareSample(
         namespace=bound.namespace,
@@ -127,11 +128,14 @@ def _whole(bound: Bound, place: int, uuid: str, reading: GpuReading) -> ShareSam
         container=bound.container,
         gpu=uuid,
         place=place,
-        enforcer="whole",
+        enforcer="mig" if part else "whole",
         limit=used + (reading.free_bytes or 0),
-        cores_percent=100,
+        part=part,
+        cores_percent=None if part else 100,
         held={"data": used},
-        busy_percent=float(reading.busy_percent or 0),
+        busy_s=None if part else 0.0,
+        waited_s=None if part else 0.0,
+        busy_percent=None if part else float(reading.busy_percent or 0),
     )
 
 

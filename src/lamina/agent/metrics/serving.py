@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from lamina.agent.metrics import looking
 from lamina.agent.metrics.families import families
-from lamina.agent.metrics.samples import GpuSample
+from lamina.agent.metrics.samples import GpuSample, Part
 from lamina.agent.offer import Offer
 from lamina.agent.plan import Places
 from lamina.agent.record import Record
@@ -67,11 +67,15 @@ class Page:
             GpuSample(state=state, reading=readings.get(uuid, GpuReading()), mps=self._offer.daemon(uuid))
             for uuid, state in self._offer.gpus.items()
         ]
+        parts = {
+            each.uuid: Part(uuid, each) for uuid, state in self._offer.gpus.items() for each in state.facts.instances
+        }
         shares = looking.shares(
             self._record.allocations,
             self._places,
             self._files,
             readings=readings,
+            parts=parts,
             driver_held=published.driver_held if published else (),
             rates=self._rates,
             now=self._clock.monotonic(),
