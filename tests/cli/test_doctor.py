@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from lamina.cli.doctor import examine
 from lamina.cli.examining import Finding, State
@@ -11,7 +12,7 @@ from lamina.control import crds
 from lamina.control.webhook_configuration import webhook_configuration
 from lamina.dialects import config
 from lamina.errors import Outside
-from lamina.model.gpus import Gpu, Inventory
+from lamina.model.gpus import Gpu, InstanceThere, Inventory, Mode
 from lamina.model.grants import Grant, grant_name
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, MUTATING_WEBHOOKS, NODES, PODS, Refused
@@ -141,6 +142,28 @@ async def test_daemons_of_mps_are_told_with_their_state(
     daemon = MpsDaemon(gpu="GPU-0", state=state, reason=reason)
     patient.inventory = Inventory(node="n", driver="535.104.05", gpus=(patient.gpu,), mps=(daemon,))
     found = (await patient.findings())["n: MPS"]
+    assert (found.state, found.found) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        ((), (State.OK, "instances by grants: GPU 0 has 1g.5gb at 6")),
+        (("GPU 0 keeps 1g.5gb at 6: in use",), (State.WARNING, "GPU 0 keeps 1g.5gb at 6: in use")),
+    ],
+)
+async def test_s1_3_what_grants_have_cut_and_what_cannot_go_is_told(
+    left: tuple[str, ...], expected: tuple[State, str]
+) -> None:
+    patient = Patient()
+    cut = structs.replace(
+        patient.gpu,
+        mig_enabled=True,
+        modes=(Mode.MIG,),
+        instances=(InstanceThere(profile="1g.5gb", start=6, made=True),),
+    )
+    patient.inventory = Inventory(node="n", driver="535.104.05", gpus=(cut,), mig_left=left)
+    found = (await patient.findings())["n: MIG"]
     assert (found.state, found.found) == expected
 
 

@@ -45,10 +45,11 @@ class Offer:
         used: Callable[[], Uses] = Uses,
         cordoned: Set[str] | None = frozenset(),
         governed: Set[str] | None = frozenset(),
+        made: Divided | None = Divided(),  # noqa: B008
     ) -> None:
         """`used` tells what is in containers' hands. Devices of the kinds `plain` are given out in `mode`, MIG devices
-        by `sharing` and `mig_strategy`. While `cordoned` or `governed` is None, nobody knows yet which GPUs are
-        cordoned, or cut as the node's label says, and nothing is published."""
+        by `sharing` and `mig_strategy`. While one of `cordoned`, `governed` and `made` is None, nobody knows yet which
+        GPUs are cordoned, cut as the node's label says, or cut for grants, and nothing is published."""
         self._node = node
         self._settings = structs.replace(settings, modes=() if plain else settings.modes)
         self._selected = selected
@@ -58,7 +59,9 @@ class Offer:
         self.mig_strategy = mig_strategy
         self._cordoned = cordoned
         self._governed = governed
-        self._made = Divided()
+        self._made = made
+        self.cuttable: Set[str] | None = None
+        """The GPUs that grants may cut by MIG; None while that is not known."""
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()
         self._enforced: tuple[str, ...] = ()
@@ -121,13 +124,6 @@ class Offer:
         self._made = made
         self._refresh()
 
-    @property
-    def cuttable(self) -> Set[str] | None:
-        """The GPUs that grants may cut by MIG; None while that is not known."""
-        if self.inventory.value is None:
-            return None
-        return {gpu.uuid for gpu in self.inventory.value.gpus if Mode.MIG in gpu.modes}
-
     def select(self, selected: bool) -> None:
         """The node's labels say that it is to offer its GPUs, or not."""
         self._selected = selected
@@ -174,12 +170,14 @@ class Offer:
                 self._settings,
                 self._cordoned or frozenset(),
                 self._governed or frozenset(),
-                self._made,
+                self._made or Divided(),
             )
+        if self._governed is not None:
+            self.cuttable = frozenset(gpu.uuid for gpu in offered.gpus if Mode.MIG in gpu.modes)
         used, resource = self._in_use(), self._resource
         gpus = tuple(self._with_slice(marked(gpu, used, resource)) for gpu in offered.gpus)
         plain = self._offer_plain(gpus, used)
-        if self._cordoned is not None and self._governed is not None:
+        if self._cordoned is not None and self._governed is not None and self._made is not None:
             listed = tuple(kind.offered(sum(each.healthy for each in ids)) for kind, ids in plain.items())
             now_offered = structs.replace(offered, gpus=gpus, plain=listed if self._selected else ())
             daemons = tuple(self._daemons[gpu] for gpu in sorted(self._daemons))
@@ -233,8 +231,13 @@ class Offer:
 
     @property
     def _ours(self) -> Mapping[str, GpuState]:
-        """The GPUs that the configuration lets be offered, cut or not."""
-        return {uuid: one for uuid, one in self.gpus.items() if self._settings.offers(uuid, one.facts.index)}
+        """The GPUs that the configuration lets be offered, cut or not, but for those that grants may cut."""
+        by_grant = self.cuttable or ()
+        return {
+            uuid: one
+            for uuid, one in self.gpus.items()
+            if uuid not in by_grant and self._settings.offers(uuid, one.facts.index)
+        }
 
     @property
     def _resource(self) -> str:

@@ -241,6 +241,7 @@ def _offer(node: str, rules: Rules, offered: Kinds, record: Record) -> Offer:
         used=lambda: uses(record.allocations, offered.mode),
         cordoned=None,
         governed=None,
+        made=None,
     )
 
 

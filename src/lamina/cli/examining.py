@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from lamina.cli.cluster import Cluster
 from lamina.dialects import vocabularies
+from lamina.model.gpus import Inventory
 from lamina.ports.kube import Object
 
 LEAST_KUBELET = (1, 26)
@@ -108,7 +109,21 @@ def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
         mend = "see the agent's log and control.log beside the pipe directory; docs/guide.md tells the states"
         found = "; ".join(waiting) or f"daemons serve {len(inventory.mps)} GPUs"
         yield Finding(f"{name}: MPS", State.FAILED if waiting else State.OK, found, mend if waiting else "")
+    yield from _divided(name, inventory)
     yield from _registered(node, cluster)
+
+
+def _divided(name: str, inventory: Inventory) -> Iterator[Finding]:
+    """What grants have cut by MIG, where there is any of it."""
+    cut = [gpu for gpu in inventory.gpus if gpu.mig_enabled]
+    if inventory.mig_left:
+        mend = "end what uses it; the agent takes it away when it is idle"
+        yield Finding(f"{name}: MIG", State.WARNING, "; ".join(inventory.mig_left), mend)
+    elif cut:
+        told = [
+            f"GPU {g.index} has " + (", ".join(f"{i.profile} at {i.start}" for i in g.instances) or "none") for g in cut
+        ]
+        yield Finding(f"{name}: MIG", State.OK, f"instances by grants: {'; '.join(told)}")
 
 
 def _registered(node: Object, cluster: Cluster) -> Iterator[Finding]:

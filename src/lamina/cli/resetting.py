@@ -59,8 +59,10 @@ class Resetting:
             )
         await self._disable()
         yield "Agents and control part are told to offer nothing."
-        late = await self._wait()
+        late, left = await self._wait()
         yield "Every agent has taken its GPUs back." if not late else f"No word from the agents of {', '.join(late)}."
+        for sentence in left:
+            yield f"What Lamina made of MIG stays in part, and goes when it is idle: {sentence}."
         nodes = await self._clean(found.config)
         yield f"No node carries labels, annotations or amounts of ours; {nodes} had to be cleaned here."
         await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
@@ -82,8 +84,8 @@ class Resetting:
         body = {"data": {CONFIG_MAP_KEY: disabled(text)}}
         await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
 
-    async def _wait(self) -> list[str]:
-        """The nodes whose agents still offer GPUs, or have daemons of MPS, after all patience."""
+    async def _wait(self) -> tuple[list[str], list[str]]:
+        """After all patience, the nodes whose agents still offer GPUs or have daemons of MPS, and what stays of MIG."""
         end = self._clock.monotonic() + self._patience_s
         while True:
             listed = (await self._kube.list(INVENTORIES)).items
@@ -92,8 +94,9 @@ class Resetting:
                 for each in listed
                 if any(each["spec"].get(what) for what in ("gpus", "plain", "mps"))
             ]
-            if not late or self._clock.monotonic() >= end:
-                return sorted(late)
+            left = [f"{each['metadata']['name']}: {one}" for each in listed for one in each["spec"].get("migLeft", ())]
+            if not (late or left) or self._clock.monotonic() >= end:
+                return sorted(late), sorted(left)
             await self._clock.sleep(_LOOK_S)
 
     async def _clean(self, config: Config) -> int:

@@ -17,6 +17,7 @@ from lamina.agent.marks.wanted import Seen
 from lamina.agent.mig.cutting import cut, is_cut
 from lamina.agent.mig.maker import Maker, at
 from lamina.agent.mig.offering import MigDevice
+from lamina.agent.mig.on_demand import needed_by
 from lamina.agent.mig.users import Users, holders, processes
 from lamina.agent.offer import Offer
 from lamina.agent.plan import instance_of
@@ -187,9 +188,9 @@ class Cutter:
     async def observe(self) -> None:
         """Tell the offer which devices there are. Raises Outside."""
         found = []
-        by_grant = self._offer.cuttable or ()
+        by_grant, granted = self._offer.cuttable or (), needed_by(self._record)
         for gpu, instance in await self._instances():
-            if instance.uuid and gpu not in by_grant:
+            if instance.uuid and gpu not in by_grant and at(gpu, instance) not in granted:
                 profile = (await self._nvml.mig_card(gpu)).profile(instance.profile)
                 if told := instance.attributes:
                     profile = structs.replace(profile, **told._asdict())

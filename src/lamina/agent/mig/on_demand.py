@@ -91,12 +91,17 @@ class OnDemand:
         """Take away what nobody needs. Raises Outside."""
         left: list[str] = []
         used: set[Instance] = set()
-        async with self._maker.turn:
-            for gpu in sorted(self._maker.made.gpus & self._gpus().keys()):
-                left += await self._tidy(gpu)
-            for gpu in sorted(self._cuttable() or ()):
-                used |= await self._used(gpu)
-        self._tell(Divided(self._maker.made.instances, used, tuple(left)))
+        made = self._maker.made
+        try:
+            async with self._maker.turn:
+                for gpu in sorted(made.gpus & self._gpus().keys()):
+                    left += await self._tidy(gpu)
+                for gpu in sorted(self._cuttable() or ()):
+                    used |= await self._used(gpu)
+        except Outside as error:
+            self._tell(Divided(made.instances, left=(str(error),) if made.gpus else ()))
+            raise
+        self._tell(Divided(made.instances, used, tuple(left)))
 
     async def _used(self, gpu: str) -> set[Instance]:
         """The instances of a GPU that somebody has without a grant."""
