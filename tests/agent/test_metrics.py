@@ -16,13 +16,15 @@ from lamina.agent.metrics.looking import Rates
 from lamina.agent.metrics.serving import Page, serving
 from lamina.agent.offer import Offer
 from lamina.agent.prepare import Preparer
+from lamina.agent.record import Bound, Instance
 from lamina.agent.tickets import kinds
 from lamina.dialects.config import DEFAULT
 from lamina.enforcement import layout
 from lamina.model.gpus import MigInstance, Mode
 from lamina.model.quantities import MIB
+from lamina.ports import nvml
 from lamina.ports.listening import Address
-from lamina.ports.nvml import GpuReading
+from lamina.ports.nvml import GpuProcess, GpuReading
 from lamina.ports.nvml.fake import FakeNvml
 from tests.agent.node import FACTS, GPU, KIND, Node, container, share
 
@@ -32,7 +34,7 @@ Series = dict[tuple[str, frozenset[str]], float]
 class Told:
     """A node, its NVML, and the page that tells of both."""
 
-    def __init__(self, root: Path, named: tuple[str, ...] = ("hami", "dcgm")) -> None:
+    def __init__(self, root: Path, named: tuple[str, ...] = ("hami", "dcgm", "cce")) -> None:
         self.node = Node(root)
         self.node.preparer = Preparer(
             node=self.node.name,
@@ -58,7 +60,9 @@ class Told:
             self.nvml,
             self.node.clock,
             named=named,
+            proc=root / "proc",
         )
+        self.proc = root / "proc"
 
     async def series(self, *containing: str) -> Series:
         """The series whose labels have all these values."""
@@ -130,6 +134,92 @@ async def test_a_mig_device_is_told_by_its_memory_and_place(told: Told) -> None:
     assert await told.value("hami_vgpu_memory_used_bytes", "cut", GPU[3]) == 500
     names = {name for name, _ in await told.series("cut")}
     assert not names & {"lamina_container_busy_seconds_total", "hami_container_device_utilization_ratio"}
+
+
+def plainly(told: Told, pod: str, *devices: str, container: str = "main", instances: tuple[Instance, ...] = ()) -> None:
+    """Kubelet gave a container devices by count, and it was prepared."""
+    (made,) = told.node.record.allocate([devices], "nvidia.com/gpu")
+    gpus = () if instances else tuple(dict.fromkeys(device.partition("::")[0] for device in devices))
+    bound = Bound(
+        namespace="default", pod=pod, pod_uid=f"uid-of-{pod}", container=container, gpus=gpus, instances=instances
+    )
+    told.node.record.bind({made.name: bound})
+
+
+def process(told: Told, pid: int, pod: str) -> GpuProcess:
+    """One with 7 MiB, in the cgroup of a pod, as systemd writes it."""
+    (told.proc / str(pid)).mkdir(parents=True)
+    slices = f"kubepods.slice/kubepods-besteffort-pod{f'uid-of-{pod}'.replace('-', '_')}.slice"
+    (told.proc / str(pid) / "cgroup").write_text(f"0::/{slices}/cri-containerd-4f3c.scope\n")
+    return GpuProcess(pid, 7)
+
+
+async def test_containers_that_share_by_time_have_the_memory_of_their_own_processes(told: Told) -> None:
+    for pod in ("a", "b", "quiet"):
+        plainly(told, pod, f"{GPU[0]}::{ord(pod[0])}")
+    told.nvml.read[GPU[0]] = GpuReading(used_bytes=30 * MIB, free_bytes=70 * MIB, busy_percent=90)
+    told.nvml.running[GPU[0]] = (process(told, 1, "a"), process(told, 2, "a"), process(told, 3, "b"))
+    for pod, used in (("a", 14), ("b", 7), ("quiet", 0)):
+        assert await told.value("hami_vgpu_memory_used_bytes", pod, GPU[0]) == used * MIB
+        assert await told.value("lamina_container_memory_limit_bytes", pod, GPU[0]) == 100 * MIB
+        assert await told.value("lamina_container_enforcer", pod, "none") == 1
+        names = {name for name, _ in await told.series(pod)}
+        assert "lamina_container_utilization_percent" not in names, "nobody knows whose time it was"
+    told.nvml.running[GPU[0]] += (GpuProcess(99, 5),)
+    for pod in ("a", "b", "quiet"):
+        names = {name for name, _ in await told.series(pod)}
+        assert "hami_vgpu_memory_used_bytes" not in names, "a process that nobody knows could be anybody's"
+        assert "lamina_container_memory_limit_bytes" in names
+
+
+async def test_of_two_containers_of_one_pod_on_a_gpu_nobody_knows_which_uses_it(told: Told) -> None:
+    for container_name in ("one", "two"):
+        plainly(told, "a", f"{GPU[0]}::{container_name}", container=container_name)
+    plainly(told, "b", f"{GPU[0]}::3")
+    told.nvml.running[GPU[0]] = (process(told, 1, "a"), process(told, 2, "b"))
+    assert await told.value("hami_vgpu_memory_used_bytes", "b") == 7 * MIB
+    assert "hami_vgpu_memory_used_bytes" not in {name for name, _ in await told.series("a")}
+
+
+async def test_mig_devices_and_who_has_them_are_told(told: Told) -> None:
+    free = nvml.MigInstance(2, "3g.20gb", 0, "MIG-free", 1)
+    held = nvml.MigInstance(1, "3g.20gb", 4, "MIG-held")
+    made = nvml.MigInstance(3, "1g.5gb", 0, "MIG-made")
+    sick = structs.replace(FACTS[0], mig_enabled=True, instances=(held, free), pci_device=0x20F110DE)
+    other = structs.replace(FACTS[1], mig_enabled=True, instances=(made,))
+    told.offer.observed("1", (GpuState(sick, "XID 79"), GpuState(other)))
+    told.nvml.read |= {
+        "MIG-held": GpuReading(used_bytes=3 * MIB, free_bytes=5 * MIB),
+        "MIG-made": GpuReading(used_bytes=2 * MIB, free_bytes=2 * MIB),
+    }
+    plainly(told, "p", "MIG-held")
+    plainly(told, "q", "ticket-7", instances=(Instance(gpu=GPU[1], profile="1g.5gb", start=0),))
+    assert await told.value("lamina_mig_memory_bytes", GPU[0], "MIG-held", "3g.20gb", "1") == 8 * MIB
+    assert await told.value("lamina_mig_healthy", "MIG-free", "XID 79") == 0
+    name = "hami_node_gpu_mig_instance_info"
+    assert (name, frozenset({told.node.name, GPU[0], "0", "MIG-held", "3g.20gb", "1", "4"})) in (
+        await told.series(GPU[0])
+    )
+    assert await told.value("hami_mig_device_info", "p", "MIG-held", GPU[0], "3g.20gb") == 1
+    assert await told.value("hami_vgpu_memory_used_bytes", "p", GPU[0]) == 3 * MIB
+    assert await told.value("lamina_container_memory_used_bytes", "p", "MIG-held", "data") == 3 * MIB
+    assert await told.value("lamina_container_enforcer", "p", "mig") == 1
+    assert await told.value("hami_mig_device_info", "q", "MIG-made", GPU[1]) == 1
+    assert not any(labels >= {"p", "MIG-free"} for _, labels in await told.series())
+
+
+async def test_cces_names(told: Told) -> None:
+    await told.runs("cores", share(0, 3000, cores=30))
+    await told.runs("memory", share(1, 2000))
+    told.nvml.read[GPU[0]] = GpuReading(used_bytes=3 * MIB, free_bytes=9 * MIB, busy_percent=40, power_w=71.5)
+    assert await told.value("xgpu_memory_total", "cores", GPU[0]) == 3000 * MIB
+    assert await told.value("xgpu_core_percentage_total", "cores") == 30
+    assert await told.value("gpu_pod_memory_used", "memory") == 0
+    assert [await told.value("gpu_schedule_policy", each) for each in GPU[:3]] == [1, 0, 2]
+    assert await told.value("cce_gpu_memory_utilization", GPU[0]) == 25
+    assert await told.value("cce_gpu_power_usage", GPU[0]) == 71500
+    told.offer.observed("1", tuple(GpuState(facts, "XID 79") for facts in FACTS))
+    assert await told.value("xgpu_device_health", GPU[0]) == 1
 
 
 async def test_gpus_are_told_under_each_name(told: Told) -> None:

@@ -16,8 +16,14 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 class Metrics:
     """One registry, with a counter and a histogram by verb: filter, prioritize, bind, admit."""
 
-    def __init__(self, ledger: Ledger, named: Callable[[], Iterable[str]] = tuple) -> None:
-        """`named` tells the vocabularies whose names are given as well, see `metrics_of_others`."""
+    def __init__(
+        self,
+        ledger: Ledger,
+        named: Callable[[], Iterable[str]] = tuple,
+        quotas: Callable[[], Iterator[GaugeMetricFamily]] = lambda: iter(()),
+    ) -> None:
+        """`named` tells the vocabularies whose names are given as well, see `metrics_of_others`, and `quotas` the
+        families of quotas, which are HAMi's."""
         self.registry = CollectorRegistry()
         self.decisions = Counter(
             "lamina_decisions", "Answers given, by verb and outcome.", ["verb", "outcome"], registry=self.registry
@@ -30,7 +36,7 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(_Granted(ledger))
-        self.registry.register(_OfOthers(ledger, named))
+        self.registry.register(_OfOthers(ledger, named, quotas))
 
 
 class _Granted(Collector):
@@ -64,9 +70,15 @@ class _Granted(Collector):
 
 
 class _OfOthers(Collector):
-    def __init__(self, ledger: Ledger, named: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self, ledger: Ledger, named: Callable[[], Iterable[str]], quotas: Callable[[], Iterator[GaugeMetricFamily]]
+    ) -> None:
         self._ledger = ledger
         self._named = named
+        self._quotas = quotas
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        return families(self._ledger, self._named())
+        named = set(self._named())
+        yield from families(self._ledger, named)
+        if "hami" in named:
+            yield from self._quotas()

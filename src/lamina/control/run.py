@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from lamina.control import configuration, crds, doubts, quota_status
+from lamina.control import configuration, crds, doubts, metrics_of_quotas, quota_status
 from lamina.control.admission_service import AdmissionService
 from lamina.control.background import Background
 from lamina.control.binding import Binder
@@ -71,7 +71,10 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         follow_config = partial(configuration.follow_config_map, kube, config, events)
     await crds.apply(kube)
     capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
-    ledger, metrics = capacity.ledger, Metrics(capacity.ledger, lambda: config.value.metrics)
+    ledger = capacity.ledger
+    metrics = Metrics(
+        ledger, lambda: config.value.metrics, lambda: metrics_of_quotas.families(quotas, ledger, config.value)
+    )
     decisions = Decisions(capacity, quotas, config)
     gangs = Gangs(kube, capacity, decisions, config, now=now)
     watching = Watching(kube, capacity, quotas, config, now=now)

@@ -15,7 +15,7 @@
     otherResources: [...]      # resources under our prefixes that belong to other systems
     schedulers: [...]          # names in spec.schedulerName under which pods are placed here
     enforcer: auto             # who holds memory: auto, driver or facade
-    metrics: [hami, volcano, dcgm]  # whose names the metrics have as well, beside our own
+    metrics: [hami, volcano, dcgm, cce]  # whose names the metrics have as well, beside our own
     node: {labels: true}       # what agents write on their nodes for others, see `sections.NodeMarks`
     enabled: true              # false: nodes offer nothing, as `lamina reset` has it
     health: {disable: [63]}    # which errors of the driver count, see `sections.Health`
@@ -75,9 +75,10 @@ Enforcer = Literal["auto", "driver", "facade"]
 """Who holds memory: the strongest that works, or only one; the facade is always there."""
 
 MetricNames = Annotated[
-    tuple[Literal["hami", "volcano", "dcgm"], ...], Meta(description="a list of hami, volcano and dcgm")
+    tuple[Literal["hami", "volcano", "dcgm", "cce"], ...], Meta(description="a list of hami, volcano, dcgm and cce")
 ]
-"""Whose names the metrics have as well: HAMi's monitor and scheduler, Volcano's scheduler, NVIDIA's DCGM exporter."""
+"""Whose names the metrics have as well: HAMi's monitor and scheduler, Volcano's scheduler, NVIDIA's DCGM exporter,
+CCE's plugin."""
 
 T = TypeVar("T")
 SchedulerNames = Annotated[
@@ -131,7 +132,7 @@ class Config(Struct, frozen=True, kw_only=True, rename="camel"):
     schedulers: SchedulerNames = SCHEDULERS
     enforcer: Enforcer = "auto"
     low_priority_percent: Percent = 0
-    metrics: MetricNames = ("hami", "volcano", "dcgm")
+    metrics: MetricNames = ("hami", "volcano", "dcgm", "cce")
     node: NodeMarks = NodeMarks()
     enabled: Switch = True
     """False: nodes offer nothing and admission is not registered; what is placed stays."""

@@ -1,21 +1,20 @@
 """Read at one moment what the node's containers hold: from the record, their folders, and NVML.
 
-A container is told of from the moment its folder or CDI spec is made until it is released: one that never used its GPU
-is there with zeros. Usage files are the tenants' own; one that cannot be read counts as one that says nothing.
+A container is told of from the moment it is prepared until it is released: one that never used its GPU is there with
+zeros. Usage files are the tenants' own; one that cannot be read counts as one that says nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lamina.agent import cdi
-from lamina.agent.metrics.samples import Enforcer, Part, ShareSample
+from lamina.agent.health import GpuState
+from lamina.agent.metrics.samples import Enforcer, PartSample, ShareSample
 from lamina.agent.plan import LIMITS, USAGE, Places, folder_name
 from lamina.agent.record import Allocation, Bound
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
 from lamina.enforcement.layout import KINDS
 from lamina.errors import LaminaError
-from lamina.ports.files import Files
 from lamina.ports.nvml import GpuReading
 
 LEAST_S = 1.0
@@ -55,16 +54,19 @@ class Rates:
 def shares(
     allocations: Sequence[Allocation],
     places: Places,
-    files: Files,
     *,
     readings: Mapping[str, GpuReading],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, PartSample],
+    shared: Mapping[str, Mapping[str, int] | None],
     driver_held: Sequence[str],
     rates: Rates,
     now: float,
 ) -> list[ShareSample]:
-    """A sample for each GPU of each container that was prepared. `parts` are the MIG devices by their UUIDs, `now` is
-    of a monotonic clock, in seconds."""
+    """A sample for each GPU of each container that was prepared. `now` is of a monotonic clock, in seconds.
+
+    `parts` are the MIG devices by UUID; `shared` are the GPUs and MIG devices that `sharers` found, with the bytes of
+    each pod.
+    """
     found: list[ShareSample] = []
     told: set[str] = set()
     for allocation in allocations:
@@ -83,12 +85,50 @@ def shares(
             for place, limit in enumerate(limits.devices):
                 found.append(_share(bound, place, limit, usage, enforcer, rates, now))
         else:
-            spec = files.read(places.cdi / cdi.file_name(allocation.name))
-            visible = cdi.visible(spec) if spec else ()
-            for place, uuid in enumerate(visible):
-                found.append(_whole(bound, place, uuid, readings.get(uuid, GpuReading()), parts.get(uuid)))
+            found += (
+                _undivided(bound, place, uuid, readings.get(uuid, GpuReading()), parts.get(uuid), shared)
+                for place, uuid in enumerate(_seen(bound, parts))
+            )
     rates.keep(told)
     return found
+
+
+def parts(gpus: Iterable[GpuState], readings: Mapping[str, GpuReading]) -> dict[str, PartSample]:
+    """The MIG devices of the GPUs, by UUID."""
+    return {
+        each.uuid: PartSample(state, each, readings.get(each.uuid, GpuReading()))
+        for state in gpus
+        for each in state.facts.instances
+        if each.uuid
+    }
+
+
+def _seen(bound: Bound, parts: Mapping[str, PartSample]) -> list[str]:
+    """The GPUs and MIG devices that a container has, by UUID. Instances made for it are known by their places."""
+    if not bound.instances:
+        return list(bound.gpus)
+    at = {(part.gpu.facts.uuid, part.instance.profile, part.instance.start): uuid for uuid, part in parts.items()}
+    places = [(each.gpu, each.profile, each.start) for each in bound.instances]
+    return [at[place] for place in places if place in at]
+
+
+def policy(gpu: str, shares: Iterable[ShareSample]) -> int:
+    """CCE's word for how containers share a GPU: 0 by memory alone, 1 by memory and compute, 2 not at all."""
+    here = [each for each in shares if each.gpu == gpu and each.enforcer in ("facade", "driver")]
+    return 2 if not here else int(any(each.cores_percent for each in here))
+
+
+def sharers(allocations: Iterable[Allocation]) -> Mapping[str, Sequence[str]]:
+    """The GPUs and MIG devices that several containers have without a part of their own, by UUID: the pods' UIDs.
+
+    A pod with several such containers on one of them stands there as often.
+    """
+    holders: dict[str, dict[str, str]] = {}
+    for allocation in allocations:
+        if (bound := allocation.bound) is not None and any("::" in device for device in allocation.tickets):
+            for uuid in bound.gpus:
+                holders.setdefault(uuid, {})[f"{bound.pod_uid}/{bound.container}"] = bound.pod_uid
+    return {uuid: tuple(each.values()) for uuid, each in holders.items()}
 
 
 def _share(
@@ -119,23 +159,32 @@ def _share(
     )
 
 
-def _whole(bound: Bound, place: int, uuid: str, reading: GpuReading, part: Part | None) -> ShareSample:
-    """A container with a GPU or a MIG device of its own: whatever is used of it is the container's."""
-    used = reading.used_bytes or 0
+def _undivided(
+    bound: Bound,
+    place: int,
+    uuid: str,
+    reading: GpuReading,
+    part: PartSample | None,
+    shared: Mapping[str, Mapping[str, int] | None],
+) -> ShareSample:
+    """A container with a GPU or MIG device of its own, or one of several on it: what is used of it is theirs."""
+    total = (reading.used_bytes or 0) + (reading.free_bytes or 0)
+    own = uuid not in shared
+    used = reading.used_bytes or 0 if own else (shared[uuid] or {}).get(bound.pod_uid)
     return ShareSample(
         namespace=bound.namespace,
         pod=bound.pod,
         container=bound.container,
         gpu=uuid,
         place=place,
-        enforcer="mig" if part else "whole",
-        limit=used + (reading.free_bytes or 0),
+        enforcer="mig" if part is not None and own else "whole" if own else "none",
+        limit=total,
+        cores_percent=None if part is not None else 100 if own else 0,
+        held={} if used is None else {"data": used},
+        busy_s=0.0 if own and part is None else None,
+        waited_s=0.0 if own and part is None else None,
+        busy_percent=float(reading.busy_percent) if own and reading.busy_percent is not None else None,
         part=part,
-        cores_percent=None if part else 100,
-        held={"data": used},
-        busy_s=None if part else 0.0,
-        waited_s=None if part else 0.0,
-        busy_percent=None if part else float(reading.busy_percent or 0),
     )
 
 

@@ -6,18 +6,13 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from lamina.agent.health import GpuState
+from lamina.model.mig_cards import mig_card
 from lamina.model.mps import MpsDaemon
 from lamina.ports.nvml import GpuReading, MigInstance
 
-Enforcer = Literal["facade", "driver", "whole", "mig"]
-"""Who holds the memory: our facade, the driver beside it, nobody, since the GPU is the container's own, or MIG."""
-
-
-class Part(NamedTuple):
-    """A MIG device: an instance of the GPU with this UUID."""
-
-    gpu: str
-    instance: MigInstance
+Enforcer = Literal["facade", "driver", "whole", "mig", "none"]
+"""Who holds the memory: our facade, the driver beside it, MIG, or nobody, since the GPU is the container's own (whole)
+or is shared by time alone (none)."""
 
 
 class GpuSample(Struct, frozen=True, kw_only=True):
@@ -27,14 +22,34 @@ class GpuSample(Struct, frozen=True, kw_only=True):
     reading: GpuReading = GpuReading()
     mps: MpsDaemon | None = None
     """The daemon by which the GPU is shared, where it is."""
+    policy: int = 2
+    """CCE's word for how containers share it: 0 by memory, 1 by memory and compute, 2 not at all."""
+
+
+class PartSample(NamedTuple):
+    """One MIG device of a GPU."""
+
+    gpu: GpuState
+    instance: MigInstance
+    reading: GpuReading = GpuReading()
+
+    @property
+    def size(self) -> str:
+        """How many memory slices it takes, as a text; empty where the card is not known."""
+        card = mig_card(self.gpu.facts.pci_device)
+        try:
+            return "" if card is None else str(card.profile(self.instance.profile).size)
+        except KeyError:
+            return ""
 
 
 class ShareSample(Struct, frozen=True, kw_only=True):
     """One container's part of one GPU. `gpu` is the UUID that it sees, a MIG device's where it has a `part`; `place` is
     that one's number in the container.
 
-    `held` has the bytes by kind of allocation, beside `foreign`, memory from outside of the container's processes. A
-    container that has not begun, or does nothing, holds 0. Nobody measures the time that a MIG device works.
+    `held` has the bytes by kind of allocation, beside `foreign`, memory from outside of the container's processes; it
+    is empty where nobody knows. A container that has not begun, or does nothing, holds 0. Nobody measures the time that
+    a MIG device works, nor whose it is where a GPU is shared by time alone.
     """
 
     namespace: str
@@ -44,7 +59,7 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     place: int
     enforcer: Enforcer
     limit: int
-    part: Part | None = None
+    part: PartSample | None = None
     cores_percent: int | None = 0
     held: Mapping[str, int] = {}
     spilled: int = 0
@@ -56,5 +71,5 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     """GPU time got over the last seconds."""
 
     @property
-    def used(self) -> int:
-        return sum(self.held.values())
+    def used(self) -> int | None:
+        return sum(self.held.values()) if self.held else None

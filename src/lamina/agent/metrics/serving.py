@@ -10,8 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from lamina.agent.metrics import looking
+from lamina.agent.metrics.attributing import PROC, by_pod
 from lamina.agent.metrics.families import families
-from lamina.agent.metrics.samples import GpuSample, Part
+from lamina.agent.metrics.samples import GpuSample
 from lamina.agent.offer import Offer
 from lamina.agent.plan import Places
 from lamina.agent.record import Record
@@ -19,7 +20,7 @@ from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
 from lamina.ports.listening import Address, listening
-from lamina.ports.nvml import GpuReading, Nvml
+from lamina.ports.nvml import GpuProcess, GpuReading, Nvml
 
 
 class Page:
@@ -36,6 +37,7 @@ class Page:
         clock: Clock,
         *,
         named: Sequence[str],
+        proc: Path = PROC,
     ) -> None:
         """`named` are the vocabularies beside our own, see `families`."""
         self._node = node
@@ -46,6 +48,7 @@ class Page:
         self._nvml = nvml
         self._clock = clock
         self._named = named
+        self._proc = proc
         self._rates = looking.Rates()
 
     async def text(self) -> bytes:
@@ -54,34 +57,50 @@ class Page:
             readings = dict(await self._nvml.readings())
         except Outside:
             readings = {}
-        return await asyncio.to_thread(self._text, readings)
+        running = {uuid: await self._running(uuid) for uuid in looking.sharers(self._record.allocations)}
+        return await asyncio.to_thread(self._text, readings, running)
+
+    async def _running(self, uuid: str) -> tuple[GpuProcess, ...] | None:
+        """The processes on a GPU or MIG device; None where it does not tell."""
+        try:
+            return await self._nvml.processes(uuid)
+        except Outside:
+            return None
 
     @property
     def ready(self) -> bool:
         """Whether the node's inventory is known, so that the node can be used."""
         return self._offer.inventory.value is not None
 
-    def _text(self, readings: dict[str, GpuReading]) -> bytes:
+    def _text(self, readings: dict[str, GpuReading], running: dict[str, tuple[GpuProcess, ...] | None]) -> bytes:
         published = self._offer.inventory.value
-        gpus = [
-            GpuSample(state=state, reading=readings.get(uuid, GpuReading()), mps=self._offer.daemon(uuid))
-            for uuid, state in self._offer.gpus.items()
-        ]
-        parts = {
-            each.uuid: Part(uuid, each) for uuid, state in self._offer.gpus.items() for each in state.facts.instances
-        }
+        parts = looking.parts(self._offer.gpus.values(), readings)
+        holders = looking.sharers(self._record.allocations)
         shares = looking.shares(
             self._record.allocations,
             self._places,
-            self._files,
             readings=readings,
             parts=parts,
+            shared={
+                uuid: None if found is None else by_pod(found, holders.get(uuid, ()), self._proc)
+                for uuid, found in running.items()
+            },
             driver_held=published.driver_held if published else (),
             rates=self._rates,
             now=self._clock.monotonic(),
         )
+        gpus = [
+            GpuSample(
+                state=state,
+                reading=readings.get(uuid, GpuReading()),
+                mps=self._offer.daemon(uuid),
+                policy=looking.policy(uuid, shares),
+            )
+            for uuid, state in self._offer.gpus.items()
+        ]
         registry = CollectorRegistry()
-        registry.register(_Made(list(families(self._node, self._offer.driver, gpus, shares, self._named))))
+        made = families(self._node, self._offer.driver, gpus, list(parts.values()), shares, self._named)
+        registry.register(_Made(list(made)))
         return generate_latest(registry)
 
 
