@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.agent.tickets import Ticket, tickets
-from lamina.model.gpus import Gpu
+from lamina.model.gpus import Gpu, MigInstance, Mode
 from tests.agent.node import KIND, MEMORY, VGPU, container, share
 
 
@@ -41,6 +41,10 @@ def test_a_resource_of_memory_has_a_ticket_for_each_unit(memory: int, units: int
 def test_kubelet_gives_a_container_as_many_as_its_grant_says() -> None:
     two = container("main", share(0, 5120), share(1, 5120))
     assert [kind.asked_by(two) for kind in (KIND, VGPU, MEMORY)] == [2, 2, 80]
+    assert [count for count in range(100) if MEMORY.gives(two, count)] == [80]
+    cut = container("main", share(0, 512, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0)))
+    assert [count for count in range(100) if MEMORY.gives(cut, count)] == [1, 2, 3, 4]
+    assert [count for count in range(100) if KIND.gives(cut, count)] == [1]
 
 
 @given(GPUS, st.sets(st.integers(0, 200)), st.sets(st.integers(0, 200)))

@@ -68,7 +68,7 @@ def assigned(
     `allocations` are those of one set of `tickets` of a kind, oldest first; `holder` is the container listed with it or
     empty. Names bound to other pods stay out. Raises NotYet where the grant or the record do not fit.
     """
-    inits = [c for c in grant.containers if c.init and not c.sidecar and kind.asked_by(c) == len(tickets)]
+    inits = [c for c in grant.containers if c.init and not c.sidecar and kind.gives(c, len(tickets))]
     candidates = [*inits, _listed(grant, holder, tickets, kind)] if holder else inits
     if not candidates:
         raise NotYet(
@@ -90,10 +90,11 @@ def assigned(
 
 def _listed(grant: Grant, name: str, tickets: Tickets, kind: Kind) -> ContainerGrant:
     container = _container(grant, name)
-    granted, given = kind.asked_by(container), len(tickets)
-    if granted != given:
+    if not kind.gives(container, len(tickets)):
+        granted = kind.asked_by(container)
         raise NotYet(
-            f"the grant of {grant.pod} gives container {name} {granted} of {kind.resource}, kubelet gave it {given}"
+            f"the grant of {grant.pod} gives container {name} {granted} of {kind.resource}, kubelet gave it "
+            f"{len(tickets)}"
         )
     return container
 

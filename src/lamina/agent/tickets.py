@@ -50,6 +50,13 @@ class Kind(NamedTuple):
             return len(container.shares)
         return sum(share.memory_mib for share in container.shares) // self.unit_mib
 
+    def gives(self, container: ContainerGrant, count: int) -> bool:
+        """Whether kubelet may have given so many to a container with this grant. A MIG instance may have more memory
+        than was asked."""
+        granted = self.asked_by(container)
+        more = bool(self.unit_mib) and any(share.mig is not None for share in container.shares)
+        return 0 < count <= granted if more else count == granted
+
 
 def kinds(config: Config) -> tuple[Kind, ...]:
     """The kinds of tickets of all vocabularies."""
