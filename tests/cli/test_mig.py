@@ -2,13 +2,15 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
 from lamina.errors import BadInput
+from lamina.model.gpus import Gpu, InstanceThere, Inventory
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.ports.kube import NODES
+from lamina.ports.kube import INVENTORIES, NODES
 from lamina.ports.kube.fake import FakeKube
 
 
@@ -45,6 +47,11 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     amounts = {"nvidia.com/mig-3g.20gb": "4", "nvidia.com/mig-1g.5gb": "0", "nvidia.com/gpu": "0"}
     await kube.create(NODES, {"metadata": {"name": "cut"}, "status": {"allocatable": amounts}})
 
+    instances = (InstanceThere(profile="1g.5gb", start=6, made=True), InstanceThere(profile="2g.10gb", start=0))
+    gpu = Gpu(uuid="GPU-0", index=3, model="A100", memory_mib=40960, capacity_mib=40960, instances=instances)
+    spec = msgspec.to_builtins(Inventory(node="plain", gpus=(gpu,)))
+    await kube.create(INVENTORIES, {"metadata": {"name": "plain"}, "spec": spec})
+
     async def connect(_: object) -> FakeKube:
         return kube
 
@@ -53,7 +60,8 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     assert "cut is asked for all-3g.20gb" in said.output
     listed = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "list"])
     assert [line.split() for line in listed.output.splitlines()[1:]] == [
-        ["cut", "all-3g.20gb", "pending", "4", "3g.20gb"]
+        ["plain", *["1g.5gb", "at", "6", "of", "GPU", "3,", "2g.10gb", "at", "0", "of", "GPU", "3"]],
+        ["cut", "all-3g.20gb", "pending", "4", "3g.20gb"],
     ]
     missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "nobody", "all-1g.5gb"])
     assert isinstance(missing.exception, BadInput) and "there is no node nobody" in str(missing.exception)

@@ -46,7 +46,10 @@ def profiles(
 
 @mig.command("list")
 def list_nodes(kubeconfig: Kubeconfig = None) -> None:
-    """List the nodes that have MIG devices or are asked to: the configuration, how far it is, and the devices."""
+    """List the nodes that have MIG devices or are asked to: the configuration, how far it is, and the devices.
+
+    Devices that kubelet gives out are counted; those that were made for pods are there with their places.
+    """
     from rich.table import Table
 
     from lamina.agent.mig.cutter import LABEL, STATE
@@ -54,13 +57,13 @@ def list_nodes(kubeconfig: Kubeconfig = None) -> None:
     from lamina.cli.terminal import console, print_table
 
     table = Table("NODE", "CONFIGURATION", "STATE", "DEVICES", box=None, pad_edge=False)
-    for node in asyncio.run(_nodes(kubeconfig)):
-        labels = node["metadata"].get("labels") or {}
+    nodes, granted = asyncio.run(_nodes(kubeconfig))
+    for node in nodes:
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         amounts = (node.get("status") or {}).get("allocatable") or {}
         devices = [f"{count} {name.removeprefix(PREFIX)}" for name, count in amounts.items() if name.startswith(PREFIX)]
-        if LABEL in labels or devices:
-            name = node["metadata"]["name"]
-            there = ", ".join(sorted(each for each in devices if not each.startswith("0 ")))
+        if LABEL in labels or devices or granted.get(name):
+            there = ", ".join((*sorted(each for each in devices if not each.startswith("0 ")), *granted.get(name, ())))
             table.add_row(name, labels.get(LABEL, ""), labels.get(STATE, ""), there)
     if table.row_count:
         print_table(console, table)
@@ -68,15 +71,29 @@ def list_nodes(kubeconfig: Kubeconfig = None) -> None:
         console.print("No node has MIG devices, and none is asked to.")
 
 
-async def _nodes(kubeconfig: Path | None) -> "list[Object]":
-    from lamina.ports.kube import NODES
+async def _nodes(kubeconfig: Path | None) -> "tuple[list[Object], dict[str, list[str]]]":
+    """The nodes, and the instances on GPUs that grants may cut, by node."""
+    from lamina.ports.kube import INVENTORIES, NODES, NotFound
     from lamina.ports.kube.client import connect
 
     kube = await connect(kubeconfig)
     try:
-        return (await kube.list(NODES)).items
+        nodes = (await kube.list(NODES)).items
+        try:
+            inventories = (await kube.list(INVENTORIES)).items
+        except NotFound:
+            inventories = []
+        return nodes, {each["metadata"]["name"]: _instances(each["spec"]) for each in inventories}
     finally:
         await kube.close()
+
+
+def _instances(inventory: "Object") -> list[str]:
+    return [
+        f"{instance['profile']} at {instance['start']} of GPU {gpu['index']}"
+        for gpu in inventory.get("gpus", ())
+        for instance in gpu.get("instances", ())
+    ]
 
 
 @mig.command()
