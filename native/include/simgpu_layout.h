@@ -11,6 +11,8 @@
  *   cell     one process on one GPU: memory held, work asked for and done
  *   log      the last turns, which tell when a piece of work was done
  *
+ * Clients of MPS take no turns: each has a lane of its own on its part of the GPU's processors.
+ *
  * A MIG instance has a record like a GPU's, so it has memory, time and processes of its own. Those of all GPUs that can
  * be cut come after the GPUs; both are called units. An instance is there while its `instance` says so, which is written
  * last; who changes instances or modes holds a lock on the file, which the kernel drops when the holder is killed.
@@ -104,6 +106,8 @@ typedef struct {
     uint32_t parent;         /* of an instance: its GPU */
     uint64_t instance;       /* of an instance, see core/mig.h */
     simgpu_mig_profile profiles[SIMGPU_MIG_PROFILES];
+    uint32_t compute_mode;   /* NVML's: 0 default, 2 prohibited, 3 exclusive process */
+    uint32_t reserved[3];
 } simgpu_gpu;
 
 typedef struct {
@@ -122,7 +126,10 @@ typedef struct {
     uint64_t managed;        /* MiB of managed memory on the GPU | MiB on the host << 32 */
     uint64_t touched_at;     /* when a kernel last used it */
     uint64_t cgroup;         /* of the process, see core/cgroups.h */
-    uint64_t reserved[5];
+    uint64_t mps;            /* of a client of MPS: percent of the GPU's threads | MiB that it may hold << 32; else 0 */
+    simgpu_pair lane;        /* of such: low: position of the end of its work;  high: when that is done */
+    uint64_t promised;       /* percent that clients with work were promised together when it last asked for some */
+    uint64_t reserved;
 } simgpu_cell;
 
 _Static_assert(sizeof(simgpu_process) == 128, "layout");
@@ -131,10 +138,10 @@ _Static_assert(sizeof(simgpu_log_entry) == 32, "layout");
 _Static_assert(sizeof(simgpu_mig_profile) == 48, "layout");
 _Static_assert(sizeof(simgpu_cell) == 256, "layout");
 _Static_assert(offsetof(simgpu_gpu, ledger) % 16 == 0 && sizeof(simgpu_gpu) % 16 == 0, "layout");
-_Static_assert(sizeof(simgpu_gpu) <= 1024, "layout");
+_Static_assert(sizeof(simgpu_gpu) <= 2048, "layout");
 
 #define SIMGPU_HEADER_BYTES 4096u
-#define SIMGPU_RECORD_BYTES 1024u
+#define SIMGPU_RECORD_BYTES 2048u
 #define SIMGPU_GPU_BYTES (SIMGPU_RECORD_BYTES + SIMGPU_LOG * sizeof(simgpu_log_entry) + SIMGPU_SLOTS * sizeof(simgpu_cell))
 
 #endif

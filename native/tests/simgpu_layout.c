@@ -36,12 +36,12 @@ int main(void) {
     GPU(pci_bus) GPU(pci_slot) GPU(pcie_generation) GPU(sm_clock_mhz) GPU(memory_clock_mhz) GPU(bus_width) GPU(l2_bytes)
     GPU(ecc) GPU(persistence) GPU(mig_capable) GPU(bar1_mib) GPU(shared_per_sm) GPU(numa)
     GPU(contexts_made) GPU(nvlinks) GPU(bridge) GPU(xid) GPU(lost) GPU(time_slice) GPU(ledger)
-    GPU(turn) GPU(mig_mode) GPU(first_unit) GPU(mig_slices) GPU(mig_media) GPU(mig_profiles) GPU(parent) GPU(instance)
+    GPU(turn) GPU(mig_mode) GPU(first_unit) GPU(mig_slices) GPU(mig_media) GPU(mig_profiles) GPU(parent) GPU(instance) GPU(compute_mode)
     GPU(profiles)
     SIZE(simgpu_log_entry, "LogEntry")
     LOG_ENTRY(start) LOG_ENTRY(done_after) LOG_ENTRY(turn)
     SIZE(simgpu_cell, "Cell")
     CELL(memory) CELL(work) CELL(ready_at) CELL(base) CELL(executed) CELL(contexts) CELL(launches)
-    CELL(history) CELL(managed) CELL(touched_at) CELL(cgroup)
+    CELL(history) CELL(managed) CELL(touched_at) CELL(cgroup) CELL(mps) CELL(lane) CELL(promised)
     return 0;
 }

@@ -115,6 +115,9 @@ class ScriptedLibrary:
     def do_nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:
         return [SimpleNamespace(pid=7, usedGpuMemory=3 * MIB), SimpleNamespace(pid=5, usedGpuMemory=None)]
 
+    def do_nvmlDeviceGetMPSComputeRunningProcesses(self, handle: int) -> list[Any]:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
     def do_nvmlDeviceGetGraphicsRunningProcesses(self, handle: int) -> list[Any]:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 

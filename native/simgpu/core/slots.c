@@ -127,6 +127,7 @@ static void fill(const machine *m, uint32_t slot, uint64_t image) {
         __atomic_store_n(&cell->managed, 0, __ATOMIC_SEQ_CST);
         cell->touched_at = 0;
         cell->launches = 0;
+        __atomic_store_n(&cell->mps, 0, __ATOMIC_SEQ_CST);
         cell->cgroup = cgroup;
         __atomic_store_n(&cell->work, executed, __ATOMIC_SEQ_CST);
     }

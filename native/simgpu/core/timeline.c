@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "lane.h"
 #include "pair.h"
 #include "slots.h"
 
@@ -132,16 +133,19 @@ static uint64_t done_by(const machine *m, uint32_t gpu, uint32_t slot, turn last
 }
 
 uint64_t timeline_done(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now) {
+    if (lane_of(m, gpu, slot)) return lane_done(m, gpu, slot, now);
     return done_by(m, gpu, slot, advance(m, gpu, now), now);
 }
 
 uint64_t timeline_end(const machine *m, uint32_t gpu, uint32_t slot) {
+    if (lane_of(m, gpu, slot)) return lane_end(m, gpu, slot);
     return __atomic_load_n(&machine_cell(m, gpu, slot)->work, __ATOMIC_SEQ_CST);
 }
 
 uint64_t timeline_add(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns) {
     simgpu_cell *cell = machine_cell(m, gpu, slot);
     if (ns == 0) return timeline_end(m, gpu, slot);
+    if (lane_of(m, gpu, slot)) return lane_add(m, gpu, slot, ns);
     uint64_t now = machine_now();
     if (timeline_done(m, gpu, slot, now) >= timeline_end(m, gpu, slot)) {
         uint64_t before = __atomic_load_n(&cell->ready_at, __ATOMIC_SEQ_CST);
@@ -158,7 +162,30 @@ static bool done_before(const machine *m, uint32_t gpu, uint32_t slot, uint64_t 
     return given && turn_of(pair_load(&machine_gpu(m, gpu)->turn)).slot != slot;
 }
 
+/* The kernel wakes sleepers late, so a sleep ends a little early. */
+static void pause_for(uint64_t ns) {
+    if (ns < 100000) {
+        sched_yield();
+        return;
+    }
+    ns -= 60000;
+    struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    nanosleep(&pause, NULL);
+}
+
+static void wait_in_lane(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position) {
+    for (uint64_t now = machine_now(); lane_done(m, gpu, slot, now) < position; now = machine_now()) {
+        uint64_t when = lane_when(gpu, position, now);
+        slots_sweep(m, SWEEP_PAUSE_NS);
+        pause_for(when <= now ? 0 : when - now < SIMGPU_HISTORY_NS ? when - now : SIMGPU_HISTORY_NS);
+    }
+}
+
 void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position) {
+    if (lane_of(m, gpu, slot)) {
+        wait_in_lane(m, gpu, slot, position);
+        return;
+    }
     if (position == machine_cell(m, gpu, slot)->base || done_before(m, gpu, slot, position)) return;
     for (;;) {
         uint64_t now = machine_now();
@@ -168,17 +195,12 @@ void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t posit
         /* Not before this, even if nobody else wants the GPU after the present turn. */
         uint64_t rest = position - done + (last.slot != slot && end > now ? end - now : 0);
         slots_sweep(m, SWEEP_PAUSE_NS);
-        if (rest < 100000) {
-            sched_yield();
-            continue;
-        }
-        rest -= 60000; /* the kernel wakes sleepers late */
-        struct timespec pause = {.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)};
-        nanosleep(&pause, NULL);
+        pause_for(rest);
     }
 }
 
 uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback) {
+    if (lane_of(m, gpu, slot)) return lane_when(gpu, position, fallback);
     uint64_t step = machine_gpu(m, gpu)->turn.high >> 36;
     for (uint32_t i = 0; i < SIMGPU_LOG && i < step; i++) {
         simgpu_log_entry *entry = &machine_log(m, gpu)[(step - i) % SIMGPU_LOG];
@@ -195,6 +217,7 @@ uint64_t timeline_when(const machine *m, uint32_t gpu, uint32_t slot, uint64_t p
 }
 
 uint64_t timeline_reaches(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now) {
+    if (lane_of(m, gpu, slot)) return now;
     turn last = advance(m, gpu, now);
     uint64_t end = last.start + last.duration;
     return last.slot != slot && end > now ? end : now;
@@ -203,6 +226,8 @@ uint64_t timeline_reaches(const machine *m, uint32_t gpu, uint32_t slot, uint64_
 /* Time a slot was given since `since`, a whole tenth of a second, in us. A slot that was not yet in use at that time
  * has no history of it; then its present owner's beginning counts. */
 static uint64_t given_since(const machine *m, uint32_t gpu, uint32_t slot, turn last, uint64_t since, uint64_t now) {
+    if (lane_of(m, gpu, slot)) return (lane_done(m, gpu, slot, now) - lane_then(m, gpu, slot, since)) / 1000;
+    if (last.start + last.duration <= since) return 0;
     simgpu_cell *cell = machine_cell(m, gpu, slot);
     uint64_t tenth = since / SIMGPU_HISTORY_NS, done = done_by(m, gpu, slot, last, now) / 1000;
     if (tenth > last.start / SIMGPU_HISTORY_NS) return 0;
@@ -216,7 +241,6 @@ static uint32_t percent(const machine *m, uint32_t gpu, uint32_t first, uint32_t
     uint64_t now = machine_now(), given = 0;
     uint64_t since = (now / SIMGPU_HISTORY_NS - 10) * SIMGPU_HISTORY_NS;
     turn last = advance(m, gpu, now);
-    if (last.start + last.duration <= since) return 0;
     for (uint32_t slot = first; slot < end_slot; slot++) given += given_since(m, gpu, slot, last, since, now);
     uint64_t share = (given * 1000 * 100 + (now - since) / 2) / (now - since);
     return share > 100 ? 100 : (uint32_t)share;

@@ -2,6 +2,8 @@
  * to do or after a time slice. All of it follows from when work was asked for, so nobody has to watch the GPU:
  * whoever asks works out the turns up to now.
  *
+ * Clients of MPS are looked after in lane.c instead, behind the same functions.
+ *
  * A process's work on a GPU is one queue. A position in it is the sum of all durations asked for up to there. */
 #ifndef SIMGPU_TIMELINE_H
 #define SIMGPU_TIMELINE_H

@@ -12,15 +12,22 @@ static uint64_t cgroup_bytes(const device *dev, uint64_t *cgroup) {
 
 bool charge_take_once(device *dev, uint32_t mib) {
     uint64_t cgroup, most = cgroup_bytes(dev, &cgroup);
+    uint32_t limit = lane_limit_mib(&driver.m, dev->gpu, driver.slot);
     if (!ledger_take(&driver.m, dev->gpu, driver.slot, mib)) return false;
+    if (limit != 0 && ledger_held(&driver.m, dev->gpu, driver.slot) > limit) {
+        ledger_give(&driver.m, dev->gpu, driver.slot, mib);
+        return false;
+    }
     if (most == CGROUP_UNLIMITED || cgroups_used(&driver.m, cgroup, dev->gpu) <= most) return true;
     ledger_give(&driver.m, dev->gpu, driver.slot, mib);
     return false;
 }
 
-/* Whether the cgroup's limit leaves no room for so much; room on the GPU does not help then. */
-static bool cgroup_is_full(const device *dev, uint32_t mib) {
+/* Whether the cgroup's limit, or that of a client of MPS, leaves no room for so much; room on the GPU does not help then. */
+static bool is_full(const device *dev, uint32_t mib) {
     uint64_t cgroup, most = cgroup_bytes(dev, &cgroup);
+    uint32_t limit = lane_limit_mib(&driver.m, dev->gpu, driver.slot);
+    if (limit != 0 && ledger_held(&driver.m, dev->gpu, driver.slot) + mib > limit) return true;
     return most != CGROUP_UNLIMITED && cgroups_used(&driver.m, cgroup, dev->gpu) + mib * MIB > most;
 }
 
@@ -31,7 +38,7 @@ bool charge_take(device *dev, uint32_t mib) {
     if (charge_take_once(dev, mib)) return true;
     pool_trim_all(dev);
     if (charge_take_once(dev, mib)) return true;
-    while (!cgroup_is_full(dev, mib) && paging_evict(&driver.m, dev->gpu, mib))
+    while (!is_full(dev, mib) && paging_evict(&driver.m, dev->gpu, mib))
         if (charge_take_once(dev, mib)) return true; /* else somebody was faster */
     return false;
 }

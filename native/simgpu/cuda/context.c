@@ -25,6 +25,7 @@ CUcontext context_current(void) {
 
 CUresult context_needed(CUcontext *ctx) {
     if (driver_ready() != CUDA_SUCCESS) return CUDA_ERROR_NOT_INITIALIZED;
+    if (driver.mps != 0 && mps_check() != CUDA_SUCCESS) return mps_check();
     *ctx = context_current();
     if (*ctx == NULL) return CUDA_ERROR_INVALID_CONTEXT;
     return (*ctx)->magic == CONTEXT_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -36,11 +37,27 @@ bool context_known(CUcontext ctx) {
     return false;
 }
 
+/* Whether the compute mode keeps this process off the GPU: it lets nobody on it, or one process, and clients of MPS,
+ * whose server is that process. */
+static bool kept_off(const device *dev) {
+    uint32_t mode = __atomic_load_n(&device_record(dev)->compute_mode, __ATOMIC_SEQ_CST);
+    if (mode != 3 || lane_of(&driver.m, dev->gpu, driver.slot)) return mode == 2;
+    slots_sweep(&driver.m, 0);
+    for (uint32_t slot = 0; slot < machine_slots_used(&driver.m); slot++) {
+        simgpu_cell *cell = machine_cell(&driver.m, dev->gpu, slot);
+        bool there = slot != driver.slot && slots_pid(&driver.m, slot) != 0 && !slots_dead(&driver.m, slot);
+        if (there && __atomic_load_n(&cell->contexts, __ATOMIC_SEQ_CST) != 0) return true;
+    }
+    return false;
+}
+
 /* With the lock held. */
 static CUresult make(CUcontext *out, int ordinal, unsigned int flags) {
     device *dev = &driver.devices[ordinal];
     simgpu_gpu *record = device_record(dev);
     if (__atomic_load_n(&record->lost, __ATOMIC_SEQ_CST)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (driver.mps != 0 && mps_check() != CUDA_SUCCESS) return mps_check();
+    if (kept_off(dev)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     CUcontext ctx = calloc(1, sizeof *ctx);
     if (ctx == NULL || !charge_take(dev, record->context_mib)) {
         free(ctx);

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* In a child nothing of the parent's driver is valid: the slot and the memory are the parent's. */
 static void forget_parent(void) {
     uint32_t generation = driver.generation + 1;
+    if (driver.mps != 0) close(driver.mps - 1);
     memset(&driver, 0, sizeof driver);
     driver.generation = generation;
     pthread_mutex_init(&driver.lock, NULL);
@@ -68,6 +70,10 @@ static CUresult start(void) {
     if (failed == CUDA_SUCCESS) {
         driver.slot = slots_join(&driver.m);
         if (driver.slot == UINT32_MAX) failed = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (failed == CUDA_SUCCESS) {
+        failed = mps_join(&driver.m, driver.slot, gpus, &count, &driver.mps);
+        if (failed != CUDA_SUCCESS) slots_leave(&driver.m, driver.slot);
     }
     if (failed != CUDA_SUCCESS) {
         machine_close(&driver.m);

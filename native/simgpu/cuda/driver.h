@@ -7,6 +7,7 @@
 
 #include "cuda_min.h"
 #include "cuda_prototypes.h"
+#include "lane.h"
 #include "ledger.h"
 #include "machine.h"
 #include "slots.h"
@@ -60,6 +61,7 @@ typedef struct {
     uint32_t generation;        /* rises when a fork makes all handles void */
     machine m;
     uint32_t slot;
+    int mps;                    /* one more than the descriptor of the connection to MPS; 0 without */
     int count;
     device devices[SIMGPU_MAX_GPUS];
     CUcontext contexts;
@@ -76,6 +78,11 @@ static inline void driver_unlock(void) { pthread_mutex_unlock(&driver.lock); }
 device *driver_device(int ordinal);
 /* CUDA_SUCCESS when cuInit was called in this process. */
 CUresult driver_ready(void);
+/* Makes the process a client of MPS where CUDA_MPS_PIPE_DIRECTORY has a daemon: `*connection` and the clients' lanes on
+ * the devices that it serves; others are taken off the list. Without a daemon nothing changes. */
+CUresult mps_join(const machine *m, uint32_t slot, uint32_t *gpus, uint32_t *count, int *connection);
+/* An error once the server that this process is a client of has gone. */
+CUresult mps_check(void);
 /* Lets the calling thread wait, as for a driver that takes so long. */
 void driver_take_time(uint32_t us);
 simgpu_gpu *device_record(const device *dev);

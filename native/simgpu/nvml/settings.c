@@ -1,4 +1,6 @@
-/* Modes and counters. None of them can be changed here: that takes root on a real machine. */
+/* Modes and counters. None but the compute mode can be changed here: that takes root on a real machine. */
+#include <stdlib.h>
+
 #include "library.h"
 
 #define SETTING(function, value)                                          \
@@ -17,15 +19,29 @@
     }
 
 SETTING(nvmlDeviceGetPersistenceMode, gpu->persistence)
-SETTING(nvmlDeviceGetComputeMode, 0)
 SETTING(nvmlDeviceGetDisplayMode, 0)
 SETTING(nvmlDeviceGetDisplayActive, 0)
 SETTING(nvmlDeviceGetAccountingMode, 0)
 SETTING(nvmlDeviceGetVirtualizationMode, 0)
 REFUSED(nvmlDeviceSetPersistenceMode)
-REFUSED(nvmlDeviceSetComputeMode)
 REFUSED(nvmlDeviceSetEccMode)
 REFUSED(nvmlDeviceSetPowerManagementLimit)
+
+SIM_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int *mode) {
+    FOR_GPU(device, mode);
+    *mode = __atomic_load_n(&gpu->compute_mode, __ATOMIC_SEQ_CST);
+    return NVML_SUCCESS;
+}
+
+/* 1, exclusive thread, is of the past. A container may look and not change it, as where that takes root. */
+SIM_API nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned int mode) {
+    FOR_GPU(device, device);
+    if (getenv("NVIDIA_VISIBLE_DEVICES") != NULL) return NVML_ERROR_NO_PERMISSION;
+    if (mode > 3) return NVML_ERROR_INVALID_ARGUMENT;
+    if (mode == 1) return NVML_ERROR_NOT_SUPPORTED;
+    __atomic_store_n(&gpu->compute_mode, mode, __ATOMIC_SEQ_CST);
+    return NVML_SUCCESS;
+}
 
 SIM_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
     FOR_DEVICE(device, current);

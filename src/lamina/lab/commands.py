@@ -41,6 +41,7 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *("--cdi-dir", str(node.cdi)),
         *("--state-dir", str(node.agent_state)),
         *("--driver-dir", str(_driver())),
+        *("--mps-root", str(node.mps)),
         *("--metrics-bind", "127.0.0.1:0"),
     ]
     machine, given = simgpu.environment(node.machine), environment(directory)

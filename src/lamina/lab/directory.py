@@ -51,6 +51,11 @@ class NodeDirectory:
         return self.root / "state"
 
     @property
+    def mps(self) -> Path:
+        """The pipe directories of MPS."""
+        return self.root / "mps"
+
+    @property
     def metrics_url(self) -> Path:
         """Where the agent says at which URL it serves its metrics."""
         return self.agent_state / "metrics.url"

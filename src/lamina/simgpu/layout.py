@@ -12,7 +12,7 @@ SLOTS = 1024
 LOG = 8192
 HISTORY = 16
 HEADER_BYTES = 4096
-RECORD_BYTES = 1024
+RECORD_BYTES = 2048
 IDENTITY_PID_MASK = (1 << 22) - 1
 
 
@@ -92,6 +92,8 @@ class Gpu(ctypes.Structure):
         *[(name, c_uint32) for name in ("mig_mode", "first_unit", "mig_slices", "mig_media", "mig_profiles", "parent")],
         ("instance", c_uint64),
         ("profiles", MigProfile * MIG_PROFILES),
+        ("compute_mode", c_uint32),
+        ("reserved", c_uint32 * 3),
     )
 
 
@@ -114,7 +116,10 @@ class Cell(ctypes.Structure):
         ("managed", c_uint64),
         ("touched_at", c_uint64),
         ("cgroup", c_uint64),
-        ("reserved", c_uint64 * 5),
+        ("mps", c_uint64),
+        ("lane", Pair),
+        ("promised", c_uint64),
+        ("reserved", c_uint64),
     )
 
 

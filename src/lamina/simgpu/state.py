@@ -23,6 +23,8 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     """GPU time it was given since it took its slot, up to now."""
     queued_ns: int
     """GPU time it has asked for and not yet got."""
+    mps_percent: int = 0
+    """Of a client of MPS: its part of the GPU's processors."""
 
 
 class GpuState(Struct, frozen=True, kw_only=True):
@@ -110,11 +112,16 @@ def _gpu(file: _File, number: int, now: int) -> GpuState:
     busy = 0
     for slot in range(file.header.slots_used):
         cell = file.cell(number, slot)
-        done = cell.executed.low - (unfinished if slot == running_slot else 0)
+        done, asked = cell.executed.low - (unfinished if slot == running_slot else 0), cell.work
+        if percent := cell.mps & 0xFF:
+            done, asked = (
+                cell.lane.low - max(0, cell.lane.high - now) * percent // max(100, cell.promised),
+                cell.lane.low,
+            )
         busy += done
         process = file.process(slot)
         memory = cell.memory & 0xFFFFFFFF
-        if process.identity and (memory or cell.contexts or cell.work != cell.base):
+        if process.identity and (memory or cell.contexts or asked != cell.base):
             processes.append(
                 ProcessState(
                     pid=process.identity & layout.IDENTITY_PID_MASK,
@@ -124,7 +131,8 @@ def _gpu(file: _File, number: int, now: int) -> GpuState:
                     contexts=cell.contexts,
                     launches=cell.launches,
                     busy_ns=max(0, done - cell.base),
-                    queued_ns=max(0, cell.work - done),
+                    mps_percent=percent,
+                    queued_ns=max(0, asked - done),
                 )
             )
     return GpuState(

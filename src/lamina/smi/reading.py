@@ -96,10 +96,11 @@ def read() -> Machine:
 
 
 def processes(gpu: Gpu) -> tuple[Process, ...]:
-    """Compute processes, then graphics processes, of a GPU."""
+    """Compute processes, then clients of MPS, then graphics processes, of a GPU."""
     found = []
     for kind, question in (
         ("C", pynvml.nvmlDeviceGetComputeRunningProcesses),
+        ("M+C", pynvml.nvmlDeviceGetMPSComputeRunningProcesses),
         ("G", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
     ):
         for process in ask(question, gpu.handle) or ():

@@ -53,7 +53,8 @@ class Steps:
 
     async def limits_of(self, home: Home) -> Limits | None:
         """The limits of a daemon that answers; None where it answers nonsense."""
-        return told(await self._mps.ask(home, GET_THREADS), await self._mps.ask(home, GET_MEMORY))
+        lines = (await self._mps.ask(home, f"{GET_THREADS}\n{GET_MEMORY}")).splitlines()
+        return told(*lines) if len(lines) == 2 else None
 
     async def down(self, home: Home, *, present: bool) -> None:
         """Take the daemon down; nobody uses it. A GPU that is not `present` has no mode to set."""

@@ -6,6 +6,7 @@ environment variable beside it, honoured where the path does not exist.
     /etc/ld.so.preload      LD_PRELOAD, each file in it named where it lies on the node
     /run/lamina             LAMINA_DIR, the directory of limits and usage
     /run/lamina-driver      LAMINA_DRIVER, the directory of the driver's libraries
+    /mps/RESOURCE/pipe      CUDA_MPS_PIPE_DIRECTORY, the pipe directory of MPS
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from lamina.lab.kubelet.cdi import Mount
 
 PRELOAD = "/etc/ld.so.preload"
+MPS = "/mps/"
 DIRECTORIES = {"/run/lamina": "LAMINA_DIR", "/run/lamina-driver": "LAMINA_DRIVER"}
 
 
@@ -31,6 +33,8 @@ def environment(mounts: Sequence[Mount], read: Callable[[str], str] = _read) -> 
             libraries = read(mount.host_path).replace(":", " ").split()
             result["LD_PRELOAD"] = ":".join(on_host(library, mounts) for library in libraries)
             continue
+        if mount.container_path.startswith(MPS):
+            result["CUDA_MPS_PIPE_DIRECTORY"] = mount.host_path
         for fixed, variable in DIRECTORIES.items():
             if mount.container_path == fixed:
                 result[variable] = mount.host_path

@@ -12,6 +12,11 @@ _MODULE = """\
 exec {python} -P -m {module} "$@"
 """
 
+_SCRIPT = """\
+#!/bin/sh
+exec {python} -I -S {path} "$@"
+"""
+
 _PYTHON = """\
 #!/bin/sh
 # Python, with the scripts of the container's image: a path that is not on this machine is looked for under the root.
@@ -37,7 +42,7 @@ exec {python} "$@"
 
 
 def install(bin_dir: Path, root_dir: Path) -> None:
-    """Writes nvidia-smi, gpu-load and python3 into `bin_dir` and the images' scripts under `root_dir`.
+    """Writes nvidia-smi, nvidia-cuda-mps-control, gpu-load and python3 into `bin_dir`, scripts under `root_dir`.
 
     Both folders are made where they are missing; what they hold of these names is replaced.
     """
@@ -46,6 +51,8 @@ def install(bin_dir: Path, root_dir: Path) -> None:
     python = shlex.quote(sys.executable)
     _script(bin_dir / "nvidia-smi", _MODULE.format(python=python, module="lamina.smi"))
     _script(bin_dir / "gpu-load", _MODULE.format(python=python, module="lamina.lab.programs.gpu_load"))
+    control = _SCRIPT.format(python=python, path=shlex.quote(str(_HERE / "mps_control.py")))
+    _script(bin_dir / "nvidia-cuda-mps-control", control)
     _script(bin_dir / "python3", _PYTHON.format(python=python, root=shlex.quote(str(root_dir.resolve()))))
     shutil.copyfile(_HERE / "gpu_torch.py", root_dir / "gpu_torch.py")
 

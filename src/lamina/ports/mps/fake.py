@@ -44,17 +44,21 @@ class FakeMps:
             raise Outside(f"the MPS control daemon of {home.gpu} does not answer: it is not there")
         if daemon.hangs:
             raise Hangs(f"the MPS control daemon of {home.gpu} gives no answer within 5 s")
+        return "\n".join(self._obey(home.gpu, daemon, line) for line in command.splitlines())
+
+    def _obey(self, gpu: str, daemon: FakeDaemon, command: str) -> str:
         daemon.commands.append(command)
         name, *words = command.split()
         if name == "quit":
-            del self.daemons[home.gpu]
+            del self.daemons[gpu]
         elif name == "set_default_active_thread_percentage" and not self.deaf:
             daemon.percent = float(words[0])
         elif name == "set_default_device_pinned_mem_limit" and not self.deaf:
             daemon.memory = words[1]
-        answers = {"get_default_active_thread_percentage": f"{daemon.percent}",
-                   "get_default_device_pinned_mem_limit": daemon.memory}  # fmt: skip
-        return answers.get(name, "")
+        return {
+            "get_default_active_thread_percentage": f"{daemon.percent}",
+            "get_default_device_pinned_mem_limit": daemon.memory,
+        }.get(name, "")
 
     async def end(self, home: Home) -> None:
         self.ended.append(home.gpu)

@@ -38,7 +38,7 @@ class Mps(Protocol):
         ...
 
     async def ask(self, home: Home, command: str) -> str:
-        """What the daemon prints for one command. Raises Hangs when it does not answer in time."""
+        """What the daemon prints for a command, or for several in lines. Raises Hangs when it takes too long."""
         ...
 
     async def end(self, home: Home) -> None:

@@ -1,0 +1,107 @@
+"""The door to MPS, with the lab's program on a simulated machine and with programs that misbehave."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from lamina import native, simgpu
+from lamina.errors import Outside
+from lamina.lab.programs import mps_control
+from lamina.ports.mps import ControlProgram, Hangs, Home
+from lamina.ports.mps.program import MARK, environment
+
+SIMULATED = native.ROOT / "simgpu" / "libcuda.so.1"
+
+
+def program(folder: Path, text: str) -> str:
+    path = folder / "nvidia-cuda-mps-control"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Home]:
+    """The folders of the first GPU of a simulated machine; whatever runs there is ended."""
+    machine = simgpu.parse("gpus: [{model: A100-PCIE-40GB}]")
+    simgpu.write(machine, tmp_path / "machine")
+    for name, value in simgpu.environment(tmp_path / "machine").items():
+        monkeypatch.setenv(name, value)
+    made = Home(simgpu.read(tmp_path / "machine").gpus[0].uuid, tmp_path / "mps")
+    made.pipe.mkdir(parents=True)
+    made.log.mkdir()
+    yield made
+    await ControlProgram("none").end(made)
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> ControlProgram:
+    return ControlProgram(program(tmp_path, f'exec {sys.executable} -I -S {mps_control.__file__} "$@"'))
+
+
+@pytest.mark.skipif(not SIMULATED.exists(), reason="the simulated driver is not built")
+async def test_a_daemon_is_started_asked_and_ended(home: Home, control: ControlProgram) -> None:
+    with pytest.raises(Outside, match="does not answer: Cannot find MPS control daemon process"):
+        await control.ask(home, "get_server_list")
+    await control.start(home)
+    with pytest.raises(Outside, match="does not start: An instance of this daemon is already running"):
+        await control.start(home)
+    await control.ask(home, "set_default_device_pinned_mem_limit 0 4096M")
+    assert await control.ask(home, "get_default_device_pinned_mem_limit 0\nstart_server -uid 0") == "4096M"
+    (server,) = (await control.ask(home, "get_server_list")).split()
+    daemon = int((home.pipe / "nvidia-cuda-mps-control.pid").read_text())
+    assert os.getsid(daemon) not in (os.getsid(0), 0), "it is in a session of its own and outlives its starter's"
+    environ = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")
+    assert {f"{MARK}={home.folder}".encode(), f"CUDA_VISIBLE_DEVICES={home.gpu}".encode()} <= set(environ)
+    os.kill(daemon, signal.SIGSTOP)
+    hurried = ControlProgram(control._program, answer_s=0.2)
+    with pytest.raises(Hangs, match=r"gives no answer within 0\.2 s"):
+        await hurried.ask(home, "get_server_list")
+    await control.end(home)
+    assert not alive(daemon)
+    assert not alive(int(server))
+    await control.end(home)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; it may stay as a zombie where nobody reaps orphans."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def test_a_program_that_is_missing_or_fails_says_so(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(Outside, match="/none cannot be run: No such file or directory; it comes with NVIDIA's driver"):
+        await ControlProgram("/none").start(home)
+    failing = ControlProgram(program(tmp_path, "echo no permission >&2; exit 3"))
+    with pytest.raises(Outside, match="does not start: no permission"):
+        await failing.start(home)
+    with pytest.raises(Outside, match="does not answer: no permission"):
+        await failing.ask(home, "get_server_list")
+
+
+async def test_a_start_that_never_ends_is_given_up(home: Home, tmp_path: Path) -> None:
+    slow = ControlProgram(program(tmp_path, "exec sleep 60"), answer_s=0.1)
+    began = time.monotonic()
+    with pytest.raises(Outside, match=r"did not start within 0\.1 s"):
+        await slow.start(home)
+    assert time.monotonic() - began < 30
+
+
+def test_the_program_is_told_its_gpu_alone(tmp_path: Path) -> None:
+    found = environment(
+        Home("GPU-1", tmp_path), {"PATH": "/bin", "CUDA_MPS_PIPE_DIRECTORY": "/other", "CUDA_HOME": "/x"}
+    )
+    assert found == {
+        "PATH": "/bin",
+        "CUDA_VISIBLE_DEVICES": "GPU-1",
+        "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "GPU-1" / "pipe"),
+        "CUDA_MPS_LOG_DIRECTORY": str(tmp_path / "GPU-1" / "log"),
+        "LAMINA_MPS": str(tmp_path / "GPU-1"),
+    }

@@ -1,0 +1,203 @@
+"""Clients of MPS on a simulated GPU: side by side, each with its percentage and its memory."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.simgpu.machines import Machine, eventually
+from tests.simgpu.mps import PROGRAM, Daemon
+
+OUT_OF_MEMORY, UNAVAILABLE, NO_CONNECTION, RPC_FAILURE, NOT_READY, TOO_MANY = 2, 46, 805, 806, 807, 808
+EXCLUSIVE = "import pynvml as n; n.nvmlInit(); n.nvmlDeviceSetComputeMode(n.nvmlDeviceGetHandleByIndex(0), 3)"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path / "machine", "gpus:\n- {model: A100-PCIE-40GB, count: 2}\n")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def daemon(machine: Machine, tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(machine, tmp_path)
+    yield made
+    made.end()
+
+
+def test_it_speaks_the_control_programs_words(daemon: Daemon) -> None:
+    assert daemon.ask("get_default_active_thread_percentage", "get_default_device_pinned_mem_limit 0") == [
+        "100.0",
+        "0G",
+    ]
+    daemon.ask("set_default_device_pinned_mem_limit 0 4096M", "set_default_active_thread_percentage 10")
+    assert daemon.ask("get_default_active_thread_percentage") == ["10.0"]
+    assert daemon.ask("get_default_device_pinned_mem_limit 0") == ["4096M"]
+    assert daemon.ask("get_server_list") == []
+    daemon.ask("start_server -uid 0")
+    assert len(daemon.ask("get_server_list")) == 1
+    assert daemon.ask("no_such") == ["Unknown command: no_such"]
+    again = daemon.machine.run(*PROGRAM, "-d", **daemon._own)
+    assert (again.returncode, again.stderr) == (1, "An instance of this daemon is already running\n")
+    assert "Cmd:set_default_device_pinned_mem_limit 0 4096M" in (daemon.log / "control.log").read_text()
+    daemon.ask("quit")
+    assert eventually(lambda: daemon.ask("get_server_list") == ["Cannot find MPS control daemon process"])
+    assert not (daemon.pipe / "control").exists()
+
+
+def test_a_client_sees_the_gpus_of_its_daemon_and_no_others(machine: Machine, tmp_path: Path) -> None:
+    second = machine.state().gpus[1].uuid
+    daemon = Daemon(machine, tmp_path / "d", second)
+    assert machine.started(**daemon.env)("uuids()") == [second]
+    daemon.end()
+
+
+def test_clients_run_at_the_same_time_each_on_its_part(machine: Machine, daemon: Daemon) -> None:
+    daemon.ask("set_default_active_thread_percentage 25")
+    clients = [machine.started(**daemon.env) for _ in range(4)]
+    for client in clients:
+        client.send("[e := event(), spin(20), f := event(), sync(), elapsed(e, f)]")
+    taken = [client.receive()[-1] for client in clients]
+    assert all(code == 0 for code, _ in taken)
+    # In turns each would wait for the others. A quarter of the GPU takes four times as long, whoever else is there.
+    assert [ms for _, ms in taken] == pytest.approx([80.0] * 4, abs=0.5)
+    processes = [each for each in machine.state().gpus[0].processes if each.mps_percent]
+    assert [(each.mps_percent, each.busy_ns, each.queued_ns) for each in processes] == [(25, 20_000_000, 0)] * 4
+
+
+def test_alone_a_client_gets_no_more_than_its_part(machine: Machine, daemon: Daemon) -> None:
+    daemon.ask("set_default_active_thread_percentage 50")
+    client = machine.started(**daemon.env)
+    began = time.monotonic()
+    assert client("[spin(10, 5), sync()]") == [0, 0]
+    assert time.monotonic() - began >= 0.099
+
+
+def test_what_was_promised_twice_is_shared(machine: Machine, daemon: Daemon) -> None:
+    """Without limits each client may use all; two then take twice as long as one."""
+    first, second = machine.started(**daemon.env), machine.started(**daemon.env)
+    first("spin(200)")
+    (*_, (code, ms)) = second("[e := event(), spin(20), f := event(), sync(), elapsed(e, f)]")
+    assert (code, ms) == (0, pytest.approx(40.0, abs=0.5))
+
+
+def test_a_client_may_ask_for_less_and_not_for_more(machine: Machine, daemon: Daemon) -> None:
+    daemon.ask("set_default_active_thread_percentage 40")
+    machine.started(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="10", **daemon.env)
+    machine.started(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="90", **daemon.env)
+    found = sorted(each.mps_percent for each in machine.state().gpus[0].processes if each.mps_percent)
+    assert found == [10, 40]
+
+
+def test_events_of_earlier_work_are_known(machine: Machine, daemon: Daemon) -> None:
+    daemon.ask("set_default_active_thread_percentage 50")
+    client = machine.started(**daemon.env)
+    (*_, first, second) = client(
+        "[e := event(), spin(5), f := event(), sync(), g := event(), spin(3), h := event(), sync(), "
+        "spin(1), sync(), elapsed(e, f), elapsed(g, h)]"
+    )
+    assert [first, second] == [(0, pytest.approx(10.0, abs=0.3)), (0, pytest.approx(6.0, abs=0.3))]
+
+
+def test_utilization_is_of_the_whole_gpu(machine: Machine, daemon: Daemon) -> None:
+    daemon.ask("set_default_active_thread_percentage 30")
+    client = machine.started(**daemon.env)
+    client("[spin(10, 60), 0]")  # two seconds on its part
+    time.sleep(1.3)
+    asked = (
+        "import pynvml as n; n.nvmlInit(); print(n.nvmlDeviceGetUtilizationRates(n.nvmlDeviceGetHandleByIndex(0)).gpu)"
+    )
+    assert int(machine.run(sys.executable, "-c", asked).stdout) == pytest.approx(30, abs=2)
+
+
+@pytest.mark.parametrize("how", ["cuMemAlloc_v2", "cuMemAllocAsync"])
+def test_each_process_is_held_to_its_memory(machine: Machine, daemon: Daemon, how: str) -> None:
+    daemon.ask("set_default_device_pinned_mem_limit 0 4G")
+    one, other = machine.started(**daemon.env), machine.started(**daemon.env)
+    assert one(f"alloc(3000, '{how}')")[0] == 0
+    assert one(f"alloc(1000, '{how}')")[0] == OUT_OF_MEMORY, "the context counts"
+    assert one(f"alloc(500, '{how}')")[0] == 0
+    assert other("alloc(3500)")[0] == 0, "the limit is each process's own"
+
+
+def test_exclusive_mode_lets_clients_in_and_nobody_else(machine: Machine, daemon: Daemon) -> None:
+    machine.run(sys.executable, "-c", EXCLUSIVE)
+    client = machine.started(**daemon.env)
+    assert client("alloc(10)")[0] == 0
+    assert machine.process()("start()") == UNAVAILABLE
+    assert machine.process(CUDA_VISIBLE_DEVICES="1")("start()") == 0
+    assert "E. Process" in machine.run(sys.executable, "-m", "lamina.smi").stdout
+
+
+def test_exclusive_mode_without_a_daemon_is_for_one_process(machine: Machine) -> None:
+    machine.run(sys.executable, "-c", EXCLUSIVE)
+    first = machine.started()
+    assert machine.process()("start()") == UNAVAILABLE
+    first.end()
+    assert machine.process()("start()") == 0
+
+
+def test_nvidia_smi_tells_server_and_clients(machine: Machine, daemon: Daemon) -> None:
+    client = machine.started(**daemon.env)
+    rows = machine.run(sys.executable, "-m", "lamina.smi").stdout.splitlines()
+    (server,) = daemon.ask("get_server_list")
+    kinds = {row.split()[4]: row.split()[5] for row in rows if "N/A  N/A" in row}
+    assert kinds == {server: "C", str(client.pid): "M+C"}
+
+
+def test_without_a_daemon_a_program_runs_by_itself(machine: Machine, tmp_path: Path) -> None:
+    assert machine.process(CUDA_MPS_PIPE_DIRECTORY=str(tmp_path / "none"))("start()") == 0
+
+
+def test_a_dead_daemon_refuses_new_clients_and_fails_the_old(machine: Machine, daemon: Daemon) -> None:
+    client = machine.started(**daemon.env)
+    (server,) = daemon.ask("get_server_list")
+    daemon.kill()
+    assert eventually(lambda: not Path(f"/proc/{server}").exists()), "the server does not outlive it"
+    assert eventually(lambda: client("alloc(1)")[0] == RPC_FAILURE)
+    assert client("spin(1)") == RPC_FAILURE
+    assert machine.process(**daemon.env)("init()") == NO_CONNECTION
+    client.end()
+    daemon.start()
+    assert machine.process(**daemon.env)("start()") == 0
+
+
+def test_after_a_fault_of_the_server_nobody_comes_in_before_all_have_gone(machine: Machine, daemon: Daemon) -> None:
+    old = machine.started(**daemon.env)
+    os.kill(int(daemon.ask("get_server_list")[0]), signal.SIGKILL)
+    assert eventually(lambda: old("spin(1)") == RPC_FAILURE)
+    assert machine.process(**daemon.env)("init()") == NOT_READY
+    old.end()
+    assert eventually(lambda: machine.process(**daemon.env)("start()") == 0)
+
+
+def test_a_killed_client_leaves_nothing(machine: Machine, daemon: Daemon) -> None:
+    client = machine.started(**daemon.env)
+    client("[alloc(1000), spin(1000)]")
+    client.kill()
+    assert eventually(lambda: daemon.ask("get_client_list") == [])
+    after = machine.started(**daemon.env)
+    assert after("[e := event(), spin(5), f := event(), sync(), elapsed(e, f)]")[-1] == (0, pytest.approx(5, abs=0.3))
+    assert machine.used() < 1000
+
+
+def test_no_more_clients_than_a_server_has_room_for(machine: Machine, daemon: Daemon) -> None:
+    script = (
+        "import os, socket\n"
+        f"folder = os.open({str(daemon.pipe)!r}, os.O_PATH)\n"
+        "held = []\n"
+        "while True:\n"
+        "    one = socket.socket(socket.AF_UNIX)\n"
+        "    one.connect(f'/proc/self/fd/{folder}/control')\n"
+        "    one.sendall(b'CLIENT 1 100\\n')\n"
+        "    answer = one.makefile().readline().split()\n"
+        "    if answer[0] != 'OK': break\n"
+        "    held.append(one)\n"
+        "print(len(held), answer)\n"
+    )
+    assert machine.run(sys.executable, "-c", script).stdout == f"48 ['ERROR', '{TOO_MANY}']\n"
