@@ -93,4 +93,14 @@ def test_a_quota_is_the_reason_where_there_is_room() -> None:
 def test_a_member_of_a_group_is_not_said_to_fit_without_it() -> None:
     member = pod("a-0", running=False)
     member["metadata"]["labels"] = {GROUP_LABEL: "a"}
-    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith("a-0 would fit now by itself: ")
+    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith("a-0 would fit now by itself, ")
+
+
+def test_a_pod_that_the_scheduler_keeps_from_nodes_with_room_is_told_of_both() -> None:
+    kept = pod("kept", running=False, nodeSelector={"gpu": "on"})
+    refusal = {"type": "PodScheduled", "status": "False", "message": "1 node(s) didn't match Pod's node selector"}
+    kept["status"]["conditions"] = [refusal]
+    assert list(why(cluster((kept, None)), "default", "kept")) == [
+        "kept would fit now, as far as GPUs go: fits on 1 of 1 nodes: node-0.",
+        "The scheduler says: 1 node(s) didn't match Pod's node selector",
+    ]

@@ -85,7 +85,7 @@ def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
         return
     if explanation.fitting:
         alone = "" if group_of(pod) is None else " by itself"
-        yield f"{name} would fit now{alone}: {explanation.summary}."
+        yield f"{name} would fit now{alone}, as far as GPUs go: {explanation.summary}."
     else:
         yield f"{name} waits: {explanation.summary}."
     if not explanation.fitting and sum(len(group.nodes) for group in explanation.groups) == 1:
