@@ -15,6 +15,7 @@ from lamina.enforcement import driver
 from lamina.enforcement.run import run
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.simgpu.description import place
+from tests.hangups import hangups_heard
 
 MODEL = "V100-SXM2-32GB"
 MEMORY = """
@@ -103,7 +104,8 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
 def other_process(folder: Path, *command: str) -> "subprocess.Popen[str]":
     script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
     variables = {**os.environ, "TMPDIR": str(folder)}
-    return subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
+    with hangups_heard():
+        return subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lamina.lab import processes
+from tests.hangups import hangups_heard
 from tests.scenarios.labs import lamina, wait_for
 
 SMALL = ("--gpus-per-node", "1")
@@ -158,12 +159,13 @@ def test_an_unknown_configuration_key_is_named(labs: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_start_that_is_interrupted_leaves_nothing(labs: Path, number: signal.Signals) -> None:
-    starting = subprocess.Popen(
-        [sys.executable, "-m", "lamina", "lab", "up", *SMALL],
-        env=os.environ | {"LAMINA_LABS": str(labs)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with hangups_heard():
+        starting = subprocess.Popen(
+            [sys.executable, "-m", "lamina", "lab", "up", *SMALL],
+            env=os.environ | {"LAMINA_LABS": str(labs)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
     wait_for((labs / "default" / "lab.json").exists, lambda: "the lab did not begin")
     starting.send_signal(number)
     assert starting.wait(20) == 128 + number
