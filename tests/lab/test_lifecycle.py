@@ -45,15 +45,25 @@ def sockets(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
 
 
+def agents(lab: Path) -> list[int]:
+    return [
+        pid for pid in processes.marked(lab) if "\0agent\0" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    ]
+
+
 def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
+    """And in one of them an agent that is killed is started again."""
     kubeconfig = labs / "first.kubeconfig"
     assert run(labs, "lab", "up", "--name", "a", *SMALL, "--kubeconfig", str(kubeconfig))[0] == 0
+    (first,) = agents(labs / "a")
+    os.kill(first, signal.SIGKILL)
     assert run(labs, "lab", "up", "--name", "b", "--gpus-per-node", "0")[0] == 0
     assert kubeconfig.stat().st_mode & 0o777 == 0o600
     assert kubeconfig.read_text() == (labs / "a" / "kubeconfig").read_text()
     assert kubeconfig.read_text() != (labs / "b" / "kubeconfig").read_text()
     _, listed, _ = run(labs, "lab", "status")
     assert [line.split()[:2] for line in listed.splitlines()[1:]] == [["a", "ready"], ["b", "ready"]]
+    wait_for(lambda: bool(agents(labs / "a")) and agents(labs / "a") != [first], lambda: "no agent came back")
     code, _, sentence = run(labs, "lab", "up", "--name", "a")
     assert code == 2
     assert "is running already" in sentence
@@ -66,7 +76,8 @@ def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
     assert "There is no lab b" in run(labs, "lab", "down", "--name", "b")[1]
 
 
-def test_a_killed_supervisor_leaves_no_process_socket_or_shared_memory(labs: Path) -> None:
+def test_a_lab_whose_supervisor_was_killed_leaves_nothing_and_is_mended_by_up(labs: Path) -> None:
+    """First with its guard alive, which leaves no process, socket or shared memory; then with the guard killed too."""
     assert run(labs, "lab", "up", *SMALL)[0] == 0
     lab = labs / "default"
     assert sockets(lab)
@@ -78,13 +89,6 @@ def test_a_killed_supervisor_leaves_no_process_socket_or_shared_memory(labs: Pat
     code, said, _ = run(labs, "lab", "up", *SMALL)
     assert code == 0
     assert "had crashed" in said
-    assert run(labs, "lab", "down")[0] == 0
-    assert not lab.exists()
-
-
-def test_a_lab_of_which_even_the_guard_was_killed_is_mended_by_up(labs: Path) -> None:
-    assert run(labs, "lab", "up", *SMALL)[0] == 0
-    lab = labs / "default"
     for pid in [*processes.marked(lab)]:
         if "lamina.lab.guard" in Path(f"/proc/{pid}/cmdline").read_text():
             os.kill(pid, signal.SIGKILL)
@@ -94,24 +98,8 @@ def test_a_lab_of_which_even_the_guard_was_killed_is_mended_by_up(labs: Path) ->
     assert code == 0, sentence
     assert "had crashed" in said
     assert run(labs, "lab", "down")[0] == 0
+    assert not lab.exists()
     assert list(processes.marked(lab)) == []
-
-
-def test_an_agent_that_is_killed_is_started_again(labs: Path) -> None:
-    assert run(labs, "lab", "up", *SMALL)[0] == 0
-    lab = labs / "default"
-
-    def agents() -> list[int]:
-        return [
-            pid
-            for pid in processes.marked(lab)
-            if "\0agent\0" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-        ]
-
-    (first,) = agents()
-    os.kill(first, signal.SIGKILL)
-    wait_for(lambda: bool(agents()) and agents() != [first], lambda: "no agent came back")
-    assert run(labs, "lab", "down")[0] == 0
 
 
 def test_a_port_in_use_is_one_sentence_and_nothing_stays(labs: Path) -> None:

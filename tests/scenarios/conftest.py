@@ -2,6 +2,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,19 @@ StartLab = Callable[..., Lab]
 @pytest.fixture(scope="module")
 def start_lab() -> Iterator[StartLab]:
     """Start labs by name, configuration and options; all are stopped after the module."""
+    with labs_of_tests() as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def v100_lab() -> Iterator[Lab]:
+    """One node with two V100 of 32 GB, as in 4paradigm's functional test; who uses it leaves it as it was."""
+    with labs_of_tests() as start:
+        yield start("v100", "--gpu", "V100-PCIE-32GB")
+
+
+@contextmanager
+def labs_of_tests() -> Iterator[StartLab]:
     kubectl = find_kubectl()
     root = Path(tempfile.mkdtemp(prefix="lam"))
     environment = os.environ | {"LAMINA_LABS": str(root)}
@@ -35,12 +49,6 @@ def start_lab() -> Iterator[StartLab]:
     left = [path.name for path in root.iterdir() if path.is_dir()]
     shutil.rmtree(root)
     assert left == [], "a lab that was taken down left its directory"
-
-
-@pytest.fixture(scope="module")
-def v100_lab(start_lab: StartLab) -> Lab:
-    """One node with two V100 of 32 GB, as in the functional test of the 4paradigm scheduler."""
-    return start_lab("v100", "--gpu", "V100-PCIE-32GB")
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def label(lab: Lab, value: str, node: str = "node-0") -> None:
 
 def allocatable(lab: Lab, node: str = "node-0") -> dict[str, int]:
     """How many of each resource of NVIDIA's the node offers, those of which it offers none left out."""
-    status: dict[str, Any] = json.loads(lab.kubectl("get", "node", node, "-o", "json"))["status"]
+    status: dict[str, Any] = lab.read(f"/api/v1/nodes/{node}")["status"]
     return {name: int(n) for name, n in status["allocatable"].items() if name.startswith("nvidia.com/") and n != "0"}
 
 

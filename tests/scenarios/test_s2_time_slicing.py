@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -45,9 +46,14 @@ def eleven() -> str:
 def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
     status = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["status"]
     assert status["capacity"][GPU] == "8"
-    inventory = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
-    assert inventory["plain"] == [{"resource": GPU, "count": 8, "replicas": 4, "sharing": "time-slicing"}]
-    assert [gpu["plain"] for gpu in inventory["gpus"]] == [GPU, GPU]
+
+    def inventory() -> dict[str, Any]:
+        spec: dict[str, Any] = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+        return spec
+
+    expected = [{"resource": GPU, "count": 8, "replicas": 4, "sharing": "time-slicing"}]
+    wait_for(lambda: inventory().get("plain") == expected, lambda: str(inventory()))
+    assert [gpu["plain"] for gpu in inventory()["gpus"]] == [GPU, GPU]
 
 
 def test_s2_1_the_labels_say_that_gpus_are_shared(lab: Lab) -> None:
