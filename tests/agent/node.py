@@ -80,6 +80,15 @@ class Node:
             tell=lambda divided: setattr(self, "divided", divided),
             dismantle=False,
         )
+        self.releaser = Releaser(
+            resources={RESOURCE},
+            record=self.record,
+            pod_resources=self.kubelet,
+            cluster=self.cluster,
+            places=self.places,
+            files=self.files,
+            clock=self.clock,
+        )
         self.preparer = Preparer(
             node=self.name,
             kind=KIND,
@@ -91,15 +100,7 @@ class Node:
             files=self.files,
             write_limits=self._write_limits,
             on_demand=self.on_demand,
-        )
-        self.releaser = Releaser(
-            resources={RESOURCE},
-            record=self.record,
-            pod_resources=self.kubelet,
-            cluster=self.cluster,
-            places=self.places,
-            files=self.files,
-            clock=self.clock,
+            sweep=self.releaser.sweep,
         )
 
     async def pod(

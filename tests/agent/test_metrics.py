@@ -47,6 +47,7 @@ class Told:
             files=self.node.files,
             write_limits=write_limits,
             on_demand=self.node.on_demand,
+            sweep=self.node.releaser.sweep,
         )
         self.nvml = FakeNvml(FACTS)
         self.offer = Offer(self.node.name, DEFAULT.for_node(self.node.name), kinds(DEFAULT), selected=True)

@@ -137,11 +137,36 @@ async def test_an_instance_in_use_goes_when_its_process_has_ended(node: Node) ->
     assert places(node) == [("1g.5gb", 6)]
     assert node.divided.left == ("GPU 0 keeps 1g.5gb at 6: it is in use by process 7",)
     await admitted(node, "next", instance())
-    with pytest.raises(NotYet, match=r"1g.5gb at 6 of GPU 0 is in use by process 7"):
-        await start(node, "next")
+    for _ in range(2):
+        with pytest.raises(NotYet, match=r"1g.5gb at 6 of GPU 0 is in use by process 7"):
+            await start(node, "next")
     node.nvml.running.clear()
     await start(node, "next")
     assert node.nvml.instances[GPU] == (made,)
+
+
+async def test_a_container_that_starts_again_has_its_instance_whatever_runs_in_it(node: Node) -> None:
+    await admitted(node, "p", instance())
+    await start(node, "p")
+    [made] = node.nvml.instances[GPU]
+    node.nvml.running[made.uuid] = (GpuProcess(7, 1),)
+    await start(node, "p")
+    assert node.nvml.instances[GPU] == (made,)
+
+
+async def test_what_pods_left_that_have_gone_is_not_in_the_way_of_the_next(node: Node) -> None:
+    await admitted(node, "a", instance("1g.5gb", 0))
+    await start(node, "a")
+    node.kubelet.listed.clear()
+    await node.kube.delete(PODS, "a", namespace="default")
+    await admitted(node, "b", instance("2g.10gb", 0))
+    await start(node, "b")
+    assert places(node) == [("2g.10gb", 0)]
+    node.kubelet.listed.clear()
+    await node.kube.delete(PODS, "b", namespace="default")
+    await admitted(node, "c", share_of(GPU))
+    await start(node, "c")
+    assert not on(node)
 
 
 async def test_one_that_lamina_did_not_make_is_used_where_it_fits_and_never_destroyed(node: Node) -> None:

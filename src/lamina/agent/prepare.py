@@ -10,10 +10,10 @@ Every doubt is an error whose sentence kubelet shows in the pod's status before 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
-from lamina.agent import modes
+from lamina.agent import cdi, modes
 from lamina.agent.cluster import Cluster
 from lamina.agent.health import GpuState
 from lamina.agent.holders import Holding, assigned, holding
@@ -21,7 +21,7 @@ from lamina.agent.mig.on_demand import OnDemand
 from lamina.agent.plan import Places, Plan, WriteLimits, execute, plan
 from lamina.agent.record import Instance, Record
 from lamina.agent.tickets import Kind
-from lamina.errors import NotYet
+from lamina.errors import BadInput, NotYet
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import PodResources
@@ -45,7 +45,9 @@ class Preparer:
         files: Files,
         write_limits: WriteLimits,
         on_demand: OnDemand,
+        sweep: Callable[[], Awaitable[None]],
     ) -> None:
+        """`sweep` releases what pods had that have gone."""
         self._node = node
         self._kind = kind
         self._record = record
@@ -56,6 +58,7 @@ class Preparer:
         self._files = files
         self._write_limits = write_limits
         self._on_demand = on_demand
+        self._sweep = sweep
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make everything that the holder of these tickets needs. Raises LaminaError with the reason if that fails."""
@@ -75,7 +78,11 @@ class Preparer:
             places=self._places,
         )
         begun = planning()
-        devices = await self._in_mode(begun, containers.values(), grant.pod_uid)
+        try:
+            devices = await self._in_mode(begun, containers.values(), grant.pod_uid)
+        except (NotYet, BadInput):
+            await self._sweep()  # what is in the way may be of a pod that has gone
+            devices = await self._in_mode(begun, containers.values(), grant.pod_uid)
         planned = planning(devices=devices)
         execute(planned, gpus, self._record, self._files, self._write_limits)
         started = ", ".join(sorted({bound.container for bound in planned.names.values()}))
@@ -86,7 +93,8 @@ class Preparer:
         """Bind the names, and bring the GPUs into the mode of the containers; the MIG devices by instance."""
         known = [(each.name, each.bound) for each in self._record.allocations if each.bound is not None]
         modes.check(begun.names.values(), [bound for name, bound in known if name not in begun.names])
-        before = {instance for _, bound in known if bound.pod_uid == pod_uid for instance in bound.instances}
+        specs = [self._places.cdi / cdi.file_name(name) for name, bound in known if bound.pod_uid == pod_uid]
+        before = {uuid for spec in specs for uuid in cdi.visible(self._files.read(spec) or b"")}
         self._record.bind(begun.names)
         devices = await self._on_demand.ready([share for each in containers for share in each.shares], before)
         if begun.names.keys() - {a.name for a in self._record.allocations}:

@@ -37,10 +37,9 @@ from lamina.agent.plan import Places
 from lamina.agent.publish import notice_removal, publishing
 from lamina.agent.reconcile import reconcile
 from lamina.agent.record import Record
-from lamina.agent.release import Releaser, sweeping
+from lamina.agent.release import sweeping
 from lamina.agent.serving_kubelet import Doors, Kinds, offered_kinds
 from lamina.agent.settings import AgentSettings
-from lamina.agent.tickets import kinds
 from lamina.agent.time_slices import Slicer, failures_on_node, slicing
 from lamina.agent.uses import uses
 from lamina.dialects.config import Config
@@ -177,7 +176,7 @@ async def _parts(
         publishing(cluster, offer.inventory, clock),
         notice_removal(kube, node, offer.inventory),
         enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
-        sweeping(_releaser(doors, offered), clock, poll_s=settings.poll_s),
+        sweeping(doors.releaser(), clock, poll_s=settings.poll_s),
         *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
         arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
     ]
@@ -211,18 +210,6 @@ def _cutter(doors: Doors, maker: Maker, kube: Kube, seen: Current[Seen | None], 
         offer=doors.offer,
         seen=seen,
         events=events,
-        clock=doors.clock,
-    )
-
-
-def _releaser(doors: Doors, offered: Kinds) -> Releaser:
-    return Releaser(
-        resources={kind.resource for kind in kinds(doors.config)} | {kind.resource for kind in offered.plain},
-        record=doors.record,
-        pod_resources=doors.pod_resources,
-        cluster=doors.cluster,
-        places=doors.places,
-        files=doors.files,
         clock=doors.clock,
     )
 

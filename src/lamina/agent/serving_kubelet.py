@@ -23,6 +23,7 @@ from lamina.agent.plugin import Devices, Nobody, Plugin, Prepares
 from lamina.agent.prepare import Preparer
 from lamina.agent.record import Record
 from lamina.agent.registration import Registration
+from lamina.agent.release import Releaser
 from lamina.agent.settings import AgentSettings
 from lamina.agent.tickets import Kind, Ticket, kinds
 from lamina.dialects.config import Config
@@ -56,7 +57,7 @@ def offered_kinds(config: Config, applied: Applied) -> Kinds:
 
 @dataclass(frozen=True, kw_only=True)
 class Doors:
-    """What the plugins work with."""
+    """What the plugins, and those who clean up behind them, work with."""
 
     settings: AgentSettings
     config: Config
@@ -119,6 +120,19 @@ class Doors:
     def _nvidia(self) -> NvidiaConfig:
         return self.applied.config or NvidiaConfig()
 
+    def releaser(self) -> Releaser:
+        """Who takes away what was made for containers that have gone."""
+        tickets, plain = kinds(self.config), self.offer.devices
+        return Releaser(
+            resources={*(kind.resource for kind in tickets), *(kind.resource for kind in plain)},
+            record=self.record,
+            pod_resources=self.pod_resources,
+            cluster=self.cluster,
+            places=self.places,
+            files=self.files,
+            clock=self.clock,
+        )
+
     def _registration(self, plugin: Plugin, kind: Kind | PlainKind) -> Registration:
         folder = self.settings.kubelet_dir / PLUGIN_FOLDER
         return Registration(plugin, folder, kind, files=self.files, clock=self.clock)
@@ -140,6 +154,7 @@ class Doors:
             files=self.files,
             write_limits=write_limits,
             on_demand=self.on_demand,
+            sweep=self.releaser().sweep,
         )
 
     def _plain(self, kind: PlainKind) -> PlainPreparer:

@@ -69,11 +69,11 @@ class OnDemand:
             dismantle=dismantle,
         )
 
-    async def ready(self, shares: Iterable[Share], before: Set[Instance]) -> dict[Instance, str]:
+    async def ready(self, shares: Iterable[Share], before: Set[str]) -> dict[Instance, str]:
         """Bring the GPUs into the mode of these shares, which the record knows; the MIG device of each instance.
 
-        `before` are the instances that the pod had already. Raises NotYet, BadInput or Outside with the reason where
-        that cannot be done now.
+        `before` are the UUIDs of the devices with which the pod's containers started before. Raises NotYet, BadInput or
+        Outside with the reason where that cannot be done now.
         """
         devices = {}
         wanted = list(shares)
@@ -82,7 +82,7 @@ class OnDemand:
                 await self._undivided(gpu)
             for share in wanted:
                 if (instance := instance_of(share)) is not None:
-                    devices[instance] = await self._device(instance, fresh=instance not in before)
+                    devices[instance] = await self._device(instance, before)
                 elif share.mode is Mode.MIG:
                     raise NotYet(f"the grant gives a MIG instance of {share.gpu} and does not say which")
         return devices
@@ -127,7 +127,7 @@ class OnDemand:
         await self._maker.set_mode(facts, False)
         log.info("The MIG mode of GPU %d is off", facts.index)
 
-    async def _device(self, instance: Instance, *, fresh: bool) -> str:
+    async def _device(self, instance: Instance, before: Set[str]) -> str:
         """The UUID of the MIG device, which is made if it is not there."""
         facts, nvml = await self._maker.facts(instance.gpu), self._maker.nvml
         if not facts.mig_enabled:
@@ -135,7 +135,7 @@ class OnDemand:
         there = await nvml.mig_instances(instance.gpu)
         found = _at(there, instance)
         if found is not None and found.uuid:
-            if fresh and (using := await self._users([found])):
+            if found.uuid not in before and (using := await self._users([found])):
                 raise NotYet(
                     f"{_words([found])} of GPU {facts.index} is in use by {', '.join(using[found.uuid])}; it can be "
                     "given out when that has ended"

@@ -86,7 +86,7 @@ class DriverNvml:
         return await self._ask(f"the MIG instances of {uuid}", lambda: mig.instances(_handle(uuid)))
 
     async def set_mig_mode(self, uuid: str, on: bool) -> bool:
-        return await self._ask(f"that the MIG mode of {uuid} is set", lambda: mig.set_mode(_handle(uuid), on))
+        return await self._ask(f"that the MIG mode of {uuid} is set", partial(self._set_mig_mode, uuid, on))
 
     async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
         return await self._ask(
@@ -156,6 +156,15 @@ class DriverNvml:
             }
             self._connected = uuids
         return tuple(structs.replace(facts, links=self._links[facts.uuid]) for facts in found)
+
+    def _set_mig_mode(self, uuid: str, on: bool) -> bool:
+        """The driver may reset the GPU for it, and cannot while an event set has the GPU open."""
+        handle = _handle(uuid)
+        if not mig.set_mode(handle, on) and self._events is not None:
+            nvml.nvmlEventSetFree(self._events)
+            self._events = None
+        self._watched -= {uuid}
+        return mig.set_mode(handle, on)
 
     def _wait(self, timeout_s: float) -> XidEvent | None:
         if self._events is None:
