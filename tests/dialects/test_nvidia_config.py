@@ -124,6 +124,14 @@ def test_s3_1_unknown_keys_are_refused_by_name(path: tuple[str, ...]) -> None:
             "invalid device maximum allowed replicas exceeded: 49 > 48",
         ),
         ("flags: {mpsRoot: mps}", "the folder of MPS is 'mps'; allowed is an absolute path"),
+        (
+            "flags: {deviceDiscoveryStrategy: tegra}",
+            "flags.deviceDiscoveryStrategy is tegra, whose GPUs have no NVML; allowed is auto or nvml",
+        ),
+        (
+            "flags: {plugin: {deviceListStrategy: cdi-annotations, cdiAnnotationPrefix: nvidia.cdi.k8s.io/}}",
+            "flags.plugin.cdiAnnotationPrefix is 'nvidia.cdi.k8s.io/'; allowed is cdi.k8s.io/",
+        ),
         ("flags: {migStrategy: double}", "flags.migStrategy is 'double'; allowed is none, single or mixed"),
         ("imex: {channelIDs: [1]}", "allowed is [] or [0]"),
         ("sharing: {timeSlicing: {resources: [{name: gpu, replicas: two}]}}", "allowed is a whole number from 2"),

@@ -96,3 +96,9 @@ def test_paths_below_a_mount_are_found_by_the_deepest_one() -> None:
     assert on_host("/usr/lib/x", mounts) == "/a/lib/x"
     assert on_host("/usr/local/x", mounts) == "/b/x"
     assert on_host("/usrlocal", mounts) == "/usrlocal"
+
+
+def test_gpus_that_are_named_by_mounts_are_those_that_the_container_sees() -> None:
+    folder = "/var/run/nvidia-container-devices"
+    mounts = [Mount("/dev/null", f"{folder}/{name}") for name in ("GPU-a", "1", "imex/0")]
+    assert environment(mounts) == {"NVIDIA_VISIBLE_DEVICES": "GPU-a,1"}

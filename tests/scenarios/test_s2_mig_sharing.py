@@ -19,6 +19,7 @@ from tests.scenarios.nvidia import (
     node_events,
     offers,
     pod,
+    publish,
     use,
     visible,
 )
@@ -59,6 +60,12 @@ def labels(lab: Lab) -> dict[str, str]:
 
 def labelled(lab: Lab, expected: dict[str, str]) -> None:
     wait_for(lambda: expected.items() <= labels(lab).items(), lambda: f"{labels(lab)}, expected {expected}")
+
+
+def gives_out_gpus(lab: Lab) -> bool:
+    """Whether the node tells that it places no shares."""
+    spec = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    return [each["resource"] for each in spec.get("plain", ())] == [GPU]
 
 
 def runs(lab: Lab, *names: str) -> list[str]:
@@ -141,3 +148,25 @@ def test_s2_3_without_mig_the_labels_are_those_of_gpus_again(lab: Lab) -> None:
     labelled(lab, {"nvidia.com/gpu.product": CONFIG, "nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "40960"})
     assert "nvidia.com/mig.strategy" not in labels(lab)
     assert not any("slices" in name or "engines" in name for name in labels(lab))
+
+
+def test_s3_1_lists_of_devices_by_index_and_by_mounts(lab: Lab) -> None:
+    def listing(strategy: str) -> str:
+        plugin = {"deviceListStrategy": strategy, "deviceIDStrategy": "index", "passDeviceSpecs": True}
+        return json.dumps({"version": "v1", "flags": {"plugin": plugin, "gdsEnabled": True}})
+
+    names = ("volume-mounts", "envvar", "cdi-cri")
+    publish(lab, "lists", {name: listing(name) for name in names})
+    use(lab, {"name": "lists"})
+    for name in names:
+        label(lab, name)
+        offers(lab, {GPU: 2})
+        wait_for(lambda: gives_out_gpus(lab), lambda: lab.kubectl("get", "inventory", "node-0", "-o", "json"))
+        lab.apply(pod(f"by-{name}", "sh", "-c", "nvidia-smi -L; echo gds $NVIDIA_GDS"))
+        wait_for(lambda: lab.phases() == {"Succeeded": 1}, lambda: lab.kubectl("describe", "pods"))
+        log = lab.kubectl("logs", f"by-{name}")
+        assert log.count("GPU 0: NVIDIA A100") == 1
+        assert "gds enabled" in log
+        assert "GPU 1" not in log
+        lab.delete_workloads()
+    label(lab, "")

@@ -2,6 +2,9 @@
 
 In all strategies the container's device is our own CDI device, which tells NVIDIA's runtime what to bring in: with
 cdi-annotations and cdi-cri by UUIDs, else in the way that the strategy says.
+
+    envvar          NVIDIA_VISIBLE_DEVICES is the list; NVIDIA_IMEX_CHANNELS that of the channels
+    volume-mounts   NVIDIA_VISIBLE_DEVICES is a folder, and each device a mount below it; channels are below imex/
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +22,8 @@ MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 _IMEX = "NVIDIA_IMEX_CHANNELS"
 _VOLUMES = "/var/run/nvidia-container-devices"
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+"""Device nodes that a container gets where they are there."""
+_CHANNEL = "nvidia-caps-imex-channels/channel"
 
 
 class Chosen(NamedTuple):
@@ -59,19 +64,31 @@ def fill(
     minors: Path = MIG_MINORS,
 ) -> None:
     """Add what a container with these gets."""
+    folder = Path(config.dev_root) / "dev"
+    channels = [str(number) for number in config.imex_channels if (folder / f"{_CHANNEL}{number}").exists()]
     if {"envvar", "volume-mounts"} & set(config.list_strategies):
         answer.envs[VISIBLE] = visible(chosen, config)
-    if "envvar" in config.list_strategies and config.imex_channels:
-        answer.envs[_IMEX] = ",".join(map(str, config.imex_channels))
+    if "envvar" in config.list_strategies and channels:
+        answer.envs[_IMEX] = ",".join(channels)
     if "volume-mounts" in config.list_strategies:
-        for name in _named(chosen, config):
+        for name in (*_named(chosen, config), *(f"imex/{channel}" for channel in channels)):
             answer.mounts.add(host_path="/dev/null", container_path=f"{_VOLUMES}/{name}")
     for key, value in config.environment:
         answer.envs[key] = value
     if config.pass_device_specs:
-        for node in dict.fromkeys([*_CONTROL, *(node for each in chosen for node in _nodes(each, minors))]):
-            host = Path(config.dev_root) / "dev" / node
-            answer.devices.add(host_path=str(host), container_path=f"/dev/{node}", permissions="rw")
+        control = [node for node in _CONTROL if (folder / node).exists()]
+        own = [node for each in chosen for node in _nodes(each, minors)]
+        for node in dict.fromkeys((*control, *own, *(f"{_CHANNEL}{channel}" for channel in channels))):
+            answer.devices.add(host_path=str(folder / node), container_path=f"/dev/{node}", permissions="rw")
+
+
+def missing(config: NvidiaConfig) -> str:
+    """Which IMEX channel is required and not there, as a reason not to allocate; or nothing."""
+    folder = Path(config.dev_root) / "dev"
+    gone = [number for number in config.imex_channels if not (folder / f"{_CHANNEL}{number}").exists()]
+    if not config.imex_required or not gone:
+        return ""
+    return f"the IMEX channel {gone[0]} is required, but {folder / _CHANNEL}{gone[0]} is not there"
 
 
 def _named(chosen: Sequence[Chosen], config: NvidiaConfig) -> list[str]:

@@ -30,7 +30,7 @@ class PlainDevices(Devices):
         self._offer = offer
 
     def refusal(self, ids: Sequence[str]) -> str:
-        return refusal(self._kind, ids, one_at_most=self._config.sharing.one_at_most)
+        return refusal(self._kind, ids, one_at_most=self._config.sharing.one_at_most) or answers.missing(self._config)
 
     def fill(self, answer: messages.ContainerAllocateResponse, ids: Sequence[str]) -> None:
         units = list(dict.fromkeys(map(unit_of, ids)))

@@ -18,6 +18,7 @@ from lamina.model.sharing import GPU, MPS_CLIENTS, SHARED, Replicated, Sharing, 
 
 PREFIX = "nvidia.com/"
 LONGEST = 63
+_CDI_PREFIX = "cdi.k8s.io/"
 DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 _DEVICE = re.compile(r"[0-9]+(:[0-9]+)?|(GPU|MIG)-[0-9a-fA-F-]{36}|MIG-GPU-[0-9a-fA-F-]{36}/[0-9]+/[0-9]+")
 _MPS_ALONE = "sharing.timeSlicing is ignored beside sharing.mps: a GPU is shared in one way at a time"
@@ -46,6 +47,8 @@ class NvidiaConfig(Struct, frozen=True, kw_only=True):
     sharing: Sharing = Sharing()
     gfd: document.Gfd = document.Gfd()
     imex_channels: tuple[int, ...] = ()
+    imex_required: bool = False
+    """Containers get no GPU while a channel is not there."""
     warnings: tuple[str, ...] = ()
 
 
@@ -61,9 +64,12 @@ def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -
     read = strict.decode(loaded, document.Document, where)
     flags = read.flags or document.Flags()
     plugin = flags.plugin or document.Plugin()
+    _check_offered(flags, plugin, where)
     sharing, warnings = _sharing(read.sharing or document.Sharing(), loaded.get("sharing") or {}, where)
     if read.resources is not None and any(_customised(read.resources)):
         warnings.append("Customizing the 'resources' field is not yet supported in the config. Ignoring...")
+    if flags.use_node_feature_api:
+        warnings.append("flags.useNodeFeatureAPI is ignored: labels are written on the node itself")
     strategy = mig_strategy or flags.mig_strategy or "none"
     if sharing.strategy is Strategy.MPS and strategy == "mixed":
         raise BadInput(f"{where}: using --mig-strategy=mixed is not supported with MPS")
@@ -83,8 +89,23 @@ def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -
         sharing=sharing,
         gfd=flags.gfd or document.Gfd(),
         imex_channels=(read.imex.channel_ids or ()) if read.imex else (),
+        imex_required=bool(read.imex and read.imex.required),
         warnings=tuple(warnings),
     )
+
+
+def _check_offered(flags: document.Flags, plugin: document.Plugin, where: str) -> None:
+    """Raises BadInput for what cannot be done here as NVIDIA's plugin does it."""
+    if flags.device_discovery_strategy == "tegra":
+        raise BadInput(
+            f"{where}: flags.deviceDiscoveryStrategy is tegra, whose GPUs have no NVML; allowed is auto or nvml"
+        )
+    prefix = plugin.cdi_annotation_prefix or _CDI_PREFIX
+    if "cdi-annotations" in _listed(plugin.device_list_strategy) and prefix != _CDI_PREFIX:
+        raise BadInput(
+            f"{where}: flags.plugin.cdiAnnotationPrefix is {prefix!r}; allowed is {_CDI_PREFIX}, under which container "
+            "runtimes look for CDI devices"
+        )
 
 
 def _listed(written: str | tuple[str, ...] | None) -> tuple[str, ...]:

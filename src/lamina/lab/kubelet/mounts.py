@@ -7,6 +7,7 @@ environment variable beside it, honoured where the path does not exist.
     /run/lamina             LAMINA_DIR, the directory of limits and usage
     /run/lamina-driver      LAMINA_DRIVER, the directory of the driver's libraries
     /mps/RESOURCE/pipe      CUDA_MPS_PIPE_DIRECTORY, the pipe directory of MPS
+    /var/run/nvidia-container-devices/GPU  NVIDIA_VISIBLE_DEVICES, the GPUs named, as NVIDIA's runtime reads them
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lamina.lab.kubelet.cdi import Mount
 
 PRELOAD = "/etc/ld.so.preload"
 MPS = "/mps/"
+NVIDIA_DEVICES = "/var/run/nvidia-container-devices"
 DIRECTORIES = {"/run/lamina": "LAMINA_DIR", "/run/lamina-driver": "LAMINA_DRIVER"}
 
 
@@ -41,6 +43,9 @@ def environment(mounts: Sequence[Mount], read: Callable[[str], str] = _read) -> 
             elif str(PurePosixPath(mount.container_path).parent) == fixed:
                 # Its files are mounted one by one; on the node they lie in one directory too.
                 result[variable] = str(PurePosixPath(mount.host_path).parent)
+    named = [each.container_path.removeprefix(f"{NVIDIA_DEVICES}/") for each in mounts]
+    if gpus := [name for name in named if not name.startswith(("/", "imex/"))]:
+        result["NVIDIA_VISIBLE_DEVICES"] = ",".join(gpus)
     return result
 
 
