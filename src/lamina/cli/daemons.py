@@ -99,6 +99,32 @@ def agent(
     asyncio.run(run(settings))
 
 
+def clean_node(
+    kubelet_dir: Annotated[Path, typer.Option("--kubelet-dir", envvar="LAMINA_KUBELET_DIR", help="Kubelet's folder.")],
+    cdi_dir: Annotated[Path, typer.Option("--cdi-dir", envvar="LAMINA_CDI_DIR", help="The folder of CDI specs.")],
+    state_dir: Annotated[
+        Path, typer.Option("--state-dir", envvar="LAMINA_STATE_DIR", help="The agent's own folder on the host.")
+    ],
+    check: Annotated[bool, typer.Option("--check", help="Only say what is left; exit 1 if anything is.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Go on until SIGTERM, as pods do.")] = False,
+) -> None:
+    """Remove what an agent left on this node: CDI specs, sockets, its folder. No agent may run, nor a pod with GPUs."""
+    import time
+
+    from lamina.agent import cleaning
+
+    while True:
+        there = cleaning.left(kubelet_dir=kubelet_dir, cdi_dir=cdi_dir, state_dir=state_dir)
+        for path in there:
+            typer.echo(path if check else f"Removing {path}")
+        if check:
+            raise typer.Exit(1 if there else 0)
+        cleaning.remove(there)
+        if not stay:
+            return
+        time.sleep(1.0)
+
+
 def control(
     kubeconfig: Kubeconfig = None,
     config: Config = None,

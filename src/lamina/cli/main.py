@@ -24,6 +24,7 @@ from lamina.cli import (
     reset,
     run,
     simulate,
+    uninstall,
     verify,
     view,
 )
@@ -52,9 +53,11 @@ app.command("install")(install.install)
 app.command("scheduler-config")(install.scheduler_config)
 app.command("doctor")(doctor.doctor)
 app.command("reset")(reset.reset)
+app.command("uninstall")(uninstall.uninstall)
 app.command("simulate")(simulate.simulate)
 app.command("agent")(daemons.agent)
 app.command("control")(daemons.control)
+app.command("clean-node")(daemons.clean_node)
 
 
 @app.callback(invoke_without_command=True)

@@ -51,26 +51,26 @@ class Resetting:
     async def run(self, *, everything: bool) -> AsyncIterator[str]:
         """Each step in a sentence, once it is done. Raises BadInput, which names them, while pods use GPUs."""
         found = await cluster.read(self._kube)
-        users = [_name(pod) for pod in found.pods if _uses(pod, found)]
-        if users:
-            raise BadInput(
-                f"{len(users)} pod{'s use' if len(users) > 1 else ' uses'} GPUs: {', '.join(sorted(users))}; "
-                "delete them, or what makes them, and reset again"
-            )
+        refuse_users(found, "reset again")
+        async for done in self.withdraw(found.config):
+            yield done
+        if everything:
+            await self.remove_all()
+            yield "Configuration, certificate, leases and our kinds of objects are gone."
+        yield "Remove Lamina's workloads now; `enabled: true` in the configuration would begin again."
+
+    async def withdraw(self, config: Config) -> AsyncIterator[str]:
+        """Have nodes offer nothing and carry no marks, and the webhook gone. Raises Outside."""
         await self._disable()
         yield "Agents and control part are told to offer nothing."
+        await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
+        yield "The webhook is gone."
         late, left = await self._wait()
         yield "Every agent has taken its GPUs back." if not late else f"No word from the agents of {', '.join(late)}."
         for sentence in left:
             yield f"What Lamina made of MIG stays in part, and goes when it is idle: {sentence}."
-        nodes = await self._clean(found.config)
+        nodes = await self.clean(config)
         yield f"No node carries labels, annotations or amounts of ours; {nodes} had to be cleaned here."
-        await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
-        yield "The webhook is gone."
-        if everything:
-            await self._remove_all()
-            yield "Configuration, certificate, leases and our kinds of objects are gone."
-        yield "Remove Lamina's workloads now; `enabled: true` in the configuration would begin again."
 
     async def _disable(self) -> None:
         try:
@@ -99,7 +99,7 @@ class Resetting:
                 return sorted(late), sorted(left)
             await self._clock.sleep(_LOOK_S)
 
-    async def _clean(self, config: Config) -> int:
+    async def clean(self, config: Config) -> int:
         """Take the marks from nodes that still have some; how many had."""
         offered = {vocabulary.ticket for vocabulary in vocabularies(config)}
         cleaned = 0
@@ -115,7 +115,8 @@ class Resetting:
             cleaned += metadata is not None or status is not None
         return cleaned
 
-    async def _remove_all(self) -> None:
+    async def remove_all(self) -> None:
+        """Remove configuration, certificate, leases and our kinds of objects. Raises Outside."""
         await self._remove(SECRETS, CERTIFICATE, CONFIG_MAP_NAMESPACE)
         for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
             name = lease["metadata"]["name"]
@@ -130,6 +131,16 @@ class Resetting:
             await self._kube.delete(resource, name, namespace=namespace)
         except NotFound:
             return
+
+
+def refuse_users(found: cluster.Cluster, then: str) -> None:
+    """Raises BadInput, which names them, while pods use GPUs."""
+    users = [_name(pod) for pod in found.pods if _uses(pod, found)]
+    if users:
+        raise BadInput(
+            f"{len(users)} pod{'s use' if len(users) > 1 else ' uses'} GPUs: {', '.join(sorted(users))}; "
+            f"delete them, or what makes them, and {then}"
+        )
 
 
 def disabled(text: str) -> str:

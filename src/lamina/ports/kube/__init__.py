@@ -9,9 +9,14 @@ from lamina.ports.kube.events import EventRecorder
 from lamina.ports.kube.follow import Followed, follow
 from lamina.ports.kube.protocol import Kube, Listing, Object, Patch, PatchKind, Watched
 from lamina.ports.kube.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     CLUSTER_POLICIES,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     EVENTS,
@@ -25,15 +30,22 @@ from lamina.ports.kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
+    ROLE_BINDINGS,
+    ROLES,
     SECRETS,
     VOLCANO_POD_GROUPS,
     Resource,
 )
 
 __all__ = [
+    "ADMISSION_POLICIES",
+    "ADMISSION_POLICY_BINDINGS",
     "CLUSTER_POLICIES",
+    "CLUSTER_ROLES",
+    "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CUSTOM_RESOURCE_DEFINITIONS",
+    "DAEMON_SETS",
     "DEPLOYMENTS",
     "DISRUPTION_BUDGETS",
     "EVENTS",
@@ -47,6 +59,8 @@ __all__ = [
     "PODS",
     "PRIORITY_CLASSES",
     "RESOURCE_QUOTAS",
+    "ROLES",
+    "ROLE_BINDINGS",
     "SECRETS",
     "VOLCANO_POD_GROUPS",
     "AlreadyExists",

@@ -1,0 +1,66 @@
+"""A DaemonSet that removes from nodes what agents left there, made from the agents' own.
+
+It runs where agents ran, with their image and as their user, and is ready on a node when nothing is left. The agent's
+folder itself can only be removed from above, so its parent is mounted.
+"""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from lamina.install.names import NAMESPACE, chosen, labels
+from lamina.ports.kube import Object
+
+CLEANER = "lamina-cleaner"
+_PARENT = PurePosixPath("/run/lamina-parent")
+_VOLUMES = ("device-plugins", "cdi")
+
+
+def cleaner(agents: Object) -> Object:
+    """The DaemonSet, for the agents' one."""
+    template = agents["spec"]["template"]
+    spec: Mapping[str, Any] = template["spec"]
+    (agent,) = (each for each in spec["containers"] if each["name"] == "agent")
+    environment = {each["name"]: each.get("value", "") for each in agent["env"]}
+    state = PurePosixPath(environment["LAMINA_STATE_DIR"])
+    folders = [
+        f"--kubelet-dir={environment['LAMINA_KUBELET_DIR']}",
+        f"--cdi-dir={environment['LAMINA_CDI_DIR']}",
+        f"--state-dir={_PARENT / state.name}",
+    ]
+    container = {
+        "name": "cleaner",
+        "image": agent["image"],
+        "imagePullPolicy": agent.get("imagePullPolicy", "IfNotPresent"),
+        "args": ["clean-node", "--stay", *folders],
+        "readinessProbe": {
+            "exec": {"command": ["lamina", "clean-node", "--check", *folders]},
+            "periodSeconds": 5,
+            "timeoutSeconds": 15,
+        },
+        "resources": agent.get("resources", {}),
+        "securityContext": {key: value for key, value in agent["securityContext"].items() if key != "capabilities"}
+        | {"capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [
+            *(mount for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
+            {"name": "parent", "mountPath": str(_PARENT)},
+        ],
+    }
+    kept = ("affinity", "imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName")
+    pod = {
+        **{key: spec[key] for key in kept if key in spec},
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 1,
+        "containers": [container],
+        "volumes": [
+            *(volume for volume in spec["volumes"] if volume["name"] in _VOLUMES),
+            {"name": "parent", "hostPath": {"path": str(state.parent), "type": "Directory"}},
+        ],
+    }
+    return {
+        "metadata": {"name": CLEANER, "namespace": NAMESPACE, "labels": labels(CLEANER)},
+        "spec": {
+            "selector": {"matchLabels": chosen(CLEANER)},
+            "template": {"metadata": {"labels": chosen(CLEANER)}, "spec": pod},
+        },
+    }

@@ -1,0 +1,84 @@
+"""What agents leave on nodes is found and removed, by hand and by a DaemonSet that is made from theirs."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.agent import cleaning
+from lamina.install import values as install_values
+from lamina.install.agent import agent
+from lamina.install.cleaner import CLEANER, cleaner
+from lamina.install.render import render
+from lamina.install.terms import Setting
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> dict[str, Path]:
+    folders = {"kubelet_dir": tmp_path / "kubelet", "cdi_dir": tmp_path / "cdi", "state_dir": tmp_path / "lamina"}
+    (folders["kubelet_dir"] / "device-plugins").mkdir(parents=True)
+    (folders["state_dir"] / "lib" / "0.1.0-abc").mkdir(parents=True)
+    folders["cdi_dir"].mkdir()
+    for path in (
+        folders["cdi_dir"] / "lamina.dev-ticket_00.json",
+        folders["cdi_dir"] / ".lamina.dev-ticket_00.json.new",
+        folders["cdi_dir"] / "nvidia.com-gpu.json",
+        folders["kubelet_dir"] / "device-plugins" / "lamina-gpu.sock",
+        folders["kubelet_dir"] / "device-plugins" / "kubelet.sock",
+        folders["state_dir"] / "lib" / "0.1.0-abc" / "libcuda.so",
+    ):
+        path.touch()
+    return folders
+
+
+def clean(node: dict[str, Path], *options: str) -> subprocess.CompletedProcess[str]:
+    folders = [f"--{name.replace('_', '-')}={path}" for name, path in node.items()]
+    command = [sys.executable, "-m", "lamina", "clean-node", *folders, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_all_of_ours_goes_and_nothing_of_others(node: dict[str, Path], tmp_path: Path) -> None:
+    checked = clean(node, "--check")
+    assert (checked.returncode, len(checked.stdout.splitlines())) == (1, 4)
+    assert clean(node).returncode == 0
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {"cdi/nvidia.com-gpu.json", "kubelet/device-plugins/kubelet.sock"}
+    assert not node["state_dir"].exists()
+    assert clean(node, "--check").returncode == 0
+    assert clean(node).stdout == ""
+
+
+def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:
+    assert cleaning.left(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
+
+
+@pytest.mark.parametrize("setting", ["agent.mig=true", "agent.stateDir=/data/gpu/lamina", "agent.nodeSelectorTerms=[]"])
+def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: str) -> None:
+    values = install_values.plain(install_values.read([], [setting, "agent.kubeletDir=/k"]))
+    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    made = cleaner(agents)
+    theirs, spec = agents["spec"]["template"]["spec"], made["spec"]["template"]["spec"]
+    for key in ("affinity", "nodeSelector", "tolerations"):
+        assert spec.get(key) == theirs.get(key)
+    (container,) = spec["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    state = values["agent"]["stateDir"]
+    seen = {name: path for path, name in paths(spec, container).items()}
+    named = dict(argument.lstrip("-").split("=") for argument in container["args"][2:])
+    assert {seen_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
+    assert seen_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
+    assert made["metadata"]["name"] == CLEANER
+
+
+def paths(spec: Any, container: Any) -> dict[str, str]:
+    """The node's folders, and where the container has them."""
+    volumes = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
+    return {volumes[mount["name"]]: mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def seen_as(seen: dict[str, str], path: str) -> str:
+    """The node's path for one of the container."""
+    mounted = max((each for each in seen if path.startswith(each)), key=len)
+    return seen[mounted] + path.removeprefix(mounted)

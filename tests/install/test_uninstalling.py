@@ -1,0 +1,191 @@
+"""`lamina uninstall` against a fake cluster: all of an installation goes, whatever of it is dead or missing already."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.cli.uninstalling import Uninstalling
+from lamina.control import crds
+from lamina.control.webhook_configuration import webhook_configuration
+from lamina.dialects import config
+from lamina.errors import BadInput
+from lamina.install import values as install_values
+from lamina.install.cleaner import CLEANER
+from lamina.install.objects import definitions, namespace, objects
+from lamina.install.render import render
+from lamina.install.terms import Setting
+from lamina.model.gpus import Gpu, Inventory
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    INVENTORIES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    Object,
+    Resource,
+)
+from lamina.ports.kube.fake import FakeKube
+from tests.install.kinds import resource_of
+
+GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
+VALUES = ["agent.nvidiaNamespace=gpu-operator", "serviceMonitor.enabled=true", "agent.mig=true"]
+
+
+class Hurried(FakeClock):
+    """Whoever sleeps wakes at once, and it is later."""
+
+    async def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+class Cluster(FakeKube):
+    """With what goes when a namespace or a kind goes, and a DaemonSet controller whose pods are `ready` or not."""
+
+    ready = True
+
+    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        if resource == DAEMON_SETS:
+            obj = obj | {
+                "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "numberReady": 2 * self.ready}
+            }
+            if obj["metadata"]["name"] == CLEANER:
+                labels = obj["spec"]["template"]["metadata"]["labels"]
+                meta = {"name": "cleaner-0", "namespace": "lamina-system", "labels": labels}
+                await super().create(PODS, {"metadata": meta, "spec": {"nodeName": "dead", "containers": []}})
+        return await super().create(resource, obj, namespace=namespace)
+
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
+    ) -> None:
+        await super().delete(resource, name, namespace=namespace, uid=uid, grace_s=grace_s)
+        if resource == DAEMON_SETS and name == CLEANER:
+            await super().delete(PODS, "cleaner-0", namespace="lamina-system")
+        for kind, inside, each in list(self._objects):
+            in_namespace = resource == NAMESPACES and inside == name
+            if in_namespace or (resource == CUSTOM_RESOURCE_DEFINITIONS and name == f"{kind.plural}.{kind.group}"):
+                await super().delete(kind, each, namespace=inside)
+
+
+async def installed() -> Cluster:
+    kube = Cluster()
+    setting = Setting(install_values.plain(install_values.read([], VALUES)), (1, 36, 0))
+    for document in (namespace(), *definitions(), *render(objects(), setting)):
+        await kube.create(resource_of(document), document)
+    asked = webhook_configuration(config.DEFAULT, {"url": "https://x"}, b"ca")
+    await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": asked["webhooks"]})
+    for name, gpus in (("gone", ()), ("dead", (GPU,))):
+        spec = msgspec.to_builtins(Inventory(node=name, gpus=gpus))
+        await kube.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
+        capacity = {"cpu": "8", "nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "0", "volcano.sh/vgpu-cores": "100"}
+        status = {"capacity": capacity, "allocatable": dict(capacity)}
+        labels = {"own": "kept", "nvidia.com/gpu.count": "1"}
+        await kube.create(NODES, {"metadata": {"name": name, "labels": labels}, "status": status})
+    return kube
+
+
+async def uninstall(kube: FakeKube, *, force: bool = False, kubelets: bool = True) -> tuple[list[str], list[str]]:
+    """What it says, and what it finds left."""
+    uninstalling = Uninstalling(kube, Hurried(), patience_s=3)
+    told = [step async for step in uninstalling.run(force=force, kubelets=kubelets)]
+    return told, await uninstalling.left()
+
+
+def ours(kube: FakeKube) -> Iterator[Any]:
+    """Everything but nodes, which are not ours."""
+    yield from (key for key in kube._objects if key[0] != NODES)
+
+
+async def test_nothing_of_an_installation_is_left() -> None:
+    kube = await installed()
+    _, left = await uninstall(kube)
+    assert left == []
+    assert list(ours(kube)) == []
+    for node in (await kube.list(NODES)).items:
+        assert node["metadata"]["labels"] == {"own": "kept"}
+        assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+async def test_the_webhook_goes_before_who_would_answer_it_and_kinds_after_who_uses_them() -> None:
+    kube = await installed()
+    kube.calls.clear()
+    await uninstall(kube)
+    deleted = [(resource, name) for verb, resource, name in kube.calls if verb == "delete"]
+    order = [
+        deleted.index((MUTATING_WEBHOOKS, "lamina.dev")),
+        deleted.index((DEPLOYMENTS, "lamina-control")),
+        deleted.index((DAEMON_SETS, "lamina-agent")),
+        deleted.index((CUSTOM_RESOURCE_DEFINITIONS, "grants.lamina.dev")),
+        deleted.index((NAMESPACES, "lamina-system")),
+    ]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("missing", ["Deployment", "CustomResourceDefinition", "ConfigMap", "Namespace", "DaemonSet"])
+async def test_what_is_missing_already_stops_nothing(missing: str) -> None:
+    kube = await installed()
+    for kind, inside, name in list(kube._objects):
+        if kind.kind == missing:
+            await kube.delete(kind, name, namespace=inside)
+    _, left = await uninstall(kube)
+    assert left == []
+    assert list(ours(kube)) == []
+    assert (await uninstall(kube))[1] == []
+
+
+async def test_a_configuration_that_is_not_valid_stops_nothing() -> None:
+    kube = await installed()
+    await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": "nonsense: 1"}}, namespace="lamina-system")
+    assert (await uninstall(kube))[1] == []
+    assert list(ours(kube)) == []
+
+
+async def test_pods_with_gpus_stop_it_unless_it_is_forced() -> None:
+    kube = await installed()
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
+    spec = {"nodeName": "dead", "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    await kube.create(PODS, {"metadata": {"name": "train"}, "spec": spec, "status": {"phase": "Running"}})
+    before = set(kube._objects)
+    with pytest.raises(BadInput, match=r"1 pod uses GPUs: default/train; .* or say --force"):
+        await uninstall(kube)
+    assert set(kube._objects) == before
+    _, left = await uninstall(kube, force=True)
+    assert left == []
+    assert [name for _, _, name in ours(kube)] == ["train"]
+
+
+async def test_a_node_that_could_not_be_cleaned_is_named() -> None:
+    kube = await installed()
+    kube.ready = False
+    told, left = await uninstall(kube)
+    assert "Not cleaned: dead; run `lamina clean-node` there." in told
+    assert left == ["what an agent left on dead"]
+    assert list(ours(kube)) == []
+
+
+async def test_what_kubelets_still_count_is_said() -> None:
+    kube = await installed()
+    await kube.patch(NODES, "gone", {"status": {"capacity": {"volcano.sh/vgpu-number": "10"}}}, subresource="status")
+    _, left = await uninstall(kube, kubelets=False)
+    assert left == ["volcano.sh/vgpu-number: 10 on node gone"]
+
+
+async def test_a_cluster_without_any_of_it_has_nothing_to_lose() -> None:
+    kube = Cluster()
+    await kube.create(NODES, {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1", "nvidia.com/gpu": "8"}}})
+    assert (await uninstall(kube))[1] == []
+    (node,) = (await kube.list(NODES)).items
+    assert node["status"]["capacity"]["nvidia.com/gpu"] == "8"
+
+
+async def test_kinds_are_those_of_the_code() -> None:
+    kube = await installed()
+    assert {name for kind, _, name in ours(kube) if kind == CUSTOM_RESOURCE_DEFINITIONS} == {
+        each["metadata"]["name"] for each in crds.definitions()
+    }
