@@ -126,6 +126,14 @@ async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running
     await node.kubelet.until(GPU, 14)
 
 
+async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: Running) -> None:
+    policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "none"}}}
+    await node.kube.create(CLUSTER_POLICIES, policy)
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await label(node, "all-3g.20gb")
+    await node.kubelet.until(HALF, 4)
+
+
 async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: Running) -> None:
     await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
     await node.kubelet.until(GPU, 2)
@@ -224,6 +232,23 @@ async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> 
             return False
 
         await reaches(is_refused)
+
+
+async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_a_part_of_the_memory(
+    node: Running,
+) -> None:
+    text = SLICED.format(strategy="mixed", name=HALF, rename="false")
+    await node.start(text.replace("nvidia:", "nvidia:\n  replicaMemory: equal"))
+    await label(node, "all-3g.20gb")
+    replica = next(iter(await node.kubelet.until(HALF, 8)))
+    await node.node.pod("p")
+    node.kubelet.held.append((HALF, Holder("default", "p", "main", frozenset({replica}))))
+    async with node.kubelet.channel(HALF) as channel:
+        plugin = DevicePluginStub(channel)
+        wish = messages.ContainerAllocateRequest(devices_ids=[replica])
+        await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+        with pytest.raises(grpc.aio.AioRpcError, match="the memory of a MIG device cannot be divided"):
+            await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[replica]))
 
 
 async def test_a_gpu_in_use_fails_with_the_pod_and_is_cut_when_it_is_idle(

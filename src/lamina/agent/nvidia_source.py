@@ -64,7 +64,8 @@ def source(policy: Object | None, config: Config) -> Source:
     ours = config.nvidia
     spec = (policy or {}).get("spec") or {}
     named = (spec.get("devicePlugin") or {}).get("config") or {}
-    mig = (spec.get("mig") or {}).get("strategy") or ours.mig_strategy or ""
+    policys = (spec.get("mig") or {}).get("strategy") or "none"
+    mig = (policys if policys != "none" else ours.mig_strategy) or ""
     mps = ((spec.get("devicePlugin") or {}).get("mps") or {}).get("root") or ""
     if named.get("name"):
         # The operator's own plugin falls back to no configuration.

@@ -128,6 +128,11 @@ class PlainPreparer:
         mode = Mode.MIG if is_part(gpu) else self._mode
         if not self._memory:
             return Share(gpu=gpu, memory_mib=there, mode=mode)
+        if is_part(gpu):
+            raise NotYet(
+                "nvidia.replicaMemory is equal, but the memory of a MIG device cannot be divided; set it to shared, or "
+                "cut the GPU into smaller devices"
+            )
         part = there * count // self._kind.offer.replicas
         if not part:
             raise NotYet(f"{gpu} does not tell its memory, of which each replica is to get an equal part")
