@@ -104,7 +104,8 @@ def test_s1_3_each_pod_has_its_own_and_the_idle_gpu_can_be_shared_by_limits_agai
 
 
 def test_s1_5_each_pod_lands_on_a_node_that_serves_its_mode(lab: Lab, mig_pod: str, hami_core: str) -> None:
-    runs(lab, mig_pod + "---\n" + hami_core, "mig-pod", "hami-pod")
+    runs(lab, mig_pod, "mig-pod")
+    runs(lab, hami_core, "hami-pod")
     found = shares(lab)
     assert (found["mig-pod"]["node"], found["mig-pod"]["mode"]) == ("node-0", "mig")
     assert (found["hami-pod"]["node"], found["hami-pod"]["mode"]) == ("node-1", "quota")
