@@ -29,6 +29,8 @@ def make_bridge(control: Room) -> None:
     control.run("ip", "link", "add", BRIDGE, "type", "bridge")
     control.run("ip", "address", "add", f"{CONTROL}/24", "dev", BRIDGE)
     control.run("ip", "link", "set", BRIDGE, "up")
+    # A packet to a Service needs some route before kube-proxy's rules give it another address.
+    control.run("ip", "route", "add", SERVICES, "dev", BRIDGE)
 
 
 def plug_in(control: Room, node: Room, number: int, count: int) -> None:
