@@ -263,6 +263,38 @@ def test_containers_of_one_pod_have_instances_of_their_own_unless_they_never_mee
     assert missed(fit(request(sidecar, main, other), node(cuttable(A30)))).cause is Cause.TOGETHER
 
 
+def test_all_shares_of_a_pod_are_in_one_mode() -> None:
+    def modes(*gpus: Gpu, containers: tuple[ContainerRequest, ...]) -> set[bool]:
+        answer = placed(fit(request(*containers), node(gpus)))
+        return {share.mode is MIG for container in answer.containers for share in container.shares}
+
+    first, second, third = cuttable(A30, A30, A30, modes=(MIG,))
+    shared = msgspec.structs.replace(second, modes=())
+    both = msgspec.structs.replace(third, modes=(QUOTA, MIG))
+    assert modes(first, shared, both, containers=(ask(3000, count=2),)) in ({True}, {False})
+    assert modes(first, both, containers=(ask(3000, count=2),)) == {True}
+    assert modes(shared, both, containers=(ask(3000, name="a"), ask(3000, count=2, name="b"))) == {False}
+    misfit = missed(fit(request(ask(3000, count=2)), node([first, shared])))
+    assert misfit.reason == "needs 2 GPUs in one mode; 2 would do, but not all in the same"
+    assert misfit.cause is Cause.MIXED and misfit.lasting
+    assert not missed(fit(request(ask(3000, count=2)), node([both, shared], {"GPU-2": in_use(("1g.6gb", 0))}))).lasting
+
+
+def test_the_grant_says_which_mode_it_is_and_why() -> None:
+    def because(modes: tuple[Mode, ...], container: ContainerRequest, wishes: Wishes = Wishes(), n: int = 0) -> str:  # noqa: B008
+        state = node(cuttable(A30, modes=modes), {"GPU-0": Taken(n, 100 * n, 0)})
+        return placed(fit(request(container, wishes=wishes), state)).containers[0].because
+
+    assert because((), ask(3000)) == ""
+    assert because((MIG,), ask(3000)) == "mig, 1g.6gb at slice 3: the node allows no other mode"
+    assert because((QUOTA, MIG), ask(3000)) == "quota: the node prefers this mode"
+    assert because((QUOTA, MIG), ask(3000), ONLY_MIG) == "mig, 1g.6gb at slice 3: the pod accepts no other mode"
+    assert because((MIG, QUOTA), ask(24000)) == "quota: the mode mig, which the node prefers, cannot hold the request"
+    assert because((MIG, QUOTA), ask()) == "mig, 4g.24gb at slice 0: the node prefers this mode"
+    in_it = because((MIG, QUOTA), ask(3000), n=1)
+    assert in_it == "quota: the GPU is in this mode already"
+
+
 MEMORIES = {A30: (1, 5836, 5837, 11672, 20000, 24000), A100: (1, 4864, 9000, 9857, 19968, 40000, 40900)}
 
 

@@ -6,7 +6,8 @@
     nvidia.com/gpu: 0.1               10 % of the memory of one GPU
 
 A GPU serves either containers with a share of compute or containers without at a time, at most 20 of them, and a
-container that takes all of its memory or of its time has it to itself. Init containers get no share.
+container that takes all of its memory or of its time has it to itself. Init containers get no share. A GPU is never cut
+by MIG for them: kubelet hands out exactly the units that were asked, and an instance has its own size.
 
 A container asks amounts in sum, whatever the number of GPUs. The API server takes no fraction of an extended resource,
 so admission writes `nvidia.com/gpu: 0.1` in a pod as one GPU and 10 % of its memory; `templates` has the form for
@@ -19,9 +20,10 @@ from typing import Any
 from lamina.dialects.containers import Container, check_limits_equal_requests, check_not_privileged, whole_number
 from lamina.dialects.vocabularies import CCE, Vocabulary
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.kube_quantity import parse_quantity
-from lamina.model.requests import ContainerRequest, PodRequest, Sharing
+from lamina.model.requests import ContainerRequest, PodRequest, Sharing, Wishes
 
 UNIT_MIB = 128
 CORES_STEP = 5
@@ -41,6 +43,7 @@ def parse(pod: Mapping[str, Any], containers: Sequence[Container]) -> PodRequest
     return PodRequest(
         dialect=CCE.dialect,
         containers=tuple(_request(container, gpus) for container in containers if container.names_any(CCE.all)),
+        wishes=Wishes(modes=(Mode.QUOTA,)),
         compute_policy=ComputePolicy.CAP,
     )
 

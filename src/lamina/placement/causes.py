@@ -37,7 +37,8 @@ class Cause(IntEnum):
     CORES = 17
     TIME = 18
     APART = 19
-    TOGETHER = 20
+    MIXED = 20
+    TOGETHER = 21
 
     @property
     def lasting(self) -> bool:

@@ -3,8 +3,12 @@
 A container that asks n GPUs gets the same share of n different ones. Several containers of a pod may share a GPU.
 Ordinary init containers run before the others, so on each GPU the pod holds its peak: they are placed last and prefer
 the GPUs that the pod has anyway. For a pod with one GPU container the choice is a sort; for several it is a search
-over choices in the policy's order, which makes the answer exact: more free capacity never makes a pod unfit.
+over choices in the policy's order, which makes the answer exact: more free capacity never makes a pod unfit. On
+nodes whose GPUs may be cut all shares of a pod are in one mode, since the agent gives a container one kind of device.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,6 +20,7 @@ from lamina.placement.causes import needs_alone, refusal
 from lamina.placement.chosen_mode import chosen_mode
 from lamina.placement.cut import Cut
 from lamina.placement.misfit import Misfit
+from lamina.placement.modes import MODES
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.policies import gpu_order, node_score
 from lamina.placement.sets import preferred
@@ -42,20 +47,66 @@ def fit(request: PodRequest, node: NodeState, favoured: frozenset[str] = frozens
         refusals = tuple([refusal(container, wishes, state) for state in node.gpus])
         if refusals.count(None) < container.count:
             return Misfit(node, container, request.wishes, refusals, request.containers)
-    if len(request.containers) == 1:
-        container = request.containers[0]
-        able = [place for place, refused in enumerate(refusals) if refused is None]
-        order = gpu_order(request.gpu_policy, container)
-        able.sort(key=lambda place: (node.gpus[place].gpu.uuid not in favoured, order(node.gpus[place])))
-        places = next(preferred(request, container.count, able, node.gpus), None)
-        if places is None:
-            return Misfit(node, container, request.wishes, refusals, request.containers, apart=True)
-        chosen = [tuple([seat(container, wishes, node.gpus[place]) for place in places])]
-    else:
-        found = arrange(request, wishes, node)
-        if found is None:
-            return Misfit(node, container, request.wishes, refusals, request.containers, together=True)
-        chosen = found
+    order = _order(request.gpu_policy, request.containers[0], favoured)
+    for mode in _modes(request, wishes, node, order):
+        if len(request.containers) == 1:
+            chosen = _one(request, wishes, node, mode, order)
+        else:
+            chosen = arrange(request, wishes, node, mode)
+        if chosen is not None:
+            return _placement(request, chosen, node)
+    several = len(request.containers) > 1
+    mixed = not several and all(_able(container, wishes, node, mode) < container.count for mode in MODES)
+    return Misfit(
+        node,
+        container,
+        request.wishes,
+        refusals,
+        request.containers,
+        together=several,
+        mixed=mixed,
+        apart=not several and not mixed,
+    )
+
+
+def _order(
+    policy: str, container: ContainerRequest, favoured: frozenset[str]
+) -> Callable[[GpuState], tuple[object, ...]]:
+    """A sort key that puts the GPU to try first first."""
+    order = gpu_order(policy, container)
+    return lambda state: (state.gpu.uuid not in favoured, order(state))
+
+
+def _modes(
+    request: PodRequest, wishes: Wishes | None, node: NodeState, order: Callable[[GpuState], Any]
+) -> tuple[Mode, ...]:
+    """The modes to try: that of the first GPU for the first container, and the other one. All shares of a pod are in
+    one mode."""
+    container = request.containers[0]
+    if all(state.modes == (Mode.QUOTA,) for state in node.gpus):
+        return (Mode.QUOTA,)
+    first = min((s for s in node.gpus if refusal(container, wishes, s) is None), key=order)
+    preferred = [mode for mode in first.modes if refusal(container, wishes, first, mode=mode) is None]
+    return tuple(dict.fromkeys((*preferred, *MODES)))
+
+
+def _one(
+    request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode, order: Callable[[GpuState], Any]
+) -> list[tuple[Seat, ...]] | None:
+    """The GPUs for a container that is alone in its pod."""
+    [container] = request.containers
+    able = [place for place, state in enumerate(node.gpus) if refusal(container, wishes, state, mode=mode) is None]
+    able.sort(key=lambda place: order(node.gpus[place]))
+    places = next(preferred(request, container.count, able, node.gpus), None)
+    return None if places is None else [tuple([seat(container, node.gpus[place], mode) for place in places])]
+
+
+def _able(container: ContainerRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> int:
+    """How many GPUs take the container in the mode."""
+    return sum(refusal(container, wishes, state, mode=mode) is None for state in node.gpus)
+
+
+def _placement(request: PodRequest, chosen: list[tuple[Seat, ...]], node: NodeState) -> Placement:
     grants = tuple(
         _grant(request, container, seats, node) for container, seats in zip(request.containers, chosen, strict=True)
     )

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from lamina.model.requests import ContainerRequest, Wishes
 from lamina.placement.causes import Cause
+from lamina.placement.modes import MODES
 from lamina.placement.nodes import GpuState, NodeState
 from lamina.placement.sentences import Numbers, numbers, sentence
 
@@ -28,6 +29,8 @@ class Misfit(Struct, frozen=True):
     """Each container would fit alone, but not all of them."""
     apart: bool = False
     """Enough GPUs would do, but not enough beside one NUMA node."""
+    mixed: bool = False
+    """Enough GPUs would do, but not enough in one mode."""
 
     @property
     def fitting(self) -> int:
@@ -41,6 +44,8 @@ class Misfit(Struct, frozen=True):
             return Cause.TOGETHER
         if self.apart:
             return Cause.APART
+        if self.mixed:
+            return Cause.MIXED
         if not self.refusals:
             return Cause.NO_GPU
         if self.container.count > len(self.refusals):
@@ -53,12 +58,14 @@ class Misfit(Struct, frozen=True):
         able = sum(1 for cause in self.refusals if cause is None or not cause.lasting)
         if self.apart:
             able = max(self._beside(lambda cause: cause is None or not cause.lasting).values())
+        if self.mixed:
+            able = max(sum(mode in state.modes for state in self.node.gpus) for mode in MODES)
         return not self.together and able < self.container.count
 
     @property
     def numbers(self) -> Numbers:
         """Needed and available in the unit of the cause, from the GPU that misses by the least."""
-        if self.cause in (Cause.NO_GPU, Cause.COUNT, Cause.APART, Cause.TOGETHER):
+        if self.cause in (Cause.NO_GPU, Cause.COUNT, Cause.APART, Cause.MIXED, Cause.TOGETHER):
             return Numbers(self.container.count, len(self.refusals), "GPUs")
         return numbers(self.cause, self.container, self._groups()[self.cause])
 
@@ -76,6 +83,8 @@ class Misfit(Struct, frozen=True):
         if self.apart:
             most = max(self._beside(lambda cause: cause is None).values())
             return f"{prefix}needs {asked} GPUs of one NUMA node; at most {most} would do beside one"
+        if self.mixed:
+            return f"{prefix}needs {asked} GPUs in one mode; {self.fitting} would do, but not all in the same"
         if self.fitting:
             prefix += f"needs {asked} GPUs; {self.fitting} {'fits' if self.fitting == 1 else 'fit'}; "
         groups = self._groups()

@@ -9,6 +9,8 @@ from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import Taken
 from lamina.model.requests import Wishes
 
+MODES = (Mode.QUOTA, Mode.MIG)
+
 
 def allowed(gpu: Gpu, *, cuttable: bool) -> tuple[Mode, ...]:
     """The modes that the node allows, the preferred one first. `cuttable` tells that the card's layouts are known."""

@@ -28,27 +28,25 @@ class Seat(NamedTuple):
     instance: Placed | None = None
 
 
-def seat(container: ContainerRequest, wishes: Wishes | None, state: GpuState) -> Seat:
-    """The share of a container that is alone in its pod, in the mode that the node prefers of those that will do."""
-    for mode in state.modes:
-        if refusal(container, wishes, state, mode=mode) is None:
-            room = state.room if mode is Mode.MIG else None
-            return Seat(state, None if room is None else room.first(room.cut.holding(container)))
-    raise ValueError(f"{state.gpu.uuid} takes {container.container} in no mode")
+def seat(container: ContainerRequest, state: GpuState, mode: Mode) -> Seat:
+    """The share of a container that is alone in its pod."""
+    room = state.room if mode is Mode.MIG else None
+    return Seat(state, None if room is None else room.first(room.cut.holding(container)))
 
 
-def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState) -> list[tuple[Seat, ...]] | None:
-    """Shares for each container, in the order of `request.containers`, or None where not all of them find room."""
-    if not _enough_in_sum(request, node):
+def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> list[tuple[Seat, ...]] | None:
+    """Shares for each container, in the order of `request.containers`, or None where not all of them find room.
+
+    All are in `mode`.
+    """
+    if mode is Mode.QUOTA and not _enough_in_sum(request, node):
         return None
-    search = _Search(request, wishes, node)
+    search = _Search(request, wishes, node, mode)
     return search.seats() if search.run(0) else None
 
 
 def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
     """Whether the node's free amounts, however spread, would do for the containers that run side by side."""
-    if any(state.room is not None for state in node.gpus):
-        return True  # the sums say nothing of places for instances
     slots = memory = cores = 0
     for container in request.containers:
         if not _only_starts(container):
@@ -65,9 +63,10 @@ def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
 class _Search:
     """Depth-first over containers. `held` maps a GPU's place on the node to the containers of this pod on it."""
 
-    def __init__(self, request: PodRequest, wishes: Wishes | None, node: NodeState) -> None:
+    def __init__(self, request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> None:
         self.request = request
         self.wishes = wishes
+        self.mode = mode
         self.states = node.gpus
         self.held: dict[int, tuple[int, ...]] = {}
         self.chosen: dict[int, tuple[int, ...]] = {}
@@ -91,8 +90,7 @@ class _Search:
         """What the search has found."""
         found: dict[tuple[int, int], Placed | None] = {}
         for place, held in self.held.items():
-            mode = next(mode for mode in self.states[place].modes if self._take_all(held, place, mode))
-            instances = self._instances(held, place) if mode is Mode.MIG else None
+            instances = self._instances(held, place) if self.mode is Mode.MIG else None
             found.update(zip([(index, place) for index in held], instances or [None] * len(held), strict=True))
         return [
             tuple(Seat(self.states[place], found[index, place]) for place in self.chosen[index])
@@ -126,26 +124,14 @@ class _Search:
         return tuple(sorted((self._likeness(place) for place in places), key=hash))
 
     def _takes(self, index: int, place: int) -> bool:
-        held, state = self.held.get(place), self.states[place]
+        container, held, state = self.request.containers[index], self.held.get(place), self.states[place]
         if held is None:
-            return refusal(self.request.containers[index], self.wishes, state) is None
-        if len(state.modes) == 1 and state.modes[0] is Mode.QUOTA:
-            return self._takes_share(index, place, held, Mode.QUOTA)
-        return any(self._take_all((*held, index), place, mode) for mode in state.modes)
-
-    def _take_all(self, indices: tuple[int, ...], place: int, mode: Mode) -> bool:
-        """Whether the GPU takes all these containers in the mode, one after the other."""
-        steps = ((index, indices[:number]) for number, index in enumerate(indices))
-        if not all(self._takes_share(index, place, held, mode) for index, held in steps):
-            return False
-        return mode is not Mode.MIG or self._instances(indices, place) is not None
-
-    def _takes_share(self, index: int, place: int, held: tuple[int, ...], mode: Mode) -> bool:
-        """Whether the GPU takes the container beside those of its pod that it holds."""
-        state = self.states[place]
+            return refusal(container, self.wishes, state, mode=self.mode) is None
         beside = self._sum((other for other in held if self._together(index, other)), state)
-        total = self._peak((*held, index), state) if held else None
-        return refusal(self.request.containers[index], self.wishes, state, beside, total, mode) is None
+        total = self._peak((*held, index), state)
+        if refusal(container, self.wishes, state, beside, total, self.mode) is not None:
+            return False
+        return self.mode is not Mode.MIG or self._instances((*held, index), place) is not None
 
     def _instances(self, indices: tuple[int, ...], place: int) -> tuple[Placed, ...] | None:
         room = self.states[place].room

@@ -28,6 +28,7 @@ _COUNTED = {
     Cause.CORES: "short of compute",
     Cause.TIME: "with all time granted",
     Cause.APART: "without enough GPUs on one NUMA node",
+    Cause.MIXED: "without enough GPUs in one mode",
     Cause.TOGETHER: "without room for all containers",
 }
 

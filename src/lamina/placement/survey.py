@@ -1,8 +1,8 @@
 """Where pods of one kind fit, over all nodes, kept up to date: only nodes that changed are asked again.
 
 The rules run over columns. What a column cannot say is asked of `fit` itself: pods whose containers have to be
-arranged together, or whose GPUs have to be beside one NUMA node. Sentences are `Misfit`'s, made once for all nodes
-about which they say the same.
+arranged together, or whose GPUs have to be beside one NUMA node or in one mode. Sentences are `Misfit`'s, made once for
+all nodes about which they say the same.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,8 @@ class Survey:
             self._note_misses(index, rows[missed], Columns(columns.cells[:, missed]), here[missed])
             rows, columns = rows[fits], Columns(columns.cells[:, fits])
             found = [each[fits] for each in found]
-        if len(found) == 1 and not self._request.numa_bind:
+        several = len(found) > 1 or self._request.numa_bind
+        if not several and (self._request.containers[0].count == 1 or not columns.cut.any()):
             self._verdicts[rows] = FITS
         elif rows.size:
             self._arrange(rows, columns, found)
