@@ -4,14 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from lamina.agent.mps.edits import NONE
 from lamina.agent.mps.limits import Limits, limits, told
+from lamina.agent.mps.sharing import SharedByMps
+from lamina.agent.mps.starting import Steps
 from lamina.agent.mps.trials import PAUSES_S, STEADY_S, Trials
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.gpus import Mode
+from lamina.model.mps import MpsDaemon, MpsState
+from lamina.ports.mps import Home
 from lamina.ports.nvml import GpuProcess
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.mps import FACTS, FIRST, SECOND, Node, older
 
+SHARED = "nvidia.com/gpu.shared"
 TEN = Limits(memory_mib=4096, threads_percent=10)
 
 
@@ -123,6 +129,71 @@ async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
     assert node.state() == ("ready", "")
     assert node.mps.started == [FIRST, SECOND], "nothing was started twice"
     assert node.mps.ended == [FIRST, SECOND], "or ended, but for what could have been there before the first start"
+
+
+async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.mps.daemons[SECOND].percent = 50.0
+    node.start(10)
+    await node.daemons.take_over()
+    assert (node.state(FIRST)[0], node.state(SECOND)[0]) == ("ready", "starting")
+    assert node.healthy_devices() == [FIRST]
+    node.start(4)
+    await node.daemons.take_over()
+    assert node.state(FIRST)[0] == "starting", "it has other limits than it should"
+
+
+@pytest.mark.parametrize("at", range(12))
+async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path, at: int) -> None:
+    node = Node(tmp_path, FACTS[:1])
+    answers = node.mps.ask
+    left = at
+
+    async def ask(home: Home, command: str) -> str:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            node.mps.daemons.pop(home.gpu, None)
+        return await answers(home, command)
+
+    node.mps.ask = ask  # type: ignore[method-assign]
+    node.start(10)
+    for _ in range(12):
+        await node.look()
+        daemon = node.mps.daemons.get(FIRST)
+        if node.state()[0] == "ready":
+            assert daemon is not None
+            assert (daemon.memory, daemon.percent) == ("4096M", 10.0)
+        await node.clock.advance(5)
+    assert left < 0
+    assert node.state() == ("ready", "")
+
+
+@pytest.mark.parametrize("state", ["starting", "waiting", "failed", "stopping"])
+def test_nobody_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> None:
+    node.start(10)
+    shared = SharedByMps(node.daemons, node.offer, Path("/dev/shm"), shares=True)
+    with pytest.raises(NotYet, match="is not started yet"):
+        shared.joins(SHARED, FIRST)
+    node.offer.by_mps({FIRST: MpsDaemon(gpu=FIRST, state=MpsState(state), reason="so")})
+    with pytest.raises(NotYet, match=f"is {state}: so"):
+        shared.joins(SHARED, FIRST)
+    node.offer.by_mps({FIRST: MpsDaemon(gpu=FIRST, state=MpsState.READY)})
+    env, mounts = shared.joins(SHARED, FIRST)
+    assert env == {"CUDA_MPS_PIPE_DIRECTORY": "/mps/nvidia.com/gpu.shared/pipe"}
+    assert [(each.host, each.container, each.writable) for each in mounts] == [
+        (node.root / "mps" / FIRST / "pipe", "/mps/nvidia.com/gpu.shared/pipe", True),
+        (Path("/dev/shm"), "/dev/shm", True),
+    ]
+    assert SharedByMps(node.daemons, node.offer, Path("/dev/shm"), shares=False).joins(SHARED, FIRST) == NONE
+
+
+async def test_a_folder_that_clients_have_as_shared_memory_is_everybodys(node: Node) -> None:
+    node.start(10)
+    node.daemons._steps = Steps(node.mps, node.nvml, node.daemons._kept, node.files, node.root / "shm")
+    await node.look()
+    assert (node.root / "shm").stat().st_mode & 0o7777 == 0o1777
 
 
 async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: Node) -> None:

@@ -161,6 +161,14 @@ def test_s2_8_a_killed_daemon_comes_back_and_a_killed_agent_takes_it_over(lab: L
     assert "daemons serve 2 GPUs" in lab.lamina("doctor").stdout
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended may be there until somebody reaps it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def agent_pid(lab: Lab) -> int:
     """The process of the node's agent; 0 while there is none."""
     wanted = str(node_folder(lab) / "state").encode()
@@ -218,5 +226,5 @@ def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Lab) -> None:
     assert reset.returncode == 0, reset.stderr
     assert "Every agent has taken its GPUs back." in reset.stdout
     assert daemons(lab) == {}
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
+    wait_for(lambda: not any(map(alive, pids.values())), lambda: f"daemons stay: {pids}")
     assert list((node_folder(lab) / "mps").iterdir()) == []

@@ -161,6 +161,7 @@ async def _parts(
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
     await monitor.look()
+    await by_mps.daemons.take_over()
     cutter = _cutter(doors, maker, kube, keeper.seen, recorder)
     with contextlib.suppress(Outside):
         await cutter.observe()

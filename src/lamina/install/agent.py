@@ -3,19 +3,25 @@
 It runs as root, because kubelet's folders, the CDI folder and its own on the node are root's, but no container is
 privileged: NVIDIA's runtime brings in the GPUs, and root has no capability. Where it may cut GPUs by MIG it has
 CAP_SYS_ADMIN, without which the driver makes no instances, and sees the node's processes, so as to cut no GPU in use.
+The same where it may share GPUs by MPS: the driver changes compute modes for nobody else, and MPS tells clients by
+their pids on the node.
 """
 
 from typing import Any
 
+from lamina.dialects.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.names import AGENT, chosen, meta
 from lamina.install.pods import HELD, IMAGE, monitor, probe, service, template
-from lamina.install.terms import Each, Given, Joined, Term, Value, When
+from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 
 METRICS_PORT = 9394
 DRIVER = "/run/lamina-host-driver"
 """Where the agent sees the node's driver, beside its own system's libraries."""
 _MIG = Given(Value("agent.mig"))
+_MPS = Given(Value("agent.mps"))
+_MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
+_MPS_SHM = f"{DEFAULT_MPS_ROOT}/shm"
 _NODES = Value("agent.nodeSelectorTerms")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CGROUPS = "/sys/fs/cgroup"
@@ -51,13 +57,14 @@ def _spec() -> dict[str, Any]:
         "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6),
         "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),
         "resources": Value("agent.resources"),
-        "securityContext": HELD | {"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": When(_MIG, ["SYS_ADMIN"])}},
+        "securityContext": HELD
+        | {"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": When(_MIG_OR_MPS, ["SYS_ADMIN"])}},
         "volumeMounts": [*mounts, Each(Value("agent.volumeMounts"))],
     }
     return {
         "priorityClassName": "system-node-critical",
         "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
-        "hostPID": When(_MIG, True),
+        "hostPID": When(_MIG_OR_MPS, True),
         "nodeSelector": Value("agent.nodeSelector"),
         "affinity": When(Given(_NODES), {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
         "tolerations": [Each(Value("agent.tolerations"))],
@@ -78,15 +85,20 @@ def _environment() -> list[Any]:
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
     }
     of_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
+    of_mps = [
+        {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT},
+        {"name": "LAMINA_MPS_SHM", "value": _MPS_SHM},
+    ]
     return [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         *({"name": name, "value": value} for name, value in given.items()),
         *(When(_MIG, each) for each in of_mig),
+        *(When(_MPS, each) for each in of_mps),
         Each(Value("agent.env")),
     ]
 
 
-def _folders() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def _folders() -> list[tuple[Any, Any]]:
     """Mounts and volumes: the node's folders at the same paths, because CDI specs name them to the runtime."""
     kubelet = Value("agent.kubeletDir")
     pod_resources = POD_RESOURCES_SOCKET.parent
@@ -97,6 +109,13 @@ def _folders() -> list[tuple[dict[str, Any], dict[str, Any]]]:
         _folder("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
         _folder("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
         _folder("cgroups", _CGROUPS, writable=False),
+        *(
+            (When(_MPS, mount), When(_MPS, volume))
+            for mount, volume in (
+                _folder("mps", DEFAULT_MPS_ROOT, kind="DirectoryOrCreate"),
+                _folder("mps-shm", _MPS_SHM, at="/dev/shm", kind="DirectoryOrCreate"),
+            )
+        ),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
 

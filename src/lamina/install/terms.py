@@ -143,7 +143,7 @@ class Condition(ABC):
 class Given(Condition):
     """The value is true, or not empty."""
 
-    of: Value
+    of: Term
 
     def holds(self, setting: Setting) -> bool:
         return bool(self.of.value(setting))

@@ -132,6 +132,9 @@ class Agent(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Name, Meta(title="The namespace of NVIDIA's operator, whose ConfigMaps agents then may read")
     ] = ""
     mig: Annotated[Switch, Meta(title="Whether agents may cut GPUs by MIG, for which they get CAP_SYS_ADMIN")] = False
+    mps: Annotated[
+        Switch, Meta(title="Whether agents may share GPUs by NVIDIA's MPS, for which they get CAP_SYS_ADMIN")
+    ] = False
     logLevel: Annotated[LogLevel, Meta(title="What it logs")] = "INFO"
     env: Annotated[Objects, Meta(title="Further environment variables")] = ()
     volumes: Annotated[Objects, Meta(title="Further volumes")] = ()

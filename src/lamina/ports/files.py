@@ -56,6 +56,14 @@ class Files:
         except OSError as error:
             raise _outside("make the folder", path, error) from error
 
+    def share_folder(self, path: Path) -> None:
+        """Make `path` a folder in which everybody may write, and remove only what is their own."""
+        self.make_folder(path)
+        try:
+            path.chmod(0o1777)
+        except OSError as error:
+            raise _outside("share", path, error) from error
+
     def names(self, folder: Path) -> list[str]:
         """The names in `folder`, sorted; none where there is no such folder."""
         try:

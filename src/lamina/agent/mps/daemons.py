@@ -73,6 +73,18 @@ class Daemons:
             self._now[gpu] = MpsDaemon(gpu=gpu, state=MpsState.STARTING, reason="the agent has just begun")
         offer.by_mps(self._now)
 
+    async def take_over(self) -> None:
+        """Find out which daemons of an earlier agent run as they should, so that they serve without a break."""
+        for gpu in sorted(self._kept.gpus):
+            made = self._kept.get(gpu)
+            assert made is not None
+            try:
+                if made == self._wish(gpu) and await self._steps.limits_of(self.home(gpu)) == made.limits:
+                    self._now[gpu] = self._daemon(gpu, MpsState.READY)
+            except (BadInput, Outside) as reason:
+                log.info("MPS on %s is not taken over yet: %s", gpu, reason)
+        self._offer.by_mps(self._now)
+
     async def look(self) -> None:
         """Bring every daemon one step nearer to what is wanted. Nothing is raised: what fails is a state."""
         inventory = self._offer.inventory.value
@@ -169,7 +181,9 @@ class Daemons:
 
     def _wish(self, gpu: str) -> Made | None:
         state = self._offer.gpus.get(gpu)
-        return Made(root=str(self._root), limits=limits(state.facts, self._replicas)) if state else None
+        if state is None or not self._replicas:
+            return None
+        return Made(root=str(self._root), limits=limits(state.facts, self._replicas))
 
     def _users(self, gpu: str) -> Users:
         found = Users([], [])

@@ -21,6 +21,8 @@ from lamina.ports.kube import NODES, EventRecorder
 from lamina.ports.mps import Mps
 from lamina.ports.nvml import Nvml
 
+NODES_SHM = Path("/dev/shm")
+
 
 class SharedByMps(NamedTuple):
     """`shm` is the host's folder that daemons have as /dev/shm; `shares` is whether new containers are to join."""
@@ -63,7 +65,7 @@ def sharing_mps(
     shares = shared is not None and shared.strategy is Strategy.MPS and shared.of(GPU).replicas > 1
     daemons = Daemons(
         nvml=nvml,
-        steps=Steps(mps, nvml, kept, files),
+        steps=Steps(mps, nvml, kept, files, None if settings.mps_shm == NODES_SHM else settings.mps_shm),
         kept=kept,
         offer=offer,
         allocations=lambda: record.allocations,

@@ -8,6 +8,7 @@ Down: the daemon, its compute mode, its folders, and the record last.
 """
 
 import logging
+from pathlib import Path
 
 from lamina.agent.mps.kept import Kept, Made
 from lamina.agent.mps.limits import GET_MEMORY, GET_THREADS, Limits, told
@@ -22,11 +23,13 @@ log = logging.getLogger(__name__)
 class Steps:
     """The steps of one node's daemons. Every one raises Outside."""
 
-    def __init__(self, mps: Mps, nvml: Nvml, kept: Kept, files: Files) -> None:
+    def __init__(self, mps: Mps, nvml: Nvml, kept: Kept, files: Files, shm: Path | None = None) -> None:
+        """`shm` is a folder that clients have as /dev/shm, unless it is the node's own."""
         self._mps = mps
         self._nvml = nvml
         self._kept = kept
         self._files = files
+        self._shm = shm
 
     async def clear(self, home: Home) -> None:
         """End what is left of a daemon that does not answer: a server may outlive it and keep the GPU."""
@@ -38,6 +41,8 @@ class Steps:
         self._kept.put(home.gpu, Made(root=str(home.root), limits=limits))
         self._files.make_folder(home.pipe)
         self._files.make_folder(home.log)
+        if self._shm is not None:
+            self._files.share_folder(self._shm)
         await self._nvml.set_exclusive(home.gpu, True)
         await self._mps.start(home)
         await self.configure(home, limits)
