@@ -2,6 +2,7 @@
 
 import io
 
+import msgspec
 import pytest
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from lamina.cli.tables import print_pods
 from lamina.cli.terminal import print_table
 from lamina.control.ledger import Ledger
 from lamina.dialects.config import DEFAULT
-from lamina.model.gpus import Gpu, Inventory
+from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.ports.kube import Object
 
@@ -55,6 +56,14 @@ def printed(seen: Cluster, width: int = 200) -> list[str]:
     text = io.StringIO()
     print_pods(Console(file=text, width=width), seen, "default")
     return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def test_an_instance_stands_beside_its_gpu() -> None:
+    seen = cluster(pod("a", node="node-0", phase="Running"))
+    share = Share(gpu="GPU-1", memory_mib=4864, cores=14, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
+    grant = msgspec.structs.replace(seen.grants["uid-of-a"], containers=(ContainerGrant(name="main", shares=(share,)),))
+    (row,) = printed(Cluster(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger))[1:]
+    assert row.split() == ["a", "Running", "node-0", "0", "(1g.5gb", "at", "6)", "4864", "MiB", "14", "%"]
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

@@ -1,5 +1,6 @@
 """What the ledger counts, event by event."""
 
+import msgspec
 import pytest
 
 from lamina.control.claims import GrantRecord, Reservation
@@ -7,9 +8,10 @@ from lamina.control.ledger import DOUBT_S, REMEMBERED_S, RESERVATION_S, DoesNotF
 from lamina.control.stages import PodState, Stage
 from lamina.control.unrecorded import Asked, asked_by, most_held
 from lamina.dialects.config import Config
-from lamina.model.gpus import Mode
+from lamina.model.gpus import Gpu, InstanceThere, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.ledger import NOTHING, Taken
+from lamina.model.mig import Placed
 from lamina.model.requests import ContainerRequest, PodRequest
 from tests.control.cluster import MIB, gpu_pod, gpus, inventory
 
@@ -87,6 +89,69 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(
     with pytest.raises(DoesNotFit, match=sentence):
         reserve(ledger, "u2", **more)  # type: ignore[arg-type]
     assert ledger.taken("node-0") == before and not ledger.holds("u2", "node-0")
+
+
+A100 = Gpu(
+    uuid="GPU-0", index=0, model="A100", memory_mib=40960, capacity_mib=40960, mig_card="A100-40GB",
+    modes=(Mode.QUOTA, Mode.MIG),
+)  # fmt: skip
+
+
+def instance(profile: str, start: int) -> Reservation:
+    share = Share(gpu="GPU-0", memory_mib=9856, cores=14, mode=Mode.MIG, mig=MigInstance(profile=profile, start=start))
+    return reservation("node-0", (ContainerGrant(name="main", shares=(share,)),), 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "sentence"),
+    [
+        (instance("1g.5gb", 6), instance("1g.5gb", 6), "has given out 1g.5gb at 6 already"),
+        (instance("3g.20gb", 4), instance("1g.5gb", 6), "has no place for its instances: 1g.5gb cannot begin at 6 of"),
+        (instance("1g.5gb", 6), instance("1g.5gb", 7), "has no place for its instances: 1g.5gb cannot begin at 7 of"),
+        (instance("1g.5gb", 6), reservation("node-0", shares(1), 0), "is in the mode mig"),
+        (reservation("node-0", shares(1), 0), instance("1g.5gb", 6), "is in the mode quota"),
+        (instance("1g.5gb", 6), instance("9g.5gb", 0), "A100-40GB has no MIG profile 9g.5gb"),
+    ],
+)
+def test_instances_never_overlap_and_modes_never_mix(
+    ledger: Ledger, first: Reservation, more: Reservation, sentence: str
+) -> None:
+    ledger.inventory_seen(inventory("node-0", A100))
+    ledger.reserve("u1", "default", "p", first)
+    before = dict(ledger.taken("node-0"))
+    with pytest.raises(DoesNotFit, match=sentence):
+        ledger.reserve("u2", "default", "q", more)
+    assert ledger.taken("node-0") == before
+    ledger.release("u1")
+    if "9g" not in sentence and "at 7" not in sentence:
+        ledger.reserve("u2", "default", "q", more)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fits"),
+    [
+        ({}, True),
+        ({"modes": (Mode.QUOTA,)}, False),
+        ({"modes": ()}, False),
+        ({"mode": Mode.MIG}, True),
+        ({"mode": Mode.QUOTA}, False),
+        ({"mig_card": "A100-400GB"}, False),
+        ({"instances": (InstanceThere(profile="1g.5gb", start=6),)}, True),
+        ({"instances": (InstanceThere(profile="1g.5gb", start=6, used=True),)}, False),
+        ({"instances": (InstanceThere(profile="3g.20gb", start=4),)}, False),
+        ({"instances": (InstanceThere(profile="3g.20gb", start=4, made=True),)}, True),
+    ],
+)
+def test_an_instance_goes_where_policy_and_what_is_there_let_it(
+    ledger: Ledger, gpu: dict[str, object], fits: bool
+) -> None:
+    ledger.inventory_seen(inventory("node-0", msgspec.structs.replace(A100, **gpu)))
+    if fits:
+        ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
+        assert ledger.taken("node-0")["GPU-0"].instances == (Placed("1g.5gb", 6),)
+    else:
+        with pytest.raises(DoesNotFit):
+            ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
 
 
 def test_slots_are_a_limit(ledger: Ledger) -> None:

@@ -1,8 +1,11 @@
 """The marks on a bound pod, byte for byte as their systems write them."""
 
+import json
+
 import pytest
 
 from lamina.control.mirror import marks
+from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.ports.kube import Object
 
@@ -48,6 +51,38 @@ def test_volcanos_time_says_that_all_is_done() -> None:
         "volcano.sh/bind-time": "1700000000",
         "volcano.sh/bind-phase": "success",
     }
+
+
+def cut(dialect: str) -> tuple[Grant, Inventory]:
+    """A pod whose second container has an instance."""
+    share = Share(gpu="GPU-a", memory_mib=9856, cores=28, mode=Mode.MIG, mig=MigInstance(profile="2g.10gb", start=4))
+    of = ContainerGrant(name="main", shares=(share,), because="mig, 2g.10gb at slice 4: the node prefers this mode")
+    gpu = Gpu(uuid="GPU-a", index=0, model="A100", memory_mib=40960, capacity_mib=40960, mig_card="A100-40GB")
+    inventory = Inventory(node="node-1", gpus=(gpu,))
+    return Grant(pod="p", pod_uid="uid", node="node-1", dialect=dialect, containers=(of,)), inventory
+
+
+def test_an_instance_is_told_as_each_system_tells_it_and_why_it_is_one() -> None:
+    found = {}
+    for dialect in ("hami", "volcano", "cce"):
+        granted, inventory = cut(dialect)
+        patch = marks(POD, granted, 0, inventory)
+        assert patch is not None
+        found[dialect] = patch["metadata"]["annotations"]
+    why = "main: mig, 2g.10gb at slice 4: the node prefers this mode"
+    assert [each["lamina.dev/mode"] for each in found.values()] == [why, why, why]
+    assert found["hami"]["hami.io/vgpu-devices-allocated"] == ";;GPU-a,NVIDIA,9856,28:;"
+    assert json.loads(found["hami"]["hami.io/vgpu-mig-allocations"]) == [
+        {
+            "containerIndex": 2,
+            "deviceIndex": 0,
+            "gpuUUID": "GPU-a",
+            "profile": "2g.10gb",
+            "placement": {"start": 4, "size": 2},
+        }
+    ]
+    assert found["volcano"]["volcano.sh/vgpu-ids-new"] == ";;GPU-a[0-4],NVIDIA,9856,28:"
+    assert len(found["cce"]) == 1
 
 
 def test_a_vocabulary_without_marks_leaves_the_pod_alone() -> None:

@@ -84,7 +84,8 @@ def _shares(grant: Grant) -> list[Share]:
 def _gpu(share: Share, inventory: Inventory | None) -> str:
     gpus = {gpu.uuid: gpu for gpu in inventory.gpus} if inventory else {}
     gpu = gpus.get(share.gpu)
-    return str(gpu.index) if gpu else share.gpu
+    instance = f" ({share.mig.profile} at {share.mig.start})" if share.mig else ""
+    return f"{gpu.index if gpu else share.gpu}{instance}"
 
 
 def _compute(share: Share) -> str:

@@ -252,7 +252,7 @@ class Binder:
         self._ledger.grant_gone(record.uid, record.grant.pod_uid, self._now())
 
     async def _mark(self, pod: Object, record: GrantRecord) -> None:
-        patch = marks(pod, record.grant, self._wall())
+        patch = marks(pod, record.grant, self._wall(), self._ledger.inventory(record.grant.node))
         if patch is None:
             return
         try:

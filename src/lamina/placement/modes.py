@@ -10,11 +10,14 @@ from lamina.model.ledger import Taken
 from lamina.model.requests import Wishes
 
 MODES = (Mode.QUOTA, Mode.MIG)
+_SHARED = (Mode.QUOTA,)
 
 
 def allowed(gpu: Gpu, *, cuttable: bool) -> tuple[Mode, ...]:
     """The modes that the node allows, the preferred one first. `cuttable` tells that the card's layouts are known."""
-    named = dict.fromkeys(Mode.QUOTA if mode is Mode.WHOLE else mode for mode in gpu.modes or (Mode.QUOTA,))
+    if not gpu.modes:
+        return _SHARED
+    named = dict.fromkeys(Mode.QUOTA if mode is Mode.WHOLE else mode for mode in gpu.modes)
     return tuple(mode for mode in named if mode is Mode.QUOTA or (mode is Mode.MIG and cuttable))
 
 

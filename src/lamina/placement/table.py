@@ -197,8 +197,10 @@ class NodeTable:
         taken = state.taken
         flags |= _CORDONED * gpu.cordoned | _BY_GRANT * gpu.by_grant | _WITH_CORES * (taken.cores > 0)
         flags |= _WITHOUT_CORES * taken.without_cores | _ONE_ISOLATION * taken.one_isolation
-        flags |= _MAY_SHARE * (Mode.QUOTA in state.modes) | _MAY_CUT * (Mode.MIG in state.modes)
-        flags |= _KEPT_SHARED * (state.kept is Mode.QUOTA) | _KEPT_CUT * (state.kept is Mode.MIG)
+        for mode in state.modes:
+            flags |= _MAY_SHARE if mode is Mode.QUOTA else _MAY_CUT
+        if state.kept is not None:
+            flags |= _KEPT_SHARED if state.kept is Mode.QUOTA else _KEPT_CUT
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
