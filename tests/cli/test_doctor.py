@@ -86,7 +86,7 @@ async def test_s1_9_all_is_well() -> None:
     [
         ("inventory", Inventory(node="n", driver="418.87"), "n: driver", "too old"),
         ("inventory", Inventory(node="n"), "n: driver", "none is too old"),
-        ("info", INFO | {"kubeletVersion": "v1.25.16-eks-1"}, "n: Kubernetes", "v1.25.16-eks-1 is too old"),
+        ("info", INFO | {"kubeletVersion": "v1.19.16-eks-1"}, "n: Kubernetes", "v1.19.16-eks-1 is too old"),
         ("info", INFO | {"containerRuntimeVersion": "docker://24.0.7"}, "n: container runtime", "docker does not read"),
         ("info", INFO | {"containerRuntimeVersion": "containerd://1.6.9"}, "n: container runtime", "1.6.9 is too old"),
         ("info", INFO | {"kernelVersion": "3.10.0-1160.el7"}, "n: kernel", "too old"),
@@ -178,3 +178,23 @@ async def test_what_was_switched_off_is_said() -> None:
     patient = Patient()
     patient.text = "enabled: false"
     assert (await patient.findings())["webhook"].state is State.WARNING
+
+
+@pytest.mark.parametrize("mark", ["nvidia.com/gpu.deploy.device-plugin", "lamina.dev/agent"])
+async def test_nodes_of_others_are_nobodys_trouble(mark: str) -> None:
+    patient = Patient()
+    value = "true" if mark.startswith("nvidia") else "false"
+    labels = {"nvidia.com/gpu.present": "true", mark: value}
+    await patient.kube.create(NODES, {"metadata": {"name": "theirs", "labels": labels}, "status": {"nodeInfo": INFO}})
+    spec = {"nodeName": "theirs", "containers": [{"name": "main", "image": "nvcr.io/nvidia/k8s-device-plugin"}]}
+    await patient._pod("nvidia-device-plugin", spec)
+    found = await patient.findings()
+    assert {one.state for one in found.values()} == {State.OK}
+    assert found["nodes of others"].found == "nodes with GPUs that are kept out: theirs"
+    assert mark in found["nodes of others"].mend
+
+
+async def test_a_cluster_without_any_label_is_told_which_there_are() -> None:
+    patient = Patient()
+    patient.inventory, patient.labels = None, {}
+    assert "gpu=on" in (await patient.findings())["agents"].mend

@@ -54,7 +54,7 @@ def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:
     assert cleaning.left(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
 
 
-@pytest.mark.parametrize("setting", ["agent.mig=true", "agent.stateDir=/data/gpu/lamina", "agent.nodeSelectorTerms=[]"])
+@pytest.mark.parametrize("setting", ["agent.mig=true", "agent.stateDir=/data/lamina", "agent.nodeSelectorTerms=[]"])
 def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: str) -> None:
     values = install_values.plain(install_values.read([], [setting, "agent.kubeletDir=/k"]))
     (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")

@@ -4,17 +4,18 @@ Each finding says what was looked at, how it is, and, unless all is well, how to
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
 from lamina.cli.cluster import Cluster
 from lamina.dialects import vocabularies
+from lamina.install.values import GPU_NODES, KEPT_OUT
 from lamina.model.gpus import Inventory
 from lamina.ports.kube import Object
 
-LEAST_KUBELET = (1, 26)
+LEAST_KUBELET = (1, 20)
 LEAST_KERNEL = (3, 15)
 """The first with locks that belong to an open file and not to a process."""
 LEAST_DRIVER = (440,)
@@ -31,8 +32,6 @@ COMPETITORS = (
     "gpu-manager",
 )
 """Parts of the names of images and pods that offer the same resources to kubelet."""
-GPU_MARKS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
-"""Labels of nodes with NVIDIA's GPUs, by NVIDIA's operator and by node feature discovery."""
 
 
 class State(StrEnum):
@@ -56,25 +55,32 @@ def findings(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
     yield from _agents(cluster, nodes)
     for node in ours:
         yield from _node(node, cluster)
-    yield _competitors(cluster.pods)
+    yield _competitors([pod for pod in cluster.pods if _may_be_on(pod, ours)])
     yield _scheduler(cluster)
 
 
 def _agents(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
-    missing = sorted(
-        node["metadata"]["name"]
-        for node in nodes
-        if node["metadata"]["name"] not in cluster.inventories
-        and any((node["metadata"].get("labels") or {}).get(mark) == "true" for mark in GPU_MARKS)
-    )
+    without = [node for node in nodes if node["metadata"]["name"] not in cluster.inventories and _any(node, GPU_NODES)]
+    others = sorted(node["metadata"]["name"] for node in without if _any(node, KEPT_OUT))
+    if others:
+        mend = "where Lamina is to serve, " + "; ".join(f"{key} must not be {value}" for key, value in KEPT_OUT)
+        yield Finding("nodes of others", State.OK, f"nodes with GPUs that are kept out: {', '.join(others)}", mend)
+    missing = sorted({node["metadata"]["name"] for node in without} - set(others))
     if missing:
         mend = "run the agent there, or see its log: it publishes the node's inventory once it has started"
         yield Finding("agents", State.FAILED, f"nodes with GPUs and without an agent: {', '.join(missing)}", mend)
     elif not cluster.inventories:
-        mend = "run `lamina agent` on each node with GPUs"
+        marks = ", ".join(f"{key}={value}" for key, value in GPU_NODES)
+        mend = f"agents run on nodes with one of the labels {marks}; see docs/install.md"
         yield Finding("agents", State.FAILED, "no node has published an inventory", mend)
     else:
         yield Finding("agents", State.OK, f"{len(cluster.inventories)} nodes have published what they have")
+
+
+def _any(node: Object, marks: Iterable[tuple[str, str]]) -> bool:
+    """Whether the node has one of these labels."""
+    labels = node["metadata"].get("labels") or {}
+    return any(labels.get(key) == value for key, value in marks)
 
 
 def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
@@ -86,7 +92,7 @@ def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
         "install NVIDIA's driver, newer than 440, and see whether nvidia-smi answers on the node", newer=True,
     )  # fmt: skip
     kubelet = info["kubeletVersion"]
-    yield _at_least(f"{name}: Kubernetes", kubelet, kubelet, LEAST_KUBELET, "upgrade kubelet to 1.26 or later")
+    yield _at_least(f"{name}: Kubernetes", kubelet, kubelet, LEAST_KUBELET, "upgrade kubelet to 1.20 or later")
     runtime, _, version = info["containerRuntimeVersion"].partition("://")
     if runtime in RUNTIMES:
         mend = "upgrade it, and turn CDI on: enable_cdi in containerd before 2.0"
@@ -149,8 +155,16 @@ def _competitors(pods: list[Object]) -> Finding:
     found = sorted({f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods if _competes(pod)})
     if not found:
         return Finding("other device plugins", State.OK, "none")
-    mend = "remove them from the nodes that Lamina serves: kubelet knows one plugin for a resource, the last one"
+    mend = (
+        "remove them from the nodes that Lamina serves, since kubelet knows one plugin for a resource, the last one; "
+        "NVIDIA's operator does it for nodes with the label nvidia.com/gpu.deploy.device-plugin=false"
+    )
     return Finding("other device plugins", State.FAILED, ", ".join(found), mend)
+
+
+def _may_be_on(pod: Object, nodes: list[Object]) -> bool:
+    """Whether the pod is on one of these nodes, or on none yet."""
+    return pod["spec"].get("nodeName", "") in ("", *(node["metadata"]["name"] for node in nodes))
 
 
 def _competes(pod: Mapping[str, Object]) -> bool:

@@ -58,7 +58,11 @@ def _spec() -> dict[str, Any]:
         "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),
         "resources": Value("agent.resources"),
         "securityContext": HELD
-        | {"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": When(_MIG_OR_MPS, ["SYS_ADMIN"])}},
+        | {
+            "runAsUser": 0,
+            "allowPrivilegeEscalation": When(_MIG_OR_MPS, True, False),  # as Kubernetes has it with that capability
+            "capabilities": {"drop": ["ALL"], "add": When(_MIG_OR_MPS, ["SYS_ADMIN"])},
+        },
         "volumeMounts": [*mounts, Each(Value("agent.volumeMounts"))],
     }
     return {
