@@ -120,7 +120,8 @@ def test_exactly_the_listed_names_are_exported(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_simulated_function_is_listed(library: str) -> None:
     simulated = exported(native.path(LIBRARIES[library].replace("facade", "simgpu")))
-    assert simulated <= set(generate.read_classes(library))
+    of_nvidia = {name for name in simulated if not name.startswith("simgpu")}  # the rest is the simulated nvidia-smi's
+    assert of_nvidia <= set(generate.read_classes(library))
 
 
 @pytest.mark.parametrize("library", LIBRARIES.values())
