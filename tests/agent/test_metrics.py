@@ -21,6 +21,7 @@ from lamina.agent.tickets import kinds
 from lamina.dialects.config import DEFAULT
 from lamina.enforcement import layout
 from lamina.model.gpus import MigInstance, Mode
+from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.quantities import MIB
 from lamina.ports import nvml
 from lamina.ports.listening import Address
@@ -230,6 +231,18 @@ async def test_gpus_are_told_under_each_name(told: Told) -> None:
     assert await told.value("lamina_gpu_memory_bytes", GPU[0]) == 32768 * MIB
     assert await told.value("DCGM_FI_DEV_POWER_USAGE", GPU[0]) == 71.5
     assert "DCGM_FI_DEV_GPU_TEMP" not in {name for name, _ in await told.series(GPU[0])}
+
+
+async def test_a_daemon_of_mps_is_told_with_its_state(told: Told) -> None:
+    told.offer.by_mps(
+        {
+            GPU[0]: MpsDaemon(gpu=GPU[0], state=MpsState.READY),
+            GPU[1]: MpsDaemon(gpu=GPU[1], state=MpsState.WAITING, reason="process 7 is using the GPU"),
+        }
+    )
+    assert await told.value("lamina_mps_ready", GPU[0], "ready") == 1
+    assert await told.value("lamina_mps_ready", GPU[1], "waiting") == 0
+    assert "lamina_mps_ready" not in {name for name, _ in await told.series(GPU[2])}
 
 
 async def test_a_driver_that_is_silent_leaves_what_is_known(told: Told) -> None:

@@ -206,6 +206,25 @@ def test_the_example_is_what_it_says(lab: Lab) -> None:
     offers(lab, {SHARED: 20})
 
 
+def test_with_equal_memory_a_container_is_held_as_well_as_its_processes(lab: Lab) -> None:
+    told = json.dumps({"data": {"lamina.yaml": "nvidia: {replicaMemory: equal}"}})
+    lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", told)
+    command = "gpu-load --seconds 1000 --memory-mib 2000 & exec gpu-load --seconds 1000 --memory-mib 1"
+
+    def held() -> bool:
+        """Whether a pod made now is; the agent takes the configuration up in its own time."""
+        lab.kubectl("delete", "pod", "two", "--ignore-not-found", "--grace-period=1")
+        lab.apply(pod("two", "sh", "-c", command, resource=SHARED))
+        running(lab, "two")
+        return "libcuda" in inside(lab, "two", "echo $LD_PRELOAD")
+
+    wait_for(held, lambda: "the facade is not in the container")
+    wait_for(
+        lambda: " 2825MiB /  4096MiB" in inside(lab, "two", "nvidia-smi"), lambda: inside(lab, "two", "nvidia-smi")
+    )
+    assert "out of memory" in load(lab, "two", "--memory-mib", "2000"), "one process alone would have had it"
+
+
 def test_a_configuration_that_mps_cannot_serve_is_refused_and_the_old_one_stays(lab: Lab) -> None:
     sharing = {"mps": {"resources": [{"name": GPU, "replicas": 49}]}}
     publish(lab, "too-many", {"default": json.dumps({"version": "v1", "sharing": sharing})})

@@ -129,6 +129,7 @@ def test_exclusive_mode_lets_clients_in_and_nobody_else(machine: Machine, daemon
     machine.run(sys.executable, "-c", EXCLUSIVE)
     client = machine.started(**daemon.env)
     assert client("alloc(10)")[0] == 0
+    assert client("(lambda v: (cu.cuDeviceGetAttribute(byref(v), 20, 0), v.value))(c_int())") == (0, 3)
     assert machine.process()("start()") == UNAVAILABLE
     assert machine.process(CUDA_VISIBLE_DEVICES="1")("start()") == 0
     assert "E. Process" in machine.run(sys.executable, "-m", "lamina.smi").stdout

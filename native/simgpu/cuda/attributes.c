@@ -7,7 +7,7 @@ static const struct {
 } constants[] = {
     {1, 1024},          {2, 1024},   {3, 1024},  {4, 64},     {5, 0x7FFFFFFF}, {6, 65535},  {7, 65535},
     {8, 49152},         {9, 65536},  {10, 32},   {11, 0x7FFFFFFF}, {12, 65536}, {14, 512},  {15, 1},
-    {17, 0},            {18, 0},     {19, 1},    {20, 0},     {21, 131072},    {22, 131072}, {23, 65536},
+    {17, 0},            {18, 0},     {19, 1},    {21, 131072},    {22, 131072}, {23, 65536},
     {24, 16384},        {25, 16384}, {26, 16384}, {27, 32768}, {28, 32768},    {29, 2048},  {30, 512},
     {31, 1},            {35, 0},     {40, 3},    {41, 1},     {42, 32768},     {43, 2048},  {51, 32},
     {69, 1 << 28},      {70, 131072}, {71, 65000}, {72, 2097120}, {73, 32768},  {74, 32768}, {77, 32768},
@@ -24,6 +24,7 @@ static bool of_card(const simgpu_gpu *gpu, int attribute, int *value) {
     switch (attribute) {
     case 13: *value = (int)gpu->sm_clock_mhz * 1000; return true;
     case 16: *value = (int)gpu->sm_count; return true;
+    case 20: *value = (int)__atomic_load_n(&gpu->compute_mode, __ATOMIC_SEQ_CST); return true;
     case 32: *value = (int)gpu->ecc; return true;
     case 33: *value = (int)gpu->pci_bus; return true;
     case 34: *value = (int)gpu->pci_slot; return true;
