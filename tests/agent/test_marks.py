@@ -131,6 +131,21 @@ def test_the_registers_are_byte_for_byte_those_of_hami_and_volcano() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("told", "mode"),
+    [
+        ({"modes": ["quota", "mig"]}, "hami-core"),
+        ({"modes": ["mig", "quota"]}, "mig"),
+        ({"modes": ["quota", "mig"], "mode": "mig"}, "mig"),
+        ({"modes": ["mig", "quota"], "mode": "quota"}, "hami-core"),
+    ],
+)
+def test_s1_5_the_registers_tell_which_gpus_are_cut_for_grants(told: dict[str, object], mode: str) -> None:
+    found = Inventory(node="n", gpus=(gpu("GPU-0", 0, **told),))
+    assert f'"mode":"{mode}"' in registers.hami(found)
+    assert registers.volcano(found).endswith(f",{mode}:")
+
+
 def test_s1_1_amounts_are_the_sums_of_the_node_and_do_not_shrink_with_sickness() -> None:
     eight = tuple(gpu(f"GPU-{n}", n, healthy=n > 0, capacityMiB=11178) for n in range(8))
     of = amounts(Inventory(node="n", gpus=eight), config.DEFAULT)

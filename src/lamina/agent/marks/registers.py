@@ -5,12 +5,10 @@ Dashboards such as HAMi's read them. HAMi leaves out fields that are 0, empty or
 
 import msgspec
 
-from lamina.model.gpus import Inventory
+from lamina.model.gpus import Gpu, Inventory, Mode
 
 HAMI = "hami.io/node-nvidia-register"
 VOLCANO = "volcano.sh/node-vgpu-register"
-_MODE = "hami-core"
-"""Both systems' word for shares held by a library."""
 
 
 class _Device(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,7 +34,7 @@ def hami(inventory: Inventory) -> str:
             devcore=gpu.cores_capacity,
             type=gpu.model if gpu.model.startswith("NVIDIA") else f"NVIDIA-{gpu.model}",
             numa=gpu.numa or 0,
-            mode=_MODE,
+            mode=_mode(gpu),
             health=gpu.healthy,
         )
         for gpu in inventory.gpus
@@ -48,7 +46,13 @@ def hami(inventory: Inventory) -> str:
 def volcano(inventory: Inventory) -> str:
     """`GPU-...,10,32768,NVIDIA-Tesla V100-SXM2-32GB,true,hami-core:` for each device."""
     return "".join(
-        f"{gpu.uuid},{gpu.slots},{gpu.capacity_mib},NVIDIA-{gpu.model},{'true' if gpu.healthy else 'false'},{_MODE}:"
+        f"{gpu.uuid},{gpu.slots},{gpu.capacity_mib},NVIDIA-{gpu.model},{str(gpu.healthy).lower()},{_mode(gpu)}:"
         for gpu in inventory.gpus
         if gpu.by_grant
     )
+
+
+def _mode(gpu: Gpu) -> str:
+    """Both systems' word for how a GPU is shared: by a library or by MIG, now or, while it is idle, by preference."""
+    now = gpu.mode or next(iter(gpu.modes), None)
+    return "mig" if now is Mode.MIG else "hami-core"
