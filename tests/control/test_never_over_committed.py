@@ -9,6 +9,7 @@ import asyncio
 import copy
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -20,15 +21,25 @@ from lamina.control.ledger import DOUBT_S, RESERVATION_S
 from lamina.control.stages import pod_state
 from lamina.control.unrecorded import asked_by
 from lamina.dialects.config import Config
+from lamina.model.gpus import Mode
 from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.kube import GRANTS, PODS, Object, Resource, Unreachable, Watched
 from lamina.ports.kube.fake import FakeKube
 from tests.control.binders import Bench, Clock
 from tests.control.cluster import admitted_pod, gpus, inventory
 
 NODES = ("a", "b")
-GPUS = {node: gpus(2, memory=1000, prefix=node) for node in NODES}
-SIZES = ({"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
+CARD = "A30-24GB"
+CUT = ((Mode.MIG, Mode.QUOTA), (Mode.QUOTA, Mode.MIG))
+GPUS = {
+    "a": gpus(2, memory=1000, prefix="a"),
+    "b": tuple(
+        msgspec.structs.replace(gpu, mig_card=CARD, modes=modes)
+        for gpu, modes in zip(gpus(2, memory=24576, prefix="b"), CUT, strict=True)
+    ),
+}
+SIZES = ({"gpumem": 9000}, {"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
 VERBS = ("create", "bind", "delete", "get", "list", "replace", "patch")
 FAULTS = [(verb, when) for verb in VERBS for when in ("before", "after")]
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
@@ -230,6 +241,10 @@ class Cluster(RuleBasedStateMachine):
         in_use = self.in_use()
         for gpu in whole:
             taken = in_use.get(gpu.uuid, NOTHING)
+            if taken.instances:
+                assert taken.slots == len(taken.instances), "one for each, and nobody has the GPU otherwise"
+                kinds = {profile.name: profile.size for profile in MIG_CARDS[CARD].profiles}
+                MIG_CARDS[CARD].check(sorted(taken.instances, key=lambda each: -kinds[each.profile]))
             assert taken.memory_mib <= gpu.capacity_mib and taken.cores <= 100 and taken.slots <= gpu.slots, taken
             assert not taken.whole or taken.slots == 1, taken
 

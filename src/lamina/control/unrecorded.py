@@ -13,7 +13,7 @@ from lamina.control.stages import Stage, pod_state
 from lamina.dialects import parse
 from lamina.dialects.config import Config
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory, Mode
+from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import Taken, taken_by
 from lamina.model.requests import ContainerRequest, PodRequest
@@ -60,11 +60,10 @@ def most_held(request: PodRequest, inventory: Inventory) -> dict[str, Taken]:
             shares=tuple(
                 Share(
                     gpu=gpu.uuid,
-                    memory_mib=each.memory_on(gpu.capacity_mib),
+                    memory_mib=gpu.capacity_mib if _may_be_cut(gpu) else each.memory_on(gpu.capacity_mib),
                     cores=each.cores,
                     mode=Mode.WHOLE if each.whole else Mode.QUOTA,
-                    # Which instance of a GPU that is cut it has, nobody knows.
-                    exclusive=each.exclusive or each.cores == 100 == gpu.cores_capacity or gpu.mode is Mode.MIG,
+                    exclusive=each.exclusive or each.cores == 100 == gpu.cores_capacity or _may_be_cut(gpu),
                 )
                 for gpu in inventory.gpus
             ),
@@ -74,6 +73,11 @@ def most_held(request: PodRequest, inventory: Inventory) -> dict[str, Taken]:
         for each in request.containers
     ]
     return taken_by(containers)
+
+
+def _may_be_cut(gpu: Gpu) -> bool:
+    """Whether the pod may have an instance of the GPU, and nobody knows which."""
+    return gpu.mode is Mode.MIG or (gpu.mode is None and Mode.MIG in gpu.modes)
 
 
 def _started(status: Mapping[str, Any]) -> Iterator[str]:
