@@ -20,7 +20,7 @@ from tests.control.cluster import Scheduler, admitted_pod, running, until
 async def follower(kube: FakeKube, directory: Path) -> AsyncIterator[str]:
     """A second replica over the same server; yields its extender's URL."""
     stop, free, addresses = asyncio.Event(), Address("127.0.0.1", 0), directory / "two.json"
-    settings = ControlSettings(extender=free, admission=free, addresses_file=addresses, identity="two")
+    settings = ControlSettings(extender=free, admission=free, metrics=free, addresses_file=addresses, identity="two")
     task = asyncio.create_task(serve(kube, settings, stop))
     await until(addresses.exists, task)
     yield msgspec.json.decode(addresses.read_bytes())["extender"]
@@ -28,8 +28,8 @@ async def follower(kube: FakeKube, directory: Path) -> AsyncIterator[str]:
     await asyncio.wait_for(task, 10)
 
 
-async def ready(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
-    async with session.get(f"{url}/readyz") as response:
+async def ready(session: aiohttp.ClientSession, url: str, path: str = "readyz") -> tuple[int, str]:
+    async with session.get(f"{url}/{path}") as response:
         return response.status, await response.text()
 
 
@@ -43,6 +43,7 @@ async def test_one_answers_and_the_other_follows_when_it_ends(tmp_path: Path) ->
             return "does not lead" in (await ready(session, url))[1]
 
         await until(follows)
+        assert (await ready(session, url, "warmz"))[0] == 200
         assert "does not lead" in (await second.filter(pods[0], "node-0"))["error"]
         assert "does not lead" in await second.bind(pods[0], "node-0")
         assert await first.scheduler.bind(pods[0], "node-0") == ""

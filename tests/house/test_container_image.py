@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lamina.install.pods import ANYBODY
 from tests import container_image
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +62,11 @@ def test_its_parts_start_in_it(archive: Path, tmp_path: Path) -> None:
     load = "ctypes.CDLL(str(native.path('facade/libcuda.so.1'))); print('loaded')"
     tried = run("/usr/bin/python3", "-c", f"{imports} {load}")
     assert tried.stdout == "loaded\n", tried.stderr
+
+
+def test_the_containerfile_copies_what_there_is_and_runs_as_the_manifests_do() -> None:
+    lines = [line.split() for line in (ROOT / "Containerfile").read_text().splitlines()]
+    copied = [name for word, *names in (line for line in lines if line) if word == "COPY" for name in names[:-1]]
+    own = [name for name in copied if not name.startswith(("--from", "/"))]
+    assert own and all((ROOT / name).exists() for name in own)
+    assert ["USER", f"{ANYBODY}:{ANYBODY}"] in lines

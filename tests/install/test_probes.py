@@ -1,0 +1,71 @@
+"""What the manifests' probes ask is answered, and at an address where nothing can be decided."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from lamina.agent.metrics.serving import serving
+from lamina.control.extender_service import ExtenderService
+from lamina.install import values as install_values
+from lamina.install.objects import objects
+from lamina.install.render import render
+from lamina.install.terms import Setting
+from lamina.ports.files import Files
+from lamina.ports.listening import Address, listening
+from tests.control.cluster import until
+
+FREE = Address("127.0.0.1", 0)
+
+
+class Page:
+    """An agent's page, before its inventory is known and after."""
+
+    ready = False
+
+    async def text(self) -> bytes:
+        return b""
+
+
+def probes(part: str) -> set[str]:
+    """The paths that kubelet asks of a part."""
+    made = render(objects(), Setting(install_values.plain(install_values.Values()), (1, 30, 0)))
+    (workload,) = (each for each in made if each["metadata"]["name"] == part and "template" in each.get("spec", {}))
+    (container,) = workload["spec"]["template"]["spec"]["containers"]
+    return {container[kind]["httpGet"]["path"] for kind in ("livenessProbe", "readinessProbe")}
+
+
+async def test_an_agent_is_ready_once_its_inventory_is_known(tmp_path: Path) -> None:
+    page: Any = Page()
+    task = asyncio.create_task(serving(page, FREE, Files(), tmp_path / "url"))
+    await until((tmp_path / "url").exists, task)
+    base = (tmp_path / "url").read_text().strip().removesuffix("/metrics")
+
+    async def told(session: aiohttp.ClientSession) -> dict[str, int]:
+        return {path: (await session.get(base + path)).status for path in probes("lamina-agent")}
+
+    async with aiohttp.ClientSession() as session:
+        assert await told(session) == {"/healthz": 200, "/readyz": 503}
+        page.ready = True
+        assert await told(session) == {"/healthz": 200, "/readyz": 200}
+    task.cancel()
+
+
+class Readiness:
+    warm = False
+    lacking = "the ledger is not rebuilt yet"
+
+
+@pytest.mark.parametrize("warm", [False, True])
+async def test_a_control_part_is_ready_once_it_could_lead_and_decides_nothing_there(warm: bool) -> None:
+    readiness, nothing = Readiness(), [None] * 3
+    readiness.warm = warm
+    made: Any = ExtenderService
+    service = made(*nothing, None, readiness, *nothing)
+    async with listening("probes", service.looking(), FREE) as at, aiohttp.ClientSession() as session:
+        told = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-control")}
+        assert told == {"/healthz": 200, "/warmz": 200 if warm else 503}
+        for verb in ("filter", "prioritize", "preempt", "bind"):
+            assert (await session.post(f"http://{at}/{verb}", json={})).status == 404
