@@ -74,6 +74,11 @@ async def test_the_node_tells_what_may_be_cut_what_is_cut_and_for_whom(node: Run
     node.kubelet.held.clear()
     await node.kube.delete(PODS, "p", namespace="default")
     await first(node, mode=Mode.MIG, mig_enabled=True, instances=(used,))
+    node.nvml.running.clear()
+    await node.stop()
+    await node.start(MODES)
+    await first(node, instances=(InstanceThere(profile="1g.5gb", start=0),))
+    assert "nvidia.com/mig-1g.5gb" not in node.kubelet.devices
 
 
 async def test_a_mode_that_cannot_be_taken_is_not_told(node: Running) -> None:

@@ -60,7 +60,7 @@ class Offer:
         self._cordoned = cordoned
         self._governed = governed
         self._made = made
-        self.cuttable: Set[str] | None = None
+        self.cuttable: Set[str] | None = None if Mode.MIG in self._settings.modes else frozenset()
         """The GPUs that grants may cut by MIG; None while that is not known."""
         self._driver: str | None = None
         self._states: tuple[GpuState, ...] = ()

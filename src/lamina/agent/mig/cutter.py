@@ -188,7 +188,10 @@ class Cutter:
     async def observe(self) -> None:
         """Tell the offer which devices there are. Raises Outside."""
         found = []
-        by_grant, granted = self._offer.cuttable or (), needed_by(self._record)
+        cuttable = self._offer.cuttable
+        by_grant = self._offer.gpus.keys() if cuttable is None else cuttable
+        made = {each for each in self._maker.made.instances if each.gpu not in self._maker.made.labelled}
+        granted = made | needed_by(self._record)
         for gpu, instance in await self._instances():
             if instance.uuid and gpu not in by_grant and at(gpu, instance) not in granted:
                 profile = (await self._nvml.mig_card(gpu)).profile(instance.profile)
