@@ -80,6 +80,12 @@ class Cutter:
         self._named = ""
         self._problem = ""
 
+    async def known(self) -> None:
+        """Wait until the node was seen. What is published waits for the first look, so that one must not be late."""
+        version = -1
+        while self._seen.value is None:
+            version, _ = await self._seen.after(version)
+
     async def look(self) -> None:
         """Compare, cut what differs, and offer what is there. Raises Outside."""
         seen = self._seen.value
@@ -213,6 +219,7 @@ class Cutter:
 async def cutting(cutter: Cutter, clock: Clock, *, poll_s: float) -> None:
     """Look for ever."""
     failed = ""
+    await cutter.known()
     while True:
         try:
             await cutter.look()
