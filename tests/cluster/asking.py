@@ -59,6 +59,32 @@ def ended(stage: Stage, name: str) -> str:
     return phase(stage, name)
 
 
+def deployed(stage: Stage, name: str, pod_manifest: str) -> str:
+    """Have a Deployment keep one such pod, and wait until it runs; the pod's name.
+
+    Kubelet fails a pod that comes to it before a device plugin has registered again; a controller then makes another.
+    """
+    template = {"metadata": {"labels": {"app": name}}, "spec": json.loads(pod_manifest)["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    found: list[str] = []
+
+    def one_runs() -> bool:
+        pods = json.loads(stage.kubectl("get", "pods", "-l", f"app={name}", "-o", "json"))["items"]
+        found[:] = [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Running"]
+        return bool(found)
+
+    until(one_runs, lambda: stage.kubectl("describe", "pods", "-l", f"app={name}"))
+    return found[0]
+
+
+def why_pending(stage: Stage, name: str) -> str:
+    """What the scheduler says of a pod that it could not place."""
+    conditions = got(stage, name)["status"].get("conditions", [])
+    return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
+
+
 def sh(stage: Stage, name: str, command: str) -> str:
     """What a shell in the pod prints."""
     return stage.kubectl("exec", name, "--", "sh", "-c", command)

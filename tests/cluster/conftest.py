@@ -11,6 +11,7 @@ from tests.cluster.stage.stage import Stage
 from tests.cluster.stage.steps import Steps
 
 SWITCH = "LAMINA_CLUSTER_TEST"
+STEPS = Steps(say=False)
 MACHINE = """
 driver: "550.54.15"
 cuda: "12.4"
@@ -27,7 +28,15 @@ def stage() -> Iterator[Stage]:
     if not os.environ.get(SWITCH):
         pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
     before = leftovers.survey()
-    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], Steps())
+    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], STEPS)
     yield made
     made.close(keep=bool(os.environ.get("LAMINA_KEEP_LOGS")))
     assert leftovers.survey() == before, "the cluster under test left something behind"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how long each step of bringing up and taking down took."""
+    if STEPS.taken:
+        terminalreporter.section("the cluster under test")
+        for name, seconds in STEPS.taken:
+            terminalreporter.write_line(f"{seconds:7.1f} s  {name}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.asking import delete_pods, ended, got, pod, running, sh, until
+from tests.cluster.asking import delete_pods, ended, pod, running, sh, until, why_pending
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 
@@ -16,8 +16,7 @@ def lamina(stage: Stage) -> Iterator[Processes]:
     with stage.steps("Lamina"):
         processes.start()
     yield processes
-    processes.stop()
-    stage.kubectl("delete", "mutatingwebhookconfigurations", "lamina.dev")
+    processes.remove()
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +42,7 @@ def test_nonsense_is_refused_with_the_reason(stage: Stage) -> None:
 def test_a_pod_that_fits_nowhere_waits_with_the_reason(stage: Stage) -> None:
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 40000}
     stage.kubectl("apply", "-f", "-", stdin=pod("large", limits=limits))
-
-    def message() -> str:
-        conditions = got(stage, "large")["status"].get("conditions", [])
-        return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
-
-    until(lambda: "40000" in message(), message)
+    until(lambda: "40000" in why_pending(stage, "large"), lambda: why_pending(stage, "large"))
 
 
 def test_s4_1_ten_replicas_of_10000_mib_on_each_node(stage: Stage) -> None:

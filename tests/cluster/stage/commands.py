@@ -26,6 +26,7 @@ def run(
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{words[0]} could not be run to its end: {error}") from error
     if done.returncode != 0:
+        words = words[words.index("--") + 1 :] if "--" in words else words  # without how a room was entered
         said = (done.stderr or done.stdout).strip().splitlines()[-8:]
         raise Unavailable(f"`{' '.join(words)[:300]}` ended with {done.returncode}: {' | '.join(said)}")
     return done.stdout

@@ -48,7 +48,8 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 60) -> str:
         """Standard output of kubectl. Raises Unavailable with what it said."""
-        words = [self._binaries["kubectl"], "--kubeconfig", self.kubeconfig, *arguments]
+        cache = self.folder / "kubectl"
+        words = [self._binaries["kubectl"], "--kubeconfig", self.kubeconfig, "--cache-dir", cache, *arguments]
         return self.room.run(*words, env=self._binaries.environment, stdin=stdin, timeout=timeout)
 
     def _answers(self) -> bool:

@@ -35,6 +35,8 @@ def arguments(
         "cgroupRoot": f"/{group}",
         "failSwapOn": False,
         "resolvConf": str(resolv),
+        "clusterDNS": [network.NAMES],
+        "clusterDomain": "cluster.local",
         "oomScoreAdj": 0,
         # Disks of machines that test are often nearly full, and what was imported by hand cannot be fetched again.
         "imageGCHighThresholdPercent": 100,

@@ -13,6 +13,8 @@ CONTROL = "10.231.0.1"
 SERVICES = "10.233.0.0/16"
 FIRST_SERVICE = "10.233.0.1"
 """What the service `kubernetes` has."""
+NAMES = "10.233.0.10"
+"""Where pods would ask for names. Nobody answers there: a stage has no DNS."""
 PODS = "10.232.0.0/16"
 
 

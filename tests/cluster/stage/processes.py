@@ -3,6 +3,7 @@
 This is Lamina without its packaging: no image, no accounts of its own, no Service.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.cluster.stage.stage import Stage
 
 LAMINA = (sys.executable, "-m", "lamina")
 EXTENDER = "127.0.0.1:8080"
+NONSENSE = "nvidia.com/gpucores"
 
 
 class Processes:
@@ -50,23 +52,44 @@ class Processes:
         return Daemon(node.room, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
     def start(self) -> None:
-        """Start all parts, and return when each node has its inventory and offers devices."""
+        """Start all parts, and return when all of them answer."""
         for daemon in (self.control, self.scheduler, *self.agents.values()):
             daemon.start()
+        self.wait()
+
+    def wait(self) -> None:
+        """Until each node offers devices, and admission answers."""
         for name, agent in self.agents.items():
             agent.until(lambda name=name: self._offers(name), f"a GPU of {name} in kubelet's hands")
+        self.control.until(self._admits, "a word of admission")
 
     def _offers(self, node: str) -> bool:
         try:
             got = self._stage.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}")
-            self._stage.kubectl("get", "mutatingwebhookconfigurations", "lamina.dev")
         except Unavailable:
             return False
         return got not in ("", "0")
 
-    def stop(self) -> None:
+    def _admits(self) -> bool:
+        """Whether a pod that asks for nonsense is refused; nothing is made."""
+        container = {"name": "main", "image": "none", "resources": {"limits": {NONSENSE: 101}}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "asked"}, "spec": {"containers": [container]}}
+        try:
+            self._stage.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+        except Unavailable as refused:
+            return NONSENSE in str(refused)
+        return False
+
+    def reboot(self, node: Node) -> None:
+        """Start the agent of a node that was rebooted."""
+        self.agents[node.name] = self._agent(node)
+        self.agents[node.name].start()
+
+    def remove(self) -> None:
+        """Stop all parts, and let the API server do without admission."""
         for daemon in (*self.agents.values(), self.scheduler, self.control):
             daemon.stop()
+        self._stage.kubectl("delete", "mutatingwebhookconfigurations", "lamina.dev")
 
     def _write_scheduler(self) -> Path:
         version = self._stage.binaries.version

@@ -1,0 +1,163 @@
+"""What Lamina counts on in kubelet, containerd and the scheduler, and what holds while one of them is away."""
+
+import json
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.asking import Object, delete_pods, deployed, got, phase, pod, running, sh, until, why_pending
+from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.node import Node
+from tests.cluster.stage.processes import Processes
+from tests.cluster.stage.stage import Stage
+
+SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
+SEEN = "0MiB /  3000MiB"
+
+
+@pytest.fixture(scope="module")
+def lamina(stage: Stage) -> Iterator[Processes]:
+    processes = Processes(stage)
+    processes.start()
+    yield processes
+    processes.remove()
+
+
+@pytest.fixture(autouse=True)
+def _without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
+    yield
+    delete_pods(stage)
+
+
+@pytest.fixture
+def node(stage: Stage) -> Node:
+    return stage.nodes[0]
+
+
+def apply(stage: Stage, name: str, node: Node) -> None:
+    stage.kubectl("apply", "-f", "-", stdin=pod(name, limits=SHARE, node=node.name))
+
+
+def comes(stage: Stage, node: Node) -> str:
+    """A new pod that runs in the end."""
+    return deployed(stage, "comes", pod("comes", limits=SHARE, node=node.name))
+
+
+def container(stage: Stage, name: str) -> Object:
+    (status,) = got(stage, name)["status"].get("containerStatuses") or [{}]
+    return dict(status)
+
+
+def cdi_specs(node: Node) -> set[str]:
+    return {*node.room.run("ls", "/var/run/cdi").split()}
+
+
+def test_each_container_has_a_spec_of_its_own_and_it_goes_with_the_pod(stage: Stage, node: Node) -> None:
+    before = cdi_specs(node)
+    for name in ("first", "second"):
+        apply(stage, name, node)
+    running(stage, "first", "second")
+    assert len(cdi_specs(node) - before) == 2
+    stage.kubectl("delete", "pod", "first", "second", "--grace-period=0", "--force")
+    until(lambda: cdi_specs(node) == before, lambda: f"specs stay: {cdi_specs(node) - before}")
+
+
+def test_without_an_agent_nothing_starts_and_what_runs_goes_on(stage: Stage, lamina: Processes, node: Node) -> None:
+    apply(stage, "runs", node)
+    running(stage, "runs")
+    agent = lamina.agents[node.name]
+    agent.kill()
+    assert SEEN in sh(stage, "runs", "nvidia-smi")
+    until(lambda: allocatable(stage, node) == 0, lambda: f"{node.name} still offers {allocatable(stage, node)}")
+    apply(stage, "waits", node)
+    until(lambda: "Insufficient nvidia.com/gpu" in why_pending(stage, "waits"), lambda: why_pending(stage, "waits"))
+    agent.start()
+    running(stage, "waits")
+    assert container(stage, "runs")["restartCount"] == 0
+
+
+def allocatable(stage: Stage, node: Node) -> int:
+    return int(stage.kubectl("get", "node", node.name, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_kubelet_restarts_under_a_running_pod(stage: Stage, lamina: Processes, node: Node, number: int) -> None:
+    apply(stage, "runs", node)
+    running(stage, "runs")
+    node.kubelet.restart(number)
+    assert SEEN in sh(stage, comes(stage, node), "nvidia-smi")
+    assert (phase(stage, "runs"), container(stage, "runs")["restartCount"]) == ("Running", 0)
+
+
+def test_containerd_restarts_under_a_running_pod(stage: Stage, node: Node) -> None:
+    apply(stage, "runs", node)
+    running(stage, "runs")
+    node.containerd.stop(signal.SIGKILL)
+    node.start_containerd()
+    comes(stage, node)
+    assert container(stage, "runs")["restartCount"] == 0
+    assert SEEN in sh(stage, "runs", "nvidia-smi")
+
+
+def test_a_container_that_is_started_again_has_the_same_share(stage: Stage, node: Node) -> None:
+    command = ["sh", "-c", "nvidia-smi; sleep 3"]
+    stage.kubectl("apply", "-f", "-", stdin=pod("again", *command, limits=SHARE, node=node.name))
+    until(
+        lambda: container(stage, "again").get("restartCount", 0) >= 1, lambda: stage.kubectl("describe", "pod", "again")
+    )
+    until(lambda: SEEN in stage.kubectl("logs", "again"), lambda: stage.kubectl("logs", "again"))
+
+
+def test_a_node_reboots_with_a_gpu_pod(stage: Stage, lamina: Processes, node: Node) -> None:
+    apply(stage, "stays", node)
+    running(stage, "stays")
+    node.reboot()
+    lamina.reboot(node)
+    until(
+        lambda: container(stage, "stays").get("restartCount") == 1 and bool(container(stage, "stays").get("ready")),
+        lambda: stage.kubectl("describe", "pod", "stays"),
+    )
+    assert SEEN in sh(stage, "stays", "nvidia-smi")
+
+
+def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
+    stage: Stage, lamina: Processes, node: Node
+) -> None:
+    """Servers with match conditions (1.28) refuse the pod; older ones let it pass, and it waits without a GPU."""
+    lamina.control.kill()
+    if stage.binaries.version >= (1, 28):
+        with pytest.raises(Unavailable, match=r"lamina\.dev"):
+            apply(stage, "nothing", node)
+    else:
+        apply(stage, "nothing", node)
+        until(lambda: why_pending(stage, "nothing") != "", lambda: "the pod does not wait")
+    stage.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
+    running(stage, "plain")
+    lamina.control.start()
+    lamina.wait()
+    comes(stage, node)
+
+
+def test_the_scheduler_restarts_while_a_pod_waits(stage: Stage, lamina: Processes, node: Node) -> None:
+    large = {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000}
+    stage.kubectl("apply", "-f", "-", stdin=pod("full", limits=large, node=node.name))
+    running(stage, "full")
+    apply(stage, "waits", node)
+    lamina.scheduler.restart(signal.SIGKILL)
+    stage.kubectl("delete", "pod", "full", "--grace-period=0", "--force")
+    running(stage, "waits")
+
+
+def test_init_and_several_gpu_containers_each_have_their_share(stage: Stage, node: Node) -> None:
+    made = json.loads(pod("several", limits=SHARE, node=node.name))
+    (first,) = made["spec"]["containers"]
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}
+    second = first | {"name": "second", "resources": {"limits": limits}}
+    init = first | {"name": "init", "command": ["nvidia-smi"], "resources": {"limits": limits}}
+    made["spec"] |= {"containers": [first, second], "initContainers": [init]}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    running(stage, "several")
+    assert SEEN in stage.kubectl("exec", "several", "-c", "main", "--", "nvidia-smi")
+    assert "0MiB /  2000MiB" in stage.kubectl("exec", "several", "-c", "second", "--", "nvidia-smi")
+    assert "0MiB /  2000MiB" in stage.kubectl("logs", "several", "-c", "init")
