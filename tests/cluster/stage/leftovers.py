@@ -2,32 +2,37 @@
 
 from pathlib import Path
 
-from tests.cluster.stage import cgroups, guard
-from tests.cluster.stage.commands import run
+from tests.cluster.stage import cgroups
+from tests.cluster.stage.rooms import SETTINGS
 
 Survey = dict[str, list[str]]
 
 
-def survey() -> Survey:
-    """All that is there now and has the marks of a stage, or is the machine's own and must not change."""
+def machine() -> Survey:
+    """What is the machine's own and must not change."""
+    settings = [Path("/proc/sys") / name for name in SETTINGS]
     return {
-        "processes": _processes(),
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
-        "groups": sorted(str(path) for top in cgroups.hierarchies() for path in top.glob("lamina-stage-*")),
         "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "namespaces": sorted(run(["lsns", "-n", "-o", "COMMAND", "-t", "net"]).split("\n")),
-        "settings": [f"{name}={value}" for name, value in guard.settings().items()],
+        "settings": [f"{path}: {path.read_text().strip()}" for path in settings if path.exists()],
         "folders": sorted(str(path) for path in Path("/var/lib").iterdir()),
     }
 
 
-def _processes() -> list[str]:
-    """Commands that name a stage's folder."""
+def of_stage(folder: Path) -> list[str]:
+    """What is still there of the stage in this folder."""
+    groups = [top / folder.name for top in cgroups.hierarchies()]
+    return [str(path) for path in (folder, *groups) if path.exists()] + _processes(folder)
+
+
+def _processes(folder: Path) -> list[str]:
+    """Commands that name the folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = process.read_bytes().split(b"\0")
+            command = process.read_bytes()
         except OSError:
             continue
-        found += [word.decode(errors="replace") for word in words if b"/lamina-stage-" in word]
+        if f"{folder}/".encode() in command:
+            found.append(command.replace(b"\0", b" ").decode(errors="replace"))
     return sorted(found)

@@ -1,7 +1,6 @@
 """One node: containerd, kubelet and kube-proxy in a room, with a disk and GPUs that last over a reboot."""
 
 import time
-import uuid
 from pathlib import Path
 
 from lamina import simgpu
@@ -49,11 +48,8 @@ class Node:
     def _boot(self) -> None:
         """Open the room, with an empty /run and the disk as it is."""
         cgroups.make(self.group)
-        boot = self.folder / "boot_id"
-        boot.write_text(f"{uuid.uuid4()}\n")
         disk = self.folder / "disk"
         self.room = Room(self.name, {Path("/var/lib"): disk / "lib", Path("/var/log"): disk / "log"})
-        self.room.run("mount", "--bind", str(boot), "/proc/sys/kernel/random/boot_id")
         network.plug_in(self._control.room, self.room, self.number, self._count)
         self.containerd = self._daemon("containerd", self._containerd)
         self.kubelet = self._daemon("kubelet", self._kubelet)

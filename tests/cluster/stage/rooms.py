@@ -7,11 +7,17 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cluster.stage.commands import Unavailable, run
 
+SETTINGS = (
+    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
+    *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/random/boot_id"),
+)
+"""What kubelet sets for the whole machine, and by what it knows a reboot. In a room these are files of its own."""
 HOLDER = Path(__file__).with_name("holder.py")
 SPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
 STOP_S = 20.0
@@ -44,11 +50,21 @@ class Room:
         self.run("hostname", self.name)
         self.run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
         self.run("mkdir", "/run/lock")
+        for name in SETTINGS:
+            self._replace(Path("/proc/sys") / name)
         for place, folder in places.items():
             folder.mkdir(parents=True, exist_ok=True)
             self.run("mount", "--bind", str(folder), str(place))
         self.run("mount", "--make-rshared", "/")
         self.run("ip", "link", "set", "lo", "up")
+
+    def _replace(self, setting: Path) -> None:
+        """Put a file in the place of a setting, with what the setting says; the boot's name is another in each room."""
+        if not setting.exists():
+            return
+        value = str(uuid.uuid4()) if setting.name == "boot_id" else setting.read_text().strip()
+        file = f"/run/settings/{setting.name}"
+        self.run("sh", "-c", f"mkdir -p /run/settings && echo {value} > {file} && mount --bind {file} {setting}")
 
     def command(self, *words: str | Path) -> list[str]:
         """The command that runs `words` in the room."""
