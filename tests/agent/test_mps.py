@@ -196,6 +196,31 @@ async def test_a_folder_that_clients_have_as_shared_memory_is_everybodys(node: N
     assert (node.root / "shm").stat().st_mode & 0o7777 == 0o1777
 
 
+async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(node: Node) -> None:
+    node.start(10)
+    assert all(state.healthy for state in node.offer.beside_mps.values())
+    node.nvml.running[FIRST] = (GpuProcess(7, 1),)
+    await node.look()
+    assert [uuid for uuid, state in node.offer.beside_mps.items() if not state.healthy] == [SECOND]
+    assert node.offer.beside_mps[SECOND].reason == "its daemon of MPS is ready"
+    assert node.offer.gpus[SECOND].healthy
+
+
+async def test_a_pod_that_comes_while_a_daemon_is_about_to_start_keeps_it_away(node: Node) -> None:
+    node.start(10)
+    processes = node.nvml.processes
+
+    async def slow(uuid: str) -> tuple[GpuProcess, ...]:
+        if uuid == FIRST and not node.record.allocations:
+            node.hold("quick", FIRST, Mode.QUOTA)
+        return await processes(uuid)
+
+    node.nvml.processes = slow  # type: ignore[method-assign]
+    await node.look()
+    assert node.state() == ("waiting", "pod default/quick is using the GPU")
+    assert FIRST not in node.nvml.exclusive
+
+
 async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: Node) -> None:
     node.start(10)
     await node.look()

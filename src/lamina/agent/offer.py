@@ -98,6 +98,15 @@ class Offer:
         return {kind.resource for kind in self.tickets} | {kind.resource for kind in plain}
 
     @property
+    def beside_mps(self) -> Mapping[str, GpuState]:
+        """The GPUs and MIG devices for containers that are no clients of MPS, whose daemon keeps all others off."""
+        there = {gpu: daemon for gpu, daemon in self._daemons.items() if daemon.made}
+        return {
+            uuid: state._replace(reason=f"its daemon of MPS is {there[uuid].state.value}") if uuid in there else state
+            for uuid, state in self.units.items()
+        }
+
+    @property
     def problem(self) -> str:
         """Why the strategy for MIG offers nothing, or nothing."""
         if self.mig_strategy != offering.SINGLE:

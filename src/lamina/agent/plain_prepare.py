@@ -84,7 +84,7 @@ class PlainPreparer:
             raise NotYet(
                 f"{name} was placed with shares, and the node gives out {self._kind.resource} now; make it anew"
             )
-        gpus = self._offer.units
+        gpus = self._offer.units if self._mode is Mode.MPS else self._offer.beside_mps
         if gone := sorted({unit for unit in map(unit_of, devices) if is_part(unit) and unit not in gpus}):
             raise NotYet(f"the MIG device {', '.join(gone)} is not there any more; make {name} anew")
         # Containers that hold the same devices one after the other get the same, whichever of them starts.

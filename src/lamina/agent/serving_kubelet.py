@@ -149,7 +149,7 @@ class Doors:
             record=self.record,
             pod_resources=self.pod_resources,
             cluster=self.cluster,
-            gpus=lambda: self.offer.gpus,
+            gpus=lambda: self.offer.beside_mps,
             places=self.places,
             files=self.files,
             write_limits=write_limits,

@@ -28,5 +28,10 @@ class MpsDaemon(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     threads_percent: int = 0
 
     @property
+    def made(self) -> bool:
+        """Whether anything of it may be there; else it is only wanted."""
+        return self.memory_mib > 0
+
+    @property
     def ready(self) -> bool:
         return self.state is MpsState.READY

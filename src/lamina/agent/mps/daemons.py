@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from lamina.agent.mps.kept import Kept, Made
 from lamina.agent.mps.limits import Limits, limits
 from lamina.agent.mps.starting import Steps
@@ -123,7 +125,7 @@ class Daemons:
             return await self._down(gpu)
         target = made or wish
         assert target is not None
-        trouble = await self._well(gpu, made, target, users)
+        trouble = await self._well(gpu, made, target)
         if trouble is not None:
             return trouble
         if wish is not None and wish != target:
@@ -131,7 +133,7 @@ class Daemons:
             return self._daemon(gpu, MpsState.WAITING, reason)
         return self._daemon(gpu, MpsState.READY)
 
-    async def _well(self, gpu: str, made: Made | None, target: Made, users: Users) -> MpsDaemon | None:
+    async def _well(self, gpu: str, made: Made | None, target: Made) -> MpsDaemon | None:
         """See to it that the daemon runs with these limits; its state where it does not."""
         trials, home = self._trials.setdefault(gpu, Trials()), Home(gpu, Path(target.root))
         if made is not None:
@@ -149,9 +151,9 @@ class Daemons:
                 await self._nvml.set_exclusive(gpu, True)
                 trials.well(self._clock.monotonic())
                 return None
-        return await self._restart(home, target.limits, users, trials)
+        return await self._restart(home, target.limits, trials)
 
-    async def _restart(self, home: Home, wanted: Limits, users: Users, trials: Trials) -> MpsDaemon | None:
+    async def _restart(self, home: Home, wanted: Limits, trials: Trials) -> MpsDaemon | None:
         """Start the daemon if it may be; its state unless it runs then."""
         state, now = self._offer.gpus.get(home.gpu), self._clock.monotonic()
         if state is None or not state.healthy:
@@ -162,13 +164,21 @@ class Daemons:
             return before if before and not before.ready else self._daemon(home.gpu, MpsState.FAILED, "it has ended")
         await self._steps.clear(home)
         pids = [str(process.pid) for process in await self._nvml.processes(home.gpu)]
-        if users.others or pids:
-            who = _named("pod", users.others) if users.others else _named("process", pids)
+        others = self._users(home.gpu).others  # again, for time has passed
+        if others or pids:
+            who = _named("pod", others) if others else _named("process", pids)
             return self._daemon(home.gpu, MpsState.WAITING, f"{who} using the GPU")
+        self._begin(home.gpu, wanted)
         trials.began(now)
         await self._steps.up(home, wanted)
         trials.well(now)
         return None
+
+    def _begin(self, gpu: str, wanted: Limits) -> None:
+        """From here on nobody gets the GPU in another way."""
+        starting = self._daemon(gpu, MpsState.STARTING, "it is being started")
+        self._now[gpu] = structs.replace(starting, memory_mib=wanted.memory_mib, threads_percent=wanted.threads_percent)
+        self._offer.by_mps(self._now)
 
     async def _down(self, gpu: str) -> MpsDaemon:
         """Take a daemon down that nobody uses. Nobody new may come from here on."""

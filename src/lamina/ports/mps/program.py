@@ -29,10 +29,15 @@ class ControlProgram:
 
     async def start(self, home: Home) -> None:
         log = home.log / "start.log"
-        with log.open("wb") as output:  # not a pipe: the daemon may keep it open
+        try:
+            output = log.open("w+b")  # not a pipe: the daemon may keep it open
+        except OSError as error:
+            raise Outside(f"cannot write {log}: {error.strerror}") from error
+        with output:
             code = await self._run(home, "-d", stdout=output.fileno())
+            output.seek(0)
+            said = " ".join(output.read().decode(errors="replace").split())
         if code != 0:
-            said = " ".join(log.read_text(errors="replace").split())
             raise Outside(f"the MPS control daemon of {home.gpu} does not start: {said or f'it ended with {code}'}")
 
     async def ask(self, home: Home, command: str) -> str:
