@@ -234,6 +234,6 @@ def test_open_files_of_one_device_are_told_apart(tmp_path: Path) -> None:
     program = compile_program(tmp_path, "marks", sources)
     plain = tmp_path / "file"
     plain.touch()
-    for path in ("/dev/null", plain):
+    for path in ("/dev/full", plain):
         done = subprocess.run([program, path], capture_output=True, text=True, check=False)
         assert done.stdout == "ok\n", done.stderr
