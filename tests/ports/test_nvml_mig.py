@@ -42,6 +42,8 @@ async def course(nvml: Nvml) -> list[Any]:
     first = await nvml.create_mig(uuid, Placed("3g.20gb", 4))
     second = await nvml.create_mig(uuid, Placed("1g.5gb+me", 1))
     told.append([first.id != second.id, first.uuid != second.uuid, await there()])
+    listed = {(each.profile, each.uuid) for each in (await nvml.gpus())[0].instances}
+    told.append(listed == {(each.profile, each.uuid) for each in (first, second)})
     told.append([await refused(nvml.create_mig(uuid, Placed(*place))) for place in (("2g.10gb", 0), ("1g.5gb+me", 2))])
     told.append([await nvml.set_mig_mode(uuid, False), (await nvml.gpus())[0].mig_enabled])
     await nvml.destroy_mig(uuid, first.id)
@@ -53,7 +55,7 @@ async def course(nvml: Nvml) -> list[Any]:
 
 
 EXPECTED = [
-    "A100-40GB", True, [True, True], [True, True, [("1g.5gb+me", 1, True), ("3g.20gb", 4, True)]], [True, True],
+    "A100-40GB", True, [True, True], [True, True, [("1g.5gb+me", 1, True), ("3g.20gb", 4, True)]], True, [True, True],
     [False, True], [("1g.5gb+me", 1, True)], [True, []],
 ]  # fmt: skip
 
@@ -89,6 +91,23 @@ def test_a_gpu_is_cut_by_the_driver(tmp_path: Path) -> None:
 def test_the_fake_does_the_same() -> None:
     gpu = structs.replace(fake_gpus(1, name=A100, memory_mib=40960)[0], mig_capable=True, pci_device=0x20B010DE)
     assert asyncio.run(course(FakeNvml([gpu]))) == EXPECTED
+
+
+async def memory_of_a_device() -> Any:
+    """What the device tells beside its GPU."""
+
+    async def act(nvml: Nvml) -> Any:
+        uuid = (await nvml.gpus())[0].uuid
+        await nvml.set_mig_mode(uuid, True)
+        made = await nvml.create_mig(uuid, Placed("1g.5gb", 6))
+        read = await nvml.readings()
+        return [sorted(read) == sorted([uuid, made.uuid]), read[made.uuid].used_bytes, read[made.uuid].free_bytes]
+
+    return await with_driver(act)
+
+
+def test_a_device_tells_its_memory(tmp_path: Path) -> None:
+    assert on_a_machine(tmp_path / "machine", "memory_of_a_device") == [True, 0, 4864 << 20]
 
 
 async def half_made() -> Any:
