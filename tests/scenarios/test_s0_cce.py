@@ -144,6 +144,20 @@ def test_s0_8_init_containers_are_refused(lab: Lab, memory_only: str) -> None:
     assert "container early is an init container" in refusal(lab, manifest)
 
 
+def test_s0_9_managed_memory_counts_against_the_limit(lab: Lab, memory_only: str) -> None:
+    """5120 MiB: a managed block within them is given, one that would go beyond is out of memory, error 2."""
+    lab.apply(memory_only)
+    pod = lab.running_pod(APP)
+    program = textwrap.dedent("""
+        import ctypes
+        cuda, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+        cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(at), 0), cuda.cuCtxSetCurrent(at)
+        block = lambda mib: cuda.cuMemAllocManaged(ctypes.byref(at), ctypes.c_size_t(mib << 20), 1)
+        print(block(6000), block(4000), block(1000))
+    """)
+    assert lab.kubectl("exec", pod, "--", "python3", "-c", program) == "2 0 2\n"
+
+
 def test_s0_10_whole_and_shared_gpus_are_never_the_same(lab: Lab, memory_only: str) -> None:
     whole = re.sub(rf"{re.escape(MEMORY)}: \d+", "nvidia.com/gpu: 1", another(memory_only, "whole"))
     lab.apply(whole)
