@@ -1,0 +1,119 @@
+"""Asking a stage about an installation."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.cluster.asking import Object, until
+from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.stage import Stage
+
+NAMESPACE = "lamina-system"
+ROLLOUT_S = 180.0
+"""A fair machine takes a quarter of it."""
+SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
+SEEN = "0MiB /  3000MiB"
+NONSENSE = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": 101}
+
+
+def listed(stage: Stage, *words: str) -> list[Object]:
+    found: list[Object] = json.loads(stage.kubectl("get", *words, "-o", "json"))["items"]
+    return found
+
+
+def parts(stage: Stage, part: str = "") -> list[Object]:
+    """The pods of an installation, or those of one part."""
+    chosen = ["-l", f"app.kubernetes.io/component={part}"] if part else []
+    return listed(stage, "pods", "-n", NAMESPACE, *chosen)
+
+
+def _ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def whole(stage: Stage) -> None:
+    """Wait until each part has all its pods, all of them ready."""
+
+    def all_ready() -> bool:
+        kinds = listed(stage, "deployments,daemonsets", "-n", NAMESPACE)
+        wanted = {each["metadata"]["name"]: _replicas(each) for each in kinds}
+        present = {name: [*map(_ready, parts(stage, name.removeprefix("lamina-")))] for name in wanted}
+        return len(wanted) == 3 and all(present[name] == [True] * wanted[name] for name in wanted)
+
+    until(all_ready, lambda: stage.kubectl("describe", "pods", "-n", NAMESPACE), ROLLOUT_S)
+
+
+def _replicas(owner: Object) -> int:
+    return int(owner["spec"].get("replicas") or owner["status"].get("desiredNumberScheduled", 0))
+
+
+def serves(stage: Stage, node: str) -> None:
+    """Wait until the node offers GPUs, and admission answers."""
+    until(lambda: amount(stage, node) > 0, lambda: stage.kubectl("describe", "node", node))
+    until(lambda: admits(stage), lambda: "admission lets nonsense pass, or does not answer")
+
+
+def amount(stage: Stage, node: str) -> int:
+    return int(stage.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
+
+
+def admits(stage: Stage) -> bool:
+    """Whether admission answers, as a pod with nonsense in it shows; nothing is made."""
+    from tests.cluster.asking import pod
+
+    try:
+        stage.kubectl("create", "--dry-run=server", "-f", "-", stdin=pod("asked", limits=NONSENSE))
+    except Unavailable as refused:
+        return "gpucores" in str(refused)
+    return False
+
+
+def leader(stage: Stage) -> Object:
+    """The pod of the control part that leads; waits for one."""
+    found: list[Object] = []
+
+    def leads() -> bool:
+        found[:] = [each for each in parts(stage, "control") if _leads(each)]
+        return len(found) == 1
+
+    until(leads, lambda: stage.kubectl("get", "pods", "-n", NAMESPACE, "--show-labels"))
+    return found[0]
+
+
+def _leads(pod: Object) -> bool:
+    return bool(pod["metadata"]["labels"].get("lamina.dev/leader") == "true" and _ready(pod))
+
+
+Held = dict[str, dict[str, int]]
+"""By pod, the MiB of each GPU."""
+
+
+def granted(stage: Stage) -> Held:
+    grants = [each["spec"] for each in listed(stage, "grants")]
+    return {spec["pod"]: _shares(spec["containers"]) for spec in grants}
+
+
+def _shares(containers: list[Any]) -> dict[str, int]:
+    return {share["gpu"]: share["memoryMiB"] for each in containers for share in each["shares"]}
+
+
+def held(stage: Stage, names: list[str]) -> Held:
+    """What the containers themselves see of GPUs."""
+    asked = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
+
+    def seen(name: str) -> dict[str, int]:
+        lines = stage.kubectl("exec", name, "--", *asked).splitlines()
+        return {gpu: int(total) for gpu, total in (line.split(", ") for line in lines)}
+
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(names, pool.map(seen, names), strict=True))
+
+
+def totals(held: Held) -> dict[str, int]:
+    """The MiB given of each GPU, by all pods together."""
+    found: dict[str, int] = {}
+    for shares in held.values():
+        for gpu, mib in shares.items():
+            found[gpu] = found.get(gpu, 0) + mib
+    return found

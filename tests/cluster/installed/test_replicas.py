@@ -1,0 +1,101 @@
+"""Two replicas of the control part: one follows the other, and what happens while there is none."""
+
+import json
+
+import pytest
+
+from tests.cluster.asking import got, phase, pod, running, until, why_pending
+from tests.cluster.installed.asking import (
+    NAMESPACE,
+    SHARE,
+    admits,
+    granted,
+    held,
+    leader,
+    listed,
+    parts,
+    totals,
+    whole,
+)
+from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.installation import Installation
+from tests.cluster.stage.stage import Stage
+
+MANY = 40
+CARD_MIB = 32768
+
+
+def kill(stage: Stage, replica: dict[str, object]) -> None:
+    """SIGKILL to the process of the container."""
+    spec, status = replica["spec"], replica["status"]
+    (node,) = (each for each in stage.nodes if each.name == spec["nodeName"])  # type: ignore[index]
+    container = status["containerStatuses"][0]["containerID"].partition("//")[2]  # type: ignore[index]
+    node.ctr("tasks", "kill", "--signal", "SIGKILL", container)
+
+
+def test_leaders_die_while_pods_start(stage: Stage, both: Installation) -> None:
+    """All four GPUs are full to the last pod in the end, and each container has what its grant says."""
+    names = [f"many-{number}" for number in range(MANY)]
+    pods = [json.loads(pod(name, limits=SHARE)) for name in names]
+
+    def run() -> int:
+        return sum(each["status"].get("phase") == "Running" for each in listed(stage, "pods"))
+
+    with stage.steps(f"{MANY} pods with shares on two nodes, while two leaders die"):
+        whole_list = {"apiVersion": "v1", "kind": "List", "items": pods}
+        stage.kubectl("apply", "-f", "-", stdin=json.dumps(whole_list), timeout=120)
+        made = {each["metadata"]["uid"] for each in listed(stage, "pods")}
+        first = leader(stage)
+        kill(stage, first)
+        until(lambda: leader(stage)["metadata"]["name"] != first["metadata"]["name"], lambda: "nobody else leads")
+        second = leader(stage)["metadata"]["name"]
+        stage.kubectl("delete", "pod", second, "-n", NAMESPACE, "--grace-period=0", "--force")
+        until(lambda: run() == MANY, lambda: stage.kubectl("get", "pods", "-o", "wide"), 180)
+    assert {each["metadata"]["uid"] for each in listed(stage, "pods")} == made
+    assert leader(stage)["metadata"]["name"] != second
+    assert held(stage, names) == granted(stage)
+    given = totals(granted(stage))
+    assert len(given) == 4
+    assert max(given.values()) <= CARD_MIB
+    whole(stage)
+
+
+@pytest.fixture
+def without_control(stage: Stage, both: Installation) -> Installation:
+    """Replicas are away; the test, or what follows it, brings them back."""
+    stage.kubectl("scale", "deployment/lamina-control", "-n", NAMESPACE, "--replicas=0")
+    until(lambda: not parts(stage, "control"), lambda: stage.kubectl("get", "pods", "-n", NAMESPACE))
+    return both
+
+
+def test_while_admission_is_down_others_do_not_notice_and_nobody_gets_a_gpu(
+    stage: Stage, without_control: Installation
+) -> None:
+    """Servers from 1.28 on refuse pods with GPUs. Older ones let them pass, but no agent starts them."""
+    whole_gpu = {"nvidia.com/gpu": 1}
+    try:
+        stage.kubectl("apply", "-f", "-", stdin=pod("plain"))
+        running(stage, "plain")
+        if stage.binaries.version >= (1, 28):
+            for limits in (SHARE, whole_gpu):
+                with pytest.raises(Unavailable, match=r"lamina\.dev"):
+                    stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=limits))
+        else:
+            stage.kubectl("apply", "-f", "-", stdin=pod("waits", limits=SHARE))
+            stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=whole_gpu))
+            until(lambda: why_pending(stage, "waits") != "", lambda: stage.kubectl("describe", "pod", "waits"))
+            until(lambda: "no grant" in waiting(stage, "nothing"), lambda: waiting(stage, "nothing"))
+            assert phase(stage, "nothing") == "Pending"
+    finally:
+        stage.kubectl("scale", "deployment/lamina-control", "-n", NAMESPACE, "--replicas=2")
+        until(lambda: admits(stage), lambda: "admission does not come back")
+    whole(stage)
+    stage.kubectl("delete", "pod", "waits", "nothing", "--ignore-not-found", "--grace-period=0", "--force")
+    stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=whole_gpu))
+    running(stage, "nothing")
+
+
+def waiting(stage: Stage, name: str) -> str:
+    """Why the pod's container does not start."""
+    statuses = got(stage, name)["status"].get("containerStatuses", [])
+    return " ".join(str(each["state"].get("waiting", {}).get("message", "")) for each in statuses)
