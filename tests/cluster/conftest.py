@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from lamina import simgpu
+from tests.cluster import seeing
 from tests.cluster.stage import leftovers
 from tests.cluster.stage.stage import Stage
 from tests.cluster.stage.steps import Steps
 
 SWITCH = "LAMINA_CLUSTER_TEST"
 STEPS = Steps(say=False)
+FIGURES: list[str] = []
 MACHINE = """
 driver: "550.54.15"
 cuda: "12.4"
@@ -37,9 +39,26 @@ def stage() -> Iterator[Stage]:
     assert leftovers.machine() == before, "the cluster under test changed the machine"
 
 
+@pytest.fixture(autouse=True)
+def _truth(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test on the stage, and after what it cleans up, all who know of shares tell the same story."""
+    stage = request.getfixturevalue("stage") if "stage" in request.fixturenames else None
+    yield
+    if stage is not None:
+        assert seeing.settled(stage) == []
+
+
+@pytest.fixture(scope="session")
+def figures() -> list[str]:
+    """Lines for the end of the report."""
+    return FIGURES
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how long each step of bringing up and taking down took."""
     if STEPS.taken:
         terminalreporter.section("the cluster under test")
         for name, seconds in STEPS.taken:
             terminalreporter.write_line(f"{seconds:7.1f} s  {name}")
+    for line in FIGURES:
+        terminalreporter.write_line(line)

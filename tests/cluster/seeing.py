@@ -1,0 +1,181 @@
+"""Looking at a stage for the comparison in `truth`: one look at everything, and patience with what is in flight."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from lamina import simgpu
+from lamina.agent import cdi
+from lamina.agent.plan import LIMITS, USAGE
+from lamina.agent.record import Record
+from lamina.enforcement import read_limits
+from lamina.enforcement.usage import read_usage
+from lamina.errors import LaminaError
+from lamina.model.gpus import Inventory
+from lamina.model.grants import Grant
+from lamina.ports.files import Files
+from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
+from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.node import Node
+from tests.cluster.stage.stage import Stage
+from tests.cluster.truth import Container, Folder, OnNode, Pod, Seen, disagreements, over_committed
+
+Object = dict[str, Any]
+SETTLING_S = 60.0
+"""How long something in flight may disagree while nothing is asked of the cluster."""
+TICKETS = ("nvidia.com/gpu", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
+_POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
+_MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
+_COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
+
+
+def look(stage: Stage) -> Seen:
+    """Everything that is known of shares now. Raises Unavailable while the API server does not answer."""
+    items = _listed(stage)
+    inventories = [msgspec.convert(each["spec"], Inventory) for each in items if each["kind"] == "Inventory"]
+    return Seen(
+        grants=tuple(msgspec.convert(each["spec"], Grant) for each in items if each["kind"] == "Grant"),
+        pods={each["metadata"]["uid"]: _pod(each) for each in items if each["kind"] == "Pod"},
+        gpus={each.node: each.gpus for each in inventories},
+        ledger=_ledger(stage, next((_address(each) for each in items if _address(each)), "127.0.0.1")),
+        nodes={node.name: _on_node(node) for node in stage.nodes},
+    )
+
+
+def settled(stage: Stage, patience_s: float = SETTLING_S) -> list[str]:
+    """What is wrong: at once where something is given away twice, else what still disagrees after all patience."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        seen = look(stage)
+        if wrong := over_committed(seen):
+            return wrong
+        found = disagreements(seen)
+        if not found or time.monotonic() > deadline:
+            return [finding.says for finding in found]
+        time.sleep(0.3)
+
+
+def _listed(stage: Stage) -> list[Object]:
+    """Grants, pods and the rest, read in this order; pods alone where Lamina's definitions are not there."""
+    try:
+        answer = stage.kubectl("get", "grants.lamina.dev,pods,inventories.lamina.dev,services", "-A", "-o", "json")
+    except Unavailable as refused:
+        if "doesn't have a resource type" not in str(refused):
+            raise
+        answer = stage.kubectl("get", "pods", "-A", "-o", "json")
+    items: list[Object] = json.loads(answer)["items"]
+    return items
+
+
+def _address(obj: Object) -> str:
+    """Of the control part's Service, where Lamina was installed; empty for all else."""
+    ours = obj["kind"] == "Service" and obj["metadata"]["name"] == "lamina-control"
+    return obj["spec"].get("clusterIP", "") if ours else ""
+
+
+def _pod(obj: Object) -> Pod:
+    over = obj["status"].get("phase") in ("Succeeded", "Failed")
+    return Pod(obj["metadata"]["namespace"], obj["metadata"]["name"], obj["spec"].get("nodeName", ""), over)
+
+
+def _ledger(stage: Stage, host: str) -> dict[str, tuple[int, int, int]] | None:
+    """The control part's own word."""
+    try:
+        text = stage.control.room.run("curl", "-sf", "-m", "5", f"http://{host}:8080/metrics")
+    except Unavailable:
+        return None
+    values: dict[str, dict[str, int]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name.startswith("lamina_gpu_"):
+                named = values.setdefault(sample.labels["gpu"], {})
+                named[sample.name.removeprefix("lamina_gpu_")] = round(sample.value)
+    shares, memory, cores = _COUNTS
+    return {gpu: (named[shares], named[memory], named[cores]) for gpu, named in values.items()}
+
+
+def _on_node(node: Node) -> OnNode:
+    root = Path(f"/proc/{node.room.pid}/root")
+    state, specs = root / "var/lib/lamina", root / "run/cdi"
+    containers = tuple(_containers(node))
+    holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
+    names = {path: cdi.name_in(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
+    return OnNode(
+        holders=holders,
+        specs={name: cdi.visible(text) for path, name in names.items() if name and (text := _read(path))},
+        folders={path.name: _folder(path) for path in (state / "containers").glob("*_*")},
+        allocations=Record(state / "record.json", Files()).allocations,
+        containers=containers,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _holders(socket: Path) -> tuple[Holder, ...] | None:
+    try:
+        return asyncio.run(KubeletPodResources(socket).holders(TICKETS))
+    except LaminaError:
+        return None
+
+
+def _folder(path: Path) -> Folder:
+    try:
+        limits, usage = read_limits(path / LIMITS), read_usage(path / USAGE)
+    except LaminaError as error:
+        return Folder(damage=str(error))
+    return Folder(
+        memory_bytes={device.uuid: device.memory_bytes for device in limits.devices},
+        cores={device.uuid: device.cores_percent for device in limits.devices},
+        used_bytes={device.uuid: device.held for device in usage.devices},
+    )
+
+
+def _containers(node: Node) -> Iterator[Container]:
+    """Those of the node that see GPUs, by their processes."""
+    held: dict[int, dict[str, int]] = {}
+    for gpu in simgpu.read(node.gpus.machine).gpus:
+        for process in gpu.processes:
+            if process.memory_mib:
+                held.setdefault(process.pid, {})[gpu.uuid] = process.memory_mib
+    found: dict[str, Container] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            groups = (path / "cgroup").read_text()
+            if f"/{node.group}/" not in groups or (matched := _POD.search(groups)) is None:
+                continue
+            uid, id = matched.groups()
+            mine = held.get(_pid_on_node(path), {})
+            before = found.get(id) or _container(path, uid, id)
+        except OSError:
+            continue
+        if before:
+            sums = {gpu: before.held_mib.get(gpu, 0) + mine.get(gpu, 0) for gpu in {*before.held_mib, *mine}}
+            found[id] = before._replace(held_mib=sums)
+    yield from found.values()
+
+
+def _pid_on_node(path: Path) -> int:
+    spaces = next(line for line in (path / "status").read_text().splitlines() if line.startswith("NSpid:"))
+    return int(spaces.split()[2])
+
+
+def _container(path: Path, uid: str, id: str) -> Container | None:
+    environment = (path / "environ").read_text(errors="replace").split("\0")
+    named = [entry.partition("=")[2] for entry in environment if entry.startswith(f"{cdi.VISIBLE}=")]
+    visible = tuple(gpu for gpu in (named[-1] if named else "").split(",") if gpu.startswith(("GPU-", "MIG-")))
+    if not visible:
+        return None
+    mounted = _MOUNTED.search((path / "mountinfo").read_text())
+    return Container(uid, id, visible, mounted[1] if mounted else "")

@@ -1,0 +1,174 @@
+"""Every lie is found: a cluster that agrees with itself, and one fact of it told differently. No cluster is needed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.agent.record import Allocation, Bound
+from lamina.model.gpus import Gpu, MigInstance, Mode
+from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.model.quantities import MIB
+from lamina.ports.kubelet.podresources import Holder
+from tests.cluster.truth import Container, Folder, OnNode, Pod, Seen, disagreements, over_committed
+
+A, B = "GPU-a", "GPU-b"
+Change = Callable[[Seen], Seen]
+
+
+def grant(uid: str, *shares: Share, node: str = "n", init: tuple[Share, ...] = ()) -> Grant:
+    containers = [ContainerGrant(name="main", shares=shares)]
+    if init:
+        containers.insert(0, ContainerGrant(name="first", shares=init, init=True))
+    return Grant(pod=f"pod-{uid}", pod_uid=uid, node=node, dialect="hami", containers=tuple(containers))
+
+
+def share(gpu: str = A, memory: int = 400, **more: Any) -> Share:
+    return Share(gpu=gpu, memory_mib=memory, **more)
+
+
+def bound(uid: str, gpu: str = A, mode: Mode = Mode.QUOTA) -> Bound:
+    return Bound(namespace="d", pod=f"pod-{uid}", pod_uid=uid, container="main", gpus=(gpu,), mode=mode)
+
+
+HOLDERS = tuple(Holder("d", f"pod-{uid}", "main", frozenset({f"ticket-{uid}"})) for uid in "12")
+ALLOCATIONS = tuple(Allocation(name=f"name-{u}", tickets=frozenset({f"ticket-{u}"}), bound=bound(u)) for u in "12")
+FOLDER = Folder({A: 400 * MIB}, {A: 0}, {A: 100 * MIB})
+NODE = OnNode(
+    holders=HOLDERS,
+    allocations=(*ALLOCATIONS, Allocation(name="unclaimed", tickets=frozenset({"ticket-9"}))),
+    specs={"name-1": (A,), "name-2": (A,)},
+    folders={"1_main": FOLDER, "2_main": FOLDER},
+    containers=tuple(Container(uid, f"container-{uid}", (A,), f"{uid}_main", {A: 100}) for uid in "12"),
+)
+GPUS = tuple(
+    Gpu(uuid=uuid, index=i, model="m", memory_mib=1000, capacity_mib=1000, slots=2) for i, uuid in enumerate((A, B))
+)
+SEEN = Seen(
+    grants=(grant("1", share()), grant("2", share()), grant("over", share(memory=900))),
+    pods={**{uid: Pod("d", f"pod-{uid}", "n") for uid in "12"}, "over": Pod("d", "pod-over", "n", over=True)},
+    gpus={"n": GPUS},
+    ledger={A: (2, 800, 0), B: (0, 0, 0)},
+    nodes={"n": NODE},
+)
+
+
+def test_a_cluster_that_agrees_is_left_alone() -> None:
+    assert (over_committed(SEEN), disagreements(SEEN)) == ([], [])
+
+
+def grants(*those: Grant) -> Seen:
+    """Living pods with these grants, on a node where nothing else is known."""
+    pods = {each.pod_uid: Pod("d", each.pod, each.node) for each in those}
+    return Seen(those, pods, {"n": GPUS}, None, {})
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (grants(grant("1", share(memory=600)), grant("2", share(memory=600))), "1200 MiB are granted, 1000 may be"),
+        (grants(grant("1", share(memory=9), init=(share(memory=1001),))), "1001 MiB"),
+        (grants(grant("1", share(cores=60)), grant("2", share(cores=41))), "101 percent of time"),
+        (grants(*(grant(uid, share(memory=1)) for uid in "123")), "3 shares are granted, 2 may be"),
+        (grants(grant("1", share(exclusive=True)), grant("2", share())), "2 shares are granted, 1 may be"),
+        (grants(grant("1", share(most_sharers=1)), grant("2", share())), "2 shares are granted, 1 may be"),
+        (grants(grant("1", share(mode=Mode.WHOLE)), grant("2", share())), "2 shares are granted, 1 may be"),
+        (grants(grant("1", share(), init=(share(mode=Mode.WHOLE),)), grant("2", share())), "2 shares are granted"),
+        (
+            grants(grant("1", share()), grant("2", share(mode=Mode.MIG, mig=MigInstance(profile="p", start=0)))),
+            "modes mig and quota at once",
+        ),
+        (
+            grants(
+                *(grant(u, share(mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0))) for u in "12"),
+            ),
+            "2 pods have",
+        ),
+        (SEEN._replace(nodes={"n": NODE._replace(containers=(Container("1", "c", (A,), "1_main", {A: 401}),))}),
+         "holds 401 MiB of GPU-a, its limit is 400 MiB"),
+    ],
+)  # fmt: skip
+def test_what_is_given_away_twice_is_found(seen: Seen, says: str) -> None:
+    assert any(says in found for found in over_committed(seen))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        grants(grant("1", share(memory=1000, cores=100), init=(share(memory=1000, cores=100),))),
+        grants(grant("1", share(memory=500, cores=50)), grant("2", share(memory=500, cores=50))),
+        grants(grant("1", share(A, mode=Mode.WHOLE, memory=1000)), grant("2", share(B, memory=1000))),
+        grants(*(grant(str(i), share(mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=i))) for i in range(7))),
+        SEEN._replace(grants=(*SEEN.grants, grant("gone", share(memory=1000)))),
+        grants(grant("1", share(), init=(share(mode=Mode.WHOLE, memory=1000),))),
+    ],
+)
+def test_a_full_gpu_is_not_too_much(seen: Seen) -> None:
+    assert over_committed(seen) == []
+
+
+def node(**changed: Any) -> Change:
+    return lambda seen: seen._replace(nodes={"n": seen.nodes["n"]._replace(**changed)})
+
+
+def without(uid: str) -> Change:
+    return lambda seen: seen._replace(pods={key: pod for key, pod in seen.pods.items() if key != uid})
+
+
+def elsewhere(seen: Seen) -> Seen:
+    return seen._replace(pods=seen.pods | {"1": Pod("d", "pod-1", "other")})
+
+
+FIRST, SECOND = NODE.containers
+CHANGES: list[tuple[Change, set[str]]] = [
+    (
+        without("1"),
+        {"stays behind its pod", "the ledger has", "whose pod is gone", "whose pod is not here", "its pod does not"},
+    ),
+    (elsewhere, {"the pod is on other", "whose pod is on other", "whose pod is not here", "its pod does not"}),
+    (lambda seen: seen._replace(grants=(*seen.grants, seen.grants[2])), {"has 2 grants"}),
+    (lambda seen: seen._replace(grants=seen.grants[1:]), {"the ledger has", "which no grant names"}),
+    (lambda seen: seen._replace(ledger={A: (1, 400, 0)}), {"the ledger has (shares, MiB, percent) (1, 400, 0)"}),
+    (lambda seen: seen._replace(ledger={A: (2, 800, 0), B: (1, 1, 0)}), {"of GPU-b on n"}),
+    (node(allocations=(*ALLOCATIONS, Allocation(name="x", tickets=frozenset("t"), bound=bound("over")))),
+     {"has ended and is not listed"}),
+    (node(allocations=(msgspec.structs.replace(ALLOCATIONS[0], bound=bound("1", B)), ALLOCATIONS[1])),
+     {"other GPUs than the grant", "shows other GPUs", "sees other GPUs"}),
+    (node(specs=NODE.specs | {"name-9": (A,)}), {"nobody owns the CDI spec name-9"}),
+    (node(specs=NODE.specs | {"unclaimed": (A,)}), {"nobody owns the CDI spec unclaimed"}),
+    (node(specs=NODE.specs | {"name-1": (B,)}), {"shows other GPUs than its own"}),
+    (node(folders=NODE.folders | {"9_main": FOLDER}), {"nobody owns the container folder 9_main"}),
+    (node(folders=NODE.folders | {"1_main": Folder(damage="damaged")}), {"cannot be read: damaged"}),
+    (node(folders=NODE.folders | {"1_main": FOLDER._replace(memory_bytes={A: 500 * MIB})}), {"not those of the grant"}),
+    (node(folders=NODE.folders | {"1_main": FOLDER._replace(cores={A: 9})}), {"not those of the grant"}),
+    (node(folders=NODE.folders | {"1_main": FOLDER._replace(used_bytes={A: 401 * MIB})}), {"exceeds the limits"}),
+    (node(folders={"2_main": FOLDER}), {"the folder 1_main, which is not its own"}),
+    (node(holders=(*HOLDERS, Holder("d", "pod-9", "main", frozenset({"ticket-9"})))), {"whose pod is not here"}),
+    (node(holders=(HOLDERS[0]._replace(devices=frozenset({"ticket-7"})), HOLDERS[1])), {"the record does not know"}),
+    (node(holders=(HOLDERS[0]._replace(devices=frozenset({"ticket-2"})), HOLDERS[1])), {"gave ticket-2 to"}),
+    (node(containers=(FIRST._replace(folder="2_main"), SECOND)), {"the folder 2_main, which is not its own"}),
+    (node(containers=(FIRST._replace(visible=(B,), held_mib={}), SECOND)), {"sees other GPUs"}),
+    (node(containers=(FIRST._replace(visible=(B,), folder="", held_mib={}), SECOND)), {"sees other GPUs"}),
+    (node(containers=(FIRST._replace(held_mib={B: 1}), SECOND)), {"holds memory of GPU-b"}),
+    (node(containers=(FIRST._replace(pod_uid="over"), SECOND)), {"runs, its pod does not"}),
+    (node(allocations=(), holders=(), specs={}, folders={}, containers=(FIRST,)), {"which the record does not know"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), CHANGES)
+def test_a_lie_is_found_and_nothing_else(change: Change, says: set[str]) -> None:
+    found = disagreements(change(SEEN))
+    sentences = [finding.says for finding in found]
+    assert len({finding.about for finding in found}) == len(found)
+    assert all(any(part in said for said in sentences) for part in says), sentences
+    assert all(any(part in said for part in says) for said in sentences), sentences
+
+
+def test_of_a_kubelet_that_does_not_answer_nothing_is_concluded() -> None:
+    ended = Allocation(name="x", tickets=frozenset("t"), bound=bound("over"))
+    assert disagreements(node(holders=None, allocations=(*ALLOCATIONS, ended))(SEEN)) == []
+
+
+def test_where_nobody_answers_for_the_ledger_it_is_not_compared() -> None:
+    assert disagreements(SEEN._replace(ledger=None)) == []

@@ -1,0 +1,275 @@
+"""Whether all who know of shares on a cluster tell the same story: a comparison of plain data.
+
+The API server has grants and pods, the control part a ledger, kubelet its list of devices, the agent a record, folders
+and CDI specs, and the kernel processes. `over_committed` tells what may not be seen at any moment. `disagreements`
+tells what has to go by itself while nothing changes; each is known by what it is `about`, so that one that stays can
+be told from others that come and go.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from lamina.agent.record import Allocation, Bound
+from lamina.model.gpus import BY_GRANT, Gpu, Mode
+from lamina.model.grants import ContainerGrant, Grant
+from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.quantities import MIB
+from lamina.ports.kubelet.podresources import Holder
+
+
+class Finding(NamedTuple):
+    """A sentence, and what it is about."""
+
+    about: str
+    says: str
+
+
+class Pod(NamedTuple):
+    """`over`: all its containers have ended for good."""
+
+    namespace: str
+    name: str
+    node: str
+    over: bool = False
+
+
+class Folder(NamedTuple):
+    """A container's folder: what the files `limits` and `usage` say, each by GPU. `damage` tells why they cannot."""
+
+    memory_bytes: Mapping[str, int] = {}
+    cores: Mapping[str, int] = {}
+    used_bytes: Mapping[str, int] = {}
+    damage: str = ""
+
+
+class Container(NamedTuple):
+    """A container with processes that sees GPUs. `folder` is the one mounted in it, empty where none is. `held` is what
+    its processes hold by GPU in MiB, as the driver tells it."""
+
+    pod_uid: str
+    id: str
+    visible: tuple[str, ...]
+    folder: str = ""
+    held_mib: Mapping[str, int] = {}
+
+
+class OnNode(NamedTuple):
+    """`holders` is None where kubelet does not answer; `specs` are the GPUs that our CDI specs show, by name."""
+
+    holders: tuple[Holder, ...] | None = ()
+    allocations: tuple[Allocation, ...] = ()
+    specs: Mapping[str, tuple[str, ...]] = {}
+    folders: Mapping[str, Folder] = {}
+    containers: tuple[Container, ...] = ()
+
+
+class Seen(NamedTuple):
+    """A cluster. `grants` were read first, so those whose pod lives were all there at one moment. Pods are keyed by
+    UID, the ledger by GPU: shares, MiB, percent; None where nobody answers for it."""
+
+    grants: tuple[Grant, ...]
+    pods: Mapping[str, Pod]
+    gpus: Mapping[str, tuple[Gpu, ...]]
+    ledger: Mapping[str, tuple[int, int, int]] | None
+    nodes: Mapping[str, OnNode]
+
+    def lives(self, uid: str) -> bool:
+        return uid in self.pods and not self.pods[uid].over
+
+    @property
+    def living(self) -> tuple[Grant, ...]:
+        """The grants of pods that have not ended."""
+        return tuple(grant for grant in self.grants if self.lives(grant.pod_uid))
+
+
+def over_committed(seen: Seen) -> list[str]:
+    """What nobody may ever see: a GPU given away twice, or a container with more than its limits."""
+    sentences = [
+        said for node, gpus in seen.gpus.items() for gpu in gpus for said in _too_much(node, gpu, _on(seen, node, gpu))
+    ]
+    for name, node in seen.nodes.items():
+        for container in node.containers:
+            limits = node.folders.get(container.folder, Folder())
+            sentences += [
+                f"container {container.id[:12]} on {name} holds {mib} MiB of {gpu}, its limit is {most // MIB} MiB"
+                for gpu, mib in container.held_mib.items()
+                if (most := limits.memory_bytes.get(gpu)) is not None and mib * MIB > most
+            ]
+    return sentences
+
+
+def _on(seen: Seen, node: str, gpu: Gpu) -> list[Grant]:
+    return [grant for grant in seen.living if grant.node == node and _shares(grant, gpu.uuid)]
+
+
+def _shares(grant: Grant, gpu: str) -> list[str]:
+    return [share.mode for container in grant.containers for share in container.shares if share.gpu == gpu]
+
+
+def _too_much(node: str, gpu: Gpu, grants: Sequence[Grant]) -> Iterator[str]:
+    where = f"{gpu.uuid} of {node}"
+    by_pod = [taken_by(grant.containers)[gpu.uuid] for grant in grants]
+    taken = NOTHING
+    for each in by_pod:
+        taken = taken.plus(each)
+    # A GPU of one container's own is in the same state as one that is shared by limits; `whole` keeps others off.
+    states = {Mode.QUOTA if mode == Mode.WHOLE else mode for grant in grants for mode in _shares(grant, gpu.uuid)}
+    modes = sorted(states)
+    if len(modes) > 1:
+        yield f"{where} is granted in the modes {' and '.join(modes)} at once"
+    if modes == [Mode.MIG]:
+        counted = Counter(placed for each in by_pod for placed in {*each.instances})
+        yield from (f"{where}: {count} pods have {placed}" for placed, count in counted.items() if count > 1)
+        return
+    yield from _beyond(where, gpu, taken)
+
+
+def _beyond(where: str, gpu: Gpu, taken: Taken) -> Iterator[str]:
+    most = min(gpu.slots, taken.most or gpu.slots)
+    for what, has, may in (
+        ("MiB", taken.memory_mib, gpu.capacity_mib),
+        ("percent of time", taken.cores, gpu.cores_capacity),
+        ("shares", taken.slots, 1 if taken.whole else most),
+    ):
+        if has > may:
+            yield f"{where}: {has} {what} are granted, {may} may be"
+
+
+def disagreements(seen: Seen) -> list[Finding]:
+    """What does not agree, or has nobody to belong to."""
+    findings = [*_of_grants(seen), *_of_ledger(seen)]
+    for name, node in seen.nodes.items():
+        for look in (_of_record, _of_specs, _of_folders, _of_kubelet, _of_containers):
+            findings += [Finding(f"{name}: {about}", f"{name}: {says}") for about, says in look(seen, name, node)]
+    return findings
+
+
+def _of_grants(seen: Seen) -> Iterator[Finding]:
+    for grant in seen.grants:
+        pod, about = seen.pods.get(grant.pod_uid), f"grant of {grant.pod_uid}"
+        if pod is None:
+            yield Finding(about, f"the grant of {grant.pod} ({grant.pod_uid}) stays behind its pod")
+        elif pod.node != grant.node:
+            yield Finding(about, f"the grant of {grant.pod} is for {grant.node}, the pod is on {pod.node or 'no node'}")
+    for uid, count in Counter(grant.pod_uid for grant in seen.grants).items():
+        if count > 1:
+            yield Finding(f"grants of {uid}", f"the pod {uid} has {count} grants")
+
+
+def _of_ledger(seen: Seen) -> Iterator[Finding]:
+    if seen.ledger is None:
+        return
+    for node, gpus in seen.gpus.items():
+        for gpu in gpus:
+            taken = NOTHING
+            for grant in _on(seen, node, gpu):
+                taken = taken.plus(taken_by(grant.containers)[gpu.uuid])
+            granted, counted = taken[:3], seen.ledger.get(gpu.uuid, (0, 0, 0))
+            if granted != counted:
+                said = "the ledger has (shares, MiB, percent) {} of {} on {}, the grants of living pods say {}"
+                yield Finding(f"ledger of {gpu.uuid}", said.format(counted, gpu.uuid, node, granted))
+
+
+def _of_record(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    listed = {(each.namespace, each.pod) for each in node.holders or ()}
+    for bound in (each.bound for each in node.allocations if each.bound):
+        pod, about = seen.pods.get(bound.pod_uid), f"record of {bound.pod_uid} {bound.container}"
+        who = f"{bound.container} of {bound.namespace}/{bound.pod} ({bound.pod_uid})"
+        if pod is None:
+            yield Finding(about, f"the record keeps {who}, whose pod is gone")
+        elif pod.over:
+            if node.holders is not None and (bound.namespace, bound.pod) not in listed:
+                yield Finding(about, f"the record keeps {who}, whose pod has ended and is not listed by kubelet")
+        elif pod.node != name:
+            yield Finding(about, f"the record has {who}, whose pod is on {pod.node or 'no node'}")
+        elif bound.mode in BY_GRANT:
+            granted = _granted(seen, bound)
+            if granted is None:
+                yield Finding(about, f"the record has {who}, which no grant names")
+            elif {share.gpu for share in granted.shares} != {*bound.gpus}:
+                yield Finding(about, f"the record gives {who} other GPUs than the grant")
+
+
+def _granted(seen: Seen, bound: Bound) -> ContainerGrant | None:
+    mine = (each for grant in seen.grants if grant.pod_uid == bound.pod_uid for each in grant.containers)
+    return next((each for each in mine if each.name == bound.container), None)
+
+
+def _of_specs(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    bounds = {each.name: each.bound for each in node.allocations if each.bound}
+    for spec, visible in node.specs.items():
+        bound = bounds.get(spec)
+        if bound is None:
+            yield Finding(f"spec {spec}", f"nobody owns the CDI spec {spec}")
+        elif bound.mode is not Mode.MIG and {*visible} != {*bound.gpus}:
+            yield Finding(
+                f"spec {spec}", f"the CDI spec of {bound.container} of {bound.pod} shows other GPUs than its own"
+            )
+
+
+def _of_folders(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    bounds = {f"{b.pod_uid}_{b.container}": b for b in (each.bound for each in node.allocations) if b}
+    for path, folder in node.folders.items():
+        about, bound = f"folder {path}", bounds.get(path)
+        if bound is None:
+            yield Finding(about, f"nobody owns the container folder {path}")
+            continue
+        if folder.damage:
+            yield Finding(about, f"the folder {path} cannot be read: {folder.damage}")
+            continue
+        if granted := _granted(seen, bound):
+            memory = {share.gpu: share.memory_mib * MIB for share in granted.shares}
+            cores = {share.gpu: share.cores for share in granted.shares}
+            if (memory, cores) != (folder.memory_bytes, folder.cores):
+                yield Finding(about, f"the limits in {path} are not those of the grant")
+        if over := [gpu for gpu, used in folder.used_bytes.items() if used > folder.memory_bytes.get(gpu, 0)]:
+            yield Finding(f"usage in {path}", f"the usage in {path} exceeds the limits on {', '.join(over)}")
+
+
+def _of_kubelet(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    """Init containers are not listed, so the record may know more names for a set of tickets than kubelet."""
+    here = {(pod.namespace, pod.name): uid for uid, pod in seen.pods.items() if pod.node == name}
+    held: dict[str, tuple[str, str]] = {}
+    for holder in node.holders or ():
+        who = (holder.namespace, holder.pod)
+        about = f"kubelet's {'/'.join(who)} {holder.container}"
+        uid = here.get(who)
+        if uid is None:
+            yield Finding(about, f"kubelet lists {'/'.join(who)}, whose pod is not here")
+        elif seen.pods[uid].over:
+            continue
+        elif not any(each.tickets == holder.devices for each in node.allocations):
+            yield Finding(
+                about, f"kubelet gave {holder.container} of {'/'.join(who)} devices that the record does not know"
+            )
+        for device in holder.devices:
+            if held.setdefault(device, who) != who:
+                yield Finding(
+                    f"device {device}", f"kubelet gave {device} to {'/'.join(held[device])} and {'/'.join(who)}"
+                )
+
+
+def _of_containers(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    for container in node.containers:
+        about, who = f"container {container.id}", f"container {container.id[:12]} of the pod {container.pod_uid}"
+        pod = seen.pods.get(container.pod_uid)
+        mine = [each.bound for each in node.allocations if each.bound and each.bound.pod_uid == container.pod_uid]
+        if pod is None or pod.over or pod.node != name:
+            yield Finding(about, f"{who} runs, its pod does not")
+        elif not mine:
+            yield Finding(about, f"{who} sees {', '.join(container.visible)}, which the record does not know")
+        elif container.folder:
+            owners = [bound for bound in mine if container.folder == f"{bound.pod_uid}_{bound.container}"]
+            if not owners or container.folder not in node.folders:
+                yield Finding(about, f"{who} runs with the folder {container.folder}, which is not its own")
+            elif {*owners[0].gpus} != {*container.visible}:
+                yield Finding(about, f"{who} sees other GPUs than the record has")
+        elif not _physical(container.visible) <= {gpu for bound in mine for gpu in bound.gpus}:
+            yield Finding(about, f"{who} sees other GPUs than the record has")
+        if strange := {*container.held_mib} - {*container.visible}:
+            yield Finding(about, f"{who} holds memory of {', '.join(sorted(strange))}, which it does not see")
+
+
+def _physical(visible: Sequence[str]) -> set[str]:
+    return {uuid for uuid in visible if uuid.startswith("GPU-")}
