@@ -11,7 +11,7 @@ from lamina.model.gpus import Gpu, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
-from tests.cluster.truth import Container, Folder, OnNode, Pod, Seen, disagreements, over_committed
+from tests.cluster.truth import Container, Finding, Folder, OnNode, Pod, Seen, Settling, disagreements, over_committed
 
 A, B = "GPU-a", "GPU-b"
 Change = Callable[[Seen], Seen]
@@ -172,3 +172,12 @@ def test_of_a_kubelet_that_does_not_answer_nothing_is_concluded() -> None:
 
 def test_where_nobody_answers_for_the_ledger_it_is_not_compared() -> None:
     assert disagreements(SEEN._replace(ledger=None)) == []
+
+
+def test_what_is_in_flight_has_its_time_and_what_stays_is_told_as_it_is_now() -> None:
+    settling = Settling(within_s=60)
+    for now in (0, 60):
+        assert settling.stays([Finding("a", f"at {now}"), Finding("b", "b")], now) == []
+    assert settling.stays([Finding("a", "at 61")], 61) == ["at 61"]
+    assert settling.stays([Finding("b", "again")], 120) == []
+    assert settling.stays([Finding("a", "anew"), Finding("b", "again")], 121) == []

@@ -83,6 +83,20 @@ class Seen(NamedTuple):
         return tuple(grant for grant in self.grants if self.lives(grant.pod_uid))
 
 
+class Settling:
+    """Tells what stays: which disagreements were found at every look for longer than `within_s` seconds."""
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self._since: dict[str, float] = {}
+
+    def stays(self, findings: Sequence[Finding], now: float) -> list[str]:
+        """The sentences of those that do, after a look at the time `now` that found these."""
+        found = {finding.about: finding.says for finding in findings}
+        self._since = {about: self._since.get(about, now) for about in found}
+        return [found[about] for about, since in self._since.items() if now - since > self._within_s]
+
+
 def over_committed(seen: Seen) -> list[str]:
     """What nobody may ever see: a GPU given away twice, or a container with more than its limits."""
     sentences = [
