@@ -92,5 +92,27 @@ async def test_the_label_follows_who_leads() -> None:
     task.cancel()
 
 
+async def test_a_leader_whose_label_was_taken_away_gets_it_back_and_writes_nothing_else() -> None:
+    kube = FakeKube()
+    await kube.create(PODS, {"metadata": {"name": "a", "namespace": "lamina-system"}})
+    task = asyncio.create_task(LeaderLabel(kube, "a", held_s=0.0).run(lambda: True))
+
+    async def labelled() -> bool:
+        return bool((await kube.list(PODS, labels=LABEL)).items)
+
+    for _ in range(2):
+        await until(labelled, task)
+        await kube.patch(PODS, "a", {"metadata": {"labels": {LABEL: None}}}, namespace="lamina-system")
+    await until(labelled, task)
+    kube.calls.clear()
+
+    async def looked() -> bool:
+        return sum(verb == "list" for verb, *_ in kube.calls) >= 3
+
+    await until(looked, task)
+    assert {verb for verb, *_ in kube.calls} == {"list"}
+    task.cancel()
+
+
 async def test_a_replica_that_is_no_pod_needs_no_label() -> None:
     await LeaderLabel(FakeKube(), "laptop").tell(True)
