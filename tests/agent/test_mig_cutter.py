@@ -21,7 +21,7 @@ from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.podresources import Holder
-from lamina.ports.nvml import FakeNvml, MigInstance
+from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstance
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.test_agent import NAMESPACE, Running
 
@@ -265,6 +265,18 @@ async def test_a_gpu_in_use_fails_with_the_pod_and_is_cut_when_it_is_idle(
     events = [event for event in (await node.kube.list(EVENTS)).items if event["reason"] == "MigNotApplied"]
     assert "3g.20gb is in use by pod default/busy" in events[0]["message"]
     assert any(each.uuid == uuid for found in node.nvml.instances.values() for each in found)
+    tries, tried = 0, node.nvml.gpus
+
+    async def counted() -> tuple[GpuFacts, ...]:
+        nonlocal tries
+        tries += 1
+        return await tried()
+
+    monkeypatch.setattr(node.nvml, "gpus", counted)
+    node.kube.calls.clear()
+    await node.eventually(lambda: tries > 20)
+    assert ("patch", NODES, node.node.name) not in node.kube.calls, "trying again does not write to the node each time"
+    monkeypatch.setattr(node.nvml, "gpus", tried)
     node.kubelet.held.clear()
     await state(node, SUCCESS)
     assert profiles(node) == [["1g.5gb"] * 7] * 2

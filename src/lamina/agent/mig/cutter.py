@@ -109,7 +109,8 @@ class Cutter:
         try:
             wanted = await self._governed(name)
             if not await self._is_cut(wanted):
-                await self._tell(PENDING, seen)
+                if self._failed_at == float("-inf"):  # who tries again is not heard of until it is done
+                    await self._tell(PENDING, seen)
                 for uuid, wish in wanted.items():
                     async with self._maker.turn:
                         await cut(self._maker, uuid, wish, self._users)
@@ -121,6 +122,7 @@ class Cutter:
             node = {"metadata": {"name": self._node, "uid": seen.uid}}
             await self._events.record(NODES, node, "MigNotApplied", f"{LABEL}={name}: {error}", warning=True)
             return
+        self._failed_at = float("-inf")
         await self._tell(SUCCESS, seen)
 
     async def _governed(self, name: str) -> dict[str, Wish]:
