@@ -9,11 +9,13 @@ With `memory` each replica is held to an equal part of its GPU's memory, as shar
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from lamina.agent import answers, cdi
+from lamina.agent import answers, cdi, modes
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.health import GpuState
 from lamina.agent.holders import holding
+from lamina.agent.mig.maker import at
+from lamina.agent.mig.on_demand import needed_by
 from lamina.agent.mps import edits
 from lamina.agent.mps.edits import Edits
 from lamina.agent.offer import Offer
@@ -103,9 +105,20 @@ class PlainPreparer:
             visible=self._visible(container),
             more=self._more(container),
         )
+        self._check_modes(planned)
         execute(planned, gpus, self._record, self._files, write_limits)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(sorted(map(unit_of, devices))))
         return planned
+
+    def _check_modes(self, planned: Plan) -> None:
+        """Raises NotYet where grants have a GPU, or a MIG instance, since kubelet was told of it."""
+        others = [each for each in self._record.allocations if each.name not in planned.names]
+        modes.check(planned.names.values(), others, plain=True)
+        units = {unit for bound in planned.names.values() for unit in bound.gpus}
+        granted = needed_by(self._record)
+        for device in self._offer.mig_devices:
+            if device.uuid in units and at(device.gpu, device.instance) in granted:
+                raise NotYet(f"the MIG device {device.uuid} was granted to another pod meanwhile")
 
     def _more(self, container: ContainerGrant) -> Edits:
         """A container has replicas of one GPU where anything more is needed."""

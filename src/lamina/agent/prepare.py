@@ -91,8 +91,8 @@ class Preparer:
 
     async def _in_mode(self, begun: Plan, containers: Iterable[ContainerGrant], pod_uid: str) -> Mapping[Instance, str]:
         """Bind the names, and bring the GPUs into the mode of the containers; the MIG devices by instance."""
+        modes.check(begun.names.values(), [each for each in self._record.allocations if each.name not in begun.names])
         known = [(each.name, each.bound) for each in self._record.allocations if each.bound is not None]
-        modes.check(begun.names.values(), [bound for name, bound in known if name not in begun.names])
         specs = [self._places.cdi / cdi.file_name(name) for name, bound in known if bound.pod_uid == pod_uid]
         before = {uuid for spec in specs for uuid in cdi.visible(self._files.read(spec) or b"")}
         self._record.bind(begun.names)

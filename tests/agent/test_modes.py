@@ -1,0 +1,96 @@
+"""A GPU of which grants give shares is not given out by kubelet too, whatever either was told a moment ago."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from lamina.agent.inventory import Divided
+from lamina.agent.mig.offering import MIXED, MigDevice
+from lamina.agent.offer import Offer
+from lamina.agent.plain import kind_of
+from lamina.agent.plain_prepare import PlainPreparer
+from lamina.dialects.config import DEFAULT
+from lamina.dialects.nvidia import NvidiaConfig
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+from lamina.model.mig import Placed
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.sharing import Sharing
+from tests.agent.node import Node, container, share
+from tests.agent.test_mig_on_demand import FACTS, GPU, admitted, cut_node, instance, start
+
+OTHER = FACTS[1].uuid
+PROFILE = MIG_CARDS["A100-40GB"].profile("1g.5gb")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return cut_node(tmp_path)
+
+
+def plain(node: Node, offer: Offer, resource: str) -> PlainPreparer:
+    return PlainPreparer(
+        node=node.name,
+        kind=kind_of(resource, Sharing()),
+        mode=Mode.WHOLE,
+        memory=False,
+        config=NvidiaConfig(),
+        record=node.record,
+        pod_resources=node.kubelet,
+        cluster=node.cluster,
+        offer=offer,
+        places=node.places,
+        files=node.files,
+    )
+
+
+def offered(node: Node) -> Offer:
+    offer = Offer(node.name, DEFAULT.for_node(node.name), (), mig_strategy=MIXED, selected=True, made=Divided())
+    offer.observed("535.1", tuple(node.gpus.values()))
+    return offer
+
+
+async def given(node: Node, name: str, device: str) -> None:
+    """Kubelet gives a device to a pod without a grant."""
+    await node.pod(name)
+    await node.admit(name, {"main": [device]})
+
+
+async def test_kubelet_gave_out_a_gpu_that_a_grant_has_by_now(node: Node) -> None:
+    await node.pod("a", container("main", structs.replace(share(), gpu=GPU)))
+    await node.admit("a", {"main": ["ticket-a-0"]})
+    await start(node, "a")
+    await given(node, "b", GPU)
+    await given(node, "c", OTHER)
+    preparer = plain(node, offered(node), "nvidia.com/gpu")
+    with pytest.raises(NotYet, match=f"{GPU} is in mode quota as long as default/a uses it"):
+        await preparer.prepare([GPU])
+    await preparer.prepare([OTHER])
+    await start(node, "a")
+
+
+async def test_a_grant_has_a_gpu_that_kubelet_gave_out_before(node: Node) -> None:
+    await given(node, "b", GPU)
+    await plain(node, offered(node), "nvidia.com/gpu").prepare([GPU])
+    for name, gpu in (("a", GPU), ("c", OTHER)):
+        await node.pod(name, container("main", structs.replace(share(mode=Mode.WHOLE), gpu=gpu)))
+        await node.admit(name, {"main": [f"ticket-{name}-0"]})
+    with pytest.raises(NotYet, match=f"{GPU} is in mode whole as long as default/b uses it"):
+        await start(node, "a")
+    await start(node, "c")
+
+
+async def test_kubelet_gave_out_a_mig_device_that_a_grant_has_by_now(node: Node) -> None:
+    await node.nvml.set_mig_mode(GPU, True)
+    there = [await node.nvml.create_mig(GPU, Placed("1g.5gb", start)) for start in (5, 6)]
+    offer = offered(node)
+    offer.divided(tuple(MigDevice(GPU, each, PROFILE) for each in there))
+    await admitted(node, "a", instance(start=6))
+    await start(node, "a")
+    preparer = plain(node, offer, "nvidia.com/mig-1g.5gb")
+    for name, each in zip(("free", "granted"), there, strict=True):
+        await given(node, name, each.uuid)
+    await preparer.prepare([there[0].uuid])
+    with pytest.raises(NotYet, match=f"{there[1].uuid} was granted to another pod meanwhile"):
+        await preparer.prepare([there[1].uuid])
