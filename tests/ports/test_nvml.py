@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from lamina.errors import Outside
+from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig
 from lamina.ports.nvml.fake import fake_gpus
 
@@ -170,6 +171,22 @@ async def test_facts(nvml: DriverNvml) -> None:
         GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True, remapping_failed=True, minor=0),
     )
     assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
+
+
+@pytest.mark.parametrize("refusal", [pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED])
+async def test_a_driver_that_is_older_than_some_of_a_cards_profiles(
+    nvml: DriverNvml, library: ScriptedLibrary, monkeypatch: pytest.MonkeyPatch, refusal: int
+) -> None:
+    newest = MIG_CARDS["A100-80GB"].profile("1g.20gb").id
+
+    def instances(handle: int, profile: int, found: Any, count: Any) -> None:
+        if profile == newest:
+            raise pynvml.NVMLError(refusal)
+        count._obj.value = 0
+
+    monkeypatch.setattr(library, "do_nvmlDeviceGetGpuInstances", instances)
+    assert [facts.uuid for facts in await nvml.gpus()] == ["GPU-0", "GPU-1"]
+    assert await nvml.mig_instances("GPU-0") == ()
 
 
 async def test_events(nvml: DriverNvml, library: ScriptedLibrary) -> None:

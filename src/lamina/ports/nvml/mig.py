@@ -69,14 +69,24 @@ def instances(handle: Any) -> tuple[MigInstance, ...]:
     devices = _devices(handle)
     found = []
     for profile in card(handle).profiles:
-        count = ctypes.c_uint(_MOST)
-        handles = (nvml.c_nvmlGpuInstance_t * _MOST)()
-        nvml.nvmlDeviceGetGpuInstances(handle, profile.id, handles, ctypes.byref(count))
-        for each in handles[: count.value]:
+        for each in _of_profile(handle, profile.id):
             info = nvml.nvmlGpuInstanceGetInfo(each)
             device = devices.get(info.id, _HALF_MADE)
             found.append(MigInstance(info.id, profile.name, info.placement.start, *device))
     return tuple(sorted(found, key=lambda instance: instance.id))
+
+
+def _of_profile(handle: Any, profile: int) -> list[Any]:
+    """The GPU's instances of a profile; none where the driver is older than the profile."""
+    count = ctypes.c_uint(_MOST)
+    found = (nvml.c_nvmlGpuInstance_t * _MOST)()
+    try:
+        nvml.nvmlDeviceGetGpuInstances(handle, profile, found, ctypes.byref(count))
+    except nvml.NVMLError as error:
+        if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+            return []
+        raise
+    return list(found[: count.value])
 
 
 def _devices(handle: Any) -> dict[int, tuple[str, int, MigAttributes | None]]:
