@@ -189,6 +189,15 @@ async def test_a_driver_that_is_older_than_some_of_a_cards_profiles(
     assert await nvml.mig_instances("GPU-0") == ()
 
 
+@pytest.mark.parametrize("refusal", [pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_NOT_SUPPORTED])
+async def test_a_driver_that_does_not_list_processes_is_not_one_without_any(
+    nvml: DriverNvml, library: ScriptedLibrary, refusal: int
+) -> None:
+    library.always["nvmlDeviceGetComputeRunningProcesses", 0] = refusal
+    with pytest.raises(Outside, match="NVML does not tell the processes on GPU-0"):
+        await nvml.processes("GPU-0")
+
+
 async def test_events(nvml: DriverNvml, library: ScriptedLibrary) -> None:
     assert await nvml.wait_event(0.01) is None
     library.events = [(1, 79), (0, 48)]

@@ -282,16 +282,15 @@ def _numa(handle: Any) -> int | None:
 
 
 def _processes(uuid: str) -> tuple[GpuProcess, ...]:
+    """Who computes has to be told: a GPU of which that is not known would pass for an idle one."""
     handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
-    by_pid: dict[int, GpuProcess] = {}
-    for listed in (
-        nvml.nvmlDeviceGetComputeRunningProcesses,
-        nvml.nvmlDeviceGetGraphicsRunningProcesses,
-        nvml.nvmlDeviceGetMPSComputeRunningProcesses,
-    ):
-        for process in _if_supported(partial(listed, handle)) or ():
-            used = process.usedGpuMemory
-            by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
+    found = list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    for listed in (nvml.nvmlDeviceGetGraphicsRunningProcesses, nvml.nvmlDeviceGetMPSComputeRunningProcesses):
+        found += _if_supported(partial(listed, handle)) or ()
+    by_pid = {}
+    for process in found:
+        used = process.usedGpuMemory
+        by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
     return tuple(by_pid[pid] for pid in sorted(by_pid))
 
 
