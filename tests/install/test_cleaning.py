@@ -13,6 +13,7 @@ from lamina.install.agent import agent
 from lamina.install.cleaner import CLEANER, cleaner
 from lamina.install.render import render
 from lamina.install.terms import Setting
+from lamina.ports.files import Files
 
 
 @pytest.fixture
@@ -48,6 +49,25 @@ def test_all_of_ours_goes_and_nothing_of_others(node: dict[str, Path], tmp_path:
     assert not node["state_dir"].exists()
     assert clean(node, "--check").returncode == 0
     assert clean(node).stdout == ""
+
+
+def test_a_folder_that_others_use_as_well_stays_with_what_is_theirs(node: dict[str, Path]) -> None:
+    state = node["state_dir"]
+    for name in ("record.json", ".record.json.tmp", "mig.json", "lock", "theirs.json", "containers.db"):
+        (state / name).touch()
+    (state / "containers" / "storage").mkdir(parents=True)
+    cleaning.remove(cleaning.left(**node))
+    assert {path.name for path in state.iterdir()} == {"theirs.json", "containers.db", "containers", "lib"}
+    assert cleaning.left(**node) == []
+
+
+def test_nothing_goes_while_an_agent_runs(node: dict[str, Path]) -> None:
+    with Files().only_user(node["state_dir"]):
+        refused = clean(node)
+        assert (refused.returncode, f"an agent has {node['state_dir']} in use" in refused.stderr) == (2, True)
+        assert len(clean(node, "--check").stdout.splitlines()) == 4
+    assert clean(node).returncode == 0
+    assert clean(node, "--check").returncode == 0
 
 
 def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ async def agent(
     """The agent behind its doors, until `stop` is set; `config` is where it begins. `settings` are checked."""
     with files.only_user(settings.state_dir):
         events = EventRecorder(kube, "lamina-agent", now=time.time)
-        kept = Kept(settings.state_dir / "nvidia.json", files)
+        kept = Kept(settings.nvidia, files)
         nvidia = NvidiaFollower(kube, settings.node, kept, events, clock)
         rules: Rules | None = Rules(config, await nvidia.present(config))
         while rules is not None:

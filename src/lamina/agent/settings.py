@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lamina import native
 from lamina.errors import BadInput
+from lamina.ports.files import LOCK
 from lamina.ports.listening import Address
 
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
@@ -88,6 +89,11 @@ class AgentSettings:
         return self.state_dir / "record.json"
 
     @property
+    def nvidia(self) -> Path:
+        """NVIDIA's configuration that held last."""
+        return self.state_dir / "nvidia.json"
+
+    @property
     def time_slices(self) -> Path:
         """The GPUs whose time slices the agent has set."""
         return self.state_dir / "time-slices.json"
@@ -106,6 +112,12 @@ class AgentSettings:
     def libraries(self) -> Path:
         """The facade as containers see it, one folder per version."""
         return self.state_dir / "lib"
+
+    @property
+    def all_kept(self) -> tuple[Path, ...]:
+        """Everything that the agent makes in its own folder, but what is being written."""
+        files = (self.record, self.nvidia, self.time_slices, self.mps, self.made, self.metrics_address)
+        return (self.containers, self.libraries, *files, self.state_dir / LOCK)
 
 
 def _absolute(path: Path) -> Path:

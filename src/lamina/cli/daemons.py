@@ -112,8 +112,14 @@ def clean_node(
     import time
 
     from lamina.agent import cleaning
+    from lamina.ports.files import in_use
 
     while True:
+        if not check and in_use(state_dir):
+            if not stay:
+                raise BadInput(f"an agent has {state_dir} in use; end it first")
+            time.sleep(1.0)
+            continue
         there = cleaning.left(kubelet_dir=kubelet_dir, cdi_dir=cdi_dir, state_dir=state_dir)
         for path in there:
             typer.echo(path if check else f"Removing {path}")

@@ -15,6 +15,8 @@ from pathlib import Path
 from lamina.errors import BadInput, Outside
 
 TEMPORARY = ".tmp"
+LOCK = "lock"
+"""The file by which a process has a folder to itself."""
 
 
 class Files:
@@ -108,9 +110,9 @@ class Files:
         """
         self.make_folder(folder)
         try:
-            descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _outside("open", folder / "lock", error) from error
+            raise _outside("open", folder / LOCK, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -120,6 +122,23 @@ class Files:
             yield
         finally:
             os.close(descriptor)
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process has `folder` to itself. Raises Outside."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _outside("open", folder / LOCK, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _sync_folder(folder: Path) -> None:
