@@ -38,6 +38,7 @@ async def starts(node: Running, name: str = "p", gpu: str = GPU) -> None:
     """A pod with a 1g.5gb at 6 starts."""
     share = Share(gpu=gpu, memory_mib=3000, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
     await node.node.pod(name, container("main", share))
+    await node.eventually(lambda: RESOURCE in node.kubelet.devices)
     await node.started(name, f"ticket-{name}")
 
 
