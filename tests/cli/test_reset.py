@@ -120,7 +120,8 @@ async def test_s2_10_it_waits_for_what_was_made_of_mig_and_says_what_stays(kube:
     left = "GPU 0 keeps 1g.5gb at 6: it is in use by process 7"
     spec = msgspec.to_builtins(Inventory(node="gone", mig_left=(left,)))
     await kube.patch(INVENTORIES, "gone", {"spec": spec})
-    assert f"What Lamina made of MIG stays in part, and goes when it is idle: gone: {left}." in await run(kube)
+    said = f"Still there, and taken back by the node's agent when it is idle: gone: {left}."
+    assert said in await run(kube)
 
 
 async def test_s2_10_all_removes_our_kinds_too(kube: FakeKube) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from lamina.cli.uninstalling import Uninstalling
 from lamina.control import crds
@@ -16,7 +17,8 @@ from lamina.install.cleaner import CLEANER
 from lamina.install.objects import definitions, namespace, objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
-from lamina.model.gpus import Gpu, Inventory
+from lamina.model.gpus import Gpu, InstanceThere, Inventory
+from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -110,6 +112,25 @@ async def test_nothing_of_an_installation_is_left() -> None:
     for node in (await kube.list(NODES)).items:
         assert node["metadata"]["labels"] == {"own": "kept"}
         assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+async def test_what_agents_did_not_take_back_of_gpus_is_named_since_nobody_will() -> None:
+    kube = await installed()
+    busy = "GPU 0 keeps 1g.5gb at 6: it is in use by process 7"
+    cut = structs.replace(GPU, instances=(InstanceThere(profile="1g.5gb", start=5, made=True),))
+    daemon = MpsDaemon(gpu="GPU-0", state=MpsState.READY, memory_mib=7680, threads_percent=50)
+    for name, found in (
+        ("gone", Inventory(node="gone", mig_left=(busy,))),
+        ("dead", Inventory(node="dead", gpus=(cut,), mps=(daemon,))),
+    ):
+        await kube.patch(INVENTORIES, name, {"spec": msgspec.to_builtins(found)})
+    told, left = await uninstall(kube)
+    assert set(left) == {
+        f"on node gone: {busy}",
+        "on node dead: GPU 0 has the MIG instance 1g.5gb at 5",
+        "on node dead: GPU-0 is shared by MPS",
+    }
+    assert not any("when it is idle" in step for step in told)
 
 
 async def test_the_webhook_goes_before_who_would_answer_it_and_kinds_after_who_uses_them() -> None:

@@ -7,6 +7,7 @@ configuration, and take their own back. What is left behind by parts that do not
 import re
 from collections.abc import AsyncIterator, Mapping
 
+import msgspec
 import yaml
 
 from lamina.agent.marks import amounts
@@ -21,6 +22,7 @@ from lamina.dialects import config as configuration
 from lamina.dialects import parse, vocabularies
 from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.errors import BadInput, LaminaError
+from lamina.model.gpus import Inventory
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -47,6 +49,8 @@ class Resetting:
         self._kube = kube
         self._clock = clock
         self._patience_s = patience_s
+        self.undone: list[str] = []
+        """After `withdraw`: what agents made of GPUs and did not take back, by node, in words."""
 
     async def run(self, *, everything: bool) -> AsyncIterator[str]:
         """Each step in a sentence, once it is done. Raises BadInput, which names them, while pods use GPUs."""
@@ -54,6 +58,8 @@ class Resetting:
         refuse_users(found, "reset again")
         async for done in self.withdraw(found.config):
             yield done
+        for sentence in self.undone:
+            yield f"Still there, and taken back by the node's agent when it is idle: {sentence}."
         if everything:
             await self.remove_all()
             yield "Configuration, certificate, leases and our kinds of objects are gone."
@@ -65,10 +71,8 @@ class Resetting:
         yield "Agents and control part are told to offer nothing."
         await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
         yield "The webhook is gone."
-        late, left = await self._wait()
+        late, self.undone = await self._wait()
         yield "Every agent has taken its GPUs back." if not late else f"No word from the agents of {', '.join(late)}."
-        for sentence in left:
-            yield f"What Lamina made of MIG stays in part, and goes when it is idle: {sentence}."
         nodes = await self.clean(config)
         yield f"No node carries labels, annotations or amounts of ours; {nodes} had to be cleaned here."
 
@@ -85,7 +89,7 @@ class Resetting:
         await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
 
     async def _wait(self) -> tuple[list[str], list[str]]:
-        """After all patience, the nodes whose agents still offer GPUs or have daemons of MPS, and what stays of MIG."""
+        """After all patience, the nodes whose agents still offer GPUs or have daemons of MPS, and what they left so."""
         end = self._clock.monotonic() + self._patience_s
         while True:
             listed = (await self._kube.list(INVENTORIES)).items
@@ -94,7 +98,11 @@ class Resetting:
                 for each in listed
                 if any(each["spec"].get(what) for what in ("gpus", "plain", "mps"))
             ]
-            left = [f"{each['metadata']['name']}: {one}" for each in listed for one in each["spec"].get("migLeft", ())]
+            left = [
+                f"{each['metadata']['name']}: {one}"
+                for each in listed
+                for one in _undone(msgspec.convert(each["spec"], Inventory))
+            ]
             if not (late or left) or self._clock.monotonic() >= end:
                 return sorted(late), sorted(left)
             await self._clock.sleep(_LOOK_S)
@@ -131,6 +139,17 @@ class Resetting:
             await self._kube.delete(resource, name, namespace=namespace)
         except NotFound:
             return
+
+
+def _undone(inventory: Inventory) -> list[str]:
+    made = [
+        f"GPU {gpu.index} has the MIG instance {each.profile} at {each.start}"
+        for gpu in inventory.gpus
+        for each in gpu.instances
+        if each.made
+    ]
+    shared = [f"{daemon.gpu} is shared by MPS" for daemon in inventory.mps if daemon.made]
+    return [*inventory.mig_left, *made, *shared]
 
 
 def refuse_users(found: cluster.Cluster, then: str) -> None:

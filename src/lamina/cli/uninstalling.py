@@ -108,6 +108,7 @@ class Uninstalling:
             found += [f"{resource.kind} {each['metadata']['name']}" for each in await self._ours(resource)]
         found += [f"{amount} on node {node}" for node, amount in await self._counting()]
         found += [f"what an agent left on {node}" for node in self._not_cleaned]
+        found += [f"on node {sentence}" for sentence in self._resetting.undone]
         return list(dict.fromkeys(found))
 
     async def _found(self) -> tuple[cluster.Cluster, bool]:
