@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from lamina.enforcement import driver
 from lamina.enforcement.run import run
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.simgpu.description import place
-from tests.hangups import hangups_heard
+from tests.signals import signals_heard
 
 MODEL = "V100-SXM2-32GB"
 MEMORY = """
@@ -101,30 +103,35 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
         code_of()
 
 
-def other_process(folder: Path, *command: str) -> "subprocess.Popen[str]":
+@contextmanager
+def other_process(folder: Path, *command: str) -> Iterator["subprocess.Popen[str]"]:
     script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
     variables = {**os.environ, "TMPDIR": str(folder)}
-    with hangups_heard():
-        return subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
+    with signals_heard():
+        process = subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_reach_the_command_and_nothing_stays(number: signal.Signals, private_folder: Path) -> None:
     waiting = "trap 'echo told; exit 5' TERM INT HUP; echo ready; while :; do sleep 0.01; done"
-    process = other_process(private_folder, "sh", "-c", waiting)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    assert process.communicate(timeout=20)[0] == "told\n"
-    assert process.returncode == 5
+    with other_process(private_folder, "sh", "-c", waiting) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.communicate(timeout=60)[0] == "told\n"
+        assert process.returncode == 5
     assert list(private_folder.iterdir()) == []
 
 
 def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:
     for delay in range(0, 300, 30):
-        process = other_process(private_folder, "sleep", "60")
-        time.sleep(delay / 1000)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+        with other_process(private_folder, "sleep", "600") as process:
+            time.sleep(delay / 1000)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) in (-signal.SIGTERM, 128 + signal.SIGTERM)
         assert list(private_folder.iterdir()) == []
 
 
