@@ -1,7 +1,7 @@
 """Every check of the project, one after the other: lint, format, types, import contract, then all tests.
 
 Run as `python -m tests.run`; further arguments go to pytest. All checks run even when one fails, so that one run
-tells everything; the exit code is that of the first failure.
+tells everything; the exit code is that of the first failure. Files of tests run side by side; `-n 0` runs them in turn.
 """
 
 import os
@@ -20,6 +20,11 @@ CHECKS = (
     ("imports", [str(BIN / "lint-imports")]),
 )
 
+# Two on each core, as tests of labs mostly wait for other processes; each collects all tests, so that many do not help.
+SIDE_BY_SIDE = min(8, 2 * len(os.sched_getaffinity(0)))
+# The order of files is that of tests/conftest.py, not by how many tests there are in each.
+PYTEST = [sys.executable, "-m", "pytest", "-n", str(SIDE_BY_SIDE), "--dist", "loadfile", "--no-loadscope-reorder"]
+
 
 def run(name: str, command: list[str]) -> int:
     print(f"--- {name}", flush=True)
@@ -35,7 +40,7 @@ def main() -> int:
     failed = [name for (name, _), code in zip(CHECKS, codes, strict=True) if code != 0]
     # pytest comes last, so that its summary is what a reader of the log meets first.
     print(f"--- tests (failed before: {', '.join(failed) or 'nothing'})", flush=True)
-    codes.append(subprocess.run([sys.executable, "-m", "pytest", *sys.argv[1:]], cwd=ROOT, check=False).returncode)
+    codes.append(subprocess.run([*PYTEST, *sys.argv[1:]], cwd=ROOT, check=False).returncode)
     return next((code for code in codes if code != 0), 0)
 
 

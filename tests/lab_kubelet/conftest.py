@@ -5,7 +5,7 @@ import pytest
 from tests.lab_kubelet.cluster import Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_cluster() -> Iterator[Cluster]:
     """One API server and kubelet for tests that leave both alive."""
     cluster = Cluster()

@@ -20,7 +20,7 @@ def start_lab() -> Iterator[StartLab]:
         yield start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def v100_lab() -> Iterator[Lab]:
     """One node with two V100 of 32 GB, as in 4paradigm's functional test; who uses it leaves it as it was."""
     with labs_of_tests() as start:
