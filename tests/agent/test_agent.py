@@ -93,7 +93,7 @@ class Running:
                 await asyncio.sleep(0.01)
 
     async def eventually(self, happened: Callable[[], bool]) -> None:
-        deadline = asyncio.get_running_loop().time() + 10
+        deadline = asyncio.get_running_loop().time() + 60
         while not happened():
             assert asyncio.get_running_loop().time() < deadline
             await asyncio.sleep(0.01)

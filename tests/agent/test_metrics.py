@@ -287,7 +287,7 @@ def test_gpu_time_is_averaged_over_a_second_at_least() -> None:
 @contextlib.asynccontextmanager
 async def served(told: Told, file: Path) -> AsyncIterator[str]:
     task = asyncio.create_task(serving(told.page, Address("127.0.0.1", 0), told.node.files, file))
-    deadline = asyncio.get_running_loop().time() + 10
+    deadline = asyncio.get_running_loop().time() + 60
     while not file.exists():
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.01)

@@ -110,10 +110,10 @@ async def running(
         await until(lambda: _offered(made, len(nodes) or 1), task)
         yield made
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
 
 
-async def until(condition: Any, task: "asyncio.Task[None] | None" = None, *, within_s: float = 15.0) -> Any:
+async def until(condition: Any, task: "asyncio.Task[None] | None" = None, *, within_s: float = 60.0) -> Any:
     """What `condition` returns once that is true; a task that ends meanwhile fails the test."""
     deadline = asyncio.get_running_loop().time() + within_s
     while True:

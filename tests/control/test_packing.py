@@ -49,7 +49,7 @@ async def test_a_share_goes_where_least_is_left_over() -> None:
 async def watched(bench: Bench) -> None:
     """All that exists is told."""
     task = asyncio.create_task(bench.watching.run())
-    await asyncio.wait_for(bench.watching.rebuilt.wait(), 5)
+    await asyncio.wait_for(bench.watching.rebuilt.wait(), 60)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -25,7 +25,7 @@ async def follower(kube: FakeKube, directory: Path) -> AsyncIterator[str]:
     await until(addresses.exists, task)
     yield msgspec.json.decode(addresses.read_bytes())["extender"]
     stop.set()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, 60)
 
 
 async def ready(session: aiohttp.ClientSession, url: str, path: str = "readyz") -> tuple[int, str]:

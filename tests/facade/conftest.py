@@ -53,7 +53,7 @@ class Container:
         return environment(self.folder, native.path("simgpu/libcuda.so.1").parent, base)
 
     def run(
-        self, *command: str | Path, timeout: float = 60, stdin: str = "", **more: str
+        self, *command: str | Path, timeout: float = 120, stdin: str = "", **more: str
     ) -> subprocess.CompletedProcess[str]:
         """Runs a program in the container; its output is one text."""
         variables = self.environment(**more)

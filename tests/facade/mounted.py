@@ -82,6 +82,6 @@ class Mounted:
             env=outer,
             text=True,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )

@@ -92,7 +92,7 @@ def gains(container: Path, seconds: float) -> float:
 
 
 def soon(met: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not met() and time.monotonic() < end:
         time.sleep(0.02)
     return met()

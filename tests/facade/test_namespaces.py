@@ -44,7 +44,7 @@ def line(process: "subprocess.Popen[str]", say: str | None = None) -> str:
 
 def until_taken(process: "subprocess.Popen[str]") -> None:
     """Take what fits once another process has ended: the kernel ends a namespace a moment after its first process."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while line(process, "take(900)") != "0":
         assert time.monotonic() < deadline
 

@@ -47,7 +47,7 @@ def on_new_driver(folder: Path, script: str) -> list[str]:
     write_container(folder, Limits(devices=(limit,)))
     variables = environment(folder, folder / "driver", {"PATH": "/usr/bin:/bin"})
     command = [sys.executable, "-c", PRELUDE + LOCATIONS + script]
-    done = subprocess.run(command, env=variables, text=True, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, env=variables, text=True, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -33,7 +33,7 @@ print(json.dumps([rates.gpu, rates.memory, [sample.sampleValue.uiVal for sample 
 
 
 def eventually(look: Callable[[], object], good: Callable[[object], bool]) -> object:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     seen = look()
     while not good(seen) and time.monotonic() < deadline:
         time.sleep(0.1)

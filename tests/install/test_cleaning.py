@@ -37,7 +37,7 @@ def node(tmp_path: Path) -> dict[str, Path]:
 def clean(node: dict[str, Path], *options: str) -> subprocess.CompletedProcess[str]:
     folders = [f"--{name.replace('_', '-')}={path}" for name, path in node.items()]
     command = [sys.executable, "-m", "lamina", "clean-node", *folders, *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_all_of_ours_goes_and_nothing_of_others(node: dict[str, Path], tmp_path: Path) -> None:

@@ -50,6 +50,6 @@ def test_a_supervisor_waits_for_somebody_who_only_looks(lab: LabDirectory) -> No
     looker = threading.Thread(target=look)
     looker.start()
     looking.wait()
-    with status.running(lab, patience_s=10.0) as ours:
+    with status.running(lab, patience_s=60.0) as ours:
         assert ours
     looker.join()

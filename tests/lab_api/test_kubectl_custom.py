@@ -46,7 +46,7 @@ spec: {pod: a, memoryMiB: 1000, shares: [{gpu: GPU-1}, {gpu: GPU-2}]}
 def test_a_custom_resource_is_served_as_soon_as_it_is_defined(lab: Threaded, kubectl: Kubectl) -> None:
     assert "the server doesn't have a resource type" in kubectl.refused("get", "shares")
     kubectl("apply", "-f", "-", stdin=CRD)
-    kubectl("wait", "--for=condition=Established", "crd/shares.example.com", "--timeout=5s")
+    kubectl("wait", "--for=condition=Established", "crd/shares.example.com", "--timeout=120s")
     kubectl("apply", "-f", "-", stdin=SHARE)
     assert kubectl("apply", "-f", "-", stdin=SHARE) == "share.example.com/s unchanged\n"
     [head, row] = kubectl("get", "shr").splitlines()
@@ -56,7 +56,7 @@ def test_a_custom_resource_is_served_as_soon_as_it_is_defined(lab: Threaded, kub
     assert "share.example.com/s" in kubectl("get", "all", "-o", "name")
     kubectl("patch", "share", "s", "--type=merge", "-p", '{"spec":{"pod":"b"}}')
     kubectl("patch", "share", "s", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Held"}}')
-    kubectl("wait", "--for=jsonpath={.status.phase}=Held", "share/s", "--timeout=5s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Held", "share/s", "--timeout=120s")
     assert "GPU - 1" in kubectl("describe", "share", "s") or "GPU-1" in kubectl("describe", "share", "s")
     refused = kubectl.refused("patch", "share", "s", "-p", '{"spec":{"pod":"c"}}')
     assert "application/strategic-merge-patch+json is not supported" in refused
@@ -93,7 +93,7 @@ async def test_lightkube_speaks_with_it(tmp_path: Path) -> None:
         assert (await client.apply(settings)).data == data
     assert [each.metadata.name async for each in client.list(Pod, labels={"a": "b"})] == ["a"]  # type: ignore[union-attr]
     await client.delete(Pod, "a", namespace="default", grace_period=0)
-    await asyncio.wait_for(watching, 10)
+    await asyncio.wait_for(watching, 60)
     assert (seen[0], seen[-1]) == (("ADDED", "a"), ("DELETED", "a"))
     await client.close()
     await server.close()

@@ -188,13 +188,13 @@ def test_create_commands_that_send_protobuf(lab: Threaded, kubectl: Kubectl) -> 
 
 def test_wait_for_conditions_values_and_deletion(lab: Threaded, kubectl: Kubectl) -> None:
     lab.running_pod("a")
-    kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=5s")
-    waiting = kubectl.start("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/a", "--timeout=10s")
+    kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=120s")
+    waiting = kubectl.start("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/a", "--timeout=120s")
     lab.patch("pods", "a", {"status": {"phase": "Succeeded"}}, "status")
-    assert waiting.communicate(timeout=15)[0] == "pod/a condition met\n"
-    waiting = kubectl.start("wait", "--for=delete", "pod/a", "--timeout=10s")
+    assert waiting.communicate(timeout=150)[0] == "pod/a condition met\n"
+    waiting = kubectl.start("wait", "--for=delete", "pod/a", "--timeout=120s")
     lab.delete("pods", "a")
-    waiting.communicate(timeout=15)
+    waiting.communicate(timeout=150)
     assert waiting.returncode == 0
     lab.running_pod("b")
     assert "timed out waiting" in kubectl.refused("wait", "--for=delete", "pod/b", "--timeout=1s")
@@ -202,10 +202,10 @@ def test_wait_for_conditions_values_and_deletion(lab: Threaded, kubectl: Kubectl
 
 def test_rollout_status_follows_a_deployment(lab: Threaded, kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=MANIFEST)
-    following = kubectl.start("rollout", "status", "deployment/web", "--timeout=10s")
+    following = kubectl.start("rollout", "status", "deployment/web", "--timeout=120s")
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
     lab.patch("deployments.apps", "web", {"status": {"observedGeneration": 1, **counts}}, "status")
-    assert 'deployment "web" successfully rolled out' in following.communicate(timeout=15)[0]
+    assert 'deployment "web" successfully rolled out' in following.communicate(timeout=150)[0]
     kubectl("rollout", "restart", "deployment/web")
     assert lab.get("deployments.apps", "web")["metadata"]["generation"] == 2
 
@@ -297,11 +297,11 @@ def test_deleting_a_bound_pod_waits_for_its_kubelet(lab: Threaded, kubectl: Kube
     lab.running_pod("a")
     deleting = kubectl.start("delete", "pod", "a", "--grace-period=5")
     watching = kubectl.start("wait", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=5", "pod/a")
-    watching.communicate(timeout=10)
+    watching.communicate(timeout=150)
     assert deleting.poll() is None
     assert " Terminating " in kubectl("get", "pod", "a")
     lab.delete("pods", "a", grace=0)
-    deleting.communicate(timeout=10)
+    deleting.communicate(timeout=150)
     assert deleting.returncode == 0
     lab.running_pod("b")
     kubectl("delete", "pod", "b", "--force", "--grace-period=0")

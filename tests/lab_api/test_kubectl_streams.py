@@ -25,7 +25,7 @@ def test_logs_follow_until_the_kubelet_ends_them(lab: Threaded, kubectl: Kubectl
     assert following.stdout is not None
     assert [following.stdout.readline() for _ in range(3)] == ["one\n", "two\n", "three\n"]
     lab.soon(lab.kubelets.follow_on.set)
-    assert following.communicate(timeout=10)[0] == "four\n"
+    assert following.communicate(timeout=150)[0] == "four\n"
     assert following.returncode == 0
 
 

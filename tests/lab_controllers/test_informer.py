@@ -111,7 +111,7 @@ async def test_nobody_waits_for_a_collection_that_is_optional(kube: FakeKube) ->
     kube.failing["list"] = unserved
     cache = Cache(kube, [CONFIG_MAPS], optional=[GRANTS])
     task = asyncio.create_task(cache.run())
-    await asyncio.wait_for(cache.synced(), 1)
+    await asyncio.wait_for(cache.synced(), 60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -186,4 +186,4 @@ async def test_loops_end_when_told_to_however_busy_they_are(turns: int) -> None:
     await settle()
     await cluster.create(DEPLOYMENTS, deployment(replicas=20))
     await settle(turns)
-    await asyncio.wait_for(cluster.stop(), 5)
+    await asyncio.wait_for(cluster.stop(), 60)

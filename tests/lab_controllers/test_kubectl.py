@@ -63,18 +63,18 @@ def manifest(kind: str, api_version: str, obj: dict[str, Any]) -> str:
 
 def test_the_life_of_a_deployment(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("Deployment", "apps/v1", deployment(replicas=3)))
-    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=10s")
-    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=10s")
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=120s")
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=120s")
     assert "3/3" in kubectl("get", "deployment", "web")
 
     kubectl("scale", "deployment/web", "--replicas=5")
-    kubectl("rollout", "status", "deployment/web", "--timeout=10s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     assert kubectl("get", "pods", "--no-headers").count("Running") == 5
 
     before = set(kubectl("get", "pods", "-o", "name").split())
     kubectl("rollout", "restart", "deployment/web")
-    kubectl("rollout", "status", "deployment/web", "--timeout=15s")
-    kubectl("wait", "--for=delete", *sorted(before), "--timeout=10s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")
+    kubectl("wait", "--for=delete", *sorted(before), "--timeout=120s")
     after = set(kubectl("get", "pods", "-o", "name").split())
     assert len(after) == 5
     assert not after & before
@@ -82,14 +82,14 @@ def test_the_life_of_a_deployment(kubectl: Kubectl) -> None:
     history = kubectl("rollout", "history", "deployment/web")
     assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]
     kubectl("rollout", "undo", "deployment/web")
-    kubectl("rollout", "status", "deployment/web", "--timeout=15s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     described = kubectl("describe", "deployment", "web")
     assert "5 desired | 5 updated | 5 total | 5 available" in described
     assert "Scaled up replica set" in described
     assert "NewReplicaSetAvailable" in described
 
-    kubectl("delete", "deployment", "web", "--timeout=10s")
-    kubectl("wait", "--for=delete", "pods", "-l", "app=web", "--timeout=10s")
+    kubectl("delete", "deployment", "web", "--timeout=120s")
+    kubectl("wait", "--for=delete", "pods", "-l", "app=web", "--timeout=120s")
 
 
 def test_why_a_pod_waits(kubectl: Kubectl) -> None:
@@ -97,7 +97,7 @@ def test_why_a_pod_waits(kubectl: Kubectl) -> None:
     body["spec"]["template"] = template({"app": "big"}, resources={"limits": {"cpu": "64"}})
     kubectl("apply", "-f", "-", stdin=manifest("Deployment", "apps/v1", body))
     kubectl(
-        "wait", "--for=jsonpath={.status.conditions[0].reason}=Unschedulable", "pod", "-l", "app=big", "--timeout=10s"
+        "wait", "--for=jsonpath={.status.conditions[0].reason}=Unschedulable", "pod", "-l", "app=big", "--timeout=120s"
     )
     described = kubectl("describe", "pod", "-l", "app=big")
     assert "FailedScheduling" in described
@@ -109,20 +109,20 @@ def test_daemon_sets_roll_out_and_jobs_can_be_waited_for(kubectl: Kubectl) -> No
     spec = {"selector": {"matchLabels": labels}, "template": template(labels)}
     agent = manifest("DaemonSet", "apps/v1", {"metadata": {"name": "agent"}, "spec": spec})
     kubectl("apply", "-f", "-", stdin=agent)
-    kubectl("rollout", "status", "daemonset/agent", "--timeout=10s")
+    kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
     kubectl("rollout", "restart", "daemonset/agent")
-    assert "successfully rolled out" in kubectl("rollout", "status", "daemonset/agent", "--timeout=10s")
+    assert "successfully rolled out" in kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
     kubectl("create", "job", "work", "--image=busybox", "--", "true")
-    kubectl("wait", "--for=jsonpath={.status.active}=1", "job/work", "--timeout=10s")
+    kubectl("wait", "--for=jsonpath={.status.active}=1", "job/work", "--timeout=120s")
     assert "Created pod: work-" in kubectl("describe", "job", "work")
 
 
 def test_draining_a_node(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("Deployment", "apps/v1", deployment(replicas=2)))
-    kubectl("rollout", "status", "deployment/web", "--timeout=10s")
-    kubectl("drain", "n1", "--timeout=15s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")
+    kubectl("drain", "n1", "--timeout=120s")
     assert "SchedulingDisabled" in kubectl("get", "nodes")
-    kubectl("wait", "--for=jsonpath={.status.unavailableReplicas}=2", "deployment/web", "--timeout=10s")
+    kubectl("wait", "--for=jsonpath={.status.unavailableReplicas}=2", "deployment/web", "--timeout=120s")
     assert kubectl("get", "pods", "--no-headers").count("Pending") == 2
     kubectl("uncordon", "n1")
-    kubectl("rollout", "status", "deployment/web", "--timeout=10s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")

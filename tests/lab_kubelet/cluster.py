@@ -23,7 +23,7 @@ from lamina.ports.kube.client import KubeClient, connect
 T = TypeVar("T")
 Object = dict[str, Any]
 NODE = "node-0"
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 class Loop:

@@ -54,7 +54,7 @@ class FakePlugin(rpc.DevicePluginServicer):
         options = [("grpc.use_local_subchannel_pool", 1)]
         async with grpc.aio.insecure_channel(f"unix:{self.folder / 'kubelet.sock'}", options=options) as channel:
             request = pb.RegisterRequest(version=version, endpoint="fake.sock", resource_name=resource)
-            await rpc.RegistrationStub(channel).Register(request, wait_for_ready=True, timeout=10)
+            await rpc.RegistrationStub(channel).Register(request, wait_for_ready=True, timeout=60)
 
     async def begin(self) -> None:
         await self.start()

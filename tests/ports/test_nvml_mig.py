@@ -66,7 +66,7 @@ def on_a_machine(path: Path, test: str) -> Any:
     script = f"import asyncio, json\nfrom tests.ports.test_nvml_mig import *\nprint(json.dumps(asyncio.run({test}())))"
     done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | simgpu.environment(path), capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -49,7 +49,7 @@ def test_a_simulated_machine(tmp_path: Path) -> None:
         env={**os.environ, "SIMGPU_MACHINE": str(machine), "LD_LIBRARY_PATH": str(NVML.parent)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert result.returncode == 0, result.stderr

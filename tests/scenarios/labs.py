@@ -18,7 +18,7 @@ from urllib.parse import quote
 import yaml
 
 Object = dict[str, Any]
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Lab:
             capture_output=True,
             text=True,
             env=self.environment,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         if check:
@@ -58,9 +58,13 @@ class Lab:
 
     def read(self, path: str) -> Object:
         """What the API server has at a path, for who looks often: a kubectl each time would keep the machine busy."""
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str) -> Object:
         server, token, trust = _door(self.kubeconfig.read_text())
-        request = urllib.request.Request(server + path, headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, context=trust, timeout=60) as answer:
+        headers = {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(server + path, headers=headers, method=method)
+        with urllib.request.urlopen(request, context=trust, timeout=PATIENCE_S) as answer:
             found: Object = json.load(answer)
         return found
 
@@ -98,8 +102,10 @@ class Lab:
 
     def delete_workloads(self) -> None:
         """Leave the lab as it was found."""
-        self.kubectl("delete", "deployments,jobs,daemonsets,replicasets", "--all", "--wait=false")
-        self.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
+        for kind in ("apps/v1 deployments", "batch/v1 jobs", "apps/v1 daemonsets", "apps/v1 replicasets"):
+            group, plural = kind.split()
+            self._ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Background")
+        self._ask("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=1")
         wait_for(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
         wait_for(lambda: not self.grants(), lambda: "grants stay behind their pods")
 
@@ -135,6 +141,6 @@ def lamina(*arguments: str, environment: dict[str, str] | None = None) -> subpro
         capture_output=True,
         text=True,
         env=environment,
-        timeout=120,
+        timeout=2 * PATIENCE_S,
         check=False,
     )

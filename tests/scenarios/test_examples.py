@@ -18,7 +18,7 @@ def smi(lab: Lab, pod: str, *more: str) -> str:
 
 
 def running(lab: Lab, pod: str) -> None:
-    lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=30s")
+    lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
 
 
 def grant_of(lab: Lab, pod: str) -> dict[str, object]:
@@ -96,7 +96,7 @@ def test_init_and_sidecar_share_a_gpu(lab: Lab) -> None:
 
 def test_a_job_ends_and_its_share_is_free(lab: Lab) -> None:
     apply(lab, "job")
-    lab.kubectl("wait", "--for=condition=Complete", "job/allocate-once", "--timeout=30s")
+    lab.kubectl("wait", "--for=condition=Complete", "job/allocate-once", "--timeout=120s")
     assert "GPU is available" in lab.kubectl("logs", "job/allocate-once")
     apply(lab, "whole-gpu")
     lab.kubectl("apply", "-f", "-", stdin=SECOND_WHOLE)
@@ -116,7 +116,7 @@ def test_one_share_of_low_priority_is_evicted_and_no_more(lab: Lab) -> None:
 
 def test_one_group_runs_whole_and_then_the_other(lab: Lab) -> None:
     apply(lab, "gang/definition")
-    lab.kubectl("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io", "--timeout=30s")
+    lab.kubectl("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io", "--timeout=120s")
     apply(lab, "gang/two-groups")
     both = "app in (red, blue)"
     lab.settled(both, {"Pending": 2, "Running": 2})

@@ -15,7 +15,6 @@ nvidia: {modes: [quota, mig]}
 nodeconfig:
   - {name: node-1, operatingmode: hami-core}
 """
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def a100_lab(start_lab: StartLab) -> Lab:
 def lab(a100_lab: Lab) -> Iterator[Lab]:
     yield a100_lab
     a100_lab.delete_workloads()
-    wait_for(lambda: gpu(a100_lab).get("instances") is None, lambda: str(gpu(a100_lab)), PATIENCE_S)
+    wait_for(lambda: gpu(a100_lab).get("instances") is None, lambda: str(gpu(a100_lab)))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def runs(lab: Lab, manifest: str, *pods: str) -> None:
         phases = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in lab.pods()}
         return all(phases.get(pod) == "Running" for pod in pods)
 
-    wait_for(all_run, lambda: lab.kubectl("describe", "pods"), PATIENCE_S)
+    wait_for(all_run, lambda: lab.kubectl("describe", "pods"))
 
 
 def listed(lab: Lab, pod: str) -> list[str]:
@@ -83,7 +82,7 @@ def test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it(lab: Lab, mig_pod
         "out of memory" in lab.kubectl("exec", "mig-pod", "--", "gpu-load", "--memory-mib", "6000", check=False).lower()
     )
     lab.kubectl("delete", "pod", "mig-pod", "--grace-period=1")
-    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)), PATIENCE_S)
+    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)))
     assert "mode" not in gpu(lab)
 
 
@@ -95,11 +94,11 @@ def test_s1_3_each_pod_has_its_own_and_the_idle_gpu_can_be_shared_by_limits_agai
     assert len({share["mig"]["start"] for share in shares(lab).values()}) == 3
     assert [len(listed(lab, f"mig-{number}")) for number in range(3)] == [2, 2, 2]
     lab.delete_workloads()
-    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)), PATIENCE_S)
+    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)))
     bound = hami_core.replace("spec:\n", "spec:\n  nodeSelector: {kubernetes.io/hostname: node-0}\n", 1)
     runs(lab, bound, "hami-pod")
     assert listed(lab, "hami-pod") == ["GPU 0: NVIDIA A100-SXM4-40GB"]
-    wait_for(lambda: not gpu(lab).get("migEnabled"), lambda: str(gpu(lab)), PATIENCE_S)
+    wait_for(lambda: not gpu(lab).get("migEnabled"), lambda: str(gpu(lab)))
     assert gpu(lab)["mode"] == "quota"
 
 
@@ -115,4 +114,4 @@ def test_s1_3_an_instance_goes_too_if_its_agent_was_killed_meanwhile(lab: Lab, m
     runs(lab, mig_pod, "mig-pod")
     kill(lab, "lamina", "agent", "node-0")
     lab.kubectl("delete", "pod", "mig-pod", "--grace-period=1")
-    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)), PATIENCE_S)
+    wait_for(lambda: "instances" not in gpu(lab), lambda: str(gpu(lab)))

@@ -14,7 +14,6 @@ from tests.seeds import html_manifests, seed, with_amount
 
 CONFIG = (EXAMPLES / "configuration" / "mig-on-demand.yaml").read_text()
 MEMORY = "volcano.sh/vgpu-memory"
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def two_nodes(start_lab: StartLab) -> Lab:
 def lab(two_nodes: Lab) -> Iterator[Lab]:
     yield two_nodes
     two_nodes.delete_workloads()
-    wait_for(lambda: instances(two_nodes) == [], lambda: f"instances stay: {instances(two_nodes)}", PATIENCE_S)
+    wait_for(lambda: instances(two_nodes) == [], lambda: f"instances stay: {instances(two_nodes)}")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def runs(lab: Lab, *pods: str) -> None:
         phases = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in lab.pods()}
         return {phases.get(pod) for pod in pods} == {"Running"}
 
-    wait_for(all_run, lambda: lab.kubectl("describe", "pods"), PATIENCE_S)
+    wait_for(all_run, lambda: lab.kubectl("describe", "pods"))
 
 
 def named(manifest: str, name: str, **changes: str) -> str:

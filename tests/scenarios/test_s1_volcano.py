@@ -87,7 +87,7 @@ def test_s1_8_metrics_tell_use_and_limits(lab: Lab, hami_core: str) -> None:
 
 def fetched(url: str) -> list[tuple[str, dict[str, str], float]]:
     """Each series of a page of metrics, as curl gives it."""
-    page = subprocess.run(["curl", "-sf", url], capture_output=True, text=True, check=True, timeout=30).stdout
+    page = subprocess.run(["curl", "-sf", url], capture_output=True, text=True, check=True, timeout=120).stdout
     return [(s.name, s.labels, s.value) for family in text_string_to_metric_families(page) for s in family.samples]
 
 

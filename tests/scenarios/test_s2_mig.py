@@ -11,7 +11,6 @@ from tests.scenarios.test_examples import EXAMPLES
 from tests.seeds import seed
 
 HALF = "nvidia.com/mig-3g.20gb"
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def cut(lab: Lab, name: str, devices: dict[str, int]) -> None:
             labels.get("nvidia.com/mig.config.state") == "success" and {k: n for k, n in there.items() if n} == devices
         )
 
-    wait_for(is_cut, lambda: lab.kubectl("describe", "node", "node-0"), PATIENCE_S)
+    wait_for(is_cut, lambda: lab.kubectl("describe", "node", "node-0"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_s2_4_instances_are_listed_and_a_device_in_use_is_not_taken_away(lab: La
     cut(lab, "all-3g.20gb", {"3g.20gb": 4})
     example = (EXAMPLES / "mig.yaml").read_text()
     lab.apply(example.replace("[nvidia-smi, -L]", "[sleep, '1000']"))
-    lab.kubectl("wait", "--for=condition=Ready", "pod/mig", "--timeout=30s")
+    lab.kubectl("wait", "--for=condition=Ready", "pod/mig", "--timeout=120s")
     listed = lab.kubectl("exec", "mig", "--", "nvidia-smi", "mig", "-lgi")
     assert "|   0  MIG 3g.20gb          9        1          4:4     |" in listed
     assert "|   0  MIG 3g.20gb          9        2          0:4     |" in listed

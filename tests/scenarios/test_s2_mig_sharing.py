@@ -70,7 +70,7 @@ def gives_out_gpus(lab: Lab) -> bool:
 
 def runs(lab: Lab, *names: str) -> list[str]:
     for name in names:
-        lab.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+        lab.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s")
     return [visible(lab, name) for name in names]
 
 

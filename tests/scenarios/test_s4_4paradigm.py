@@ -147,7 +147,7 @@ def test_s4_6_ten_replicas_of_10000_mib_really_use_them(scaled_lab: Lab) -> None
         spilled = max(spilled, *(sum(process.spilled_mib for process in gpu.processes) for gpu in gpus))
         return spilled > 5 * 9600 - 32768 and all("done" in scaled_lab.kubectl("logs", name) for name in names)
 
-    wait_for(all_done, lambda: "\n".join(scaled_lab.kubectl("logs", name) for name in names), patience_s=90)
+    wait_for(all_done, lambda: "\n".join(scaled_lab.kubectl("logs", name) for name in names))
     for name in names:
         log = scaled_lab.kubectl("logs", name)
         assert gpu_smi_line(log) == "0MiB / 10000MiB"

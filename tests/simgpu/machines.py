@@ -95,14 +95,14 @@ class Machine:
 
     def run(self, *command: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """Runs a program on the machine to its end."""
-        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=120, check=False)
 
     def close(self) -> None:
         for process in self._processes:
             process.end()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether the condition becomes true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
