@@ -22,7 +22,7 @@ from lamina.lab.directory import MARKER, LabDirectory, lab_directory, labs_root,
 from lamina.lab.plan import Plan
 from lamina.lab.status import Phase
 
-START_S = 60.0
+START_S = 180.0
 """Enough for 64 nodes on two cores; a lab that takes longer is stuck."""
 
 Say = Callable[[str], object]
