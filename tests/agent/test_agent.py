@@ -83,7 +83,7 @@ class Running:
 
     async def inventory(self, wanted: Callable[[Inventory], bool]) -> Inventory:
         """The published inventory once it is as wanted."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 with contextlib.suppress(NotFound):
                     found = await self.kube.get(INVENTORIES, self.node.name)
@@ -101,6 +101,7 @@ class Running:
     async def started(self, pod: str, *tickets: str) -> str:
         """Allocate and start the container `main` of a pod that kubelet lists; the name it got."""
         self.kubelet.held.append((RESOURCE, Holder("default", pod, "main", frozenset(tickets))))
+        await self.eventually(lambda: any(each.resource_name == RESOURCE for each in self.kubelet.registrations))
         async with self.kubelet.channel(RESOURCE) as channel:
             plugin = DevicePluginStub(channel)
             wish = messages.ContainerAllocateRequest(devices_ids=tickets)
@@ -290,7 +291,7 @@ async def test_a_container_is_prepared_kept_over_a_restart_and_released(running:
     assert spec.is_file()
     running.kubelet.held.clear()
     await running.kube.delete(PODS, "p", namespace="default")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while spec.exists() or folder.exists():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

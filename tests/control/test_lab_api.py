@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.control import leadership
 from lamina.errors import LaminaError
 from lamina.lab.api.kubelets import UnixKubelets
 from lamina.lab.api.server import serve as serve_api
@@ -16,7 +17,8 @@ from tests.control.cluster import Running, admitted_pod, gpus, running, until
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
+    monkeypatch.setattr(leadership, "LEADS_S", 600.0)  # nobody else wants to lead, however seldom it comes to renew
     server = await serve_api(UnixKubelets(lambda node: tmp_path / node))
     server.write_kubeconfig(tmp_path / "kubeconfig")
     kube = await connect(tmp_path / "kubeconfig")
