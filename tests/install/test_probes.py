@@ -29,12 +29,24 @@ class Page:
         return b""
 
 
-def probes(part: str) -> set[str]:
-    """The paths that kubelet asks of a part."""
+def container_of(part: str) -> Any:
     made = render(objects(), Setting(install_values.plain(install_values.Values()), (1, 30, 0)))
     (workload,) = (each for each in made if each["metadata"]["name"] == part and "template" in each.get("spec", {}))
     (container,) = workload["spec"]["template"]["spec"]["containers"]
-    return {container[kind]["httpGet"]["path"] for kind in ("livenessProbe", "readinessProbe")}
+    return container
+
+
+def probes(part: str) -> set[str]:
+    """The paths that kubelet asks of a part."""
+    container = container_of(part)
+    return {container[kind]["httpGet"]["path"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
+
+
+@pytest.mark.parametrize("part", ["lamina-agent", "lamina-control", "lamina-scheduler"])
+def test_a_part_that_starts_slowly_is_left_to_start(part: str) -> None:
+    probe = container_of(part)["startupProbe"]
+    assert probe["httpGet"] == container_of(part)["livenessProbe"]["httpGet"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 300
 
 
 async def test_an_agent_is_ready_once_its_inventory_is_known(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lamina.install.pods import (
     placed,
     probe,
     service,
+    started,
     template,
 )
 from lamina.install.terms import Value
@@ -55,6 +56,7 @@ def _template() -> dict[str, Any]:
         "args": ["control", *(f"--{name}-bind=:{port}" for name, port in binds)],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
         "ports": [{"name": name, "containerPort": port} for name, port in binds],
+        "startupProbe": started("metrics"),
         "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6),
         "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3),
         "resources": Value("control.resources"),

@@ -93,6 +93,12 @@ def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: s
     }
 
 
+def started(port: str | int, *, scheme: str = "HTTP") -> dict[str, Any]:
+    """The probe before all others. On a node with much to do, such as after a reboot, programs may take minutes to
+    start; whoever ends them for that has them start again."""
+    return probe("/healthz", port, period_s=2, failures=150, scheme=scheme)
+
+
 def monitor(name: str, part: str) -> Any:
     """What tells the Prometheus operator to read the port `metrics` of the Service `name`."""
     body = {

@@ -8,7 +8,17 @@ from typing import Any
 from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.names import SCHEDULER
-from lamina.install.pods import IMAGE, UNPRIVILEGED, apart, deployment, disruption_budget, placed, probe, template
+from lamina.install.pods import (
+    IMAGE,
+    UNPRIVILEGED,
+    apart,
+    deployment,
+    disruption_budget,
+    placed,
+    probe,
+    started,
+    template,
+)
 from lamina.install.terms import ClusterVersion, Joined, Or, Value, When
 
 PORT = 10259
@@ -47,6 +57,7 @@ def _template() -> dict[str, Any]:
         "image": Joined(Value("scheduler.image.repository"), ":", version),
         "command": ["kube-scheduler", f"--config={_WRITTEN}/config.yaml"],
         "ports": [{"name": "metrics", "containerPort": PORT}],
+        "startupProbe": started(PORT, scheme="HTTPS"),
         "livenessProbe": probe("/healthz", PORT, period_s=10, failures=6, scheme="HTTPS"),
         "readinessProbe": probe("/healthz", PORT, period_s=5, failures=3, scheme="HTTPS"),
         "resources": Value("scheduler.resources"),
