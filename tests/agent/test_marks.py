@@ -9,7 +9,7 @@ import pytest
 from lamina.agent.health import GpuState
 from lamina.agent.inventory import inventory
 from lamina.agent.marks import features, registers
-from lamina.agent.marks.amounts import amounts
+from lamina.agent.marks.amounts import PLENTY, amounts, spelled
 from lamina.agent.marks.features import Sharing, System, labels, sharing
 from lamina.agent.marks.keeping import Keeper
 from lamina.agent.marks.mig_features import OF_DEVICES, Mig
@@ -17,8 +17,9 @@ from lamina.agent.marks.wanted import wanted
 from lamina.agent.node_wishes import _read, seen_in
 from lamina.agent.offer import Offer
 from lamina.agent.tickets import kinds
-from lamina.dialects import config
+from lamina.dialects import config, vocabularies
 from lamina.model.gpus import Gpu, Inventory, Plain
+from lamina.model.kube_quantity import parse_quantity
 from lamina.model.sharing import Strategy
 from lamina.ports.kube import NODES, Object
 from lamina.ports.kube.fake import FakeKube
@@ -28,6 +29,7 @@ from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 NODE_PAGE = (Path(__file__).resolve().parents[2] / "docs" / "node.md").read_text()
 SYSTEM = System("515.86.01", (11, 7), "PowerEdge R750")
 A100 = GpuFacts("GPU-a", 0, "NVIDIA A100-PCIE-40GB", 40960, mig_capable=True, compute=(8, 0), pci_class=(3, 2))
+HAMI_NAMES = [f"nvidia.com/{name}" for name in ("gpumem", "gpumem-percentage", "gpucores", "priority")]
 OF_MIG_AND_FABRIC = {
     f"nvidia.com/{name}" for name in ("mig.strategy", "gpu.clique", *(f"gpu.{each}" for each in OF_DEVICES))
 }
@@ -149,11 +151,38 @@ def test_s1_5_the_registers_tell_which_gpus_are_cut_for_grants(told: dict[str, o
 def test_s1_1_amounts_are_the_sums_of_the_node_and_do_not_shrink_with_sickness() -> None:
     eight = tuple(gpu(f"GPU-{n}", n, healthy=n > 0, capacityMiB=11178) for n in range(8))
     of = amounts(Inventory(node="n", gpus=eight), config.DEFAULT)
-    assert of == {"volcano.sh/vgpu-memory": 89424, "volcano.sh/vgpu-cores": 800, "volcano.sh/gpu-core.percentage": 800}
+    sums = {"volcano.sh/vgpu-memory": 89424, "volcano.sh/vgpu-cores": 800, "volcano.sh/gpu-core.percentage": 800}
+    assert {name: amount for name, amount in of.items() if amount != PLENTY} == sums
     text = "volcano: {gpuMemoryFactor: 1024}\nnode: {amounts: [volcano, hami]}"
     of = amounts(Inventory(node="n", gpus=eight), config.load(text, "test"))
     assert (of["volcano.sh/vgpu-memory"], of["nvidia.com/gpumem"], of["nvidia.com/gpucores"]) == (87, 89424, 800)
-    assert "volcano.sh/gpu-core.percentage" not in of
+    assert of["volcano.sh/gpu-core.percentage"] == PLENTY
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "node: {amounts: []}", "node: {amounts: [hami]}", "hami: {resourceMemoryName: example.com/mem}",
+     "volcano: {resourceMemoryPercentageName: example.com/percent}"],
+)  # fmt: skip
+def test_every_name_that_is_no_ticket_has_an_amount_and_no_ticket_has(text: str) -> None:
+    """Kube-scheduler looks again at a pod only if a changed node has all of its names, and kubelets may, too."""
+    settings = config.load(text, "test")
+    of = amounts(Inventory(node="n", gpus=(gpu("GPU-0", 0),)), settings)
+    assert of.keys() == {name for each in vocabularies(settings) for name in each.all} - {
+        each.ticket for each in vocabularies(settings)
+    }
+    assert min(of.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0, "0"), (1, "1"), (999, "999"), (1000, "1k"), (1500, "1500"), (40000, "40k"), (2_000_000, "2M"),
+     (1_000_100, "1000100"), (PLENTY, "2147483647")],
+)  # fmt: skip
+def test_amounts_are_spelled_as_the_api_server_spells_them(amount: int, text: str) -> None:
+    """Else they would differ for ever and be written each time."""
+    assert spelled(amount) == text
+    assert parse_quantity(text, where="here").whole == amount
 
 
 class Kept:
@@ -196,6 +225,7 @@ async def test_all_marks_are_written_once_and_then_left() -> None:
         "volcano.sh/vgpu-memory": "65536",
         "volcano.sh/vgpu-cores": "200",
         "volcano.sh/gpu-core.percentage": "200",
+        **dict.fromkeys([*HAMI_NAMES, "volcano.sh/vgpu-memory-percentage"], str(PLENTY)),
     }
     assert node["status"]["allocatable"]["volcano.sh/vgpu-memory"] == "65536"
     kept.time += 60
@@ -227,6 +257,15 @@ async def test_a_node_that_offers_nothing_carries_nothing() -> None:
     assert node["status"] == {"capacity": {"cpu": "8"}, "allocatable": {}}
 
 
+async def test_amounts_of_others_are_left_where_the_node_offers_nothing() -> None:
+    kept = Kept()
+    await kept.started()
+    kept.offer.select(False)
+    await kept.kube.patch(NODES, "n", {"status": {"capacity": {"nvidia.com/gpumem": "7"}}}, subresource="status")
+    node = await kept.keep()
+    assert node["status"]["capacity"] == {"cpu": "8", "nvidia.com/gpumem": "7"}
+
+
 async def test_before_the_driver_has_answered_nothing_is_touched() -> None:
     kept = Kept()
     await kept.kube.create(NODES, {"metadata": {"name": "n", "labels": {"nvidia.com/gpu.count": "2"}}})
@@ -249,7 +288,7 @@ async def test_what_is_not_wanted_is_not_written() -> None:
     node = await kept.started(labels={"nvidia.com/gpu.count": "7"})
     assert node["metadata"]["labels"] == {"nvidia.com/gpu.count": "7"}
     assert node["metadata"]["annotations"].keys() == {registers.VOLCANO}
-    assert node["status"]["capacity"] == {"cpu": "8"}
+    assert {*node["status"]["capacity"].values()} == {"8", str(PLENTY)}
 
 
 def test_gpus_that_are_given_out_without_grants_are_in_no_register_and_no_sum() -> None:

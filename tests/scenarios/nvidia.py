@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from lamina.agent.marks.amounts import PLENTY
 from tests.scenarios.labs import Lab, wait_for
 from tests.seeds import piped, seed
 
@@ -40,9 +41,10 @@ def label(lab: Lab, value: str, node: str = "node-0") -> None:
 
 
 def allocatable(lab: Lab, node: str = "node-0") -> dict[str, int]:
-    """How many of each resource of NVIDIA's the node offers, those of which it offers none left out."""
+    """How many devices of each resource of NVIDIA's the node offers, those of which it offers none left out."""
     status: dict[str, Any] = lab.read(f"/api/v1/nodes/{node}")["status"]
-    return {name: int(n) for name, n in status["allocatable"].items() if name.startswith("nvidia.com/") and n != "0"}
+    devices = {name: n for name, n in status["allocatable"].items() if n not in ("0", str(PLENTY))}
+    return {name: int(n) for name, n in devices.items() if name.startswith("nvidia.com/")}
 
 
 def offers(lab: Lab, expected: dict[str, int], node: str = "node-0") -> None:

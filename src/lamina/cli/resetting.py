@@ -115,7 +115,7 @@ class Resetting:
             name, present = node["metadata"]["name"], seen_in(node)
             idle = {each for each in offered if present.capacity.get(each) == "0"}
             metadata = metadata_patch(Marks(), present, labelling=config.node.labels, now=0)
-            status = status_patch(Marks(), present, amounts.names(config) | idle)
+            status = status_patch(Marks(), present, amounts.kept(config, present.capacity) | idle)
             if metadata is not None:
                 await self._kube.patch(NODES, name, metadata)
             if status is not None:

@@ -152,7 +152,7 @@ class NodeMarks(Struct, frozen=True, kw_only=True):
     amounts: Annotated[
         tuple[Literal["hami", "volcano", "cce"], ...], Meta(description="a list of hami, volcano and cce")
     ] = ("volcano", "cce")
-    """The extended resources in which these systems sum memory and compute."""
+    """The systems whose extended resources of memory and compute are sums. Those of others have plenty."""
 
 
 class NamedConfigs(Struct, frozen=True, kw_only=True, rename="camel"):

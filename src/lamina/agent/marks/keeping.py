@@ -69,7 +69,7 @@ class Keeper:
         )
         if metadata is not None:
             await self._kube.patch(NODES, self._node, metadata)
-        status = status_patch(marks, seen, amounts.names(self._config))
+        status = status_patch(marks, seen, amounts.kept(self._config, seen.capacity))
         if status is not None:
             await self._kube.patch(NODES, self._node, status, subresource="status")
         if metadata or status:

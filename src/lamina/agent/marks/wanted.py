@@ -89,7 +89,7 @@ def metadata_patch(marks: Marks, seen: Seen, *, labelling: bool, now: float, sta
 
 def status_patch(marks: Marks, seen: Seen, names: Set[str]) -> Object | None:
     """The merge patch that puts the amounts right, or None. `names` are all that are kept here."""
-    texts = {name: str(amount) for name, amount in marks.amounts.items()}
+    texts = {name: amounts.spelled(amount) for name, amount in marks.amounts.items()}
     status = {
         "capacity": _difference(texts, seen.capacity, names),
         "allocatable": _difference(texts, seen.allocatable, names),
