@@ -100,18 +100,19 @@ class NvidiaFollower:
         """Something has changed that may matter."""
         changed = asyncio.Event()
         tasks = [asyncio.create_task(each) for each in self._watches(namespace, changed)]
+        waiting = asyncio.create_task(changed.wait())
         try:
             while True:
-                waiting = asyncio.create_task(changed.wait())
                 done, _ = await asyncio.wait([*tasks, waiting], return_when=asyncio.FIRST_COMPLETED)
                 for task in done & set(tasks):
                     task.result()
                 changed.clear()
+                waiting = asyncio.create_task(changed.wait())
                 yield
         finally:
-            for task in tasks:
+            for task in (*tasks, waiting):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, waiting, return_exceptions=True)
 
     def _watches(self, namespace: str, changed: asyncio.Event) -> list[Coroutine[None, None, None]]:
         return [self._labels(changed), self._config_maps(namespace, changed), self._policies(changed)]
