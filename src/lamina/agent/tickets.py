@@ -74,6 +74,8 @@ def tickets(
     ids = [f"{kind.prefix}-{number}" for number in range(sum(kind.on(gpu) for gpu in known))]
     missing = sum(kind.on(gpu) for gpu in known if not gpu.healthy)
     away = {ticket.id for ticket in before if not ticket.healthy}
-    by_preference = sorted(range(len(ids)), key=lambda n: (ids[n] in held, ids[n] not in away, -n))
-    taken = {ids[n] for n in by_preference[:missing]}
+    taken: set[str] = set()
+    if missing:
+        by_preference = sorted(range(len(ids)), key=lambda n: (ids[n] in held, ids[n] not in away, -n))
+        taken = {ids[n] for n in by_preference[:missing]}
     return tuple(Ticket(id, id not in taken) for id in ids)
