@@ -7,7 +7,7 @@ With `memory` each replica is held to an equal part of its GPU's memory, as shar
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from lamina.agent import answers, cdi, modes
 from lamina.agent.cluster import Cluster
@@ -31,6 +31,9 @@ from lamina.ports.kubelet.podresources import PodResources
 
 Joins = Callable[[str, str], Edits]
 """What a container gets beside the GPU, by resource and UUID. Raises NotYet while that cannot be had."""
+
+Uncut = Callable[[Iterable[str]], Awaitable[None]]
+"""Raises NotYet for a GPU that is cut by MIG at this moment, and Outside."""
 
 
 def nothing_more(resource: str, gpu: str) -> Edits:
@@ -58,6 +61,7 @@ class PlainPreparer:
         offer: Offer,
         places: Places,
         files: Files,
+        uncut: Uncut,
         joins: Joins = nothing_more,
     ) -> None:
         """`mode` is the one in which GPUs are given out."""
@@ -72,6 +76,7 @@ class PlainPreparer:
         self._offer = offer
         self._places = places
         self._files = files
+        self._uncut = uncut
         self._joins = joins
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
@@ -86,6 +91,7 @@ class PlainPreparer:
             raise NotYet(
                 f"{name} was placed with shares, and the node gives out {self._kind.resource} now; make it anew"
             )
+        await self._uncut(sorted({unit for unit in map(unit_of, devices) if not is_part(unit)}))
         gpus = self._offer.units if self._mode is Mode.MPS else self._offer.beside_mps
         if gone := sorted({unit for unit in map(unit_of, devices) if is_part(unit) and unit not in gpus}):
             raise NotYet(f"the MIG device {', '.join(gone)} is not there any more; make {name} anew")

@@ -170,5 +170,6 @@ class Doors:
             offer=self.offer,
             places=self.places,
             files=self.files,
+            uncut=self.on_demand.uncut,
             joins=self.joins,
         )

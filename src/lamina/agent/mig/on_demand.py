@@ -87,6 +87,16 @@ class OnDemand:
                     raise NotYet(f"the grant gives a MIG instance of {share.gpu} and does not say which")
         return devices
 
+    async def uncut(self, gpus: Iterable[str]) -> None:
+        """See that GPUs of which the record says who has them are not cut by MIG. Raises NotYet, Outside.
+
+        The last look at them may have been before somebody cut them.
+        """
+        async with self._maker.turn:
+            for gpu in gpus:
+                if self._is_capable(gpu) and (facts := await self._maker.facts(gpu)).mig_enabled:
+                    raise NotYet(f"GPU {facts.index} is cut by MIG and has nothing to share")
+
     async def sweep(self) -> None:
         """Take away what nobody needs. Raises Outside."""
         left: list[str] = []
@@ -113,13 +123,12 @@ class OnDemand:
 
     async def _undivided(self, gpu: str) -> None:
         """See that a GPU's MIG mode is off."""
-        cuttable = self._may_cut(gpu)
-        if not cuttable and not self._gpus()[gpu].facts.mig_enabled:
+        if not self._is_capable(gpu):
             return
         facts = await self._maker.facts(gpu)
         if not facts.mig_enabled:
             return
-        if not cuttable:
+        if not self._may_cut(gpu):
             raise NotYet(f"GPU {facts.index} is cut by MIG and has nothing to share")
         left = await self._tidy(gpu)
         if there := await self._maker.nvml.mig_instances(gpu):
@@ -162,6 +171,11 @@ class OnDemand:
             raise NotYet(f"GPU {facts.index} is in use by {using}; its MIG mode can change when it is idle")
         await self._maker.set_mode(facts, True)
         log.info("The MIG mode of GPU %d is on", facts.index)
+
+    def _is_capable(self, gpu: str) -> bool:
+        """Whether somebody may have cut the GPU since it was looked at."""
+        state = self._gpus().get(gpu)
+        return state is not None and (state.facts.mig_capable or state.facts.mig_enabled)
 
     def _may_cut(self, gpu: str) -> bool:
         return gpu in (self._cuttable() or ())
