@@ -18,7 +18,6 @@ from tests.building import compile_program
 
 MIB = 1 << 20
 CONTEXT = 303 * MIB
-PROGRAMS = ("kinds", "worker", "killed", "killed_in", "crowd", "threads", "forking", "launching")
 
 PRELUDE = """
 import ctypes, os, sys
@@ -117,16 +116,24 @@ def container(tmp_path: Path) -> MakeContainer:
     return make
 
 
+class Programs(dict[str, Path]):
+    """Compiled when first asked for, as each process of a run side by side needs but some of them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, name: str) -> Path:
+        linked, library = "native/tests/facade_linked.c", str(native.path("facade/libcuda.so.1"))
+        if name == "plugin":
+            self[name] = compile_program(self.folder, "plugin.so", [linked, library], "-shared", "-fPIC")
+        else:
+            sources = [f"native/tests/facade_{name}.c", "native/tests/facade_calls.c", linked, library]
+            self[name] = compile_program(self.folder, name, sources)
+        return self[name]
+
+
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The test programs, linked to libcuda.so.1 as any CUDA program is, and a plug-in for RTLD_DEEPBIND."""
-    folder = tmp_path_factory.mktemp("programs")
-    common = ["native/tests/facade_calls.c", "native/tests/facade_linked.c"]
-    library = str(native.path("facade/libcuda.so.1"))
-    built = {
-        name: compile_program(folder, name, [f"native/tests/facade_{name}.c", *common, library]) for name in PROGRAMS
-    }
-    built["plugin"] = compile_program(
-        folder, "plugin.so", ["native/tests/facade_linked.c", library], "-shared", "-fPIC"
-    )
-    return built
+    return Programs(tmp_path_factory.mktemp("programs"))
