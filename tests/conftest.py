@@ -10,7 +10,7 @@ settings.register_profile("lamina", deadline=None, suppress_health_check=[Health
 settings.load_profile("lamina")
 
 # Folders with the longest files, longest first: side by side, no core should be left with one of them at the end.
-LONGEST = ("scenarios", "lab", "facade", "lab_kubelet", "placement")
+LONGEST = ("scenarios", "lab", "facade", "lab_kubelet", "placement", "control")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -49,7 +49,7 @@ def seen(**usual: int) -> Seen:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cluster=clusters(), usual=mixes(), data=st.data())
 def test_kept_levels_are_those_worked_out_anew(
     core: ctypes.CDLL, cluster: Cluster, usual: dict[Ask, int], data: st.DataObject

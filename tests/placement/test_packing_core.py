@@ -27,7 +27,7 @@ def levels(kernel: Kernel, ask: Ask, nodes: int) -> tuple[np.ndarray, np.ndarray
     return found, gpus
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cluster=clusters(), seen=mixes(), weighed=weights(), ask=asks(), published=st.booleans())
 def test_the_core_computes_its_definition(
     core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], weighed: Weights, ask: Ask, published: bool
@@ -40,7 +40,7 @@ def test_the_core_computes_its_definition(
         assert (found[row], int(gpus[row])) == level(cluster, policy, ask, row)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cluster=clusters(), seen=mixes(), ask=asks())
 def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
     core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], ask: Ask

@@ -41,7 +41,7 @@ def nodes(draw: st.DrawFn) -> tuple[NodeState, Cluster]:
     return state, Cluster(plenty, plenty.copy(), kind, memory, cores, slots, *full)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     both=nodes(),
     count=st.integers(1, 4),

@@ -80,7 +80,7 @@ def check(survey: Survey, table: NodeTable, wanted: PodRequest, of: dict[str, No
         assert summary([], missed) == explain(wanted, of.values()).summary
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.lists(requests(), min_size=1, max_size=3))
 def test_a_survey_says_what_fit_says_after_any_changes(data: st.DataObject, wanted: list[PodRequest]) -> None:
     table = NodeTable()
