@@ -1,0 +1,84 @@
+"""What the model is for, it notices: an agent with a planted defect does not get through."""
+
+from collections.abc import AsyncIterator, Set
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from lamina.agent import containers, modes, offer, serving_kubelet
+from lamina.agent.mig.on_demand import OnDemand
+from lamina.agent.release import Releaser
+from lamina.model.grants import ContainerGrant, Share
+from tests.whole_node import kinds
+from tests.whole_node.calm import all_end, nothing_of_pods_is_left, settle
+from tests.whole_node.world import POLL_S, World
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path / "node")
+    with made.doors():
+        yield made
+        await made.end()
+
+
+async def course(world: World) -> None:
+    """A share, then whole GPUs by NVIDIA's file beside it, then the end of all."""
+    await world.begin()
+    await world.a_pod_comes("small")
+    await settle(world, 1)
+    await world.label(kinds.FILE_LABEL, "whole")
+    await world.time_passes(2 * POLL_S)
+    await world.a_pod_comes("a GPU")
+    await world.a_pod_comes("a GPU")
+    await settle(world, 2)
+    await all_end(world)
+    await nothing_of_pods_is_left(world)
+
+
+async def test_a_sound_agent_gets_through(world: World) -> None:
+    await course(world)
+
+
+async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, monkeypatch: Any) -> None:
+    monkeypatch.setattr(offer, "free_for", lambda *about: True)
+    monkeypatch.setattr(modes, "check", lambda *about, **how: None)
+    with pytest.raises(AssertionError, match="is in the modes"):
+        await course(world)
+
+
+async def test_limits_that_are_not_those_of_the_grant(world: World, monkeypatch: Any) -> None:
+    def twice(folder: Path, container: ContainerGrant, shares: tuple[Share, ...]) -> None:
+        more = tuple(structs.replace(each, memory_mib=2 * each.memory_mib) for each in shares)
+        containers.write_limits(folder, container, more)
+
+    monkeypatch.setattr(serving_kubelet, "write_limits", twice)
+    with pytest.raises(AssertionError, match="not the limits of the grant"):
+        await course(world)
+
+
+async def test_a_release_that_leaves_the_files(world: World, monkeypatch: Any) -> None:
+    def forgets(releaser: Releaser, names: Set[str]) -> None:
+        releaser._record.drop(names)
+
+    monkeypatch.setattr(Releaser, "release", forgets)
+    with pytest.raises(AssertionError, match="CDI specs"):
+        await course(world)
+
+
+async def test_instances_that_nobody_takes_away(world: World, monkeypatch: Any) -> None:
+    async def nothing(on_demand: OnDemand, gpu: str) -> list[str]:
+        return []
+
+    monkeypatch.setattr(OnDemand, "_tidy", nothing)
+    await world.begin()
+    await world.configure("mig alone")
+    await world.time_passes(2 * POLL_S)
+    await world.a_pod_comes("small")
+    await settle(world, 1)
+    assert any(world.nvml.instances.values())
+    await all_end(world)
+    with pytest.raises(AssertionError, match="made for grants"):
+        await nothing_of_pods_is_left(world)
