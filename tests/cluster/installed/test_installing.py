@@ -38,7 +38,7 @@ def test_a_value_that_changes_is_rolled_out(stage: Stage, both: Installation) ->
     running(stage, "share")
     before = {each["metadata"]["uid"] for each in parts(stage, "agent")}
     both.shell(both.command("lamina install --set image").replace(" | ", " --set agent.logLevel=DEBUG | "))
-    stage.kubectl("rollout", "status", "-n", NAMESPACE, "daemonset/lamina-agent", "--timeout=90s", timeout=100)
+    stage.kubectl("rollout", "status", "-n", NAMESPACE, "daemonset/lamina-agent", "--timeout=170s", timeout=180)
     assert not before & {each["metadata"]["uid"] for each in parts(stage, "agent")}
     whole(stage)
     assert SEEN in sh(stage, "share", "nvidia-smi")
