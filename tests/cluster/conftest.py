@@ -25,12 +25,18 @@ gpus:
 
 
 @pytest.fixture(scope="session")
-def stage() -> Iterator[Stage]:
-    """Two nodes with two V100 of 32 GB each, without Lamina. Nothing may be left of it afterwards."""
+def steps() -> Steps:
+    """Where stages note how long they took. Whoever brings one up asks for this, and is skipped without the switch."""
     if not os.environ.get(SWITCH):
         pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
+    return STEPS
+
+
+@pytest.fixture(scope="session")
+def stage(steps: Steps) -> Iterator[Stage]:
+    """Two nodes with two V100 of 32 GB each, without Lamina. Nothing may be left of it afterwards."""
     before = leftovers.machine()
-    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], STEPS)
+    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], steps)
     yield made
     keep = bool(os.environ.get("LAMINA_KEEP_LOGS"))
     made.close(keep=keep)
