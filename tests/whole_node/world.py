@@ -127,7 +127,7 @@ class World:
         kube, nvml, mps, files = (Door(each, self.life) for each in (self.kube, self.nvml, self.mps, self.files))
         await agent(
             self.settings,
-            await configuration.read(self.kube, None),
+            await configuration.read(self.kube, None, configuration.Kept(self.settings.configuration, self.files)),
             kube=kube,
             nvml=nvml,
             mps=mps,

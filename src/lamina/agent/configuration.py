@@ -1,7 +1,8 @@
 """The configuration that the agent works by, from a file or from the cluster's ConfigMap, and word of another one.
 
 What follows from it (the resource's name, GPUs, slots, labels) is in every part, so the agent begins anew with another
-configuration, as it does after a restart. A text that is not valid is refused, and the configuration before it stays.
+configuration, as it does after a restart. A text that is not valid is refused, and the configuration before it stays;
+its text is kept on the disk, so that it stays over a restart too and containers can start meanwhile.
 """
 
 import asyncio
@@ -11,8 +12,9 @@ from pathlib import Path
 
 from lamina.dialects import config as dialect
 from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
-from lamina.errors import BadInput
+from lamina.errors import BadInput, Outside
 from lamina.ports.clock import Clock
+from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, Kube, NotFound, Object, follow
 
 log = logging.getLogger(__name__)
@@ -20,21 +22,50 @@ log = logging.getLogger(__name__)
 FILE_EVERY_S = 2.0
 
 
-async def read(kube: Kube, path: Path | None) -> Config:
+class Kept:
+    """The text of the configuration that held last, on the disk."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self._path = path
+        self._files = files
+
+    def write(self, text: str) -> None:
+        """Keep the text; a disk that refuses costs no more than this."""
+        try:
+            if self._files.read(self._path) != text.encode():
+                self._files.write(self._path, text.encode())
+        except Outside as error:
+            log.warning("The configuration is not kept: %s", error)
+
+    def config(self) -> Config | None:
+        """None where there is none that this release understands. Raises Outside."""
+        text = self._files.read(self._path)
+        try:
+            return None if text is None else dialect.load(text.decode(errors="replace"), str(self._path))
+        except BadInput as problem:
+            log.warning("%s", problem)
+            return None
+
+
+async def read(kube: Kube, path: Path | None, kept: Kept) -> Config:
     """The configuration in the file `path`, or without one in the ConfigMap; the default where there is none of that.
 
-    Raises BadInput, Outside.
+    Where it is refused, the one that held last. Raises BadInput where there is none, Outside.
     """
-    if path is not None:
-        return dialect.load(await asyncio.to_thread(_text_of, path), _where(path))
+    text = await asyncio.to_thread(_text_of, path) if path is not None else await _text_of_map(kube)
     try:
-        found = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
-    except NotFound:
-        return dialect.DEFAULT
-    return dialect.load(_text_in(found), _where(None))
+        config = dialect.load(text, _where(path))
+    except BadInput as problem:
+        before = kept.config()
+        if before is None:
+            raise
+        log.error("The configuration is refused, the one that held last stays in force: %s", problem)
+        return before
+    kept.write(text)
+    return config
 
 
-async def another(kube: Kube, path: Path | None, present: Config, clock: Clock) -> Config:
+async def another(kube: Kube, path: Path | None, present: Config, clock: Clock, kept: Kept) -> Config:
     """The next valid configuration that differs from `present`. That the file or ConfigMap is gone changes nothing."""
     refused = ""
     async for text in _texts_of(path, clock) if path is not None else _texts_in(kube):
@@ -45,6 +76,7 @@ async def another(kube: Kube, path: Path | None, present: Config, clock: Clock) 
                 log.error("The new configuration is refused, the one before it stays in force: %s", problem)
             refused = str(problem)
             continue
+        kept.write(text)
         if config != present:
             log.info("%s has changed", _where(path))
             return config
@@ -64,6 +96,13 @@ async def _texts_in(kube: Kube) -> AsyncIterator[str]:
     async for told in follow(kube, CONFIG_MAPS, namespace=CONFIG_MAP_NAMESPACE, fields=f"metadata.name={CONFIG_MAP}"):
         if told.kind in ("ADDED", "MODIFIED"):
             yield _text_in(told.object)
+
+
+async def _text_of_map(kube: Kube) -> str:
+    try:
+        return _text_in(await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE))
+    except NotFound:
+        return ""
 
 
 def _where(path: Path | None) -> str:

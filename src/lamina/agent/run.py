@@ -67,9 +67,9 @@ async def run(settings: AgentSettings) -> None:
     kube = await connect(settings.kubeconfig)
     nvml = DriverNvml()
     try:
-        config = await configuration.read(kube, settings.config)
-        mps = ControlProgram(settings.mps_control)
-        await agent(settings, config, kube=kube, nvml=nvml, mps=mps, clock=SystemClock(), files=Files(), stop=stop)
+        files, mps = Files(), ControlProgram(settings.mps_control)
+        config = await configuration.read(kube, settings.config, configuration.Kept(settings.configuration, files))
+        await agent(settings, config, kube=kube, nvml=nvml, mps=mps, clock=SystemClock(), files=files, stop=stop)
     finally:
         await nvml.close()
         await kube.close()
@@ -102,13 +102,16 @@ async def agent(
         while rules is not None:
             parts = await _parts(settings, rules, kube=kube, nvml=nvml, mps=mps, clock=clock, files=files)
             log.info("The agent of %s has started", settings.node)
-            rules = await _until(stop, parts, _others(settings, rules, kube, nvidia, clock))
+            rules = await _until(stop, parts, _others(settings, rules, kube, nvidia, clock, files))
         log.info("The agent of %s has stopped", settings.node)
 
 
-async def _others(settings: AgentSettings, rules: Rules, kube: Kube, nvidia: NvidiaFollower, clock: Clock) -> Rules:
+async def _others(
+    settings: AgentSettings, rules: Rules, kube: Kube, nvidia: NvidiaFollower, clock: Clock, files: Files
+) -> Rules:
     """The next rules that differ from these."""
-    config = asyncio.create_task(configuration.another(kube, settings.config, rules.config, clock))
+    kept = configuration.Kept(settings.configuration, files)
+    config = asyncio.create_task(configuration.another(kube, settings.config, rules.config, clock, kept))
     applied = asyncio.create_task(nvidia.another(rules.config, rules.applied))
     try:
         await asyncio.wait([config, applied], return_when=asyncio.FIRST_COMPLETED)

@@ -89,6 +89,11 @@ class AgentSettings:
         return self.state_dir / "record.json"
 
     @property
+    def configuration(self) -> Path:
+        """The text of Lamina's configuration that held last."""
+        return self.state_dir / "lamina.yaml"
+
+    @property
     def nvidia(self) -> Path:
         """NVIDIA's configuration that held last."""
         return self.state_dir / "nvidia.json"
@@ -116,8 +121,8 @@ class AgentSettings:
     @property
     def all_kept(self) -> tuple[Path, ...]:
         """Everything that the agent makes in its own folder, but what is being written."""
-        files = (self.record, self.nvidia, self.time_slices, self.mps, self.made, self.metrics_address)
-        return (self.containers, self.libraries, *files, self.state_dir / LOCK)
+        noted = (self.record, self.configuration, self.nvidia, self.time_slices, self.mps, self.made)
+        return (self.containers, self.libraries, *noted, self.metrics_address, self.state_dir / LOCK)
 
 
 def _absolute(path: Path) -> Path:
