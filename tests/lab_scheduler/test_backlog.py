@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from lamina.lab.scheduler.backlog import Backlog, Waiting
-from lamina.lab.scheduler.hopes import asks_anew, may_help
+from lamina.lab.scheduler.hopes import asks_anew, may_help, may_take
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES
 
 
@@ -117,6 +119,19 @@ def test_which_changes_give_hope() -> None:
     assert not may_help(INVENTORIES, grant, dict(grant))
     assert may_help(GRANTS, grant, None)
     assert not may_help(GRANTS, None, grant)
+
+
+@pytest.mark.parametrize(
+    ("there", "taken"),
+    [({}, False), ({"nvidia.com/gpu": "1"}, False), ({"nvidia.com/gpumem": "3k"}, False),
+     ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2999"}, False),
+     ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3k"}, True)],
+)  # fmt: skip
+def test_a_node_gives_hope_where_it_has_all_that_the_pod_names(there: dict[str, str], taken: bool) -> None:
+    """Kube-scheduler's queueing hint looks for what an extender manages as well."""
+    asking = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}}]}}
+    assert may_take(NODES, node(allocatable=there), asking) == taken
+    assert may_take(GRANTS, None, asking)
 
 
 def test_a_pods_own_status_gives_no_hope() -> None:

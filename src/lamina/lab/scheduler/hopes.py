@@ -4,6 +4,7 @@ from typing import Any
 
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
+from lamina.lab.scheduler.node_view import could_hold
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, Resource
 
 
@@ -19,6 +20,12 @@ def may_help(resource: Resource, before: Object | None, after: Object | None) ->
     if resource == GRANTS:
         return before is not None and (after is None or objects.spec(before) != objects.spec(after))
     return False
+
+
+def may_take(resource: Resource, after: Object | None, pod: Object) -> bool:
+    """Whether that change is worth another try of this pod: a node has to have all that the pod names, also what an
+    extender manages, as kube-scheduler's queueing hint has it from 1.32 on."""
+    return resource != NODES or (after is not None and could_hold(after, pod))
 
 
 def asks_anew(before: Object | None, after: Object) -> bool:

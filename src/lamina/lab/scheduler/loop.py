@@ -180,7 +180,7 @@ class Scheduler:
             if resource == NODES:
                 self._placed.nodes_changed()
             if hopes.may_help(resource, before, after):
-                self._backlog.something_happened()
+                self._backlog.something_happened(only=lambda entry: hopes.may_take(resource, after, entry.pod))
         self._wake.set()
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:

@@ -35,6 +35,12 @@ class NodeView:
         return self.allocatable.get(resource, Fraction(0)) - self.held.get(resource, Fraction(0))
 
 
+def could_hold(node: Object, pod: Object) -> bool:
+    """Whether the node, empty, has all that the pod names, also what an extender manages."""
+    there = amounts(_allocatable(node))
+    return all(value <= there.get(name, 0) for name, value in requests(pod).items())
+
+
 def views(nodes: Iterable[Object], pods: Iterable[Object], assumed: Mapping[str, tuple[Object, str]]) -> list[NodeView]:
     """All nodes by name, with the pods bound to them and those `assumed` (uid -> pod, node) to be bound any moment.
 
