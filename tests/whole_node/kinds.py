@@ -20,7 +20,7 @@ FILES: dict[str, Any] = {
     "mixed": {"version": "v1", "flags": {"migStrategy": "mixed"}},
 }
 """NVIDIA's files, which the node's label names."""
-FILE_NAMES = ("", *FILES)
+FILE_NAMES = ("", "", "", *FILES)
 LAYOUTS = ("", "all-disabled", "all-1g.5gb", "all-balanced", "all-3g.20gb")
 """What the label for MIG names; empty is no label."""
 POLICIES: dict[str, dict[str, Any]] = {

@@ -49,7 +49,7 @@ class WholeNode(RuleBasedStateMachine):
         self.run(self.world.label(kinds.FILE_LABEL, file))
         self.run(self.world.time_passes(2 * POLL_S))
 
-    @rule(chosen=st.lists(st.sampled_from(sorted(kinds.PODS)), min_size=1, max_size=3))
+    @rule(chosen=st.lists(st.sampled_from(sorted(kinds.PODS)), min_size=2, max_size=4))
     def pods_come(self, chosen: list[str]) -> None:
         for kind in chosen:
             self.run(self.world.a_pod_comes(kind))
