@@ -1,4 +1,4 @@
-"""Labs for the scenarios: started as a user starts them, by the command line, and asked through a real kubectl."""
+"""What scenarios run on: a lab, started as a user starts it, or another cluster; both asked through a real kubectl."""
 
 import base64
 import functools
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,52 +22,40 @@ Object = dict[str, Any]
 PATIENCE_S = 120.0
 
 
-@dataclass(frozen=True)
-class Lab:
-    """A running lab. `kubectl` and `lamina` are the commands with this lab's kubeconfig."""
+class Cluster(ABC):
+    """Lamina on a cluster, as scenarios ask it: a lab, or Kubernetes itself. `node` is whose GPUs they are about."""
 
-    name: str
-    root: Path
-    kubeconfig: Path
-    kubectl_path: str
+    node: str
+    grace_s = 1
+    """How long pods are given to end."""
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return os.environ | {"KUBECONFIG": str(self.kubeconfig), "LAMINA_LABS": str(self.root)}
-
+    @abstractmethod
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Standard output, or with `check` off both outputs together."""
-        result = subprocess.run(
-            [self.kubectl_path, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=self.environment,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        if check:
-            assert result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}"
-            return result.stdout
-        return result.stdout + result.stderr
 
+    @abstractmethod
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return lamina(*arguments, environment=self.environment)
+        """The command line with this cluster's kubeconfig."""
+
+    @abstractmethod
+    def ask(self, method: str, path: str) -> Object:
+        """What the API server answers, for who asks often: a kubectl each time would keep the machine busy."""
+
+    @abstractmethod
+    def metrics(self, part: str) -> str:
+        """The page that `control` serves to Prometheus, or the agent of a node by its name."""
+
+    @property
+    @abstractmethod
+    def machine(self) -> Path:
+        """The simulated machine of `node`."""
 
     def apply(self, manifest: str) -> None:
         self.kubectl("apply", "-f", "-", stdin=manifest)
 
     def read(self, path: str) -> Object:
-        """What the API server has at a path, for who looks often: a kubectl each time would keep the machine busy."""
-        return self._ask("GET", path)
-
-    def _ask(self, method: str, path: str) -> Object:
-        server, token, trust = _door(self.kubeconfig.read_text())
-        headers = {"Authorization": f"Bearer {token}"}
-        request = urllib.request.Request(server + path, headers=headers, method=method)
-        with urllib.request.urlopen(request, context=trust, timeout=PATIENCE_S) as answer:
-            found: Object = json.load(answer)
-        return found
+        """What the API server has at a path."""
+        return self.ask("GET", path)
 
     def pods(self, selector: str = "") -> list[Object]:
         items: list[Object] = self.read(f"/api/v1/namespaces/default/pods?labelSelector={quote(selector)}")["items"]
@@ -101,13 +90,67 @@ class Lab:
         return found[0]
 
     def delete_workloads(self) -> None:
-        """Leave the lab as it was found."""
+        """Leave the cluster as it was found."""
         for kind in ("apps/v1 deployments", "batch/v1 jobs", "apps/v1 daemonsets", "apps/v1 replicasets"):
             group, plural = kind.split()
-            self._ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Background")
-        self._ask("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=1")
+            self.ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Background")
+        self.ask("DELETE", f"/api/v1/namespaces/default/pods?gracePeriodSeconds={self.grace_s}")
         wait_for(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
         wait_for(lambda: not self.grants(), lambda: "grants stay behind their pods")
+
+
+@dataclass(frozen=True)
+class Lab(Cluster):
+    """A running lab. `kubectl` and `lamina` are the commands with this lab's kubeconfig."""
+
+    name: str
+    root: Path
+    kubeconfig: Path
+    kubectl_path: str
+    node: str = "node-0"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"KUBECONFIG": str(self.kubeconfig), "LAMINA_LABS": str(self.root)}
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        result = subprocess.run(
+            [self.kubectl_path, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        if check:
+            assert result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}"
+            return result.stdout
+        return result.stdout + result.stderr
+
+    def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return lamina(*arguments, environment=self.environment)
+
+    def ask(self, method: str, path: str) -> Object:
+        server, token, trust = _door(self.kubeconfig.read_text())
+        headers = {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(server + path, headers=headers, method=method)
+        with urllib.request.urlopen(request, context=trust, timeout=PATIENCE_S) as answer:
+            found: Object = json.load(answer)
+        return found
+
+    @functools.cached_property
+    def _pages(self) -> dict[str, str]:
+        listed = self.lamina("lab", "metrics", "--name", self.name).stdout.splitlines()[1:]
+        return dict(line.split() for line in listed)
+
+    def metrics(self, part: str) -> str:
+        with urllib.request.urlopen(self._pages[part], timeout=PATIENCE_S) as page:
+            return str(page.read(), "utf-8")
+
+    @property
+    def machine(self) -> Path:
+        return self.root / self.name / "n" / self.node.removeprefix("node-") / "machine"
 
 
 @functools.cache

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from lamina.agent.marks.amounts import PLENTY
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Cluster, wait_for
 from tests.seeds import piped, seed
 
 NAMESPACE = "nvidia-gpu-operator"
@@ -24,31 +24,31 @@ def replicas(count: int, *, resource: str = GPU, **flags: object) -> str:
     return json.dumps({"version": "v1", "sharing": sharing})
 
 
-def publish(lab: Lab, name: str, configs: dict[str, str]) -> None:
+def publish(lab: Cluster, name: str, configs: dict[str, str]) -> None:
     meta = {"name": name, "namespace": NAMESPACE}
     lab.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": configs}))
 
 
-def use(lab: Lab, config: dict[str, str]) -> None:
+def use(lab: Cluster, config: dict[str, str]) -> None:
     """Have the ClusterPolicy name a ConfigMap."""
     patch = json.dumps({"spec": {"devicePlugin": {"config": config}}})
     lab.kubectl("patch", "clusterpolicy", "gpu-cluster-policy", "-n", NAMESPACE, "--type", "merge", "-p", patch)
 
 
-def label(lab: Lab, value: str, node: str = "node-0") -> None:
+def label(lab: Cluster, value: str) -> None:
     """Name the node's configuration; an empty value removes the label."""
-    lab.kubectl("label", "--overwrite", "node", node, f"{LABEL}={value}" if value else f"{LABEL}-")
+    lab.kubectl("label", "--overwrite", "node", lab.node, f"{LABEL}={value}" if value else f"{LABEL}-")
 
 
-def allocatable(lab: Lab, node: str = "node-0") -> dict[str, int]:
+def allocatable(lab: Cluster) -> dict[str, int]:
     """How many devices of each resource of NVIDIA's the node offers, those of which it offers none left out."""
-    status: dict[str, Any] = lab.read(f"/api/v1/nodes/{node}")["status"]
+    status: dict[str, Any] = lab.read(f"/api/v1/nodes/{lab.node}")["status"]
     devices = {name: n for name, n in status["allocatable"].items() if n not in ("0", str(PLENTY))}
     return {name: int(n) for name, n in devices.items() if name.startswith("nvidia.com/")}
 
 
-def offers(lab: Lab, expected: dict[str, int], node: str = "node-0") -> None:
-    wait_for(lambda: allocatable(lab, node) == expected, lambda: f"{allocatable(lab, node)}, expected {expected}")
+def offers(lab: Cluster, expected: dict[str, int]) -> None:
+    wait_for(lambda: allocatable(lab) == expected, lambda: f"{allocatable(lab)}, expected {expected}")
 
 
 def pod(name: str, *command: str, resource: str = GPU, count: int = 1, **more: object) -> str:
@@ -70,11 +70,11 @@ def pod(name: str, *command: str, resource: str = GPU, count: int = 1, **more: o
     )
 
 
-def visible(lab: Lab, name: str) -> str:
+def visible(lab: Cluster, name: str) -> str:
     """What the container is told to see."""
     return lab.kubectl("exec", name, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES").strip()
 
 
-def node_events(lab: Lab, reason: str) -> list[str]:
+def node_events(lab: Cluster, reason: str) -> list[str]:
     items = json.loads(lab.kubectl("get", "events", "-A", "-o", "json"))["items"]
     return [each["message"] for each in items if each["reason"] == reason and each["involvedObject"]["kind"] == "Node"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, Object, wait_for
+from tests.scenarios.labs import Cluster, Lab, Object, wait_for
 from tests.scenarios.test_restarts import kill
 from tests.seeds import html_manifests, seed
 
@@ -40,9 +40,9 @@ def hami_core() -> str:
     return html_manifests(seed("001"))[0]
 
 
-def gpu(lab: Lab, node: str = "node-0") -> Object:
+def gpu(lab: Cluster, node: str = "") -> Object:
     """The node's GPU as its inventory tells it."""
-    [found] = json.loads(lab.kubectl("get", "inventory", node, "-o", "json"))["spec"]["gpus"]
+    [found] = json.loads(lab.kubectl("get", "inventory", node or lab.node, "-o", "json"))["spec"]["gpus"]
     return dict(found)
 
 
@@ -71,7 +71,7 @@ def listed(lab: Lab, pod: str) -> list[str]:
 def test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it(lab: Lab, mig_pod: str) -> None:
     runs(lab, mig_pod, "mig-pod")
     share = shares(lab)["mig-pod"]
-    assert (share["mode"], share["mig"]["profile"], share["node"]) == ("mig", "1g.5gb", "node-0")
+    assert (share["mode"], share["mig"]["profile"], share["node"]) == ("mig", "1g.5gb", lab.node)
     assert listed(lab, "mig-pod") == ["GPU 0: NVIDIA A100-SXM4-40GB", "MIG 1g.5gb Device 0:"]
     instance = share["mig"] | {"made": True}
     wait_for(lambda: gpu(lab).get("instances") == [instance], lambda: str(gpu(lab)))

@@ -2,15 +2,15 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lamina import simgpu
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Cluster, Lab, wait_for
 from tests.seeds import html_manifests, seed
 
 
@@ -65,38 +65,39 @@ def test_s1_2_the_pod_carries_what_volcanos_tools_read(lab: Lab, hami_core: str)
 def test_s1_8_metrics_tell_use_and_limits(lab: Lab, hami_core: str) -> None:
     lab.apply(hami_core)
     lab.running_pod("")
-    told = dict(line.split() for line in lab.lamina("lab", "metrics", "--name", lab.name).stdout.splitlines()[1:])
+    control = series(lab.metrics("control"))
+    granted = {name: value for name, labels, value in control if labels.get("podName") == "hami-pod"}
+    assert granted == {
+        "volcano_vgpu_device_memory_allocation_for_a_certain_pod": 3000,
+        "volcano_vgpu_device_core_allocation_for_a_certain_pod": 50,
+    }
     lab.kubectl("exec", "hami-pod", "--", "gpu-load", "--memory-mib", "1000", "--seconds", "1")
     [pod] = lab.pods()
-    agent = fetched(told[pod["spec"]["nodeName"]])
+    agent = series(lab.metrics(pod["spec"]["nodeName"]))
     of_pod = {name: value for name, labels, value in agent if labels.get("pod") == "hami-pod"}
     assert of_pod["hami_vgpu_memory_limit_bytes"] == of_pod["lamina_container_memory_limit_bytes"] == 3000 << 20
     assert of_pod["lamina_container_cores_percent"] == 50
     assert of_pod["lamina_container_memory_peak_bytes"] >= 1000 << 20
     assert of_pod["lamina_container_busy_seconds_total"] > 0.3
     utilisation = {labels["UUID"]: value for name, labels, value in agent if name == "DCGM_FI_DEV_GPU_UTIL"}
-    assert len(utilisation) == 2
+    assert utilisation.keys() == {gpu.uuid for gpu in simgpu.read(lab.machine).gpus}
     assert max(utilisation.values()) > 0
-    control = fetched(told["control"])
-    granted = {name: value for name, labels, value in control if labels.get("podName") == "hami-pod"}
-    assert granted == {
-        "volcano_vgpu_device_memory_allocation_for_a_certain_pod": 3000,
-        "volcano_vgpu_device_core_allocation_for_a_certain_pod": 50,
-    }
 
 
-def fetched(url: str) -> list[tuple[str, dict[str, str], float]]:
-    """Each series of a page of metrics, as curl gives it."""
-    page = subprocess.run(["curl", "-sf", url], capture_output=True, text=True, check=True, timeout=120).stdout
+def series(page: str) -> list[tuple[str, dict[str, str], float]]:
+    """Each series of a page of metrics."""
     return [(s.name, s.labels, s.value) for family in text_string_to_metric_families(page) for s in family.samples]
 
 
 def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:
-    lab = start_lab("eight", "--gpus-per-node", "8", "--gpu", "T4")
+    sums_of_eight(start_lab("eight", "--gpus-per-node", "8", "--gpu", "T4"))
+
+
+def sums_of_eight(lab: Cluster) -> None:
+    """What a node of eight T4 tells of itself."""
 
     def node() -> dict[str, Any]:
-        [found] = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
-        return found  # type: ignore[no-any-return]
+        return lab.read(f"/api/v1/nodes/{lab.node}")
 
     wanted = {"vgpu-number": "80", "vgpu-memory": str(8 * 15360), "vgpu-cores": "800"}
 
@@ -105,7 +106,7 @@ def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:
         return all(allocatable.get(f"volcano.sh/{name}") == amount for name, amount in wanted.items())
 
     wait_for(there, lambda: str(node()["status"]))
-    lab.kubectl("label", "node", "node-0", "nvidia.com/gpu.product-")
+    lab.kubectl("label", "node", lab.node, "nvidia.com/gpu.product-")
     assert node()["metadata"]["annotations"]["volcano.sh/node-vgpu-register"].count("Tesla T4,true,hami-core:") == 8
     wait_for(lambda: node()["metadata"]["labels"].get("nvidia.com/gpu.product") == "Tesla-T4", lambda: str(node()))
     assert node()["metadata"]["labels"]["nvidia.com/gpu.family"] == "turing"
@@ -117,7 +118,7 @@ def test_s1_9_doctor_checks_what_is_needed(lab: Lab, hami_core: str) -> None:
     healthy = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert {"webhook", "node-0:", "scheduler"} <= set(healthy.stdout.split())
-    lab.kubectl("label", "node", "node-0", "nvidia.com/gpu.present=true")
+    lab.kubectl("label", "node", lab.node, "nvidia.com/gpu.present=true")
     lab.kubectl("run", "nvidia-device-plugin-1", "--image", "plugin", "--command", "--", "sleep", "1000")
     sick = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
     assert sick.returncode == 1

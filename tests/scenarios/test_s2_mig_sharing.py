@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Cluster, Lab, wait_for
 from tests.scenarios.nvidia import (
     GPU,
     NAMESPACE,
@@ -43,28 +43,28 @@ def lab(a100_lab: Lab) -> Iterator[Lab]:
     a100_lab.delete_workloads()
 
 
-def strategy(lab: Lab, name: str) -> None:
+def strategy(lab: Cluster, name: str) -> None:
     """Replace the policy's strategy as the document does."""
     patch = json.dumps([{"op": "replace", "path": "/spec/mig/strategy", "value": name}])
     lab.kubectl("patch", "clusterpolicy/gpu-cluster-policy", "-n", NAMESPACE, "--type=json", "-p", patch)
 
 
-def cut(lab: Lab, name: str) -> None:
-    lab.kubectl("label", "nodes", "node-0", f"nvidia.com/mig.config={name}", "--overwrite")
+def cut(lab: Cluster, name: str) -> None:
+    lab.kubectl("label", "nodes", lab.node, f"nvidia.com/mig.config={name}", "--overwrite")
 
 
-def labels(lab: Lab) -> dict[str, str]:
-    found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+def labels(lab: Cluster) -> dict[str, str]:
+    found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
     return {name: text for name, text in found.items() if name.startswith("nvidia.com/")}
 
 
-def labelled(lab: Lab, expected: dict[str, str]) -> None:
+def labelled(lab: Cluster, expected: dict[str, str]) -> None:
     wait_for(lambda: expected.items() <= labels(lab).items(), lambda: f"{labels(lab)}, expected {expected}")
 
 
 def gives_out_gpus(lab: Lab) -> bool:
     """Whether the node tells that it places no shares."""
-    spec = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     return [each["resource"] for each in spec.get("plain", ())] == [GPU]
 
 
@@ -84,7 +84,7 @@ def test_s2_5_single_of_the_policy_holds_without_a_configuration_of_the_plugin(l
         "nvidia.com/gpu.count": "14", "nvidia.com/gpu.memory": "4864", "nvidia.com/gpu.replicas": "1",
         "nvidia.com/gpu.slices.gi": "1", "nvidia.com/gpu.multiprocessors": "14",
     })  # fmt: skip
-    lab.kubectl("apply", "-f", str(EXAMPLES / "mig-single.yaml"))
+    lab.apply((EXAMPLES / "mig-single.yaml").read_text())
     wait_for(lambda: lab.phases() == {"Succeeded": 1}, lambda: lab.kubectl("describe", "pods"))
     log = [" ".join(line.split()) for line in lab.kubectl("logs", "mig-single").splitlines()]
     assert log[0].startswith("GPU 0: NVIDIA A100-PCIE-40GB (UUID: GPU-")
@@ -161,7 +161,7 @@ def test_s3_1_lists_of_devices_by_index_and_by_mounts(lab: Lab) -> None:
     for name in names:
         label(lab, name)
         offers(lab, {GPU: 2})
-        wait_for(lambda: gives_out_gpus(lab), lambda: lab.kubectl("get", "inventory", "node-0", "-o", "json"))
+        wait_for(lambda: gives_out_gpus(lab), lambda: lab.kubectl("get", "inventory", lab.node, "-o", "json"))
         lab.apply(pod(f"by-{name}", "sh", "-c", "nvidia-smi -L; echo gds $NVIDIA_GDS"))
         wait_for(lambda: lab.phases() == {"Succeeded": 1}, lambda: lab.kubectl("describe", "pods"))
         log = lab.kubectl("logs", f"by-{name}")

@@ -11,7 +11,7 @@ import pytest
 
 from lamina import simgpu
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Cluster, Lab, wait_for
 from tests.scenarios.nvidia import GPU, SHARED, allocatable, config_map, label, node_events, offers, pod, publish, use
 from tests.scenarios.test_examples import EXAMPLES
 
@@ -22,12 +22,17 @@ CONFIG = "NVIDIA-A100-PCIE-40GB"
 def a100_lab(start_lab: StartLab) -> Lab:
     """One node with two of the document's GPUs; its ConfigMap shares them by MPS and renames."""
     lab = start_lab("mps", "--gpu", "A100-PCIE-40GB")
+    share_by_mps(lab)
+    return lab
+
+
+def share_by_mps(lab: Cluster) -> None:
+    """What the document does."""
     text = config_map("mps-enable-config")
     lab.apply(text.replace("# renameByDefault: false", "renameByDefault: true"))
     use(lab, {"name": "mps-enable-config"})
     label(lab, CONFIG)
     offers(lab, {SHARED: 20})
-    return lab
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def daemons(lab: Lab) -> dict[str, int]:
 
 
 def states(lab: Lab) -> list[str]:
-    spec = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     return [each["state"] for each in spec.get("mps", [])]
 
 
@@ -70,14 +75,14 @@ def got_a_tenth(lab: Lab, name: str, *more: str) -> bool:
 
 
 def test_s2_8_the_node_offers_its_gpus_ten_times(lab: Lab) -> None:
-    inventory = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    inventory = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     assert inventory["plain"] == [{"resource": SHARED, "count": 20, "replicas": 10, "sharing": "mps"}]
     assert [(each["state"], each["memoryMiB"], each["threadsPercent"]) for each in inventory["mps"]] == [
         ("ready", 4096, 10)
     ] * 2
 
     def labels() -> dict[str, str]:
-        found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+        found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
         names = ("gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mps.capable")
         return {name: found.get(f"nvidia.com/{name}", "") for name in names}
 
@@ -86,12 +91,16 @@ def test_s2_8_the_node_offers_its_gpus_ten_times(lab: Lab) -> None:
 
 
 def test_s2_8_each_daemon_is_told_the_limits(lab: Lab) -> None:
-    logs = [path.read_text() for path in (node_folder(lab) / "mps").glob("*/log/control.log")]
+    told_the_limits([path.read_text() for path in (node_folder(lab) / "mps").glob("*/log/control.log")])
+    assert len(node_events(lab, "MpsReady")) >= 1
+
+
+def told_the_limits(logs: list[str]) -> None:
+    """`logs` are those of the control daemons."""
     assert len(logs) == 2
     for log in logs:
         assert "Cmd:set_default_device_pinned_mem_limit 0 4096M" in log
         assert "Cmd:set_default_active_thread_percentage 10" in log
-    assert len(node_events(lab, "MpsReady")) >= 1
 
 
 def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
@@ -110,9 +119,9 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
 
 
 def test_s2_8_clients_of_one_gpu_run_at_the_same_time(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "nvidia" / "mps-pods.yaml"))
+    lab.apply((EXAMPLES / "nvidia" / "mps-pods.yaml").read_text())
     lab.settled("app=clients", {"Running": 3})
-    machine = node_folder(lab) / "machine"
+    machine = lab.machine
 
     def clients() -> list[simgpu.ProcessState]:
         return [each for gpu in simgpu.read(machine).gpus for each in gpu.processes if each.mps_percent]
@@ -193,7 +202,7 @@ def test_a_gpu_with_a_share_waits_and_says_for_whom(lab: Lab) -> None:
     label(lab, CONFIG)
     wait_for(lambda: sorted(states(lab)) == ["ready", "waiting"], lambda: str(states(lab)))
     wait_for(lambda: allocatable(lab).get(SHARED) == 10, lambda: str(allocatable(lab)))
-    spec = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+    spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     assert [each["reason"] for each in spec["mps"] if "reason" in each] == ["pod default/shares is using the GPU"]
     assert "pod default/shares is using the GPU" in lab.lamina("doctor").stdout
     lab.kubectl("delete", "pod", "shares", "--grace-period=1")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Cluster, Lab, wait_for
 from tests.scenarios.nvidia import GPU, allocatable, config_map, label, offers, use, visible
 from tests.scenarios.test_examples import EXAMPLES
 from tests.seeds import piped, seed
@@ -21,6 +21,12 @@ CONFIG = "NVIDIA-A100-PCIE-40GB"
 def a100_lab(start_lab: StartLab) -> Lab:
     """One node with two of the document's GPUs, and its ConfigMap, policy and label."""
     lab = start_lab("slices", "--gpu", "A100-PCIE-40GB")
+    slice_gpus(lab)
+    return lab
+
+
+def slice_gpus(lab: Cluster) -> None:
+    """What the document does, in its order; four replicas in place of its ten, as its result has it."""
     before = allocatable(lab)
     assert before == {GPU: 20}, "tickets, ten for each GPU"
     lab.apply(config_map("time-slicing-config").replace("replicas: 10", "replicas: 4"))
@@ -28,7 +34,6 @@ def a100_lab(start_lab: StartLab) -> Lab:
     assert allocatable(lab) == before, "the policy has no default, and nothing names a configuration yet"
     label(lab, CONFIG)
     offers(lab, {GPU: 8})
-    return lab
 
 
 @pytest.fixture
@@ -44,11 +49,11 @@ def eleven() -> str:
 
 
 def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
-    status = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["status"]
+    status = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["status"]
     assert status["capacity"][GPU] == "8"
 
     def inventory() -> dict[str, Any]:
-        spec: dict[str, Any] = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]
+        spec: dict[str, Any] = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
         return spec
 
     expected = [{"resource": GPU, "count": 8, "replicas": 4, "sharing": "time-slicing"}]
@@ -58,7 +63,7 @@ def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
 
 def test_s2_1_the_labels_say_that_gpus_are_shared(lab: Lab) -> None:
     def labels() -> dict[str, str]:
-        found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+        found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
         return {name: found.get(f"nvidia.com/gpu.{name}", "") for name in ("product", "replicas", "sharing-strategy")}
 
     expected = {"product": f"{CONFIG}-SHARED", "replicas": "4", "sharing-strategy": "time-slicing"}

@@ -63,7 +63,7 @@ def test_s3_3_and_s3_5_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expec
 
     def labels() -> tuple[str, bool]:
         """S3.5: replicas always, -SHARED only without a new name."""
-        found = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["metadata"]["labels"]
+        found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
         return found.get("nvidia.com/gpu.replicas", ""), found.get("nvidia.com/gpu.product", "").endswith("-SHARED")
 
     wait_for(lambda: labels() == ("5", not rename), lambda: str(labels()))
@@ -135,7 +135,7 @@ def test_a_gpu_in_use_stays_in_its_mode_until_it_is_idle(lab: Lab) -> None:
     label(lab, "two")
     offers(lab, {GPU: 15})  # two replicas of seven GPUs, and the device that the container holds
     [gpu] = json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"][0]["spec"]["containers"][0]["shares"]
-    gpus = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]["gpus"]
+    gpus = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]["gpus"]
     assert [each["uuid"] for each in gpus if each.get("mode") == "quota"] == [gpu["gpu"]]
     lab.kubectl("delete", "pod", "share", "--grace-period=1")
     offers(lab, {GPU: 16})

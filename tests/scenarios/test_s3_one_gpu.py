@@ -57,10 +57,9 @@ def configure(lab: Lab, more: str = "") -> None:
 
 def gpu(lab: Lab) -> GpuState:
     """The GPU now; a question of nvidia-smi has it work out the turns up to now."""
-    machine = next((lab.root / lab.name).rglob("machine"))
     if lab.phases():
         lab.kubectl("exec", PODS[0], "--", "nvidia-smi")
-    return simgpu.read(machine).gpus[0]
+    return simgpu.read(lab.machine).gpus[0]
 
 
 def busy(state: GpuState) -> bool:
@@ -93,7 +92,7 @@ def measure(lab: Lab) -> tuple[list[float], float]:
 
 def slices(lab: Lab) -> tuple[str, str]:
     """The length of turns as the inventory has it, and as the GPU has it."""
-    (found,) = json.loads(lab.kubectl("get", "inventory", "node-0", "-o", "json"))["spec"]["gpus"]
+    (found,) = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]["gpus"]
     told = lab.kubectl("exec", PODS[0], "--", "nvidia-smi", "compute-policy", "--list")
     return found.get("timeSlice", ""), re.findall(r"Timeslice +(\w+)", told)[0]
 

@@ -137,12 +137,11 @@ def test_s4_6_ten_replicas_of_10000_mib_really_use_them(scaled_lab: Lab) -> None
     scaled_lab.apply(USING)
     scaled_lab.settled(APP, {"Running": 10})
     names = [pod["metadata"]["name"] for pod in scaled_lab.pods(APP)]
-    machine = next((scaled_lab.root / scaled_lab.name).rglob("machine"))
     spilled = 0
 
     def all_done() -> bool:
         nonlocal spilled
-        gpus = simgpu.read(machine).gpus
+        gpus = simgpu.read(scaled_lab.machine).gpus
         assert all(gpu.used_mib <= gpu.memory_mib for gpu in gpus)
         spilled = max(spilled, *(sum(process.spilled_mib for process in gpu.processes) for gpu in gpus))
         return spilled > 5 * 9600 - 32768 and all("done" in scaled_lab.kubectl("logs", name) for name in names)

@@ -14,11 +14,12 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 async def publish(kube: Kube) -> None:
     """Make all of it in a new lab."""
     await kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition())
+    await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition())
     await kube.create(CLUSTER_POLICIES, {"metadata": {"name": POLICY}, "spec": {"mig": {"strategy": "none"}}})
 
 
-def _definition() -> dict[str, object]:
+def definition() -> dict[str, object]:
+    """The kind, without its own kind and version."""
     kind, plural, group = CLUSTER_POLICIES.kind, CLUSTER_POLICIES.plural, CLUSTER_POLICIES.group
     version = {
         "name": CLUSTER_POLICIES.version,

@@ -11,15 +11,19 @@ import lamina
 from lamina import native, simgpu
 
 RUNTIME = Path(__file__).with_name("container_runtime.py")
+MPS_CONTROL = Path(lamina.__file__).parent / "lab/programs/mps_control.py"
 PYTHON_OF_IMAGES = "/usr/bin/python3"
 
 
 def install_driver(folder: Path) -> Path:
-    """The driver's files as they lie on every node: two libraries, and nvidia-smi for images that have Python."""
+    """The driver's files as they lie on every node: two libraries, nvidia-smi for images that have Python, and MPS."""
     folder.mkdir(parents=True)
     for library in ("libcuda.so.1", "libnvidia-ml.so.1"):
         shutil.copy(native.path(f"simgpu/{library}"), folder / library)
     _write_smi(folder / "nvidia-smi")
+    control = folder / "nvidia-cuda-mps-control"
+    control.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {MPS_CONTROL} "$@"\n')
+    control.chmod(0o755)
     return folder
 
 
@@ -46,6 +50,10 @@ class Gpus:
         folder.chmod(0o777)
         (folder / "proc").mkdir()  # where containers have the node's
         self.machine, self.driver = folder / "machine", driver
+        self.become(machine)
+
+    def become(self, machine: simgpu.Machine) -> None:
+        """Have other GPUs, while nothing uses those there are."""
         simgpu.write(machine, self.machine)
         self.machine.chmod(0o666)
 

@@ -23,6 +23,16 @@ PACKAGES = (
 LAB = Path(lamina.__file__).parent / "lab/programs"
 PROGRAMS = {"usr/bin/gpu-load": LAB / "gpu_load.py", "gpu_torch.py": LAB / "gpu_torch.py"}
 """Those of the lab's containers, by their path in the image."""
+MULTIPLY = r"""#!/bin/sh
+# Stands for NVIDIA's dcgmproftester: keeps the GPU busy for as many seconds as -d says.
+exec gpu-load --kernel-ms 1000 --seconds "$(echo "$*" | sed -n 's/.*-d *\([0-9][0-9]*\).*/\1/p')"
+"""
+ENTRY = """#!/bin/sh
+# For manifests that name no command: without arguments wait, else multiply.
+[ $# -eq 0 ] && exec sleep infinity
+exec dcgmproftester11 "$@"
+"""
+SCRIPTS = {"usr/bin/dcgmproftester11": MULTIPLY, "usr/bin/dcgmproftester12": MULTIPLY, "entry": ENTRY}
 
 
 def write(folder: Path) -> list[Path]:
@@ -44,12 +54,12 @@ def _workload(folder: Path) -> Path:
     base = cache.kept("workload-debian-12", _unpack_workload)
     root = folder / "workload"
     shutil.copytree(base, root, symlinks=True)
-    for program, script in PROGRAMS.items():
-        target = root / program
-        target.write_text(f"#!/usr/bin/python3\n{script.read_text()}")
-        target.chmod(0o755)
+    scripts = {name: f"#!/usr/bin/python3\n{file.read_text()}" for name, file in PROGRAMS.items()}
+    for name, script in (scripts | SCRIPTS).items():
+        (root / name).write_text(script)
+        (root / name).chmod(0o755)
     path = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-    return images.write(folder / "workload.tar", WORKLOAD, root, env=path)
+    return images.write(folder / "workload.tar", WORKLOAD, root, entrypoint=["/entry"], env=path)
 
 
 def _unpack_workload(work: Path, result: Path) -> None:

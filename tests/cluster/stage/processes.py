@@ -5,6 +5,7 @@ This is Lamina without its packaging: no image, no accounts of its own, no Servi
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +26,35 @@ NONSENSE = "nvidia.com/gpucores"
 
 
 class Processes:
-    """Lamina on a stage; its parts may be killed and started by tests. `config` is the whole configuration."""
+    """Lamina on a stage, with agents on `nodes` (None: on all); its parts may be killed and started by tests.
 
-    def __init__(self, stage: Stage, config: Config | None = None) -> None:
+    `config` is the whole configuration.
+    """
+
+    def __init__(self, stage: Stage, config: Config | None = None, nodes: Sequence[Node] | None = None) -> None:
         self._stage, self._config = stage, config or Config()
         self._folder = stage.folder / "lamina"
         self._folder.mkdir(exist_ok=True)
         control = stage.control
         words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
         self.control = Daemon(
-            control.room, "control", [*LAMINA, *words], self._environment(), self._folder / "control.log"
+            control.room, "control", [*LAMINA, *words], self.environment, self._folder / "control.log"
         )
         command: list[str | Path] = [stage.binaries["kube-scheduler"], "--config", self._write_scheduler()]
         command += ["--secure-port", "10269", "--cert-dir", self._folder]
         log = self._folder / "scheduler.log"
         self.scheduler = Daemon(control.room, "lamina-scheduler", command, stage.binaries.environment, log)
-        self.agents = {node.name: self._agent(node) for node in stage.nodes}
+        self.agents = {node.name: self._agent(node) for node in nodes or stage.nodes}
 
-    def _environment(self) -> dict[str, str]:
+    @property
+    def environment(self) -> dict[str, str]:
+        """What programs of Lamina see."""
         return {"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": str(Path(lamina.__file__).parents[1])}
 
     def _agent(self, node: Node) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._stage.control.kubeconfig]
-        words += ["--driver-dir", node.gpus.driver]
-        environment = self._environment() | node.gpus.environment
+        words += ["--driver-dir", node.gpus.driver, "--mps-control", node.gpus.driver / "nvidia-cuda-mps-control"]
+        environment = self.environment | node.gpus.environment
         return Daemon(node.room, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
     def start(self) -> None:

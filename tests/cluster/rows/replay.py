@@ -1,0 +1,179 @@
+"""Lamina on a stage as the scenarios ask it: the rows' own tests run against it as against a lab.
+
+Of the seeds' manifests nothing is changed but the images, which are nowhere to be pulled from here.
+"""
+
+import functools
+import json
+import re
+import socket
+import subprocess
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+from lamina import simgpu
+from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.lab import operator_objects
+from lamina.ports.kube import CLUSTER_POLICIES
+from tests.cluster.stage.daemons import Daemon
+from tests.cluster.stage.own_images import WORKLOAD
+from tests.cluster.stage.processes import LAMINA, Processes
+from tests.cluster.stage.rooms import Room
+from tests.cluster.stage.stage import Stage
+from tests.scenarios.labs import Cluster, Object, wait_for
+
+IMAGE = re.compile(r"""("?\bimage"?: *)("[^"]*"|[^\s,}]+)""")
+MACHINE = """
+driver: "550.54.15"
+cuda: "12.4"
+seed: {seed}
+gpus:
+- {{model: {model}, count: {count}}}
+"""
+FRESH = {"spec": {"devicePlugin": None, "mig": {"strategy": "none"}}}
+LABELS = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
+MANAGED = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class _Door(HTTPConnection):
+    """To a kubectl that listens at `path` and passes on what comes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(str(self._path))
+
+
+class Replay(Cluster):
+    """Lamina with one agent, on the first node, whose GPUs may be others for each group of rows."""
+
+    grace_s = 0
+    """By force: kubelet takes its time to tell the API server what it has ended. Containers are waited for."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._node = stage, stage.nodes[0]
+        self.node = self._node.name
+        self._processes = Processes(stage, nodes=[self._node])
+        self._proxy_socket = stage.folder / "api.sock"
+        words = [stage.binaries["kubectl"], "--kubeconfig", stage.control.kubeconfig, "proxy"]
+        words += ["--unix-socket", self._proxy_socket]
+        environment, log = stage.binaries.environment, stage.folder / "kubectl-proxy.log"
+        self._proxy = Daemon(stage.control.room, "kubectl proxy", words, environment, log)
+        self._proxy.start()
+        self._proxy.until(self._proxy_socket.exists, "its socket")
+        for name in (operator_objects.NAMESPACE, CONFIG_MAP_NAMESPACE):
+            self.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        self._bring_operator()
+        self.configure("")
+        self._processes.start()
+
+    def _bring_operator(self) -> None:
+        """The kind and the policy that NVIDIA's operator would have brought."""
+        kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        self.apply(json.dumps(kind | operator_objects.definition()))
+        policy = {"apiVersion": CLUSTER_POLICIES.api_version, "kind": CLUSTER_POLICIES.kind}
+        policy |= {"metadata": {"name": operator_objects.POLICY}} | FRESH
+
+        def made() -> bool:
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(policy), check=False)
+            return operator_objects.POLICY in self.kubectl("get", "clusterpolicies", check=False)
+
+        wait_for(made, lambda: "the API server does not serve ClusterPolicy")
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        control, binaries = self._stage.control, self._stage.binaries
+        command = [str(binaries["kubectl"]), "--kubeconfig", str(control.kubeconfig), *arguments]
+        command += ["--cache-dir", str(control.folder / "kubectl")] if "--" not in arguments else []
+        done = self._run(control.room, command, stdin)
+        if check:
+            assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+            return done.stdout
+        return done.stdout + done.stderr
+
+    def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        control = self._stage.control
+        setting = f"KUBECONFIG={control.kubeconfig}"
+        return self._run(control.room, ["env", setting, *LAMINA, *arguments])
+
+    def _run(self, room: Room, command: list[str], stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        words = room.command(*command)
+        environment = self._stage.binaries.environment | self._processes.environment
+        return subprocess.run(
+            words, input=stdin or "", capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+
+    def ask(self, method: str, path: str) -> Object:
+        with closing(_Door(self._proxy_socket)) as door:
+            door.request(method, path)
+            answer = door.getresponse()
+            text = answer.read()
+        assert answer.status == 200, f"{method} {path}: {text!r}"
+        found: Object = json.loads(text)
+        return found
+
+    def apply(self, manifest: str) -> None:
+        super().apply(IMAGE.sub(rf"\g<1>{WORKLOAD}", manifest))
+
+    def delete_workloads(self) -> None:
+        super().delete_workloads()
+        tasks = functools.partial(self._node.ctr, "tasks", "ls", "-q")
+        wait_for(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
+
+    def metrics(self, part: str) -> str:
+        at = {"control": (self._stage.control.room, 8080), self.node: (self._node.room, 9394)}
+        room, port = at[part]
+        return room.run("curl", "-sf", f"http://127.0.0.1:{port}/metrics")
+
+    @property
+    def machine(self) -> Path:
+        return self._node.gpus.machine
+
+    def on_node(self, *command: str) -> str:
+        """What a program prints on the node, outside of containers."""
+        return self._node.room.run(*command, env=self._node.gpus.environment | self._processes.environment)
+
+    def file_of_node(self, path: str | Path) -> Path:
+        """Where the machine has a file of the node."""
+        return Path(f"/proc/{self._node.room.pid}/root{path}")
+
+    def configure(self, text: str) -> None:
+        """Put another configuration of Lamina in force."""
+        meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+        whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: text}}
+        self.apply(json.dumps(whole))
+
+    def become(self, model: str, count: int, config: str = "") -> None:
+        """Give the node other GPUs, and Lamina another configuration; no pod may be there."""
+        agent = self._processes.agents[self.node]
+        agent.stop()
+        self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
+        self.kubectl("delete", "inventory", self.node)  # or the agent would miss the GPUs that were there
+        self.kubectl("patch", "clusterpolicy", operator_objects.POLICY, "--type=merge", "-p", json.dumps(FRESH))
+        machine = simgpu.parse(MACHINE.format(seed=model, model=model, count=count))
+        self._node.gpus.become(machine)
+        self.configure(config)
+        agent.start()
+        uuids = {gpu.uuid for gpu in simgpu.read(self.machine).gpus}
+        wait_for(lambda: self._seen() == uuids, lambda: f"the agent sees {self._seen()}, not {uuids}")
+        self._processes.wait()
+
+    def _seen(self) -> set[str]:
+        """The GPUs of the node's inventory."""
+        found = json.loads(self.kubectl("get", "inventory", self.node, "-o", "json", "--ignore-not-found") or "{}")
+        return {each["uuid"] for each in found.get("spec", {}).get("gpus", [])}
+
+    def close(self, machine: simgpu.Machine) -> None:
+        """Leave the stage as it was, with the GPUs it had."""
+        self._processes.remove()
+        self._proxy.stop()
+        self._proxy_socket.unlink(missing_ok=True)
+        self.kubectl("delete", "inventory", self.node)
+        self._node.gpus.become(machine)
+        self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
+        names = self.kubectl("get", "namespaces", "-o", "jsonpath={.items[*].metadata.name}").split()
+        self.kubectl("delete", "crd", f"{CLUSTER_POLICIES.plural}.{CLUSTER_POLICIES.group}", "--wait=false")
+        self.kubectl("delete", "namespace", *(name for name in names if name not in MANAGED))

@@ -1,0 +1,43 @@
+"""S0 on real kubelets and a real scheduler: Huawei CCE's document, on two of its GPUs."""
+
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rows.replay import Replay
+from tests.scenarios import test_s0_cce as s0
+
+memory_only, memory_and_compute = s0.memory_only, s0.memory_and_compute
+
+
+@pytest.fixture(scope="module")
+def v100(replay: Replay) -> Replay:
+    replay.become("V100-SXM2-16GB", 2)
+    return replay
+
+
+@pytest.fixture
+def lab(v100: Replay) -> Iterator[Replay]:
+    yield v100
+    v100.delete_workloads()
+
+
+test_s0_1_the_pod_sees_its_memory = s0.test_s0_1_the_pod_sees_its_memory_and_the_node_all_of_it
+test_s0_2_memory_and_compute = s0.test_s0_2_memory_and_compute
+
+
+def test_s0_1_the_node_sees_the_whole_card(lab: Replay, memory_only: str) -> None:
+    lab.apply(memory_only)
+    lab.running_pod(s0.APP)
+    seen = lab.on_node(sys.executable, "-m", "lamina.smi")
+    assert len(re.findall(r"0MiB / +16160MiB", seen)) == 2, seen
+    assert "No running processes found" in seen
+
+
+def test_s0_2_a_program_gets_a_quarter_of_the_time(lab: Replay, memory_and_compute: str) -> None:
+    lab.apply(memory_and_compute)
+    said = lab.kubectl("exec", lab.running_pod(s0.APP), "--", "gpu-load", "--seconds", "4", "--memory-mib", "4000")
+    [share] = re.findall(r"GPU 0: ([0-9.]+) %", said)
+    assert 20 <= float(share) <= 27, said
