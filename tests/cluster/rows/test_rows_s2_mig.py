@@ -1,0 +1,25 @@
+"""S2 on real kubelets: MIG as the post cuts it by labels, and its pod, on two A100."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rows.replay import Replay
+from tests.scenarios import test_s2_mig as mig
+from tests.scenarios.test_examples import EXAMPLES
+
+
+@pytest.fixture(scope="module")
+def a100(replay: Replay) -> Replay:
+    replay.become("A100-PCIE-40GB", 2, (EXAMPLES / "configuration" / "mig.yaml").read_text())
+    return replay
+
+
+@pytest.fixture
+def lab(a100: Replay) -> Iterator[Replay]:
+    yield a100
+    a100.delete_workloads()
+
+
+test_s2_4_labels_of_the_post_make_its_instances = mig.test_s2_4_labels_of_the_post_make_its_instances
+test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device = mig.test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device
