@@ -23,3 +23,9 @@ def lab(a100: Replay) -> Iterator[Replay]:
 
 test_s2_4_labels_of_the_post_make_its_instances = mig.test_s2_4_labels_of_the_post_make_its_instances
 test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device = mig.test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device
+test_s2_4_a_device_in_use_is_not_taken_away = mig.test_s2_4_instances_are_listed_and_a_device_in_use_is_not_taken_away
+
+
+def test_s2_4_the_remaining_labels_of_the_post(lab: Replay) -> None:
+    for name, devices in (("all-2g.10gb", {"2g.10gb": 6}), ("all-7g.40gb", {"7g.40gb": 2}), ("all-disabled", {})):
+        mig.cut(lab, name, devices)
