@@ -42,6 +42,7 @@ def plain(node: Node, offer: Offer, resource: str) -> PlainPreparer:
         offer=offer,
         places=node.places,
         files=node.files,
+        uncut=node.on_demand.uncut,
     )
 
 
