@@ -97,6 +97,7 @@ def _written(group: str, version: str, resources: list[str]) -> dict[str, Any]:
         "apiVersions": [version],
         "operations": ["CREATE", "UPDATE"],
         "resources": resources,
+        "scope": "*",
     }
 
 

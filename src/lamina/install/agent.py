@@ -23,6 +23,8 @@ _MPS = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
 _MPS_SHM = f"{DEFAULT_MPS_ROOT}/shm"
 _NODES = Value("agent.nodeSelectorTerms")
+_SELECTOR = Value("agent.nodeSelector")
+_TOLERATIONS = Value("agent.tolerations")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CGROUPS = "/sys/fs/cgroup"
 
@@ -70,9 +72,9 @@ def _spec() -> dict[str, Any]:
         "priorityClassName": "system-node-critical",
         "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
         "hostPID": When(_MIG_OR_MPS, True),
-        "nodeSelector": Value("agent.nodeSelector"),
+        "nodeSelector": When(Given(_SELECTOR), _SELECTOR),
         "affinity": When(Given(_NODES), {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
-        "tolerations": [Each(Value("agent.tolerations"))],
+        "tolerations": When(Given(_TOLERATIONS), [Each(_TOLERATIONS)]),
         "containers": [container],
         "volumes": [*volumes, Each(Value("agent.volumes"))],
     }

@@ -1,4 +1,7 @@
-"""What the pods of all parts have in common."""
+"""What the pods of all parts have in common.
+
+What is empty is left out: Kubernetes keeps no empty lists, so kubectl would call each pod changed at every apply.
+"""
 
 from typing import Any
 
@@ -7,6 +10,7 @@ from lamina.install.names import NAMESPACE, PART_OF, chosen, meta
 from lamina.install.terms import Digest, Each, Given, Joined, Or, Since, Value, When
 
 IMAGE = Joined(Value("image.repository"), ":", Or(Value("image.tag"), __version__))
+_SECRETS = Value("image.pullSecrets")
 ANYBODY = 65532
 """The user that parts without a need for root run as."""
 HELD = {
@@ -26,15 +30,16 @@ def template(part: str, spec: dict[str, Any], *, follows_configuration: bool = F
         metadata["annotations"] = {"lamina.dev/configuration": Digest(Value("config"))}
     return {
         "metadata": metadata,
-        "spec": {"serviceAccountName": part, "imagePullSecrets": [Each(Value("image.pullSecrets"))], **spec},
+        "spec": {"serviceAccountName": part, "imagePullSecrets": When(Given(_SECRETS), [Each(_SECRETS)]), **spec},
     }
 
 
 def placed(values: str) -> dict[str, Any]:
     """Node selector and tolerations of a part, from its values."""
+    selector, tolerations = Value(f"{values}.nodeSelector"), Value(f"{values}.tolerations")
     return {
-        "nodeSelector": Value(f"{values}.nodeSelector"),
-        "tolerations": [Each(Value(f"{values}.tolerations"))],
+        "nodeSelector": When(Given(selector), selector),
+        "tolerations": When(Given(tolerations), [Each(tolerations)]),
     }
 
 

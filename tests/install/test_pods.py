@@ -1,0 +1,26 @@
+"""What Kubernetes would not keep is not written, or kubectl would call it changed at every apply."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lamina.install import values
+from lamina.install.objects import objects
+from lamina.install.render import render
+from lamina.install.terms import Setting
+
+
+def empty(value: Any, path: str) -> Iterator[str]:
+    """Paths of empty lists, and of node selectors without a label."""
+    if value == [] or (value == {} and path.endswith("nodeSelector")):
+        yield path
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield from empty(inner, f"{path}.{key}")
+    for number, inner in enumerate(value if isinstance(value, list) else ()):
+        yield from empty(inner, f"{path}[{number}]")
+
+
+def test_pods_have_no_empty_lists() -> None:
+    made = render(objects(), Setting(values.plain(values.Values()), (1, 36, 0)))
+    workloads = [each for each in made if "template" in each.get("spec", {})]
+    assert len(workloads) == 3
+    assert [path for each in workloads for path in empty(each["spec"], each["metadata"]["name"])] == []
