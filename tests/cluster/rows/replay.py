@@ -151,7 +151,7 @@ class Replay(Cluster):
         agent = self._processes.agents[self.node]
         agent.stop()
         self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
-        self.kubectl("delete", "inventory", self.node)  # or the agent would miss the GPUs that were there
+        self.kubectl("delete", "inventory", "--ignore-not-found", self.node)  # or the agent would miss the GPUs that were there
         self.kubectl("patch", "clusterpolicy", operator_objects.POLICY, "--type=merge", "-p", json.dumps(FRESH))
         machine = simgpu.parse(MACHINE.format(seed=model, model=model, count=count))
         self._node.gpus.become(machine)
@@ -171,7 +171,7 @@ class Replay(Cluster):
         self._processes.remove()
         self._proxy.stop()
         self._proxy_socket.unlink(missing_ok=True)
-        self.kubectl("delete", "inventory", self.node)
+        self.kubectl("delete", "inventory", "--ignore-not-found", self.node)
         self._node.gpus.become(machine)
         self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
         names = self.kubectl("get", "namespaces", "-o", "jsonpath={.items[*].metadata.name}").split()
