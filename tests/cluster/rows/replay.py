@@ -151,7 +151,8 @@ class Replay(Cluster):
         agent = self._processes.agents[self.node]
         agent.stop()
         self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
-        self.kubectl("delete", "inventory", "--ignore-not-found", self.node)  # or the agent would miss the GPUs that were there
+        # The agent would miss the GPUs that were there.
+        self.kubectl("delete", "inventory", "--ignore-not-found", self.node)
         self.kubectl("patch", "clusterpolicy", operator_objects.POLICY, "--type=merge", "-p", json.dumps(FRESH))
         machine = simgpu.parse(MACHINE.format(seed=model, model=model, count=count))
         self._node.gpus.become(machine)
