@@ -275,7 +275,8 @@ async def test_a_gpu_in_use_fails_with_the_pod_and_is_cut_when_it_is_idle(
     monkeypatch.setattr(node.nvml, "gpus", counted)
     node.kube.calls.clear()
     await node.eventually(lambda: tries > 20)
-    assert ("patch", NODES, node.node.name) not in node.kube.calls, "trying again does not write to the node each time"
+    patches = node.kube.calls.count(("patch", NODES, node.node.name))
+    assert patches < 5, "other marks may follow what was cut, but trying again does not write to the node each time"
     monkeypatch.setattr(node.nvml, "gpus", tried)
     node.kubelet.held.clear()
     await state(node, SUCCESS)
