@@ -221,11 +221,15 @@ def test_with_equal_memory_a_container_is_held_as_well_as_its_processes(lab: Lab
     command = "gpu-load --seconds 1000 --memory-mib 2000 & exec gpu-load --seconds 1000 --memory-mib 1"
 
     def held() -> bool:
-        """Whether a pod made now is; the agent takes the configuration up in its own time."""
+        """Whether a pod made now is; the agent takes the configuration up in its own time, and kubelet fails a bare pod
+        that comes while its plugin is registered anew."""
         lab.kubectl("delete", "pod", "two", "--ignore-not-found", "--grace-period=1")
         lab.apply(pod("two", "sh", "-c", command, resource=SHARED))
-        running(lab, "two")
-        return "libcuda" in inside(lab, "two", "echo $LD_PRELOAD")
+        wait_for(lambda: phase() in ("Running", "Failed"), lambda: lab.kubectl("describe", "pod", "two"))
+        return phase() == "Running" and "libcuda" in inside(lab, "two", "echo $LD_PRELOAD")
+
+    def phase() -> str:
+        return lab.kubectl("get", "pod", "two", "-o", "jsonpath={.status.phase}")
 
     wait_for(held, lambda: "the facade is not in the container")
     wait_for(
