@@ -7,7 +7,9 @@ import pytest
 
 from lamina import simgpu
 from tests.cluster import seeing
+from tests.cluster.asking import delete_pods
 from tests.cluster.stage import leftovers
+from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 from tests.cluster.stage.steps import Steps
 
@@ -43,6 +45,23 @@ def stage(steps: Steps) -> Iterator[Stage]:
     left = leftovers.of_stage(made.folder)
     assert left == [str(made.folder)] * keep, "the cluster under test left something behind"
     assert leftovers.machine() == before, "the cluster under test changed the machine"
+
+
+@pytest.fixture(scope="module")
+def lamina(stage: Stage) -> Iterator[Processes]:
+    """Lamina on the stage, its parts as programs of the rooms."""
+    processes = Processes(stage)
+    with stage.steps("Lamina"):
+        processes.start()
+    yield processes
+    processes.remove()
+
+
+@pytest.fixture
+def without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
+    """Tests that leave their pods behind ask for this."""
+    yield
+    delete_pods(stage)
 
 
 @pytest.fixture(autouse=True)

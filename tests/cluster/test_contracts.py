@@ -2,32 +2,18 @@
 
 import json
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.asking import Object, delete_pods, deployed, got, phase, pod, running, sh, until, why_pending
+from tests.cluster.asking import Object, deployed, got, phase, pod, running, sh, until, why_pending
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.node import Node
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 
+pytestmark = pytest.mark.usefixtures("without_pods")
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
 SEEN = "0MiB /  3000MiB"
-
-
-@pytest.fixture(scope="module")
-def lamina(stage: Stage) -> Iterator[Processes]:
-    processes = Processes(stage)
-    processes.start()
-    yield processes
-    processes.remove()
-
-
-@pytest.fixture(autouse=True)
-def _without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
-    yield
-    delete_pods(stage)
 
 
 @pytest.fixture

@@ -6,21 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.asking import delete_pods, ended, pod, running, sh, until, why_pending
-from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 
 
-@pytest.fixture(scope="module")
-def lamina(stage: Stage) -> Iterator[Processes]:
-    processes = Processes(stage)
-    with stage.steps("Lamina"):
-        processes.start()
-    yield processes
-    processes.remove()
-
-
 @pytest.fixture(autouse=True)
-def _without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
+def _without_grants(stage: Stage, without_pods: None) -> Iterator[None]:
     yield
     delete_pods(stage)
     until(lambda: stage.kubectl("get", "grants", "-A", "-o", "name") == "", lambda: "grants stay behind their pods")

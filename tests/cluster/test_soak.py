@@ -3,32 +3,18 @@
 import os
 import random
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster import seeing
-from tests.cluster.asking import delete_pods, pod, running
+from tests.cluster.asking import pod, running
 from tests.cluster.soak import Soak
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 
+pytestmark = pytest.mark.usefixtures("without_pods")
 PODS = int(os.environ.get("LAMINA_SOAK_PODS", "60"))
 SEED = int(os.environ.get("LAMINA_SOAK_SEED") or random.SystemRandom().randrange(1 << 32))
-
-
-@pytest.fixture(scope="module")
-def lamina(stage: Stage) -> Iterator[Processes]:
-    processes = Processes(stage)
-    processes.start()
-    yield processes
-    processes.remove()
-
-
-@pytest.fixture(autouse=True)
-def _without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
-    yield
-    delete_pods(stage)
 
 
 def test_pods_come_and_go_while_everything_is_killed(stage: Stage, lamina: Processes, figures: list[str]) -> None:
