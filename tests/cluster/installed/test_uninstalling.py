@@ -109,7 +109,7 @@ def test_it_refuses_while_pods_use_gpus_and_takes_everything_when_they_are_gone(
 
 def test_helm_installs_the_same_and_it_is_taken_out_the_same_way(stage: Stage, lamina: Installation) -> None:
     if not lamina.has_helm:
-        pytest.skip("no helm on PATH")
+        pytest.skip("no helm, and no npm to fetch one")
     with stage.steps("installing Lamina by Helm, from install to ready"):
         chart = lamina.folder / "lamina-chart"
         for beginning in ("lamina install --chart", "helm install lamina"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 import lamina
-from tests import container_image
+from tests import container_image, helm
 from tests.cluster.stage import images
 from tests.cluster.stage.own_images import WORKLOAD
 from tests.cluster.stage.stage import Stage
@@ -43,8 +43,8 @@ class Installation:
         programs.mkdir()
         kubectl = f"{self._stage.binaries['kubectl']} --cache-dir {self.folder / 'kubectl'}"
         called = {"lamina": f"{sys.executable} -m lamina", "kubectl": kubectl}
-        if helm := shutil.which("helm"):
-            called["helm"] = helm
+        if found := helm.located():
+            called["helm"] = found
         for name, command in called.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (programs / name).chmod(0o755)
