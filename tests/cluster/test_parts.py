@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.stage import cache, commands, container_runtime, gpus, guard, images, kubelet
+from tests.cluster.stage import cache, commands, container_runtime, fitness, gpus, guard, images, kubelet
 from tests.cluster.stage.certificates import Authority
 
 
@@ -85,6 +86,26 @@ def test_an_image_is_what_its_index_says(tmp_path: Path) -> None:
     assert config["config"] == {"Entrypoint": ["/bin/tool"], "Env": ["A=b"]}
     assert config["rootfs"]["diff_ids"] == [layer["digest"]]
     assert archive.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "watches", "sentence"),
+    [
+        (1000, None, 1, "needs root, for namespaces and control groups"),
+        (0, "/nowhere", 1, "needs apt-get, cc, dpkg-deb, ip, lsns, mount, nsenter, patch, tar, unshare on PATH"),
+        (0, None, 100_000, "needs 100000 instances of inotify and [0-9]+ are free here: raise fs.inotify"),
+    ],
+)
+def test_a_machine_that_cannot_have_a_stage_is_told_why(
+    user: int, path: str | None, watches: int, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if user == 0 and path is None and os.geteuid() != 0:
+        pytest.skip("needs root")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setenv("PATH", path or os.environ["PATH"])
+    monkeypatch.setattr(fitness, "WATCHES", watches)
+    with pytest.raises(commands.Unavailable, match=sentence):
+        fitness.check()
 
 
 GPU = "NVIDIA_VISIBLE_DEVICES=GPU-1"

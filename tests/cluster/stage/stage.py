@@ -1,7 +1,6 @@
 """The whole cluster under test, from nothing to ready nodes and back."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,24 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lamina import simgpu
-from tests.cluster.stage import binaries, gpus, guard, own_images
+from tests.cluster.stage import binaries, fitness, gpus, guard, own_images
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.control import ControlPlane
 from tests.cluster.stage.node import Node
 from tests.cluster.stage.steps import Steps
-
-TOOLS = ("apt-get", "cc", "dpkg-deb", "ip", "lsns", "mount", "nsenter", "patch", "tar", "unshare")
-"""What is used of the machine itself."""
 
 
 class Stage:
     """A running cluster; `close` takes it down, and so does the end of the process that made it, however it comes."""
 
     def __init__(self, machines: Sequence[simgpu.Machine], steps: Steps) -> None:
-        if os.geteuid() != 0:
-            raise Unavailable("the cluster under test needs root, for namespaces and control groups")
-        if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
-            raise Unavailable(f"the cluster under test needs {', '.join(missing)} on PATH")
+        fitness.check()
         self.steps = steps
         with steps("programs: found, or fetched and built"):
             self.binaries = binaries.find()
