@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.simgpu import read
 from tests.simgpu.machines import Machine
 
 A100 = "gpus:\n- {model: A100-SXM4-40GB, count: 2}\n"
@@ -136,6 +137,16 @@ devices = [nv.nvmlDeviceGetMigDeviceHandleByIndex(gpu, i) for i in range(len(jso
 print(json.dumps([[nv.nvmlDeviceGetUUID(d), nv.nvmlDeviceGetName(d)] for d in devices]))
 """
 TWO_HALVES = json.dumps([[9, 2, 0, 4], [9, 2, 4, 4]])
+
+
+def test_instances_can_be_read_from_outside(machine: Machine) -> None:
+    assert not read(machine.path).instances
+    devices = script(machine, CUT, TWO_HALVES)
+    state = read(machine.path)
+    assert [gpu.mig_enabled for gpu in state.gpus] == [True, False]
+    found = [(each.uuid, each.parent, each.profile, each.start) for each in state.instances]
+    first = state.gpus[0].uuid
+    assert found == [(devices[0][0], first, "3g.20gb", 0), (devices[1][0], first, "3g.20gb", 4)]
 
 
 def test_a_process_sees_one_device_with_the_memory_and_multiprocessors_of_its_instance(machine: Machine) -> None:

@@ -10,9 +10,9 @@ All processes of one machine must see each other in one PID namespace, because l
 
 from lamina.simgpu.description import GpuSpec, Machine, parse
 from lamina.simgpu.machine_file import environment, write
-from lamina.simgpu.state import GpuState, MachineState, ProcessState, inject_xid, read, set_lost
+from lamina.simgpu.state import GpuState, InstanceState, MachineState, ProcessState, inject_xid, read, set_lost
 
 __all__ = [
-    "GpuSpec", "GpuState", "Machine", "MachineState", "ProcessState", "environment", "inject_xid", "parse", "read",
-    "set_lost", "write",
+    "GpuSpec", "GpuState", "InstanceState", "Machine", "MachineState", "ProcessState", "environment", "inject_xid",
+    "parse", "read", "set_lost", "write",
 ]  # fmt: skip

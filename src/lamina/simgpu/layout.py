@@ -8,6 +8,8 @@ VERSION = 1
 MAX_GPUS = 16
 MIG_UNITS = 7
 MIG_PROFILES = 12
+MIG_THERE = 1 << 63
+"""Of the word `instance`: there is one (native/simgpu/core/mig.h)."""
 SLOTS = 1024
 LOG = 8192
 HISTORY = 16

@@ -4,7 +4,7 @@ import mmap
 import time
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.errors import BadInput
 from lamina.simgpu import layout
@@ -39,7 +39,17 @@ class GpuState(Struct, frozen=True, kw_only=True):
     contexts_made: int
     """By all processes since the machine began."""
     lost: bool
+    mig_enabled: bool
     processes: tuple[ProcessState, ...]
+
+
+class InstanceState(GpuState, frozen=True, kw_only=True):
+    """A MIG instance, which has all that a GPU has; `uuid` is its device's."""
+
+    parent: str
+    """The UUID of its GPU."""
+    profile: str
+    start: int
 
 
 class MachineState(Struct, frozen=True, kw_only=True):
@@ -47,6 +57,7 @@ class MachineState(Struct, frozen=True, kw_only=True):
 
     now_ns: int
     gpus: tuple[GpuState, ...]
+    instances: tuple[InstanceState, ...]
 
 
 class _File:
@@ -81,8 +92,9 @@ class _File:
 def read(path: Path) -> MachineState:
     """The state of the machine in this file. Raises BadInput when it is not a machine file."""
     file = _File(path)
-    now = time.monotonic_ns()
-    return MachineState(now_ns=now, gpus=tuple(_gpu(file, n, now) for n in range(file.header.gpu_count)))
+    now, first, end = time.monotonic_ns(), file.header.gpu_count, file.header.unit_count
+    instances = [_instance(file, n, now) for n in range(first, end) if file.gpu(n).instance & layout.MIG_THERE]
+    return MachineState(now_ns=now, gpus=tuple(_gpu(file, n, now) for n in range(first)), instances=tuple(instances))
 
 
 def inject_xid(path: Path, uuid: str, code: int) -> None:
@@ -143,5 +155,17 @@ def _gpu(file: _File, number: int, now: int) -> GpuState:
         turns=record.turn.high >> 36,
         contexts_made=record.contexts_made,
         lost=bool(record.lost),
+        mig_enabled=bool(record.mig_mode & 1),
         processes=tuple(processes),
+    )
+
+
+def _instance(file: _File, number: int, now: int) -> InstanceState:
+    record = file.gpu(number)
+    parent = file.gpu(record.parent)
+    return InstanceState(
+        **structs.asdict(_gpu(file, number, now)),
+        parent=parent.uuid.decode(),
+        profile=parent.profiles[record.instance >> 8 & 0xFF].name.decode(),
+        start=record.instance >> 16 & 0xFF,
     )
