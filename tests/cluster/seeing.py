@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina import simgpu
 from lamina.agent import cdi
+from lamina.agent.mig.made import Made
+from lamina.agent.mps.kept import Kept
 from lamina.agent.plan import LIMITS, USAGE
-from lamina.agent.record import Record
+from lamina.agent.record import Instance, Record
 from lamina.enforcement import read_limits
 from lamina.enforcement.usage import read_usage
 from lamina.errors import LaminaError
@@ -22,6 +23,7 @@ from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
 from lamina.ports.files import Files
 from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
+from lamina.ports.mps.program import MARK
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.node import Node
 from tests.cluster.stage.stage import Stage
@@ -30,9 +32,10 @@ from tests.cluster.truth import Container, Folder, OnNode, Pod, Seen, disagreeme
 Object = dict[str, Any]
 SETTLING_S = 60.0
 """How long something in flight may disagree while nothing is asked of the cluster."""
-TICKETS = ("nvidia.com/gpu", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
+RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
 _MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
+_SERVES = re.compile(rb"\0" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
 _COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
 
 
@@ -104,7 +107,8 @@ def _ledger(stage: Stage, host: str) -> dict[str, tuple[int, int, int]] | None:
 def _on_node(node: Node) -> OnNode:
     root = Path(f"/proc/{node.room.pid}/root")
     state, specs = root / "var/lib/lamina", root / "run/cdi"
-    containers = tuple(_containers(node))
+    machine = simgpu.read(node.gpus.machine)
+    containers, served = _processes(node, machine)
     holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
     names = {path: cdi.name_in(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
     return OnNode(
@@ -113,6 +117,13 @@ def _on_node(node: Node) -> OnNode:
         folders={path.name: _folder(path) for path in (state / "containers").glob("*_*")},
         allocations=Record(state / "record.json", Files()).allocations,
         containers=containers,
+        divided=frozenset(gpu.uuid for gpu in machine.gpus if gpu.mig_enabled),
+        instances={
+            each.uuid: Instance(gpu=each.parent, profile=each.profile, start=each.start) for each in machine.instances
+        },
+        noted=Made(state / "mig.json", Files()).instances,
+        served=served,
+        kept=Kept(state / "mps.json", Files()).gpus,
     )
 
 
@@ -125,7 +136,7 @@ def _read(path: Path) -> bytes:
 
 def _holders(socket: Path) -> tuple[Holder, ...] | None:
     try:
-        return asyncio.run(KubeletPodResources(socket).holders(TICKETS))
+        return asyncio.run(KubeletPodResources(socket).holders(RESOURCES))
     except LaminaError:
         return None
 
@@ -142,18 +153,20 @@ def _folder(path: Path) -> Folder:
     )
 
 
-def _containers(node: Node) -> Iterator[Container]:
-    """Those of the node that see GPUs, by their processes."""
+def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Container, ...], frozenset[str]]:
+    """The node's containers that see GPUs, and the GPUs that have processes of MPS: by all processes in its room."""
     held: dict[int, dict[str, int]] = {}
-    for gpu in simgpu.read(node.gpus.machine).gpus:
-        for process in gpu.processes:
+    for unit in (*machine.gpus, *machine.instances):
+        for process in unit.processes:
             if process.memory_mib:
-                held.setdefault(process.pid, {})[gpu.uuid] = process.memory_mib
+                held.setdefault(process.pid, {})[unit.uuid] = process.memory_mib
     found: dict[str, Container] = {}
+    served: set[bytes] = set()
     for path in Path("/proc").glob("[0-9]*"):
         try:
             groups = (path / "cgroup").read_text()
             if f"/{node.group}/" not in groups or (matched := _POD.search(groups)) is None:
+                served |= {named[1] for named in _SERVES.finditer((path / "environ").read_bytes())}
                 continue
             uid, id = matched.groups()
             mine = held.get(_pid_on_node(path), {})
@@ -163,7 +176,7 @@ def _containers(node: Node) -> Iterator[Container]:
         if before:
             sums = {gpu: before.held_mib.get(gpu, 0) + mine.get(gpu, 0) for gpu in {*before.held_mib, *mine}}
             found[id] = before._replace(held_mib=sums)
-    yield from found.values()
+    return tuple(found.values()), frozenset(gpu.uuid for gpu in machine.gpus if gpu.uuid.encode() in served)
 
 
 def _pid_on_node(path: Path) -> int:

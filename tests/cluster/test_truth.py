@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec import structs
 
-from lamina.agent.record import Allocation, Bound
+from lamina.agent.record import Allocation, Bound, Instance
 from lamina.model.gpus import Gpu, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
 from tests.cluster.truth import Container, Finding, Folder, OnNode, Pod, Seen, Settling, disagreements, over_committed
 
-A, B = "GPU-a", "GPU-b"
+A, B, C, D = "GPU-a", "GPU-b", "GPU-c", "GPU-d"
 Change = Callable[[Seen], Seen]
 
 
@@ -28,8 +28,9 @@ def share(gpu: str = A, memory: int = 400, **more: Any) -> Share:
     return Share(gpu=gpu, memory_mib=memory, **more)
 
 
-def bound(uid: str, gpu: str = A, mode: Mode = Mode.QUOTA) -> Bound:
-    return Bound(namespace="d", pod=f"pod-{uid}", pod_uid=uid, container="main", gpus=(gpu,), mode=mode)
+def bound(uid: str, gpu: str = A, mode: Mode = Mode.QUOTA, *instances: Instance) -> Bound:
+    who = {"namespace": "d", "pod": f"pod-{uid}", "pod_uid": uid, "container": "main"}
+    return Bound(**who, gpus=(gpu,), mode=mode, instances=instances)
 
 
 HOLDERS = tuple(Holder("d", f"pod-{uid}", "main", frozenset({f"ticket-{uid}"})) for uid in "12")
@@ -133,7 +134,7 @@ CHANGES: list[tuple[Change, set[str]]] = [
     (lambda seen: seen._replace(ledger={A: (2, 800, 0), B: (1, 1, 0)}), {"of GPU-b on n"}),
     (node(allocations=(*ALLOCATIONS, Allocation(name="x", tickets=frozenset("t"), bound=bound("over")))),
      {"has ended and is not listed"}),
-    (node(allocations=(msgspec.structs.replace(ALLOCATIONS[0], bound=bound("1", B)), ALLOCATIONS[1])),
+    (node(allocations=(structs.replace(ALLOCATIONS[0], bound=bound("1", B)), ALLOCATIONS[1])),
      {"other GPUs than the grant", "shows other GPUs", "sees other GPUs"}),
     (node(specs=NODE.specs | {"name-9": (A,)}), {"nobody owns the CDI spec name-9"}),
     (node(specs=NODE.specs | {"unclaimed": (A,)}), {"nobody owns the CDI spec unclaimed"}),
@@ -156,13 +157,82 @@ CHANGES: list[tuple[Change, set[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "says"), CHANGES)
-def test_a_lie_is_found_and_nothing_else(change: Change, says: set[str]) -> None:
-    found = disagreements(change(SEEN))
+M, K = "MIG-m", "MIG-k"
+PLACE, OTHER = (Instance(gpu=C, profile="1g.5gb", start=start) for start in (0, 1))
+CUT, SLICED, SERVED, OWN = (
+    Allocation(name=f"name-{uid}", tickets=frozenset({ticket}), bound=bound(uid, gpu, mode, *places))
+    for uid, ticket, gpu, mode, places in (
+        ("m", "ticket-m", C, Mode.MIG, (PLACE,)),
+        ("t", f"{A}::1", A, Mode.TIMESLICE, ()),
+        ("s", f"{B}::1", B, Mode.MPS, ()),
+        ("w", D, D, Mode.WHOLE, ()),
+    )
+)
+DEVICES = {"m": M, "t": A, "s": B, "w": D}
+PARTS = OnNode(
+    holders=tuple(
+        Holder("d", f"pod-{uid}", "main", each.tickets)
+        for uid, each in zip("mtsw", (CUT, SLICED, SERVED, OWN), strict=True)
+    ),
+    allocations=(CUT, SLICED, SERVED, OWN),
+    specs={f"name-{uid}": (device,) for uid, device in DEVICES.items()},
+    containers=tuple(Container(uid, f"c-{uid}", (device,), held_mib={device: 9}) for uid, device in DEVICES.items()),
+    divided=frozenset({C}),
+    instances={M: PLACE},
+    noted=frozenset({PLACE}),
+    served=frozenset({B}),
+    kept=frozenset({B}),
+)
+"""An instance of MIG by a grant, and what kubelet gives out: one of several turns, a client of MPS, a whole GPU."""
+DIVIDED = Seen(
+    grants=(grant("m", share(C, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0))),),
+    pods={uid: Pod("d", f"pod-{uid}", "n") for uid in "mtsw"},
+    gpus={},
+    ledger=None,
+    nodes={"n": PARTS},
+)
+FIRST_OF_PARTS, *REST = PARTS.containers
+CHANGES_OF_PARTS: list[tuple[Change, set[str]]] = [
+    (node(instances={M: PLACE, K: OTHER}), {"nobody made 1g.5gb at 1"}),
+    (node(instances={M: PLACE, K: OTHER}, noted=frozenset({PLACE, OTHER})), {"nobody has 1g.5gb at 1"}),
+    (node(noted=frozenset({PLACE, OTHER})), {"nobody has 1g.5gb at 1"}),
+    (node(allocations=(structs.replace(CUT, bound=bound("m", C, Mode.MIG, OTHER)), *PARTS.allocations[1:])),
+     {"other MIG instances than the grant", "shows other GPUs", "sees other GPUs", "nobody has 1g.5gb at 0"}),
+    (node(containers=(FIRST_OF_PARTS._replace(visible=(C,), held_mib={}), *REST)), {"cut by MIG"}),
+    (node(containers=(FIRST_OF_PARTS._replace(visible=(K,), held_mib={}), *REST), instances={M: PLACE, K: OTHER}),
+     {"sees other GPUs", "nobody made"}),
+    (node(served=frozenset({A, B})), {"nobody owns the processes of MPS on GPU-a"}),
+    (node(served=frozenset()), {"no daemon of MPS on GPU-b"}),
+    (node(served=frozenset(), kept=frozenset()), {"no daemon of MPS on GPU-b"}),
+    (node(kept=frozenset({A, B})), {"no daemon of MPS on GPU-a"}),
+    (node(allocations=(*PARTS.allocations, structs.replace(SERVED, name="x", bound=bound("t", B, Mode.MPS)))), set()),
+    (node(allocations=(*PARTS.allocations, structs.replace(OWN, name="x", bound=bound("t", D, Mode.WHOLE)))),
+     {"GPU-d is given as a whole to 2 pods"}),
+    (node(allocations=(*PARTS.allocations, structs.replace(SLICED, name="x", bound=bound("s", D, Mode.TIMESLICE)))),
+     {"timeslice by kubelet and whole by kubelet"}),
+    (node(allocations=(*PARTS.allocations, structs.replace(CUT, name="x", bound=bound("t", D, Mode.TIMESLICE)))),
+     {"timeslice by grants and whole by kubelet"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seen", "change", "says"),
+    [*((SEEN, *each) for each in CHANGES), (DIVIDED, node(), set()), *((DIVIDED, *each) for each in CHANGES_OF_PARTS)],
+)
+def test_a_lie_is_found_and_nothing_else(seen: Seen, change: Change, says: set[str]) -> None:
+    found = disagreements(change(seen))
     sentences = [finding.says for finding in found]
     assert len({finding.about for finding in found}) == len(found)
     assert all(any(part in said for said in sentences) for part in says), sentences
     assert all(any(part in said for part in says) for said in sentences), sentences
+
+
+@pytest.mark.parametrize(("lives", "says"), [(True, ["pods m and t on n see MIG-m"]), (False, [])])
+def test_an_instance_in_two_pods_is_too_much(lives: bool, says: list[str]) -> None:
+    """The processes of a pod that is over are about to go."""
+    seen = node(containers=tuple(Container(uid, f"c-{uid}", (M,)) for uid in "mt"))(DIVIDED)
+    pods = seen.pods | {"t": Pod("d", "pod-t", "n", over=not lives)}
+    assert over_committed(seen._replace(pods=pods)) == says
 
 
 def test_of_a_kubelet_that_does_not_answer_nothing_is_concluded() -> None:

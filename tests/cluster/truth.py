@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.agent.record import Allocation, Bound
+from lamina.agent.plain import is_part, is_plain
+from lamina.agent.plan import instance_of
+from lamina.agent.record import Allocation, Bound, Instance
 from lamina.model.gpus import BY_GRANT, Gpu, Mode
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.ledger import NOTHING, Taken, taken_by
@@ -55,13 +57,28 @@ class Container(NamedTuple):
 
 
 class OnNode(NamedTuple):
-    """`holders` is None where kubelet does not answer; `specs` are the GPUs that our CDI specs show, by name."""
+    """`holders` is None where kubelet does not answer; `specs` are the devices that our CDI specs show, by name.
+
+    Of MIG: `divided` are the GPUs whose MIG mode is on, `instances` the places of those that are there by the UUIDs of
+    their devices, `noted` the places that the agent notes as made. Of MPS: `served` are the GPUs with processes of a
+    daemon, `kept` those with a daemon that the agent notes.
+    """
 
     holders: tuple[Holder, ...] | None = ()
     allocations: tuple[Allocation, ...] = ()
     specs: Mapping[str, tuple[str, ...]] = {}
     folders: Mapping[str, Folder] = {}
     containers: tuple[Container, ...] = ()
+    divided: frozenset[str] = frozenset()
+    instances: Mapping[str, Instance] = {}
+    noted: frozenset[Instance] = frozenset()
+    served: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Whom the record names."""
+        return tuple(each.bound for each in self.allocations if each.bound)
 
 
 class Seen(NamedTuple):
@@ -110,7 +127,23 @@ def over_committed(seen: Seen) -> list[str]:
                 for gpu, mib in container.held_mib.items()
                 if (most := limits.memory_bytes.get(gpu)) is not None and mib * MIB > most
             ]
+        sentences += [
+            f"pods {' and '.join(sorted(pods))} on {name} see {device}"
+            for device, pods in _pods_by_instance(seen, node).items()
+            if len(pods) > 1
+        ]
     return sentences
+
+
+def _pods_by_instance(seen: Seen, node: OnNode) -> Mapping[str, set[str]]:
+    """Those that live and have processes in containers with a MIG device that a grant gave, by its UUID."""
+    granted = {each for bound in node.bounds for each in bound.instances}
+    pods: dict[str, set[str]] = {}
+    for container in node.containers:
+        for device in container.visible if seen.lives(container.pod_uid) else ():
+            if node.instances.get(device) in granted:
+                pods.setdefault(device, set()).add(container.pod_uid)
+    return pods
 
 
 def _on(seen: Seen, node: str, gpu: Gpu) -> list[Grant]:
@@ -154,7 +187,7 @@ def disagreements(seen: Seen) -> list[Finding]:
     """What does not agree, or has nobody to belong to."""
     findings = [*_of_grants(seen), *_of_ledger(seen)]
     for name, node in seen.nodes.items():
-        for look in (_of_record, _of_specs, _of_folders, _of_kubelet, _of_containers):
+        for look in (_of_record, _of_uses, _of_specs, _of_folders, _of_kubelet, _of_containers, _of_mig, _of_mps):
             findings += [Finding(f"{name}: {about}", f"{name}: {says}") for about, says in look(seen, name, node)]
     return findings
 
@@ -187,7 +220,9 @@ def _of_ledger(seen: Seen) -> Iterator[Finding]:
 
 def _of_record(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
     listed = {(each.namespace, each.pod) for each in node.holders or ()}
-    for bound in (each.bound for each in node.allocations if each.bound):
+    for each in node.allocations:
+        if (bound := each.bound) is None:
+            continue
         pod, about = seen.pods.get(bound.pod_uid), f"record of {bound.pod_uid} {bound.container}"
         who = f"{bound.container} of {bound.namespace}/{bound.pod} ({bound.pod_uid})"
         if pod is None:
@@ -197,12 +232,41 @@ def _of_record(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
                 yield Finding(about, f"the record keeps {who}, whose pod has ended and is not listed by kubelet")
         elif pod.node != name:
             yield Finding(about, f"the record has {who}, whose pod is on {pod.node or 'no node'}")
-        elif bound.mode in BY_GRANT:
+        elif bound.mode in BY_GRANT and not _by_kubelet(each):
             granted = _granted(seen, bound)
             if granted is None:
                 yield Finding(about, f"the record has {who}, which no grant names")
             elif {share.gpu for share in granted.shares} != {*bound.gpus}:
                 yield Finding(about, f"the record gives {who} other GPUs than the grant")
+            elif {place for share in granted.shares if (place := instance_of(share))} != {*bound.instances}:
+                yield Finding(about, f"the record gives {who} other MIG instances than the grant")
+
+
+def _by_kubelet(allocation: Allocation) -> bool:
+    """Whether its devices name GPUs, or parts of them, so that no grant has to."""
+    return all(map(is_plain, allocation.tickets))
+
+
+def _of_uses(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    """A GPU is in one mode, and given out by grants or by kubelet's own choice. What kubelet gives out as a whole has
+    one pod."""
+    ways: dict[str, set[str]] = {}
+    alone: dict[str, set[str]] = {}
+    for each in node.allocations:
+        if each.bound is None or each.bound.mode is None or not seen.lives(each.bound.pod_uid):
+            continue
+        plain = _by_kubelet(each)
+        mode = Mode.QUOTA if each.bound.mode is Mode.WHOLE and not plain else each.bound.mode
+        for gpu in each.bound.gpus:
+            ways.setdefault(gpu, set()).add(f"{mode} by {'kubelet' if plain else 'grants'}")
+            if plain and mode is Mode.WHOLE:
+                alone.setdefault(gpu, set()).add(each.bound.pod_uid)
+    for gpu, found in ways.items():
+        if len(found) > 1:
+            yield Finding(f"mode of {gpu}", f"{gpu} is used as {' and '.join(sorted(found))} at once")
+    for gpu, pods in alone.items():
+        if len(pods) > 1:
+            yield Finding(f"pods of {gpu}", f"{gpu} is given as a whole to {len(pods)} pods")
 
 
 def _granted(seen: Seen, bound: Bound) -> ContainerGrant | None:
@@ -216,7 +280,7 @@ def _of_specs(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
         bound = bounds.get(spec)
         if bound is None:
             yield Finding(f"spec {spec}", f"nobody owns the CDI spec {spec}")
-        elif bound.mode is not Mode.MIG and {*visible} != {*bound.gpus}:
+        elif {*visible} != {*bound.gpus} and not _shows_instances(visible, bound, node):
             yield Finding(
                 f"spec {spec}", f"the CDI spec of {bound.container} of {bound.pod} shows other GPUs than its own"
             )
@@ -279,11 +343,37 @@ def _of_containers(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
                 yield Finding(about, f"{who} runs with the folder {container.folder}, which is not its own")
             elif {*owners[0].gpus} != {*container.visible}:
                 yield Finding(about, f"{who} sees other GPUs than the record has")
-        elif not _physical(container.visible) <= {gpu for bound in mine for gpu in bound.gpus}:
+        elif not any({*container.visible} == {*b.gpus} or _shows_instances(container.visible, b, node) for b in mine):
             yield Finding(about, f"{who} sees other GPUs than the record has")
+        if cut := sorted(node.divided.intersection(container.visible)):
+            yield Finding(f"{about} whole", f"{who} sees all of {', '.join(cut)}, which is cut by MIG")
         if strange := {*container.held_mib} - {*container.visible}:
             yield Finding(about, f"{who} holds memory of {', '.join(sorted(strange))}, which it does not see")
 
 
-def _physical(visible: Sequence[str]) -> set[str]:
-    return {uuid for uuid in visible if uuid.startswith("GPU-")}
+def _shows_instances(visible: Sequence[str], bound: Bound, node: OnNode) -> bool:
+    """Whether these are devices of MIG, and of those that are there just the ones that `bound` has. Some may be gone:
+    after a reboot the same places have other devices."""
+    there = {node.instances[device] for device in visible if device in node.instances}
+    return bool(bound.instances) and all(map(is_part, visible)) and there <= {*bound.instances}
+
+
+def _of_mig(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    """Where nothing is cut as a label says, each instance is there because a container has it."""
+    needed = {instance for bound in node.bounds for instance in bound.instances}
+    for instance in {*node.instances.values()} | node.noted:
+        what = f"{instance.profile} at {instance.start} of {instance.gpu}"
+        if instance not in node.noted:
+            yield Finding(f"instance {what}", f"nobody made {what}, which is there")
+        elif instance not in needed:
+            yield Finding(f"instance {what}", f"nobody has {what}, which was made")
+
+
+def _of_mps(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
+    clients = {
+        gpu for bound in node.bounds for gpu in bound.gpus if bound.mode is Mode.MPS and seen.lives(bound.pod_uid)
+    }
+    for gpu in node.served - node.kept:
+        yield Finding(f"MPS on {gpu}", f"nobody owns the processes of MPS on {gpu}")
+    for gpu in (clients | node.kept) - node.served:
+        yield Finding(f"MPS on {gpu}", f"there is no daemon of MPS on {gpu}, which is shared by it")
