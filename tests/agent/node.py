@@ -107,9 +107,8 @@ class Node:
         self, name: str, *containers: ContainerGrant, node: str = "", grant: dict[str, Any] | None = None
     ) -> str:
         """Make a bound pod with a grant for these containers (none: no grant); its UID. `grant` overrides its spec."""
-        made = await self.kube.create(
-            PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": {"nodeName": node or self.name}}
-        )
+        bound = {"nodeName": node or self.name, "containers": [{"name": each.name} for each in containers]}
+        made = await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": bound})
         uid: str = made["metadata"]["uid"]
         if containers:
             spec = Grant(pod=name, pod_uid=uid, node=self.name, dialect="hami", containers=containers)
@@ -119,7 +118,7 @@ class Node:
 
     def allocate(self, *tickets: str) -> str:
         """Kubelet asks for one container's tickets; the name it is given."""
-        return self.record.allocate([tickets])[0].name
+        return self.record.allocate([tickets], RESOURCE)[0].name
 
     async def admit(self, pod: str, containers: dict[str, Iterable[str]]) -> dict[str, str]:
         """Allocate for each container in order, and list those not called init...; the names by container."""

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 
-from lamina.agent.release import UNCLAIMED_S, sweeping
+from lamina.agent.release import UNCLAIMED_S, UNLISTED_S, sweeping
 from lamina.ports.kube import GRANTS, PODS, PatchKind
-from tests.agent.node import Node, container
+from tests.agent.node import RESOURCE, Node, container
 
 
 async def started(node: Node, pod: str = "p", ticket: str = "ticket-0") -> str:
@@ -100,17 +100,50 @@ async def test_one_pods_end_leaves_the_others_alone(node: Node) -> None:
     assert len(made(node)) == 3
 
 
-async def test_a_name_nobody_came_for_is_forgotten_when_nobody_holds_its_tickets_for_long(node: Node) -> None:
-    node.allocate("ticket-0")
-    node.allocate("ticket-1")
-    node.kubelet.hold("p", "main", "ticket-1")
+async def waiting(node: Node, pod: str) -> None:
+    """A pod of this node that asks for tickets."""
+    limits = {"resources": {"limits": {RESOURCE: "1"}}}
+    spec = {"nodeName": node.name, "containers": [{"name": "main", **limits}]}
+    await node.kube.create(PODS, {"metadata": {"name": pod, "namespace": "default"}, "spec": spec})
+
+
+async def forgotten(node: Node, after_s: float) -> bool:
+    """Whether the name of the first ticket is forgotten after so long, and not a second before."""
     await node.releaser.sweep()
-    await node.clock.advance(UNCLAIMED_S - 1)
+    await node.clock.advance(after_s - 1)
     await node.releaser.sweep()
     assert len(node.record.allocations) == 2
     await node.clock.advance(1)
     await node.releaser.sweep()
-    assert [allocation.tickets for allocation in node.record.allocations] == [{"ticket-1"}]
+    return [allocation.tickets for allocation in node.record.allocations] == [{"ticket-1"}]
+
+
+async def test_a_name_nobody_can_come_for_is_forgotten_soon(node: Node) -> None:
+    node.allocate("ticket-0")
+    node.allocate("ticket-1")
+    await waiting(node, "p")
+    node.kubelet.hold("p", "main", "ticket-1")
+    assert await forgotten(node, UNLISTED_S)
+
+
+async def test_a_name_for_which_a_pod_may_come_that_kubelet_does_not_list_is_kept_long(node: Node) -> None:
+    node.allocate("ticket-0")
+    node.allocate("ticket-1")
+    node.kubelet.hold("p", "main", "ticket-1")
+    await waiting(node, "q")
+    assert await forgotten(node, UNCLAIMED_S)
+
+
+async def test_a_name_is_kept_while_its_tickets_are_listed_now_and_then(node: Node) -> None:
+    node.allocate("ticket-0")
+    for _ in range(5):
+        await node.releaser.sweep()
+        await node.clock.advance(UNLISTED_S - 1)
+        node.kubelet.hold("p", "main", "ticket-0")
+        await node.releaser.sweep()
+        node.kubelet.listed.clear()
+        await node.clock.advance(1)
+    assert len(node.record.allocations) == 1
 
 
 async def test_sweeping_goes_on_after_kubelet_was_away(node: Node) -> None:

@@ -1,6 +1,6 @@
 """The cluster as one node's agent sees it: pods and their grants are read, the node's inventory is written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,6 +52,15 @@ class Cluster:
         listing = await self._kube.list(PODS, fields=f"spec.nodeName={self._node}")
         pods = [_pod(item) for item in listing.items]
         return frozenset(pod.uid for pod in pods if pod.node == self._node and not pod.finished)
+
+    async def asking(self, resources: Set[str]) -> frozenset[tuple[str, str]]:
+        """Namespace and name of the pods that are bound to this node, not finished, and ask for one of these."""
+        listing = await self._kube.list(PODS, fields=f"spec.nodeName={self._node}")
+        return frozenset(
+            (item["metadata"]["namespace"], item["metadata"]["name"])
+            for item in listing.items
+            if _pod(item).node == self._node and not _pod(item).finished and resources & _asked(item)
+        )
 
     async def grants_here(self) -> Mapping[str, Grant]:
         """The grants of the pods that are bound to this node and not finished, by namespace and name of the pod."""
@@ -117,3 +126,9 @@ def _pod(found: dict[str, Any]) -> Pod:
         node=found.get("spec", {}).get("nodeName", ""),
         finished=found.get("status", {}).get("phase") in _FINISHED,
     )
+
+
+def _asked(pod: dict[str, Any]) -> Set[str]:
+    """The resources that its containers name."""
+    containers = [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+    return {name for each in containers for name in each.get("resources", {}).get("limits", {})}

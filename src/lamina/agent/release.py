@@ -5,8 +5,9 @@ finished or a newer one. Both have to say so: kubelet's list is empty for a mome
 may forget a pod whose containers still run. Tickets that were given to another pod since are free without question.
 
 The spec goes first (no container can start from it any more), then the folder, the record last, so that a release that
-was cut off is taken up again. A name that no container ever came for is forgotten when kubelet has listed nobody with
-its tickets for `UNCLAIMED_S`.
+was cut off is taken up again. A name that no container came for, as when its pod was deleted before it started, is
+forgotten when kubelet has listed nobody with its tickets for `UNLISTED_S` and all pods of this node that ask for its
+resource are listed; and where one of them is not, which may be the one, after `UNCLAIMED_S`.
 """
 
 import logging
@@ -24,6 +25,8 @@ from lamina.ports.kubelet.podresources import Holder, PodResources
 
 log = logging.getLogger(__name__)
 
+UNLISTED_S = 10.0
+"""Longer than kubelet's list is empty after its restart."""
 UNCLAIMED_S = 600.0
 
 
@@ -56,7 +59,7 @@ class Releaser:
         if not known:
             return
         listed = await self._pod_resources.holders({*self._resources, *(each.resource for each in known)})
-        ended = {a for a in known if self._superseded(a) or self._unclaimed(a, listed)}
+        ended = {a for a in known if self._superseded(a)} | await self._unclaimed(known, listed)
         waiting = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
         for bound in {a.bound.pod_uid: a.bound for a in waiting if a.bound}.values():
             pod = await self._cluster.pod(bound.namespace, bound.pod)
@@ -64,8 +67,6 @@ class Releaser:
                 ended |= {a for a in waiting if a.bound and a.bound.pod_uid == bound.pod_uid}
         unchanged = ended.intersection(self._record.allocations)
         self.release({allocation.name for allocation in unchanged})
-        left = {allocation.name for allocation in self._record.allocations}
-        self._unlisted_since = {name: since for name, since in self._unlisted_since.items() if name in left}
 
     def release(self, names: set[str]) -> None:
         """Remove everything that was made for `names`. Raises Outside."""
@@ -96,13 +97,19 @@ class Releaser:
             for later in everything[everything.index(allocation) + 1 :]
         )
 
-    def _unclaimed(self, allocation: Allocation, listed: Sequence[Holder]) -> bool:
-        """Whether nobody came for a name in all this time."""
-        if allocation.bound is not None or any(holder.devices & allocation.tickets for holder in listed):
-            self._unlisted_since.pop(allocation.name, None)
-            return False
+    async def _unclaimed(self, known: Sequence[Allocation], listed: Sequence[Holder]) -> set[Allocation]:
+        """The names that nobody came for, and nobody will."""
+        held = frozenset().union(*(holder.devices for holder in listed))
         now = self._clock.monotonic()
-        return now - self._unlisted_since.setdefault(allocation.name, now) >= UNCLAIMED_S
+        idle = {a: self._unlisted_since.get(a.name, now) for a in known if a.bound is None and not a.tickets & held}
+        self._unlisted_since = {allocation.name: since for allocation, since in idle.items()}
+        old = {allocation for allocation, since in idle.items() if now - since >= UNLISTED_S}
+        if not old:
+            return old
+        asking = await self._cluster.asking({allocation.resource for allocation in old})
+        if asking <= {(holder.namespace, holder.pod) for holder in listed}:
+            return old
+        return {allocation for allocation in old if now - idle[allocation] >= UNCLAIMED_S}
 
 
 def _lists(listed: Sequence[Holder], allocation: Allocation) -> bool:
