@@ -26,8 +26,6 @@ class Cluster(ABC):
     """Lamina on a cluster, as scenarios ask it: a lab, or Kubernetes itself. `node` is whose GPUs they are about."""
 
     node: str
-    grace_s = 1
-    """How long pods are given to end."""
 
     @abstractmethod
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
@@ -93,10 +91,14 @@ class Cluster(ABC):
         """Leave the cluster as it was found."""
         for kind in ("apps/v1 deployments", "batch/v1 jobs", "apps/v1 daemonsets", "apps/v1 replicasets"):
             group, plural = kind.split()
-            self.ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Background")
-        self.ask("DELETE", f"/api/v1/namespaces/default/pods?gracePeriodSeconds={self.grace_s}")
+            self.ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Orphan")
+        self.end_pods()  # who follows owners would give pods all the time that they ask for
         wait_for(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
         wait_for(lambda: not self.grants(), lambda: "grants stay behind their pods")
+
+    def end_pods(self, grace_s: int = 1) -> None:
+        """Delete all pods, which have so many seconds to end."""
+        self.ask("DELETE", f"/api/v1/namespaces/default/pods?gracePeriodSeconds={grace_s}")
 
 
 @dataclass(frozen=True)

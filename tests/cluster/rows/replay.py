@@ -51,9 +51,6 @@ class _Door(HTTPConnection):
 class Replay(Cluster):
     """Lamina with one agent, on the first node, whose GPUs may be others for each group of rows."""
 
-    grace_s = 0
-    """By force: kubelet takes its time to tell the API server what it has ended. Containers are waited for."""
-
     def __init__(self, stage: Stage) -> None:
         self._stage, self._node = stage, stage.nodes[0]
         self.node = self._node.name
@@ -118,10 +115,12 @@ class Replay(Cluster):
     def apply(self, manifest: str) -> None:
         super().apply(IMAGE.sub(rf"\g<1>{WORKLOAD}", manifest))
 
-    def delete_workloads(self) -> None:
-        super().delete_workloads()
+    def end_pods(self, grace_s: int = 1) -> None:
+        """By force, as soon as their containers have ended: kubelet takes its time to tell the API server of that."""
+        super().end_pods(grace_s)
         tasks = functools.partial(self._node.ctr, "tasks", "ls", "-q")
         wait_for(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
+        super().end_pods(0)
 
     def metrics(self, part: str) -> str:
         at = {"control": (self._stage.control.room, 8080), self.node: (self._node.room, 9394)}

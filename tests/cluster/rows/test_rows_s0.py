@@ -24,7 +24,8 @@ def lab(v100: Replay) -> Iterator[Replay]:
     v100.delete_workloads()
 
 
-test_s0_1_the_pod_sees_its_memory = s0.test_s0_1_the_pod_sees_its_memory_and_the_node_all_of_it
+test_s0_1_the_node_offers_all_its_memory = s0.test_s0_1_the_node_offers_all_its_memory
+test_s0_1_the_pod_sees_its_memory = s0.test_s0_1_the_pod_sees_its_memory
 test_s0_2_memory_and_compute = s0.test_s0_2_memory_and_compute
 
 
