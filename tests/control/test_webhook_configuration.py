@@ -143,6 +143,8 @@ async def test_a_server_without_match_conditions_is_not_brought_to_a_halt() -> N
             return super()._store(resource, before, after)
 
     kube = Older()
-    await register(kube, Config(), service_address(), b"ca")
+    assert await register(kube, Config(), service_address(), b"ca")
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert written["webhooks"][0]["failurePolicy"] == "Ignore"
+    assert not await register(kube, Config(), service_address(), b"ca"), "nothing to wait for before it is served"
+    assert await register(kube, Config(), service_address(), b"another")

@@ -124,11 +124,12 @@ def _any_container(spec: str, condition: Callable[[str], str]) -> str:
 
 
 async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> bool:
-    """Have the registration on the server as it should be; whether anything had to be written for that.
+    """Have the registration on the server as it should be; whether it was another one before.
 
     Raises Outside, Conflict where others write it too.
 
-    Failing closed is asked for only of a server that is seen to keep the match conditions.
+    Failing closed is asked for only of a server that is seen to keep the match conditions. One that drops them is sent
+    them again at each look, which changes nothing until it has been upgraded.
     """
     first: Object | None = None
     try:
@@ -142,7 +143,7 @@ async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: b
         present = await _write(kube, present, webhook_configuration(config, address, ca))
     else:
         log.warning("This server has no match conditions: pods pass while admission is down, without a GPU")
-    return present is not first
+    return first is None or present.get("webhooks") != first.get("webhooks")
 
 
 def _keeps_conditions(present: Object) -> bool:
