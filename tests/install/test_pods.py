@@ -24,3 +24,20 @@ def test_pods_have_no_empty_lists() -> None:
     workloads = [each for each in made if "template" in each.get("spec", {})]
     assert len(workloads) == 3
     assert [path for each in workloads for path in empty(each["spec"], each["metadata"]["name"])] == []
+
+
+def test_ports_name_their_protocol() -> None:
+    """Servers before 1.21 take no list of ports without it from server-side apply."""
+    made = render(objects(), Setting(values.plain(values.Values()), (1, 20, 2)))
+    listed = [each for one in made for each in ports(one)]
+    assert len(listed) >= 8
+    assert [each for each in listed if each.get("protocol") != "TCP"] == []
+
+
+def ports(value: Any) -> Iterator[dict[str, Any]]:
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if key == "ports":
+            yield from inner
+        yield from ports(inner)
+    for inner in value if isinstance(value, list) else ():
+        yield from ports(inner)

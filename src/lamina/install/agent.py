@@ -11,7 +11,7 @@ from typing import Any
 
 from lamina.dialects.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.names import AGENT, chosen, meta
-from lamina.install.pods import HELD, IMAGE, monitor, probe, service, started, template
+from lamina.install.pods import HELD, IMAGE, monitor, port, probe, service, started, template
 from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 
@@ -55,7 +55,7 @@ def _spec() -> dict[str, Any]:
         "imagePullPolicy": Value("image.pullPolicy"),
         "args": ["agent", f"--metrics-bind=:{METRICS_PORT}"],
         "env": _environment(),
-        "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
+        "ports": [port("metrics", METRICS_PORT)],
         "startupProbe": started("metrics"),
         "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6),
         "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),

@@ -1,6 +1,7 @@
 """What the pods of all parts have in common.
 
-What is empty is left out: Kubernetes keeps no empty lists, so kubectl would call each pod changed at every apply.
+What is empty is left out: Kubernetes keeps no empty lists, so kubectl would call each pod changed at every apply. Ports
+name their protocol, since servers before 1.21 refuse lists of ports without it in server-side apply, as Helm 4 does it.
 """
 
 from typing import Any
@@ -83,9 +84,17 @@ def service(
 ) -> Any:
     """`ports` are, by name, the port and the pod's port by name. With the label `leader` it leads to who carries it."""
     selector = chosen(part) | ({leader: "true"} if leader else {})
-    listed = [{"name": port, "port": number, "targetPort": target} for port, (number, target) in ports.items()]
+    listed = [
+        {"name": port, "port": number, "targetPort": target, "protocol": "TCP"}
+        for port, (number, target) in ports.items()
+    ]
     spec = {"selector": selector, "ports": listed} | ({"clusterIP": "None"} if headless else {})
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta(name, part), "spec": spec}
+
+
+def port(name: str, number: int) -> dict[str, Any]:
+    """A port of a container."""
+    return {"name": name, "containerPort": number, "protocol": "TCP"}
 
 
 def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: str = "HTTP") -> dict[str, Any]:
