@@ -6,13 +6,14 @@ on the disk, so that it stays over a restart too.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from pathlib import Path
 
 import msgspec
 
-from lamina.agent.nvidia_source import NONE, Applied, applied
+from lamina.agent.nvidia_source import NONE, Applied, Source, applied, source
 from lamina.dialects.config import Config
 from lamina.dialects.nvidia.choice import LABEL
 from lamina.errors import BadInput, Outside
@@ -57,11 +58,17 @@ class Kept:
 
 
 class NvidiaFollower:
-    """One node's. `events` tells people what was refused and what holds."""
+    """One node's. `events` tells people what was refused and what holds. The ConfigMap is in `namespace`, else where
+    our configuration says.
+    """
 
-    def __init__(self, kube: Kube, node: str, kept: Kept, events: EventRecorder, clock: Clock) -> None:
+    def __init__(
+        self, kube: Kube, node: str, kept: Kept, events: EventRecorder, clock: Clock, *, namespace: str = ""
+    ) -> None:
         self._kube = kube
         self._node = node
+        self._namespace = namespace
+        self._source: Source | None = None
         self._kept = kept
         self._events = events
         self._clock = clock
@@ -70,7 +77,8 @@ class NvidiaFollower:
     async def present(self, config: Config) -> Applied:
         """What holds now; where that is refused, what held before. Raises Outside."""
         try:
-            now = await applied(self._kube, self._node, config)
+            self._source = await source(self._kube, config, self._namespace)
+            now = await applied(self._kube, self._node, config, self._source)
         except BadInput as problem:
             await self._refuse(str(problem))
             return self._kept.read()
@@ -84,22 +92,30 @@ class NvidiaFollower:
 
     async def another(self, config: Config, present: Applied) -> Applied:
         """The next configuration that differs from `present`."""
-        async for _ in self._changes(config.nvidia.config.namespace):
-            await self._clock.sleep(SETTLE_S)
-            try:
-                now = await self.present(config)
-            except Outside as error:
-                log.warning("NVIDIA's configuration cannot be read: %s", error)
-                await self._clock.sleep(AGAIN_S)
-                now = present
-            if now != present:
-                return now
+        now = present
+        while now == present:
+            now = await self._from(self._source, config, present)
+        return now
+
+    async def _from(self, where: Source | None, config: Config, present: Applied) -> Applied:
+        """What holds when that is not `present` any more, or is from another source."""
+        async with contextlib.aclosing(self._changes(where)) as changes:
+            async for _ in changes:
+                await self._clock.sleep(SETTLE_S)
+                try:
+                    now = await self.present(config)
+                except Outside as error:
+                    log.warning("NVIDIA's configuration cannot be read: %s", error)
+                    await self._clock.sleep(AGAIN_S)
+                    now = present
+                if now != present or self._source != where:
+                    return now
         raise AssertionError("whoever follows a configuration follows it for ever")
 
-    async def _changes(self, namespace: str) -> AsyncIterator[None]:
+    async def _changes(self, where: Source | None) -> AsyncGenerator[None]:
         """Something has changed that may matter."""
         changed = asyncio.Event()
-        tasks = [asyncio.create_task(each) for each in self._watches(namespace, changed)]
+        tasks = [asyncio.create_task(each) for each in self._watches(where, changed)]
         waiting = asyncio.create_task(changed.wait())
         try:
             while True:
@@ -114,8 +130,9 @@ class NvidiaFollower:
                 task.cancel()
             await asyncio.gather(*tasks, waiting, return_exceptions=True)
 
-    def _watches(self, namespace: str, changed: asyncio.Event) -> list[Coroutine[None, None, None]]:
-        return [self._labels(changed), self._config_maps(namespace, changed), self._policies(changed)]
+    def _watches(self, where: Source | None, changed: asyncio.Event) -> list[Coroutine[None, None, None]]:
+        config_map = [self._config_map(where, changed)] if where and where.name else []
+        return [self._labels(changed), self._policies(changed), *config_map]
 
     async def _labels(self, changed: asyncio.Event) -> None:
         label: str | None = None
@@ -125,8 +142,9 @@ class NvidiaFollower:
                 label = now
                 changed.set()
 
-    async def _config_maps(self, namespace: str, changed: asyncio.Event) -> None:
-        async for told in follow(self._kube, CONFIG_MAPS, namespace=namespace, trim=_name):
+    async def _config_map(self, where: Source, changed: asyncio.Event) -> None:
+        name = f"metadata.name={where.name}"
+        async for told in follow(self._kube, CONFIG_MAPS, namespace=where.namespace, fields=name, trim=_name):
             if told.object:
                 changed.set()
 

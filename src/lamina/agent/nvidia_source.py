@@ -2,7 +2,8 @@
 
 A ClusterPolicy of NVIDIA's operator names the ConfigMap, the default in it, the MIG strategy and the folder of MPS.
 Without one, or where it names no ConfigMap, our own configuration does, or holds the named configurations itself. The
-node's label chooses among them.
+node's label chooses among them. An agent may read ConfigMaps of others only where somebody said so, so none is asked
+for that nobody names.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from lamina.dialects.nvidia import Gfd, NvidiaConfig, choose, load
 from lamina.dialects.nvidia.choice import EMPTY, LABEL
 from lamina.errors import BadInput
 from lamina.model.sharing import Sharing
-from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object
+from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object, Refused
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -59,23 +60,29 @@ class Source(NamedTuple):
         return f"ConfigMap {self.namespace}/{self.name}" if self.name else "nvidia.configs"
 
 
-def source(policy: Object | None, config: Config) -> Source:
-    """Where the configurations are; `policy` is the ClusterPolicy."""
+async def source(kube: Kube, config: Config, namespace: str = "") -> Source:
+    """Where the configurations are; their ConfigMap is in `namespace`, else where our configuration says. Raises
+    Outside."""
+    return named(await _policy(kube), config, namespace)
+
+
+def named(policy: Object | None, config: Config, namespace: str = "") -> Source:
+    """The same for this ClusterPolicy."""
     ours = config.nvidia
+    namespace = namespace or ours.config.namespace
     spec = (policy or {}).get("spec") or {}
-    named = (spec.get("devicePlugin") or {}).get("config") or {}
+    theirs = (spec.get("devicePlugin") or {}).get("config") or {}
     policys = (spec.get("mig") or {}).get("strategy") or "none"
     mig = (policys if policys != "none" else ours.mig_strategy) or ""
     mps = ((spec.get("devicePlugin") or {}).get("mps") or {}).get("root") or ""
-    if named.get("name"):
+    if theirs.get("name"):
         # The operator's own plugin falls back to no configuration.
-        return Source(ours.config.namespace, named["name"], named.get("default") or "", (EMPTY,), mig, mps)
-    return Source(ours.config.namespace, ours.config.name, ours.config.default, ours.fallbacks, mig, mps)
+        return Source(namespace, theirs["name"], theirs.get("default") or "", (EMPTY,), mig, mps)
+    return Source(namespace, ours.config.name, ours.config.default, ours.fallbacks, mig, mps)
 
 
-async def applied(kube: Kube, node: str, config: Config) -> Applied:
+async def applied(kube: Kube, node: str, config: Config, found: Source) -> Applied:
     """What holds on the node now. Raises BadInput with the reason why that cannot be, and Outside."""
-    found = source(await _policy(kube), config)
     label = ((await kube.get(NODES, node))["metadata"].get("labels") or {}).get(LABEL, "")
     texts = await _texts(kube, found, config)
     if texts is None:
@@ -108,4 +115,8 @@ async def _texts(kube: Kube, found: Source, config: Config) -> Mapping[str, str]
         held = await kube.get(CONFIG_MAPS, found.name, namespace=found.namespace)
     except NotFound as error:
         raise BadInput(f"{found.where}, which holds the configurations of NVIDIA's plugin, is not there") from error
+    except Refused as error:
+        where = f"{found.where}, which holds the configurations of NVIDIA's plugin"
+        mend = "set agent.nvidiaNamespace to its namespace when installing"
+        raise BadInput(f"the agent may not read {where}; {mend}") from error
     return dict(held.get("data") or {})

@@ -97,7 +97,7 @@ async def agent(
     with files.only_user(settings.state_dir):
         events = EventRecorder(kube, "lamina-agent", now=time.time)
         kept = Kept(settings.nvidia, files)
-        nvidia = NvidiaFollower(kube, settings.node, kept, events, clock)
+        nvidia = NvidiaFollower(kube, settings.node, kept, events, clock, namespace=settings.nvidia_namespace)
         rules: Rules | None = Rules(config, await nvidia.present(config))
         while rules is not None:
             parts = await _parts(settings, rules, kube=kube, nvml=nvml, mps=mps, clock=clock, files=files)

@@ -1,6 +1,6 @@
 """Where an agent works: its node's name and the folders of the node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lamina import native
@@ -36,6 +36,8 @@ class AgentSettings:
     """Where the agent's own container has `driver_dir`; None: at the same path."""
     facade_dir: Path | None = None
     """None: the facade that this installation brought."""
+    nvidia_namespace: str = ""
+    """The namespace of the ConfigMap that holds NVIDIA's configurations; empty: as Lamina's configuration says."""
     mps_control: str = "nvidia-cuda-mps-control"
     """NVIDIA's program for MPS: its path, or its name to be looked for on PATH."""
     mps_root: Path | None = None
@@ -57,21 +59,15 @@ class AgentSettings:
             for library in libraries:
                 if not (folder / library).is_file():
                     raise BadInput(f"{folder / library} is not there; name the folder of the {what}'s {library}")
-        return AgentSettings(
-            node=self.node,
-            kubeconfig=self.kubeconfig,
-            config=self.config,
+        return replace(
+            self,
             kubelet_dir=_absolute(self.kubelet_dir),
             cdi_dir=_absolute(self.cdi_dir),
             state_dir=_absolute(self.state_dir),
             driver_dir=_absolute(self.driver_dir),
-            driver_seen_at=self.driver_seen_at,
             facade_dir=_absolute(facade),
-            mps_control=self.mps_control,
             mps_root=_absolute(self.mps_root) if self.mps_root else None,
             mps_shm=_absolute(self.mps_shm),
-            metrics=self.metrics,
-            poll_s=self.poll_s,
         )
 
     @property

@@ -24,6 +24,14 @@ Config = Annotated[
         help="Lamina's configuration file; without it, the ConfigMap lamina-system/lamina.",
     ),
 ]
+NvidiaNamespace = Annotated[
+    str,
+    typer.Option(
+        "--nvidia-namespace",
+        envvar="LAMINA_NVIDIA_NAMESPACE",
+        help="The namespace of NVIDIA's named configurations; without it, as Lamina's configuration says.",
+    ),
+]
 LogLevel = Annotated[
     str,
     typer.Option("--log-level", envvar="LAMINA_LOG_LEVEL", help="DEBUG, INFO, WARNING or ERROR."),
@@ -54,6 +62,7 @@ def agent(
             help="Where the agent itself finds --driver-dir, if that is mounted elsewhere for it.",
         ),
     ] = None,
+    nvidia_namespace: NvidiaNamespace = "",
     mps_control: Annotated[
         str,
         typer.Option("--mps-control", envvar="LAMINA_MPS_CONTROL", help="NVIDIA's program for MPS, by path or name."),
@@ -91,6 +100,7 @@ def agent(
         state_dir=state_dir,
         driver_dir=driver_dir,
         driver_seen_at=driver_seen_at,
+        nvidia_namespace=nvidia_namespace,
         mps_control=mps_control,
         mps_root=mps_root,
         mps_shm=mps_shm,

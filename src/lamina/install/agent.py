@@ -18,6 +18,7 @@ from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKE
 METRICS_PORT = 9394
 DRIVER = "/run/lamina-host-driver"
 """Where the agent sees the node's driver, beside its own system's libraries."""
+_NVIDIA = Value("agent.nvidiaNamespace")
 _MIG = Given(Value("agent.mig"))
 _MPS = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
@@ -99,6 +100,7 @@ def _environment() -> list[Any]:
     return [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         *({"name": name, "value": value} for name, value in given.items()),
+        When(Given(_NVIDIA), {"name": "LAMINA_NVIDIA_NAMESPACE", "value": _NVIDIA}),
         *(When(_MIG, each) for each in of_mig),
         *(When(_MPS, each) for each in of_mps),
         Each(Value("agent.env")),
