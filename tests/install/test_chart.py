@@ -103,6 +103,9 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
         ("control.replicas=0", "control.replicas is 0; allowed is a whole number from 1 on"),
         ("agent.driverDir=lib", "agent.driverDir is 'lib'; allowed is an absolute path"),
         ("agent.driverdir=/lib", "driverdir"),
+        ("agent.cdiDir=/var/run/cdi/", "agent.cdiDir is '/var/run/cdi/'; allowed is an absolute path"),
+        ("agent.stateDir=/x", "agent.stateDir is '/x'; allowed is an absolute path as for other folders, but of two"),
+        ("agent.stateDir=/var/../x", "agent.stateDir is '/var/../x'; allowed"),
         ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
     ],
 )
@@ -112,6 +115,23 @@ def test_both_refuse_the_same(setting: str, said: str, folder: Path) -> None:
     told = by_helm(folder, "--set", setting)
     assert told.returncode != 0
     assert setting.partition("=")[0].rpartition(".")[2] in told.stderr
+
+
+@pytest.mark.parametrize(
+    "path", ["/a", "/.a", "/..a", "/a.b", "/var/lib/kubelet", "/run/nvidia/driver/usr/lib64", "/-/_"]
+)
+def test_folders(path: str) -> None:
+    assert install_values.read([], [f"agent.driverDir={path}"]).agent.driverDir == path
+    assert install_values.read([], [f"agent.stateDir=/srv{path}"]).agent.stateDir == f"/srv{path}"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "//a", "/a/", "/a//b", "/.", "/a/..", "/../a", "/a/./b", "a", "/a b", "/a:b", "/ü"]
+)
+def test_what_is_no_folder(path: str) -> None:
+    for setting in (f"agent.driverDir={path}", f"agent.stateDir={path}", f"agent.stateDir=/srv/lamina{path}/"):
+        with pytest.raises(install_values.BadInput, match=r"agent\.(driver|state)Dir"):
+            install_values.read([], [setting])
 
 
 def test_a_configuration_that_the_parts_would_refuse_is_refused_before_it_is_printed() -> None:

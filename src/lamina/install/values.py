@@ -20,7 +20,24 @@ Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
 Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
 Switch = Annotated[bool, Meta(description="true or false")]
-Folder = Annotated[str, Meta(pattern="^/.*[^/]$", description="an absolute path without a slash at its end")]
+_STEP = r"/(\.?[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*"
+"""One folder of a path, neither . nor .., of letters that need no quotes anywhere."""
+Folder = Annotated[
+    str,
+    Meta(
+        pattern=rf"^({_STEP})+$",
+        description="an absolute path of letters, digits, dots, - and _, without . and .. as a folder and without a "
+        "slash at its end, such as /var/lib/kubelet",
+    ),
+]
+OwnFolder = Annotated[
+    str,
+    Meta(
+        pattern=rf"^({_STEP}){{2,}}$",
+        description="an absolute path as for other folders, but of two folders or more, such as /var/lib/lamina, since "
+        "`lamina uninstall` has to write in the one above",
+    ),
+]
 Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects as Kubernetes has them")]
 Object = Annotated[dict[str, Any], Meta(description="keys and values as Kubernetes has them")]
 Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
@@ -123,13 +140,13 @@ class Agent(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "/var/run/cdi"
     )
     stateDir: Annotated[
-        Folder, Meta(title="The agent's own folder on the node, not on a file system mounted noexec")
+        OwnFolder, Meta(title="The agent's own folder on the node, not on a file system mounted noexec")
     ] = "/var/lib/lamina"
     runtimeClassName: Annotated[
         Name, Meta(title="The runtime class that brings in GPUs, where NVIDIA's runtime is not the default")
     ] = ""
     nvidiaNamespace: Annotated[
-        Name, Meta(title="The namespace of NVIDIA's operator, whose ConfigMaps agents then may read")
+        Name, Meta(title="The namespace of NVIDIA's operator, in which agents may then read its named configurations")
     ] = ""
     mig: Annotated[Switch, Meta(title="Whether agents may cut GPUs by MIG, for which they get CAP_SYS_ADMIN")] = False
     mps: Annotated[
