@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from lamina.cli.doctor import examine
-from lamina.cli.examining import Finding, State
+from lamina.cli.finding import Finding, State
 from lamina.control import crds
 from lamina.control.webhook_configuration import webhook_configuration
 from lamina.dialects import config
@@ -39,6 +39,7 @@ class Patient:
         self.refusal: Outside | None = REFUSAL
         self.registered = self.placed = True
         self.images = {"web": "nginx"}
+        self.webhooks: list[dict[str, Any]] = []
         self.text = ""
 
     async def findings(self, door: Any = None) -> dict[str, Finding]:
@@ -47,6 +48,8 @@ class Patient:
         await crds.apply(kube)
         if self.registered:
             await kube.create(MUTATING_WEBHOOKS, webhook_configuration(config.DEFAULT, {"url": "https://x"}, b"ca"))
+        for each in self.webhooks:
+            await kube.create(MUTATING_WEBHOOKS, each)
         meta: dict[str, Any] = {"name": "lamina", "namespace": "lamina-system"}
         await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {"lamina.yaml": self.text}})
         node = {"metadata": {"name": "n", "labels": self.labels}}
@@ -76,6 +79,7 @@ class Patient:
 
 async def test_s1_9_all_is_well() -> None:
     found = await Patient().findings()
+    assert found["agents"].found == "1 node has published what it has"
     assert {one.state for one in found.values()} == {State.OK}
     assert {"webhook", "agents", "n: driver", "n: Kubernetes", "n: container runtime", "n: kernel"} <= found.keys()
     assert {"n: GPUs", "n: kubelet", "other device plugins", "scheduler"} <= found.keys()
@@ -98,6 +102,8 @@ async def test_s1_9_all_is_well() -> None:
         ("images", {"a": "nvcr.io/nvidia/k8s-device-plugin"}, "other device plugins", "default/a"),
         ("images", {"gpu-manager-x7": "mirror/plugin"}, "other device plugins", "default/gpu-manager-x7"),
         ("images", {"p": "projecthami/hami-vgpu:v2"}, "other device plugins", "default/p"),
+        ("images", {"hami-scheduler-0": "h"}, "other schedulers", "of hami-scheduler are placed by default/hami-sch"),
+        ("images", {"s": "volcanosh/vc-scheduler:v1"}, "other schedulers", "pods of volcano are placed by default/s"),
         ("placed", False, "scheduler", "nobody has looked at pods of hami-scheduler"),
     ],
 )  # fmt: skip
@@ -127,7 +133,7 @@ async def test_sick_gpus_are_told_with_their_reason() -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "expected"),
     [
-        (MpsState.READY, "", (State.OK, "daemons serve 1 GPUs")),
+        (MpsState.READY, "", (State.OK, "daemons serve 1 GPU")),
         (
             MpsState.WAITING,
             "process 7 is using the GPU",
@@ -198,3 +204,80 @@ async def test_a_cluster_without_any_label_is_told_which_there_are() -> None:
     patient = Patient()
     patient.inventory, patient.labels = None, {}
     assert "gpu=on" in (await patient.findings())["agents"].mend
+
+
+async def test_plugins_of_others_are_told_with_their_node_and_the_command_that_mends_it() -> None:
+    patient = Patient()
+    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "nvcr.io/nvidia/k8s-device-plugin"}]}
+    await patient._pod("nvidia-device-plugin-x", spec)
+    found = (await patient.findings())["other device plugins"]
+    assert found.found == "default/nvidia-device-plugin-x on n"
+    assert "kubectl label node n nvidia.com/gpu.deploy.device-plugin=false --overwrite" in found.mend
+
+
+async def test_a_scheduler_of_others_is_no_trouble_under_another_name() -> None:
+    patient = Patient()
+    patient.images = {"volcano-scheduler-0": "volcanosh/vc-scheduler"}
+    patient.text = "schedulers: [hami-scheduler]"
+    assert "other schedulers" not in await patient.findings()
+
+
+def webhooks(name: str, hook: str, *resources: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "webhooks": [{"name": hook, "rules": [{"resources": list(resources)}]}]}
+
+
+async def test_webhooks_of_others_that_change_pods_with_gpus_are_told() -> None:
+    patient = Patient()
+    patient.webhooks = [
+        webhooks("hami-webhook", "vgpu.hami.io", "pods"),
+        webhooks("mesh", "inject.example.com", "pods"),
+        webhooks("vgpu-nodes", "vgpu.example.com", "nodes"),
+    ]
+    found = (await patient.findings())["other webhooks"]
+    assert (found.state, found.found) == (
+        State.WARNING,
+        "they change pods with GPUs too: hami-webhook (vgpu.hami.io)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hook", "mend"),
+    [("vgpu.hami.io", "vgpu.hami.io is not Lamina's"), ("pods.lamina.dev", "the log of `lamina control`")],
+)
+async def test_a_webhook_that_does_not_answer_is_told_by_whose_it_is(hook: str, mend: str) -> None:
+    patient = Patient()
+    patient.refusal = Outside(f'failed calling webhook "{hook}": connection refused')
+    found = (await patient.findings())["webhook"]
+    assert found.state is State.FAILED
+    assert mend in found.mend
+
+
+def condition(kind: str, status: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "message": message}
+
+
+def waits(reason: str, message: str = "") -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason, "message": message}}}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({"conditions": [condition("Ready", "True")]}, ""),
+        ({"conditions": [condition("PodScheduled", "False", "0/1 nodes")]}, "on no node: 0/1 nodes"),
+        ({"containerStatuses": [waits("ImagePullBackOff", "no such image")]}, "ImagePullBackOff: no such image"),
+        ({"initContainerStatuses": [waits("CrashLoopBackOff")]}, "CrashLoopBackOff"),
+        ({"containerStatuses": [waits("ContainerCreating")]}, "it is starting"),
+        ({"conditions": [condition("Ready", "False")], "containerStatuses": [{"state": {}}]}, "it is not ready"),
+        ({}, "it is not ready"),
+    ],
+)
+async def test_pods_of_our_parts_are_told_with_what_keeps_them(status: dict[str, Any], said: str) -> None:
+    patient = Patient()
+    labels = {"app.kubernetes.io/part-of": "lamina"}
+    meta = {"name": "lamina-control-0", "namespace": "lamina-system", "labels": labels}
+    body = {"metadata": meta, "spec": {"containers": []}, "status": status}
+    await patient.kube.create(PODS, body)
+    found = (await patient.findings())["pods of Lamina"]
+    assert found.state is (State.FAILED if said else State.OK)
+    assert found.found == (f"lamina-control-0: {said}" if said else "1 of 1 are ready")

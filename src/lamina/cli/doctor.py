@@ -1,6 +1,7 @@
 """`lamina doctor`: does a cluster have what Lamina needs, and if not, how is that mended?"""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import typer
 from lamina.cli.view import Kubeconfig
 
 if TYPE_CHECKING:
-    from lamina.cli.examining import Finding
+    from lamina.cli.finding import Finding
     from lamina.dialects.config import Config
     from lamina.ports.kube import Kube, Object
 
@@ -20,7 +21,7 @@ def doctor(kubeconfig: Kubeconfig = None) -> None:
     """Check driver, runtime, Kubernetes, webhook, agents, scheduler and other plugins; say how to mend each."""
     from rich.table import Table
 
-    from lamina.cli.examining import State
+    from lamina.cli.finding import State
     from lamina.cli.terminal import console, print_table
 
     found = asyncio.run(_examine(kubeconfig))
@@ -49,26 +50,24 @@ async def examine(kube: "Kube") -> "list[Finding]":
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
     from lamina.cli import cluster
     from lamina.cli.examining import findings
-    from lamina.ports.kube import NODES
+    from lamina.ports.kube import MUTATING_WEBHOOKS, NODES
 
     read = await cluster.read(kube)
-    nodes = (await kube.list(NODES)).items
-    return [await webhook(kube, read.config), *findings(read, nodes)]
+    nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
+    return [await webhook(kube, read.config, webhooks), *findings(read, nodes, webhooks)]
 
 
-async def webhook(kube: "Kube", config: "Config") -> "Finding":
+async def webhook(kube: "Kube", config: "Config", registered: "list[Object]") -> "Finding":
     """Whether admission answers: a pod that it must refuse is created, and removed at once if it was not refused."""
-    from lamina.cli.examining import Finding, State
+    from lamina.cli.finding import Finding, State
     from lamina.control.webhook_configuration import NAME
     from lamina.errors import Outside
-    from lamina.ports.kube import MUTATING_WEBHOOKS, PODS, AlreadyExists, NotFound
+    from lamina.ports.kube import PODS, AlreadyExists
 
     mend = "see the log of `lamina control`, and whether the API server reaches its Service"
     if not config.enabled:
         return Finding("webhook", State.WARNING, "the configuration says enabled: false", "set enabled: true to begin")
-    try:
-        await kube.get(MUTATING_WEBHOOKS, NAME)
-    except NotFound:
+    if not any(one["metadata"]["name"] == NAME and one.get("webhooks") for one in registered):
         return Finding("webhook", State.FAILED, "it is not registered", mend)
     try:
         await kube.create(PODS, _trial(config), namespace="default")
@@ -77,6 +76,9 @@ async def webhook(kube: "Kube", config: "Config") -> "Finding":
     except Outside as error:
         if config.hami.resource_memory_percentage_name in str(error):
             return Finding("webhook", State.OK, "it answers, and refuses nonsense")
+        named = re.search(r'failed calling webhook "([^"]+)"', str(error))
+        if named and not named[1].endswith(f".{NAME}"):
+            mend = f"{named[1]} is not Lamina's; mend or remove what it belongs to"
         return Finding("webhook", State.FAILED, f"the API server says: {error}", mend)
     await kube.delete(PODS, _TRIAL, namespace="default", grace_s=0)
     return Finding("webhook", State.FAILED, "a pod with nonsense was admitted", mend)

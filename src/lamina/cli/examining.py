@@ -4,12 +4,12 @@ Each finding says what was looked at, how it is, and, unless all is well, how to
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-
-from msgspec import Struct
+from collections.abc import Iterable, Iterator
 
 from lamina.cli.cluster import Cluster
+from lamina.cli.finding import Finding, State
+from lamina.cli.others import others
+from lamina.cli.parts import parts
 from lamina.dialects import vocabularies
 from lamina.install.values import GPU_NODES, KEPT_OUT
 from lamina.model.gpus import Inventory
@@ -21,41 +21,16 @@ LEAST_KERNEL = (3, 15)
 LEAST_DRIVER = (440,)
 RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
 """The first versions that read CDI specs; the last is the lab's own."""
-COMPETITORS = (
-    "nvidia-device-plugin",
-    "k8s-device-plugin",
-    "volcano-vgpu-device-plugin",
-    "hami-device-plugin",
-    "hami-vgpu",
-    "4pd-vgpu",
-    "gpushare-device-plugin",
-    "gpu-manager",
-)
-"""Parts of the names of images and pods that offer the same resources to kubelet."""
 
 
-class State(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-class Finding(Struct, frozen=True):
-    """`mend` is empty where there is nothing to do."""
-
-    what: str
-    state: State
-    found: str
-    mend: str = ""
-
-
-def findings(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
-    """All that can be seen of nodes, inventories and pods."""
+def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object]) -> Iterator[Finding]:
+    """All that can be seen of nodes, inventories, pods and other systems' webhooks."""
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories]
+    yield from parts(cluster.pods)
     yield from _agents(cluster, nodes)
     for node in ours:
         yield from _node(node, cluster)
-    yield _competitors([pod for pod in cluster.pods if _may_be_on(pod, ours)])
+    yield from others(cluster.config, cluster.pods, cluster.inventories, webhooks)
     yield _scheduler(cluster)
 
 
@@ -74,7 +49,9 @@ def _agents(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
         mend = f"agents run on nodes with one of the labels {marks}; see docs/install.md"
         yield Finding("agents", State.FAILED, "no node has published an inventory", mend)
     else:
-        yield Finding("agents", State.OK, f"{len(cluster.inventories)} nodes have published what they have")
+        count = len(cluster.inventories)
+        found = "1 node has published what it has" if count == 1 else f"{count} nodes have published what they have"
+        yield Finding("agents", State.OK, found)
 
 
 def _any(node: Object, marks: Iterable[tuple[str, str]]) -> bool:
@@ -113,7 +90,7 @@ def _node(node: Object, cluster: Cluster) -> Iterator[Finding]:
     if inventory.mps:
         waiting = [f"{each.gpu} is {each.state.value}: {each.reason}" for each in inventory.mps if not each.ready]
         mend = "see the agent's log and control.log beside the pipe directory; docs/guide.md tells the states"
-        found = "; ".join(waiting) or f"daemons serve {len(inventory.mps)} GPUs"
+        found = "; ".join(waiting) or f"daemons serve {len(inventory.mps)} GPU{'s'[len(inventory.mps) == 1 :]}"
         yield Finding(f"{name}: MPS", State.FAILED if waiting else State.OK, found, mend if waiting else "")
     yield from _divided(name, inventory)
     yield from _registered(node, cluster)
@@ -149,27 +126,6 @@ def _at_least(what: str, told: str, text: str, least: tuple[int, ...], mend: str
     numbers = tuple(int(number) for number in re.findall(r"\d+", text)[: len(least)])
     well = numbers > least if newer else numbers >= least
     return Finding(what, State.OK, told) if well else Finding(what, State.FAILED, f"{told} is too old", mend)
-
-
-def _competitors(pods: list[Object]) -> Finding:
-    found = sorted({f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods if _competes(pod)})
-    if not found:
-        return Finding("other device plugins", State.OK, "none")
-    mend = (
-        "remove them from the nodes that Lamina serves, since kubelet knows one plugin for a resource, the last one; "
-        "NVIDIA's operator does it for nodes with the label nvidia.com/gpu.deploy.device-plugin=false"
-    )
-    return Finding("other device plugins", State.FAILED, ", ".join(found), mend)
-
-
-def _may_be_on(pod: Object, nodes: list[Object]) -> bool:
-    """Whether the pod is on one of these nodes, or on none yet."""
-    return pod["spec"].get("nodeName", "") in ("", *(node["metadata"]["name"] for node in nodes))
-
-
-def _competes(pod: Mapping[str, Object]) -> bool:
-    images = [container.get("image", "") for container in pod["spec"]["containers"]]
-    return any(part in text for part in COMPETITORS for text in (*images, pod["metadata"]["name"]))
 
 
 def _scheduler(cluster: Cluster) -> Finding:
