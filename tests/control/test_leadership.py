@@ -82,6 +82,20 @@ async def test_a_server_that_does_not_answer_ends_the_lead_in_time() -> None:
     assert not pair.one.leading
 
 
+async def test_a_replica_says_why_it_does_not_lead() -> None:
+    pair = Pair()
+    assert pair.one.lacking == "this replica does not lead; the Lease lamina-control is held by nobody"
+    await pair.one.attempt()
+    await pair.two.attempt()
+    assert pair.one.lacking == ""
+    assert pair.two.lacking == "this replica does not lead; the Lease lamina-control is held by one"
+    pair.pass_(LEADS_S)
+    assert pair.one.lacking == "this replica does not lead; it did not renew its Lease lamina-control within 7 s"
+    await pair.one.attempt()
+    await pair.one.step_down()
+    assert pair.one.lacking == "this replica does not lead; the Lease lamina-control is held by nobody"
+
+
 async def test_who_steps_down_is_followed_at_once_and_who_starts_anew_goes_on() -> None:
     pair = Pair()
     await pair.one.attempt()

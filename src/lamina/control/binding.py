@@ -230,7 +230,7 @@ class Binder:
 
     def _check_leading(self) -> None:
         if not self._leading():
-            raise NotYet("another replica of the control part leads now")
+            raise NotYet("this replica of the control part does not lead now")
 
     async def _give(self, args: BindArgs, record: GrantRecord) -> None:
         """Bind the pod, or take the grant back. Where nobody can tell what happened, the grant stays."""

@@ -47,6 +47,15 @@ class Leadership:
         """Whether this replica may decide now."""
         return self._now() < self._until
 
+    @property
+    def lacking(self) -> str:
+        """The sentence that says why it may not, or nothing."""
+        if self.leading:
+            return ""
+        if self.holder == self.identity:
+            return f"this replica does not lead; it did not renew its Lease {NAME} within {LEADS_S:g} s"
+        return f"this replica does not lead; the Lease {NAME} is held by {self.holder or 'nobody'}"
+
     async def run(self) -> None:
         """Hold the Lease or wait for it, until cancelled."""
         while True:
@@ -87,6 +96,7 @@ class Leadership:
             lease = await self._kube.get(LEASES, NAME, namespace=NAMESPACE) if led else None
             if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self.identity:
                 await self._kube.replace(LEASES, self._written(lease, ""))
+                self.holder = ""
         except Outside as error:
             log.warning("The Lease %s could not be given back: %s", NAME, error)
 

@@ -24,6 +24,4 @@ class Readiness:
         """The sentence that says why not, or nothing."""
         if not self.warm:
             return f"the ledger is not rebuilt yet; still to be read: {', '.join(self._watching.missing)}"
-        if not self._leadership.leading:
-            return f"this replica does not lead; the Lease is held by {self._leadership.holder or 'nobody'}"
-        return ""
+        return self._leadership.lacking
