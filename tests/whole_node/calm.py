@@ -8,6 +8,7 @@ from lamina.agent.release import UNCLAIMED_S
 from lamina.model.sharing import TimeSlice
 from lamina.ports.kube import PODS
 from tests.whole_node import kinds
+from tests.whole_node.kubelet import UNTRIED
 from tests.whole_node.truth import check
 from tests.whole_node.world import POLL_S, World
 
@@ -50,8 +51,8 @@ async def who_can_run_runs(world: World) -> None:
     for _ in range(4):
         waiting = [pod for pod in world.kubelet.pods.values() if not pod.runs]
         for pod in waiting:
-            reasons = [each.reason for each in pod.containers if each.reason]
-            assert all(any(word in reason for word in FINAL) for reason in reasons), reasons
+            reasons = [each.reason for each in pod.containers if each.reason not in ("", UNTRIED)]
+            assert reasons and all(any(word in reason for word in FINAL) for reason in reasons), reasons
             await world.delete(pod.name)
         if not waiting:
             return

@@ -1,7 +1,7 @@
 """What people ask for and how they set nodes up, in all vocabularies and modes."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 NODE = "node-1"
 FILE_LABEL, MIG_LABEL = "nvidia.com/device-plugin.config", "nvidia.com/mig.config"
@@ -82,4 +82,28 @@ PODS: dict[str, dict[str, Any]] = {
     "1g.5gb": _pod({"nvidia.com/mig-1g.5gb": "1"}),
     "3g.20gb": _pod({"nvidia.com/mig-3g.20gb": "1"}),
     "1g.5gb and 2g.10gb": _pod({"nvidia.com/mig-1g.5gb": "1", "nvidia.com/mig-2g.10gb": "1"}),
+}
+
+
+class Way(NamedTuple):
+    """How a node may be set up and what people ask of it then."""
+
+    policy: str
+    file: str
+    layout: str
+    pods: tuple[str, ...]
+
+
+_SHARES = ("small", "timed", "over two", "two containers", "after init", "vgpu", "units", "timed units", "units of two")
+WAYS = {
+    "shares": Way("default", "", "", (*_SHARES, "a GPU", "two GPUs", "vgpu, hami-core")),
+    "either": Way("either", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core", "a GPU")),
+    "mig first": Way("mig first", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core")),
+    "mig alone": Way("mig alone", "", "", (*_SHARES, "vgpu, mig")),
+    "mps": Way("default", "mps", "", ("a GPU",)),
+    "mps of two": Way("equal", "mps-2", "", ("a GPU",)),
+    "sliced": Way("equal", "sliced", "", ("a GPU", "two GPUs")),
+    "renamed": Way("default", "renamed", "", ("a replica",)),
+    "whole": Way("default", "whole", "", ("a GPU", "two GPUs")),
+    "label": Way("mixed", "mixed", "all-balanced", ("1g.5gb", "3g.20gb", "1g.5gb and 2g.10gb")),
 }

@@ -17,6 +17,7 @@ from lamina.ports.kubelet.podresources import Holder
 from tests.whole_node.doors import Clock, Died
 
 AGAIN_S = 0.5
+UNTRIED = "not tried yet"
 _AMOUNTS = ("memory", "cores", "mem-percentage", "gpumem", "gpucores", "core.percentage")
 
 
@@ -55,7 +56,7 @@ class Container:
     names: list[str] = field(default_factory=list)
     running: Running | None = None
     done: bool = False
-    reason: str = "not tried yet"
+    reason: str = UNTRIED
 
 
 @dataclass

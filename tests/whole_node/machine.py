@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -16,11 +17,32 @@ from tests.whole_node.doors import all_done
 from tests.whole_node.truth import check
 from tests.whole_node.world import GPUS, POLL_S, World
 
-GPU = st.sampled_from(GPUS)
 NUMBER = st.integers(0, 20)
+NUMBERS = st.lists(NUMBER, min_size=1, max_size=4)
+WAY = st.sampled_from([*kinds.WAYS, *(way for way in kinds.WAYS if way.startswith(("mig", "mps")))])
+"""Those with most parts that can be left half done come twice as often."""
+POLICY = "policy"
+CHANGE = st.one_of(
+    st.tuples(st.just(POLICY), st.sampled_from(sorted(kinds.POLICIES))),
+    st.tuples(st.just(kinds.FILE_LABEL), st.sampled_from(kinds.FILE_NAMES)),
+    st.tuples(st.just(kinds.MIG_LABEL), st.sampled_from(kinds.LAYOUTS)),
+)
 PROFILES = ("1g.5gb", "2g.10gb", "3g.20gb")
 XIDS = (79, 31)
 """One that counts, and one of an application."""
+ACCIDENTS = (
+    "a_container_crashes",
+    "the_agent_dies_soon",
+    "the_agent_dies",
+    "the_control_part_restarts",
+    "kubelet_restarts",
+    "a_gpu_has_an_error",
+    "a_gpu_falls_off_or_comes_back",
+    "nvml_falls_silent_or_answers",
+    "somebody_cuts_by_hand",
+    "somebody_uses_a_unit",
+    "the_machine_reboots",
+)
 
 
 class WholeNode(RuleBasedStateMachine):
@@ -38,22 +60,41 @@ class WholeNode(RuleBasedStateMachine):
         async def done() -> None:
             await work
             await all_done()
-            await check(self.world)
+            for way in await check(self.world):
+                event(f"runs: {way}")
 
         self.loop.run_until_complete(done())
 
-    @initialize(policy=st.sampled_from(sorted(kinds.POLICIES)), file=st.sampled_from(kinds.FILE_NAMES))
-    def a_node_begins(self, policy: str, file: str) -> None:
+    @initialize(way=WAY, numbers=NUMBERS)
+    def a_node_begins_and_pods_run(self, way: str, numbers: list[int]) -> None:
         self.run(self.world.begin())
-        self.run(self.world.configure(policy))
-        self.run(self.world.label(kinds.FILE_LABEL, file))
-        self.run(self.world.time_passes(2 * POLL_S))
+        self.another_way(way)
+        self.time_passes(2 * POLL_S)
+        self.pods_that_suit_come(numbers)
+        self.pods_go_on(2)
+
+    @rule(way=WAY)
+    def another_way(self, way: str) -> None:
+        """People set the node up for something else, whatever is running."""
+        self.way = kinds.WAYS[way]
+        self.run(self.world.configure(self.way.policy))
+        self.run(self.world.label(kinds.FILE_LABEL, self.way.file))
+        self.run(self.world.label(kinds.MIG_LABEL, self.way.layout))
+
+    @rule(change=CHANGE)
+    def one_thing_changes(self, change: tuple[str, str]) -> None:
+        what, value = change
+        self.run(self.world.configure(value) if what == POLICY else self.world.label(what, value))
 
     @rule(chosen=st.lists(st.sampled_from(sorted(kinds.PODS)), min_size=2, max_size=4))
     def pods_come(self, chosen: list[str]) -> None:
         for kind in chosen:
             self.run(self.world.a_pod_comes(kind))
         self.run(self.world.schedule())
+
+    @rule(numbers=NUMBERS)
+    def pods_that_suit_come(self, numbers: list[int]) -> None:
+        self.pods_come([self.way.pods[number % len(self.way.pods)] for number in numbers])
 
     @rule(times=st.integers(1, 3))
     def pods_go_on(self, times: int) -> None:
@@ -78,70 +119,59 @@ class WholeNode(RuleBasedStateMachine):
             name = pods[number % len(pods)].name
             self.run(self.world.finish(name, "Succeeded") if finished else self.world.delete(name))
 
-    @rule(number=NUMBER)
+    @rule(accidents=st.lists(st.tuples(st.sampled_from(ACCIDENTS), st.integers(0, 40)), min_size=1, max_size=2))
+    def it_happens_that(self, accidents: list[tuple[str, int]]) -> None:
+        """One rule for all accidents, so that there is something that they can befall."""
+        for what, number in accidents:
+            getattr(self, what)(number)
+
+    @rule()
+    def what_is_broken_is_mended(self) -> None:
+        self.world.nvml.broken = ""
+        self.world.nvml.running.clear()
+        for number in list(self.world.lost):
+            self.world.lose_or_find(number)
+
     def a_container_crashes(self, number: int) -> None:
         running = [each for _, each in self.world.kubelet.containers if each.running is not None]
         if running:
             running[number % len(running)].running = None
 
-    @rule(policy=st.sampled_from(sorted(kinds.POLICIES)))
-    def the_policy_changes(self, policy: str) -> None:
-        self.run(self.world.configure(policy))
+    def the_agent_dies_soon(self, number: int) -> None:
+        self.world.life.left = number
 
-    @rule(name=st.sampled_from(kinds.FILE_NAMES))
-    def the_file_changes(self, name: str) -> None:
-        self.run(self.world.label(kinds.FILE_LABEL, name))
-
-    @rule(layout=st.sampled_from(kinds.LAYOUTS))
-    def the_layout_changes(self, layout: str) -> None:
-        self.run(self.world.label(kinds.MIG_LABEL, layout))
-
-    @rule(moments=st.integers(0, 40))
-    def the_agent_dies_soon(self, moments: int) -> None:
-        self.world.life.left = moments
-
-    @rule(starts=st.booleans())
-    def the_agent_dies(self, starts: bool) -> None:
+    def the_agent_dies(self, number: int) -> None:
         self.run(self.world.agent_dies())
-        if starts:
+        if number % 2:
             self.run(self.world.agent_starts())
 
-    @rule()
-    def the_control_part_restarts(self) -> None:
+    def the_control_part_restarts(self, number: int) -> None:
         self.run(self.world.control_starts())
 
-    @rule()
-    def kubelet_restarts(self) -> None:
+    def kubelet_restarts(self, number: int) -> None:
         self.world.kubelet.restart()
         self.run(all_done())
 
-    @rule(gpu=GPU, xid=st.sampled_from(XIDS))
-    def a_gpu_has_an_error(self, gpu: str, xid: int) -> None:
-        self.world.nvml.strike(gpu, xid)
+    def a_gpu_has_an_error(self, number: int) -> None:
+        self.world.nvml.strike(GPUS[number % len(GPUS)], XIDS[number // len(GPUS) % len(XIDS)])
 
-    @rule(number=st.integers(0, 1))
     def a_gpu_falls_off_or_comes_back(self, number: int) -> None:
-        self.world.lose_or_find(number)
+        self.world.lose_or_find(number % len(GPUS))
 
-    @rule()
-    def nvml_falls_silent_or_answers(self) -> None:
+    def nvml_falls_silent_or_answers(self, number: int) -> None:
         self.world.nvml.broken = "" if self.world.nvml.broken else "Driver Not Loaded"
 
-    @rule(gpu=GPU, profile=st.sampled_from(PROFILES))
-    def somebody_cuts_by_hand(self, gpu: str, profile: str) -> None:
+    def somebody_cuts_by_hand(self, number: int) -> None:
+        gpu, profile = GPUS[number % len(GPUS)], PROFILES[number // len(GPUS) % len(PROFILES)]
         self.run(self.world.cut_by_hand(gpu, profile))
 
-    @rule(gpu=GPU, number=NUMBER)
-    def somebody_uses_a_unit(self, gpu: str, number: int) -> None:
-        units = [gpu, *(each.uuid for each in self.world.nvml.instances.get(gpu, ()))]
+    def somebody_uses_a_unit(self, number: int) -> None:
+        units = [
+            unit for gpu in GPUS for unit in (gpu, *(each.uuid for each in self.world.nvml.instances.get(gpu, ())))
+        ]
         self.world.use(units[number % len(units)])
 
-    @rule()
-    def others_processes_end(self) -> None:
-        self.world.nvml.running.clear()
-
-    @rule()
-    def the_machine_reboots(self) -> None:
+    def the_machine_reboots(self, number: int) -> None:
         self.run(self.world.reboot())
 
     def teardown(self) -> None:

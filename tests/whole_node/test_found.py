@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lamina.agent.mps.edits import PIPE
 from tests.whole_node import kinds
-from tests.whole_node.calm import everything_comes_to_rest
+from tests.whole_node.calm import everything_comes_to_rest, settle
 from tests.whole_node.truth import check
 from tests.whole_node.world import POLL_S, World
 
@@ -40,4 +41,59 @@ async def test_no_container_starts_on_a_gpu_that_was_cut_since_the_last_look(
     await check(world)
     (reason,) = [each.reason for _, each in world.kubelet.containers]
     assert "is cut by MIG and has nothing to share" in reason
+    await everything_comes_to_rest(world)
+
+
+async def replaced(world: World, file: str, pods: int) -> None:
+    """Pods run by a file with replicas; the node is to give out whole GPUs then, and these pods end."""
+    await set_up(world, file=file)
+    for _ in range(pods):
+        await world.a_pod_comes("a GPU")
+    await settle(world, 2)
+    await world.label(kinds.FILE_LABEL, "whole")
+    await world.time_passes(POLL_S)
+    for number in range(pods):
+        await world.delete(f"p{number + 1}")
+
+
+@pytest.mark.parametrize("file", ["mps", "sliced"])
+async def test_a_whole_gpu_goes_to_one_pod_though_kubelet_knows_replicas_from_before(world: World, file: str) -> None:
+    await replaced(world, file, 5)
+    for _ in range(3):
+        await world.a_pod_comes("a GPU")
+    await settle(world, 3)
+    running = [each.running for _, each in world.kubelet.containers if each.running]
+    seen = [each.env["NVIDIA_VISIBLE_DEVICES"] for each in running]
+    assert seen and len(seen) == len(set(seen)), "a GPU that is given out whole is in several pods"
+    reasons = {each.reason for _, each in world.kubelet.containers if not each.running}
+    assert all("is given out whole by now" in reason for reason in reasons)
+    await everything_comes_to_rest(world)
+
+
+async def test_a_new_agent_knows_at_once_that_daemons_of_mps_are_there(world: World) -> None:
+    await replaced(world, "mps", 2)
+    await world.agent_dies()
+    await world.agent_starts()
+    for _ in range(2):
+        await world.a_pod_comes("a GPU")
+    await world.schedule()
+    await world.kubelet_works()
+    await check(world)
+    assert {each.reason.partition("not healthy: ")[2] for _, each in world.kubelet.containers} == {
+        "its daemon of MPS is starting"
+    }
+    await everything_comes_to_rest(world)
+
+
+async def test_a_client_of_mps_starts_again_as_it_was_while_the_node_gives_out_whole_gpus(world: World) -> None:
+    await set_up(world, file="mps")
+    await world.a_pod_comes("a GPU")
+    await settle(world, 2)
+    await world.label(kinds.FILE_LABEL, "whole")
+    await world.time_passes(3 * POLL_S)
+    ((_, container),) = world.kubelet.containers
+    container.running = None
+    await world.kubelet_works()
+    await check(world)
+    assert container.running is not None and PIPE in container.running.env
     await everything_comes_to_rest(world)

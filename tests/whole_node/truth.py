@@ -18,9 +18,10 @@ from tests.whole_node.world import CARD, FACTS, GPUS, World
 SLOTS = 10
 
 
-async def check(world: World) -> None:
-    """Raises AssertionError with what is not so."""
+async def check(world: World) -> set[str]:
+    """In which ways containers run now, such as `mig by grant`. Raises AssertionError with what is not so."""
     await _nothing_is_promised_twice(world)
+    ways: set[str] = set()
     modes: dict[str, set[Mode]] = defaultdict(set)
     instances: dict[str, set[str]] = defaultdict(set)
     for pod, container in world.kubelet.containers:
@@ -37,6 +38,7 @@ async def check(world: World) -> None:
             found = _has_its_devices(world, container, running)
         for gpu, mode in found.items():
             modes[gpu].add(mode)
+            ways.add(f"{mode.value} by {'device' if running.grant is None else 'grant'}")
     for gpu, found_modes in modes.items():
         assert len(found_modes) == 1, f"{gpu} is in the modes {found_modes}"
         facts = next((each for each in world.nvml.present if each.uuid == gpu), None)
@@ -47,6 +49,7 @@ async def check(world: World) -> None:
         assert made in world.nvml.instances[gpu], "what others made was taken away"
     for there in world.nvml.instances.values():
         CARD.check(sorted((Placed(each.profile, each.start) for each in there), key=_size))
+    return ways
 
 
 async def _nothing_is_promised_twice(world: World) -> None:

@@ -43,6 +43,10 @@ class PlainKind(NamedTuple):
     def replicated(self) -> bool:
         return self.offer.replicas > 1
 
+    def covers(self, devices: Iterable[str]) -> bool:
+        """Whether all these ids are of devices that are offered so."""
+        return all(device in self.ids(unit_of(device)) for device in devices)
+
     def offered(self, healthy: int) -> Plain:
         """What the node says of it, while so many devices are healthy."""
         return Plain(self.resource, healthy, self.offer.replicas, self.strategy)

@@ -7,9 +7,10 @@ With `memory` each replica is held to an equal part of its GPU's memory, as shar
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 
-from lamina.agent import answers, cdi, modes
+from lamina.agent import answers, modes
+from lamina.agent.as_before import AsBefore
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.health import GpuState
@@ -21,7 +22,7 @@ from lamina.agent.mps.edits import Edits
 from lamina.agent.offer import Offer
 from lamina.agent.plain import PlainKind, is_part, unit_of
 from lamina.agent.plan import Places, Plan, execute, plan
-from lamina.agent.record import Record
+from lamina.agent.record import Allocation, Record
 from lamina.dialects.nvidia import NvidiaConfig
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
@@ -78,10 +79,13 @@ class PlainPreparer:
         self._files = files
         self._uncut = uncut
         self._joins = joins
+        self._as_before = AsBefore(record, offer, places, files)
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make what the holder of these devices needs. Raises LaminaError with the reason if that fails."""
         devices = frozenset(ids)
+        if not self._kind.covers(devices) and self._as_before.knows(devices):
+            return await self._as_before.prepare(devices)
         found = holding(devices, await self._pod_resources.holders({self._kind.resource}))
         name = f"{found.namespace}/{found.pod}"
         pod = await self._cluster.pod(found.namespace, found.pod)
@@ -111,20 +115,38 @@ class PlainPreparer:
             visible=self._visible(container),
             more=self._more(container),
         )
-        self._check_modes(planned)
+        self._check_modes(planned, devices)
         execute(planned, gpus, self._record, self._files, write_limits)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(sorted(map(unit_of, devices))))
         return planned
 
-    def _check_modes(self, planned: Plan) -> None:
+    def _check_modes(self, planned: Plan, devices: Set[str]) -> None:
         """Raises NotYet where grants have a GPU, or a MIG instance, since kubelet was told of it."""
         others = [each for each in self._record.allocations if each.name not in planned.names]
         modes.check(planned.names.values(), others, plain=True)
+        self._check_counts(devices, others)
         units = {unit for bound in planned.names.values() for unit in bound.gpus}
         granted = needed_by(self._record)
         for device in self._offer.mig_devices:
             if device.uuid in units and at(device.gpu, device.instance) in granted:
                 raise NotYet(f"the MIG device {device.uuid} was granted to another pod meanwhile")
+
+    def _check_counts(self, devices: Set[str], others: Iterable[Allocation]) -> None:
+        """Raises NotYet where a GPU would be in more hands than it is offered to.
+
+        Kubelet also knows devices that containers hold from before, when the node gave out more of each GPU. It may
+        give one to a new pod as soon as its holder has ended.
+        """
+        held: dict[str, set[str]] = {}
+        for device in (*devices, *(id for each in others if each.bound is not None for id in each.tickets)):
+            held.setdefault(unit_of(device), set()).add(device)
+        for unit in sorted(set(map(unit_of, devices))):
+            most = self._kind.offer.replicas
+            if len(held[unit]) > most:
+                raise NotYet(
+                    f"{unit} is given out {f'{most} times' if most > 1 else 'whole'} by now, and is still in use by "
+                    "containers from before; wait for their end, or make the pod anew"
+                )
 
     def _more(self, container: ContainerGrant) -> Edits:
         """A container has replicas of one GPU where anything more is needed."""
@@ -156,20 +178,3 @@ class PlainPreparer:
         if not part:
             raise NotYet(f"{gpu} does not tell its memory, of which each replica is to get an equal part")
         return Share(gpu=gpu, memory_mib=part, mode=mode)
-
-
-class AsBefore:
-    """Containers that still hold devices which the node gives out no more: they may start again as they were."""
-
-    def __init__(self, record: Record, places: Places, files: Files) -> None:
-        self._record = record
-        self._places = places
-        self._files = files
-
-    async def prepare(self, ids: Iterable[str]) -> Plan:
-        """Nothing is made anew. Raises NotYet for devices for which nothing was made before."""
-        known = self._record.of(frozenset(ids))
-        specs = [self._files.read(self._places.cdi / cdi.file_name(each.name)) for each in known if each.bound]
-        if not known or len(specs) < len(known) or None in specs:
-            raise NotYet("the node gives out these devices no more; make the pod anew")
-        return Plan({}, {}, {})

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lamina.agent.as_before import AsBefore
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.current import Current
@@ -17,7 +18,7 @@ from lamina.agent.nvidia_source import Applied
 from lamina.agent.offer import Offer
 from lamina.agent.plain import PlainKind, kind_of, plain_kinds
 from lamina.agent.plain_devices import PlainDevices
-from lamina.agent.plain_prepare import AsBefore, Joins, PlainPreparer
+from lamina.agent.plain_prepare import Joins, PlainPreparer
 from lamina.agent.plan import Places
 from lamina.agent.plugin import Devices, Nobody, Plugin, Prepares
 from lamina.agent.prepare import Preparer
@@ -75,7 +76,7 @@ class Doors:
     def registrations(self) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that keep kubelet knowing of each plugin."""
         for kind, offered in self.offer.tickets.items():
-            plain: Prepares = AsBefore(self.record, self.places, self.files)
+            plain: Prepares = AsBefore(self.record, self.offer, self.places, self.files)
             devices: Devices | None = None
             if self.offer.mig_strategy == SINGLE and kind.resource == GPU:
                 # All GPUs may be cut, and their parts are what the resource is then.

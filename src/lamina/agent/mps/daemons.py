@@ -72,7 +72,7 @@ class Daemons:
         self._trials: dict[str, Trials] = {}
         self._now: dict[str, MpsDaemon] = {}
         for gpu in kept.gpus:
-            self._now[gpu] = MpsDaemon(gpu=gpu, state=MpsState.STARTING, reason="the agent has just begun")
+            self._now[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just begun")
         offer.by_mps(self._now)
 
     async def take_over(self) -> None:
