@@ -55,3 +55,18 @@ async def test_one_answers_and_the_other_follows_when_it_ends(tmp_path: Path) ->
         await until(leads)
         assert await second.bind(pods[1], "node-0") == ""
         assert "20000 MiB" in await second.bind(pods[2], "node-0")
+
+
+async def test_who_may_not_answer_ends_the_connection(tmp_path: Path) -> None:
+    """The scheduler would keep it for ever, and ask a replica that led before and lives on instead of the leader."""
+    kube = FakeKube()
+    async with aiohttp.ClientSession() as session, running(kube, tmp_path) as first, follower(kube, tmp_path) as url:
+        pod = await kube.create(PODS, admitted_pod("pod", gpumem=1000))
+        asked = {"filter": {"pod": pod, "nodenames": ["node-0"]}, "prioritize": {"pod": pod, "nodenames": ["node-0"]}}
+        asked["bind"] = {"podName": "pod", "podNamespace": "default", "podUID": pod["metadata"]["uid"], "node": "node-0"}
+        asked["preempt"] = {"Pod": pod, "NodeNameToMetaVictims": {}}
+        for verb, body in asked.items():
+            async with session.post(f"{url}/{verb}", json=body) as response:
+                assert response.headers.get("Connection") == "close", verb
+            async with session.post(f"{first.scheduler.url}/{verb}", json=body) as response:
+                assert response.headers.get("Connection") != "close", verb

@@ -1,7 +1,8 @@
 """The scheduler's extender over HTTP: filter, prioritize, preempt and bind as kube-scheduler asks them.
 
 Errors are answered inside the protocol, as `error` with status 200: kube-scheduler shows that text on the pod, while
-any other status is shown as a number.
+any other status is shown as a number. A replica that may not answer ends the connection with its answer, so that the
+next question reaches the one that leads.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from lamina.ports.kube import PODS, EventRecorder, Object
 _Args = TypeVar("_Args", bound=Struct)
 _LARGEST_BODY = 512 * 1024 * 1024
 """Bytes; a scheduler without node cache sends every node in full."""
+_NOT_READY = "not_ready"
 
 
 class ExtenderArgs(Struct, frozen=True):
@@ -110,14 +112,18 @@ class ExtenderService:
                 return web.Response(status=400, text=f"the body is not what kube-scheduler sends to {verb}: {error}")
             self._metrics.decisions.labels(verb, outcome).inc()
             self._metrics.seconds.labels(verb).observe(asyncio.get_running_loop().time() - began)
-            return web.Response(body=msgspec.json.encode(sent), content_type="application/json")
+            response = web.Response(body=msgspec.json.encode(sent), content_type="application/json")
+            if outcome == _NOT_READY:
+                # The scheduler keeps its connection, and a Service chooses a replica once for each.
+                response.force_close()
+            return response
 
         return handle
 
     async def _filter(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, ExtenderArgs)
         if not self._readiness:
-            return {"error": self._readiness.lacking}, "not_ready"
+            return {"error": self._readiness.lacking}, _NOT_READY
         try:
             filtered = await self._gangs.narrow(args.pod, self._decisions.filter(args.pod, args.names))
         except Outside as error:
@@ -133,19 +139,19 @@ class ExtenderService:
         if ready:
             await self._decisions.prepare(args.pod)
         scores = self._decisions.scores(args.pod, args.names) if ready else dict.fromkeys(args.names, 0)
-        return list(map(HostPriority, scores, scores.values())), "scored" if ready else "not_ready"
+        return list(map(HostPriority, scores, scores.values())), "scored" if ready else _NOT_READY
 
     async def _preempt(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, PreemptArgs)
         if not self._readiness:
-            return {"nodeNameToMetaVictims": {}}, "not_ready"
+            return {"nodeNameToMetaVictims": {}}, _NOT_READY
         answer = await self._preemption.preempt(args)
         return answer, "helps" if answer["nodeNameToMetaVictims"] else "helps_nowhere"
 
     async def _bind(self, body: bytes) -> tuple[Any, str]:
         args = _decoded(body, BindArgs)
         if not self._readiness:
-            return {"error": self._readiness.lacking}, "not_ready"
+            return {"error": self._readiness.lacking}, _NOT_READY
         error = await self._gangs.wait(args)
         if not error:
             error = await self._binder.bind(args)
