@@ -64,7 +64,7 @@ async def test_an_invalid_one_is_refused_with_an_event_and_the_old_one_stays() -
         assert event["involvedObject"]["name"] == "lamina" and split(config) == 5
 
 
-async def test_at_the_start_an_invalid_one_is_an_error() -> None:
+async def test_at_the_start_an_invalid_one_is_refused() -> None:
     kube = FakeKube()
     await kube.create(CONFIG_MAPS, config_map(BROKEN))
     with pytest.raises(BadInput, match=r"ConfigMap lamina-system/lamina, lamina\.yaml: unknown key splitCount in hami"):

@@ -1,7 +1,7 @@
 """The configuration in force, from a file or from the ConfigMap, and what follows when it changes.
 
-A new text that is not valid is refused in one sentence, and the configuration before it stays in force. At the start
-there is none before it, so an invalid text ends the program.
+A new text that is not valid is refused in one sentence, and the configuration before it stays in force. What happens
+at the start, when there is none before it, is told in `beginning`.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 _WHERE = f"ConfigMap {NAMESPACE}/{NAME}, {KEY}"
 _FILE_EVERY_S = 2.0
+REFUSED = "ConfigurationRefused"
+"""The reason of the event on the ConfigMap."""
 
 
 class Configuration:
@@ -76,13 +78,27 @@ async def follow_file(path: Path, configuration: Configuration) -> None:
         configuration.offer(text, str(path))
 
 
+async def valid_config_map(kube: Kube, events: EventRecorder, refused: Callable[[str], None]) -> Configuration:
+    """The ConfigMap's configuration, as soon as it is valid. `refused` is told the sentences that say why it is not."""
+    async for kind, obj in follow(kube, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
+        if kind not in (ADDED, MODIFIED):
+            continue
+        try:
+            text = _text_in(obj)
+            return Configuration(load(text, _WHERE), text)
+        except BadInput as problem:
+            refused(str(problem))
+            await events.record(CONFIG_MAPS, obj, REFUSED, str(problem), warning=True)
+    raise AssertionError("whoever follows a ConfigMap follows it for ever")
+
+
 async def follow_config_map(kube: Kube, configuration: Configuration, events: EventRecorder) -> None:
     """Offer the ConfigMap's text whenever it changes; its removal changes nothing. Runs until it is cancelled."""
     async for kind, obj in follow(kube, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
             problem = configuration.offer(_text_in(obj), _WHERE)
             if problem:
-                await events.record(CONFIG_MAPS, obj, "ConfigurationRefused", problem, warning=True)
+                await events.record(CONFIG_MAPS, obj, REFUSED, problem, warning=True)
 
 
 def _text_of(path: Path) -> str:

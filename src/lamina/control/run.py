@@ -19,6 +19,7 @@ from pathlib import Path
 from lamina.control import configuration, crds, doubts, metrics_of_quotas, quota_status
 from lamina.control.admission_service import AdmissionService
 from lamina.control.background import Background
+from lamina.control.beginning import begin
 from lamina.control.binding import Binder
 from lamina.control.capacity import Capacity
 from lamina.control.certificate_store import CertificateStore
@@ -63,11 +64,12 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
     """Serve until `stop` is set."""
     now = asyncio.get_running_loop().time
     events, background = EventRecorder(kube, "lamina", now=time.time), Background()
+    config = await begin(kube, settings, events, stop)
+    if config is None:
+        return
     if settings.config is not None:
-        config = await configuration.read_file(settings.config)
         follow_config = partial(configuration.follow_file, settings.config, config)
     else:
-        config = await configuration.read_config_map(kube)
         follow_config = partial(configuration.follow_config_map, kube, config, events)
     await crds.apply(kube)
     capacity, quotas, locks = Capacity(config), Quotas(), PodLocks()
