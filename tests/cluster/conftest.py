@@ -9,6 +9,7 @@ from lamina import simgpu
 from tests.cluster import seeing
 from tests.cluster.asking import delete_pods
 from tests.cluster.stage import leftovers
+from tests.cluster.stage.node import Node
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 from tests.cluster.stage.steps import Steps
@@ -55,6 +56,12 @@ def lamina(stage: Stage) -> Iterator[Processes]:
         processes.start()
     yield processes
     processes.remove()
+
+
+@pytest.fixture
+def node(stage: Stage) -> Node:
+    """One on which pods are to run."""
+    return stage.nodes[0]
 
 
 @pytest.fixture

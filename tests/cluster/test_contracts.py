@@ -1,99 +1,24 @@
-"""What Lamina counts on in kubelet, containerd and the scheduler, and what holds while one of them is away."""
+"""What Lamina counts on in kubelet, containerd and the scheduler."""
 
 import json
-import signal
 
 import pytest
 
-from tests.cluster.asking import Object, deployed, got, phase, pod, running, sh, until, why_pending
-from tests.cluster.stage.commands import Unavailable
+from tests.cluster.asking import SEEN, SHARE, apply, cdi_specs, container, grant, pod, running, sh, until
 from tests.cluster.stage.node import Node
-from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 
 pytestmark = pytest.mark.usefixtures("without_pods")
-SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
-SEEN = "0MiB /  3000MiB"
-
-
-@pytest.fixture
-def node(stage: Stage) -> Node:
-    return stage.nodes[0]
-
-
-def apply(stage: Stage, name: str, node: Node) -> None:
-    stage.kubectl("apply", "-f", "-", stdin=pod(name, limits=SHARE, node=node.name))
-
-
-def comes(stage: Stage, node: Node) -> str:
-    """A new pod that runs in the end."""
-    return deployed(stage, "comes", pod("comes", limits=SHARE, node=node.name))
-
-
-def container(stage: Stage, name: str) -> Object:
-    (status,) = got(stage, name)["status"].get("containerStatuses") or [{}]
-    return dict(status)
-
-
-def cdi_specs(node: Node) -> set[str]:
-    return {*node.room.run("ls", "/var/run/cdi").split()}
 
 
 def test_each_container_has_a_spec_of_its_own_and_it_goes_with_the_pod(stage: Stage, node: Node) -> None:
     before = cdi_specs(node)
     for name in ("first", "second"):
-        apply(stage, name, node)
+        apply(stage, name, node.name)
     running(stage, "first", "second")
     assert len(cdi_specs(node) - before) == 2
     stage.kubectl("delete", "pod", "first", "second", "--grace-period=0", "--force")
     until(lambda: cdi_specs(node) == before, lambda: f"specs stay: {cdi_specs(node) - before}")
-
-
-def test_without_an_agent_nothing_starts_and_what_runs_goes_on(stage: Stage, lamina: Processes, node: Node) -> None:
-    apply(stage, "runs", node)
-    running(stage, "runs")
-    agent = lamina.agents[node.name]
-    agent.kill()
-    assert SEEN in sh(stage, "runs", "nvidia-smi")
-    until(lambda: allocatable(stage, node) == 0, lambda: f"{node.name} still offers {allocatable(stage, node)}")
-    agent.start()
-    lamina.wait()
-    comes(stage, node)
-    assert container(stage, "runs")["restartCount"] == 0
-
-
-def test_a_share_is_placed_once_its_node_offers_devices_again(stage: Stage, lamina: Processes, node: Node) -> None:
-    agent = lamina.agents[node.name]
-    agent.kill()
-    until(lambda: allocatable(stage, node) == 0, lambda: f"{node.name} still offers {allocatable(stage, node)}")
-    apply(stage, "waits", node)
-    until(lambda: "Insufficient nvidia.com/gpu" in why_pending(stage, "waits"), lambda: why_pending(stage, "waits"))
-    agent.start()
-    lamina.wait()
-    running(stage, "waits", patience_s=30)
-
-
-def allocatable(stage: Stage, node: Node) -> int:
-    return int(stage.kubectl("get", "node", node.name, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_kubelet_restarts_under_a_running_pod(stage: Stage, lamina: Processes, node: Node, number: int) -> None:
-    apply(stage, "runs", node)
-    running(stage, "runs")
-    node.kubelet.restart(number)
-    assert SEEN in sh(stage, comes(stage, node), "nvidia-smi")
-    assert (phase(stage, "runs"), container(stage, "runs")["restartCount"]) == ("Running", 0)
-
-
-def test_containerd_restarts_under_a_running_pod(stage: Stage, node: Node) -> None:
-    apply(stage, "runs", node)
-    running(stage, "runs")
-    node.containerd.stop(signal.SIGKILL)
-    node.start_containerd()
-    comes(stage, node)
-    assert container(stage, "runs")["restartCount"] == 0
-    assert SEEN in sh(stage, "runs", "nvidia-smi")
 
 
 def test_a_container_that_is_started_again_has_the_same_share(stage: Stage, node: Node) -> None:
@@ -103,57 +28,6 @@ def test_a_container_that_is_started_again_has_the_same_share(stage: Stage, node
         lambda: container(stage, "again").get("restartCount", 0) >= 1, lambda: stage.kubectl("describe", "pod", "again")
     )
     until(lambda: SEEN in stage.kubectl("logs", "again"), lambda: stage.kubectl("logs", "again"))
-
-
-def test_a_node_reboots_with_a_gpu_pod(stage: Stage, lamina: Processes, node: Node) -> None:
-    """Kubelet starts the pod again, or fails it because its devices are not registered yet; then comes another."""
-    whole = pod("comes", limits={"nvidia.com/gpu": 1}, node=node.name)
-    before = container(stage, deployed(stage, "comes", whole))["containerID"]
-    node.reboot()
-    lamina.reboot(node)
-
-    def another() -> Object:
-        pods = json.loads(stage.kubectl("get", "pods", "-l", "app=comes", "-o", "json"))["items"]
-        found = [each for each in pods for status in each["status"].get("containerStatuses", [])
-                 if status.get("ready") and status["containerID"] != before]  # fmt: skip
-        return found[0] if found else {}
-
-    until(lambda: bool(another()), lambda: stage.kubectl("describe", "pods", "-l", "app=comes"))
-    assert "0MiB / 32768MiB" in sh(stage, another()["metadata"]["name"], "nvidia-smi")
-
-
-def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
-    stage: Stage, lamina: Processes, node: Node
-) -> None:
-    """Servers with match conditions (1.28) refuse the pod; older ones let it pass, and the agent does not start it."""
-
-    def told() -> str:
-        return stage.kubectl("describe", "pod", "nothing")
-
-    lamina.control.kill()
-    try:
-        if stage.binaries.version >= (1, 28):
-            with pytest.raises(Unavailable, match=r"lamina\.dev"):
-                apply(stage, "nothing", node)
-        else:
-            apply(stage, "nothing", node)
-            until(lambda: "default/nothing has no grant" in told(), told)
-        stage.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
-        running(stage, "plain")
-    finally:
-        lamina.control.start()
-        lamina.wait()
-    comes(stage, node)
-
-
-def test_the_scheduler_restarts_while_a_pod_waits(stage: Stage, lamina: Processes, node: Node) -> None:
-    large = {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000}
-    stage.kubectl("apply", "-f", "-", stdin=pod("full", limits=large, node=node.name))
-    running(stage, "full")
-    apply(stage, "waits", node)
-    lamina.scheduler.restart(signal.SIGKILL)
-    stage.kubectl("delete", "pod", "full", "--grace-period=0", "--force")
-    running(stage, "waits")
 
 
 def test_init_and_several_gpu_containers_each_have_their_share(stage: Stage, node: Node) -> None:
@@ -172,3 +46,70 @@ def test_init_and_several_gpu_containers_each_have_their_share(stage: Stage, nod
     assert "0MiB /  2000MiB" in stage.kubectl("exec", "several", "-c", "second", "--", "nvidia-smi")
     assert "0MiB /  2000MiB" in stage.kubectl("logs", "several", "-c", "init")
     assert "0MiB / 22937MiB" in stage.kubectl("logs", "several", "-c", "third")
+
+
+def test_a_container_without_a_grant_is_refused_with_the_reason_and_tried_again(stage: Stage, node: Node) -> None:
+    """Nobody placed the pod; it starts with what is granted to it later."""
+    made = json.loads(pod("bound", limits=SHARE))
+    made["metadata"]["labels"] = {"lamina.dev/webhook": "ignore"}
+    made["spec"]["nodeName"] = node.name
+    del made["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"]
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+
+    def why() -> str:
+        return str(container(stage, "bound").get("state", {}).get("waiting", {}).get("message", ""))
+
+    until(lambda: "default/bound has no grant" in why(), lambda: stage.kubectl("describe", "pod", "bound"))
+    gpu = json.loads(stage.kubectl("get", "inventory", node.name, "-o", "json"))["spec"]["gpus"][0]["uuid"]
+    grant(stage, "bound", node.name, gpu, 3000)
+    running(stage, "bound")
+    assert SEEN in sh(stage, "bound", "nvidia-smi")
+
+
+def test_a_sidecar_has_its_share_beside_the_others(stage: Stage, node: Node) -> None:
+    """It starts before them, and one that ends is started again while they run."""
+    if stage.binaries.version < (1, 29):
+        pytest.skip("init containers that go on as sidecars came with Kubernetes 1.29")
+    made = json.loads(pod("beside", limits=SHARE, node=node.name))
+    (main,) = made["spec"]["containers"]
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}
+    sidecar = main | {"name": "sidecar", "restartPolicy": "Always", "resources": {"limits": limits}}
+    init = main | {"name": "init", "command": ["nvidia-smi"]}
+    made["spec"] |= {"initContainers": [sidecar, init]}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    running(stage, "beside")
+
+    def seen(which: str) -> str:
+        return stage.kubectl("exec", "beside", "-c", which, "--", "nvidia-smi")
+
+    assert SEEN in seen("main")
+    assert SEEN in stage.kubectl("logs", "beside", "-c", "init")
+    assert "0MiB /  2000MiB" in seen("sidecar")
+    id = container(stage, "beside", "sidecar")["containerID"].partition("//")[2]
+    node.ctr("tasks", "kill", "--signal", "SIGKILL", id)
+    until(
+        lambda: (again := container(stage, "beside", "sidecar"))["restartCount"] == 1 and again["ready"],
+        lambda: stage.kubectl("describe", "pod", "beside"),
+    )
+    assert "0MiB /  2000MiB" in seen("sidecar")
+    assert container(stage, "beside")["restartCount"] == 0
+
+
+def test_jobs_that_finish_leave_their_gpus_to_others(stage: Stage, node: Node) -> None:
+    """Two pods fit at a time, so others wait for those that end; the ended ones stay, and hold nothing."""
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 20000}
+    before = cdi_specs(node)
+    command = ["gpu-load", "--seconds", "0.5", "--memory-mib", "15000"]
+    spec = json.loads(pod("any", *command, limits=limits, node=node.name, restartPolicy="Never"))["spec"]
+    whole = {"completions": 6, "parallelism": 6, "template": {"spec": spec}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": whole}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(job))
+
+    def finished() -> bool:
+        return stage.kubectl("get", "job", "job", "-o", "jsonpath={.status.succeeded}") == "6"
+
+    until(finished, lambda: stage.kubectl("describe", "pods", "-l", "job-name=job"))
+    stage.kubectl("apply", "-f", "-", stdin=pod("all", limits={"nvidia.com/gpu": 2}, node=node.name))
+    running(stage, "all")
+    assert len(stage.kubectl("get", "pods", "-l", "job-name=job", "-o", "name").split()) == 6
+    until(lambda: len(cdi_specs(node) - before) == 1, lambda: f"specs stay: {cdi_specs(node) - before}")

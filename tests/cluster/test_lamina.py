@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.asking import delete_pods, ended, pod, running, sh, until, why_pending
+from tests.cluster.asking import delete_pods, deployment, ended, pod, running, sh, until, why_pending
 from tests.cluster.stage.stage import Stage
 
 
@@ -38,10 +38,7 @@ def test_a_pod_that_fits_nowhere_waits_with_the_reason(stage: Stage) -> None:
 def test_s4_1_ten_replicas_of_10000_mib_on_each_node(stage: Stage) -> None:
     """Two nodes with two GPUs of 32768 MiB: 12 run and 4 of 16 wait, as 6 run and 4 of 10 wait on one node."""
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 10000, "nvidia.com/gpucores": 10}
-    template = {"metadata": {"labels": {"app": "s41"}}, "spec": json.loads(pod("s41", limits=limits))["spec"]}
-    spec = {"replicas": 16, "selector": {"matchLabels": {"app": "s41"}}, "template": template}
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "s41"}, "spec": spec}
-    stage.kubectl("apply", "-f", "-", stdin=json.dumps(deployment))
+    stage.kubectl("apply", "-f", "-", stdin=deployment("s41", pod("s41", limits=limits), 16))
 
     def phases() -> dict[str, int]:
         pods = json.loads(stage.kubectl("get", "pods", "-l", "app=s41", "-o", "json"))["items"]
