@@ -35,7 +35,7 @@ SETTLING_S = 60.0
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
 _MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
-_SERVES = re.compile(rb"\0" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
+_SERVES = re.compile(rb"(?:^|\0)" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
 _COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
 
 

@@ -1,20 +1,19 @@
 """Pods come and go while parts of the cluster are killed, and all is looked at all the time.
 
-One thread does everything in turns: look, make some, delete some, kill a part, start what was killed. What it does is
-drawn from a seed; when it happens depends on the machine.
+One thread does everything in turns: look, make some, delete some, break a part, mend what was broken, let the last node
+share its GPUs in another way. What it does is drawn from a seed; when it happens depends on the machine.
 """
 
 import json
-import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 
 from tests.cluster import seeing, workloads
+from tests.cluster.breaking import Part, parts
 from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.node import Node
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
 from tests.cluster.truth import Settling, disagreements, over_committed
@@ -22,26 +21,29 @@ from tests.cluster.truth import Settling, disagreements, over_committed
 AT_ONCE = 24
 """Workloads that are there at the same time, at most; more than the GPUs hold."""
 LIFE_S = (2.0, 25.0)
-AWAY_S = (0.0, 4.0)
-KILLS_PER_LOOK = 0.35
+BROKEN_PER_LOOK = 0.35
+CHANGED_PER_LOOK = 0.05
+LABEL = "nvidia.com/device-plugin.config"
 
 
 class Soak:
-    """A run over `pods` workloads. Afterwards: `violations` in sentences, `kills` by part, the UIDs of `pods` that were
-    seen, and the ids of containers that `ran` with GPUs."""
+    """A run over `pods` workloads, while the last node shares GPUs as one of `files` says or, for an empty name, none.
+    Afterwards: `violations` in sentences, what was `broken` by kind of part, the UIDs of `pods` that were seen, and the
+    ids of containers that `ran` with GPUs, by how they have them."""
 
-    def __init__(self, stage: Stage, lamina: Processes, *, pods: int, seed: int) -> None:
+    def __init__(self, stage: Stage, lamina: Processes, *, pods: int, seed: int, files: Sequence[str]) -> None:
+        self._files = files
         self._stage, self._lamina, self._wanted = stage, lamina, pods
         self._random = Random(seed)
         self._made = 0
         self._ends: dict[int, float] = {}
         """When each workload that is there shall go."""
-        self._comes_back: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._comes_back: dict[str, tuple[float, Part]] = {}
         self._settling = Settling(seeing.SETTLING_S)
         self.violations: list[str] = []
-        self.kills: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
         self.pods: set[str] = set()
-        self.ran: set[str] = set()
+        self.ran: dict[str, str] = {}
         self.looks = 0
 
     def run(self) -> None:
@@ -50,11 +52,17 @@ class Soak:
             self._look()
             self._delete()
             self._make()
-            if self._random.random() < KILLS_PER_LOOK and self._made < self._wanted:
-                self._kill()
-            self._start(time.monotonic())
-        self._start(float("inf"))
+            if self._made < self._wanted:
+                self._now_and_then(self._break, BROKEN_PER_LOOK)
+                self._now_and_then(self._change, CHANGED_PER_LOOK)
+            self._mend(time.monotonic())
+        self._mend(float("inf"))
+        self._stage.control.wait()
         self._lamina.wait()
+
+    def _now_and_then(self, do: Callable[[], None], share: float) -> None:
+        if self._random.random() < share:
+            do()
 
     def _look(self) -> None:
         try:
@@ -63,7 +71,9 @@ class Soak:
             return
         self.looks += 1
         self.pods |= {*seen.pods}
-        self.ran |= {container.id for node in seen.nodes.values() for container in node.containers}
+        for node in seen.nodes.values():
+            modes = {bound.pod_uid: str(bound.mode) for bound in node.bounds}
+            self.ran |= {each.id: modes[each.pod_uid] for each in node.containers if each.pod_uid in modes}
         self._note(over_committed(seen))
         self._note(self._settling.stays(disagreements(seen), time.monotonic()))
 
@@ -74,8 +84,8 @@ class Soak:
         count = min(self._random.randint(0, 8), self._wanted - self._made, AT_ONCE - len(self._ends))
         if count <= 0:
             return
-        inits = self._stage.binaries.version != (1, 20)
-        items = [workloads.made(self._random, self._made + i, inits=inits) for i in range(count)]
+        version = self._stage.binaries.version
+        items = [workloads.made(self._random, self._made + i, version) for i in range(count)]
         for number in range(self._made, self._made + count):
             self._ends[number] = time.monotonic() + self._random.uniform(*LIFE_S)
         self._made += count
@@ -98,36 +108,29 @@ class Soak:
         for number in over:
             del self._ends[number]
 
-    def _kill(self) -> None:
-        """Kill one part that is there, and say when it comes back."""
-        node = self._random.choice(self._stage.nodes)
-        parts: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
-            f"agent of {node.name}": (self._lamina.agents[node.name].kill, self._lamina.agents[node.name].start),
-            f"kubelet of {node.name}": (lambda: self._end(node), node.kubelet.start),
-            f"containerd of {node.name}": (node.containerd.kill, node.start_containerd),
-            "control": (self._lamina.control.kill, self._lamina.control.start),
-            "scheduler": (self._lamina.scheduler.kill, self._lamina.scheduler.start),
-            f"container on {node.name}": (lambda: self._kill_container(node), lambda: None),
-        }
-        name = self._random.choice(sorted({*parts} - {*self._comes_back}))
-        end, start = parts[name]
-        end()
-        self.kills[name.partition(" ")[0]] += 1
-        self._comes_back[name] = time.monotonic() + self._random.uniform(*AWAY_S), start
+    def _break(self) -> None:
+        """Break one part that is whole, and say when it comes back."""
+        found = parts(self._stage, self._lamina, self._random)
+        whole = sorted({*found} - {*self._comes_back})
+        (name,) = self._random.choices(whole, [found[each].weight for each in whole])
+        part = found[name]
+        part.end()
+        self.broken[part.kind] += 1
+        if part.kind == "reboot":
+            self._comes_back = {each: back for each, back in self._comes_back.items() if back[1].node != part.node}
+        else:
+            self._comes_back[name] = time.monotonic() + self._random.uniform(0, part.away_s), part
 
-    def _end(self, node: Node) -> None:
-        node.kubelet.stop(self._random.choice((signal.SIGTERM, signal.SIGKILL)))
-
-    def _kill_container(self, node: Node) -> None:
-        try:
-            running = [line.split()[0] for line in node.ctr("tasks", "ls").splitlines() if "RUNNING" in line]
-            if running:
-                node.ctr("tasks", "kill", "--signal", "SIGKILL", self._random.choice(running))
-        except Unavailable:
-            return  # containerd is away, or the container has just ended
-
-    def _start(self, now: float) -> None:
-        for name, (when, start) in list(self._comes_back.items()):
+    def _mend(self, now: float) -> None:
+        for name, (when, part) in list(self._comes_back.items()):
             if when <= now:
-                start()
+                part.back()
                 del self._comes_back[name]
+
+    def _change(self) -> None:
+        """Let the last node share in another way. While the API server is away it stays as it is."""
+        file = self._random.choice(self._files)
+        with suppress(Unavailable):
+            asked = f"{LABEL}={file}" if file else f"{LABEL}-"
+            self._stage.kubectl("label", "node", self._stage.nodes[-1].name, asked, "--overwrite")
+            self.broken[f"changes to {file or 'grants'}"] += 1

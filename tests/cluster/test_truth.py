@@ -73,6 +73,9 @@ def grants(*those: Grant) -> Seen:
         (grants(grant("1", share(cores=60)), grant("2", share(cores=41))), "101 percent of time"),
         (grants(*(grant(uid, share(memory=1)) for uid in "123")), "3 shares are granted, 2 may be"),
         (grants(grant("1", share(exclusive=True)), grant("2", share())), "2 shares are granted, 1 may be"),
+        (grants(grant("1", share(exclusive=True), share())), "2 shares are granted, 1 may be"),
+        (grants(grant("1", share(memory=1), init=(share(exclusive=True),)), grant("2", share(memory=1))),
+         "2 shares are granted, 1 may be"),
         (grants(grant("1", share(most_sharers=1)), grant("2", share())), "2 shares are granted, 1 may be"),
         (grants(grant("1", share(mode=Mode.WHOLE)), grant("2", share())), "2 shares are granted, 1 may be"),
         (grants(grant("1", share(), init=(share(mode=Mode.WHOLE),)), grant("2", share())), "2 shares are granted"),
@@ -103,6 +106,7 @@ def test_what_is_given_away_twice_is_found(seen: Seen, says: str) -> None:
         grants(*(grant(str(i), share(mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=i))) for i in range(7))),
         SEEN._replace(grants=(*SEEN.grants, grant("gone", share(memory=1000)))),
         grants(grant("1", share(), init=(share(mode=Mode.WHOLE, memory=1000),))),
+        grants(grant("1", share(), share(), init=(share(mode=Mode.WHOLE, memory=1000),))),
     ],
 )
 def test_a_full_gpu_is_not_too_much(seen: Seen) -> None:

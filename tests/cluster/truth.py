@@ -169,18 +169,27 @@ def _too_much(node: str, gpu: Gpu, grants: Sequence[Grant]) -> Iterator[str]:
         counted = Counter(placed for each in by_pod for placed in {*each.instances})
         yield from (f"{where}: {count} pods have {placed}" for placed, count in counted.items() if count > 1)
         return
-    yield from _beyond(where, gpu, taken)
+    for said in _beyond(gpu, taken, alone=_alone(gpu.uuid, grants)):
+        yield f"{where}: {said}, to {', '.join(sorted(grant.pod for grant in grants))}"
 
 
-def _beyond(where: str, gpu: Gpu, taken: Taken) -> Iterator[str]:
+def _alone(gpu: str, grants: Sequence[Grant]) -> bool:
+    """Whether somebody has the GPU as a whole. An init container may, and those that run after it share the GPU."""
+    sets = [grant.containers for grant in grants]
+    if len(sets) == 1:
+        sets = [tuple(each for each in sets[0] if each.sidecar or not each.init)]
+    return any(taken_by(containers).get(gpu, NOTHING).whole for containers in sets)
+
+
+def _beyond(gpu: Gpu, taken: Taken, *, alone: bool) -> Iterator[str]:
     most = min(gpu.slots, taken.most or gpu.slots)
     for what, has, may in (
         ("MiB", taken.memory_mib, gpu.capacity_mib),
         ("percent of time", taken.cores, gpu.cores_capacity),
-        ("shares", taken.slots, 1 if taken.whole else most),
+        ("shares", taken.slots, 1 if alone else most),
     ):
         if has > may:
-            yield f"{where}: {has} {what} are granted, {may} may be"
+            yield f"{has} {what} are granted, {may} may be"
 
 
 def disagreements(seen: Seen) -> list[Finding]:

@@ -11,37 +11,66 @@ LIST = {"apiVersion": "v1", "kind": "List"}
 LABEL = "soak"
 NO_IMAGE = "stage.local/none:1"
 MEMORY_MIB = (500, 1000, 3000, 8000, 20000)
+INSTANCE_MIB = (3000, 3000, 9000, 18000)
 CORES = (0, 0, 10, 30, 60)
 
 
-def made(random: Random, number: int, *, inits: bool) -> Object:
+def made(random: Random, number: int, version: tuple[int, int]) -> Object:
     """Workload number so and so: a pod that runs on, now and then one with a bad image, or a Job that ends by itself.
 
-    With `inits`, some have an init container with a share of its own.
+    Some have an init container with a share of its own, or one that goes on as a sidecar, where Kubernetes' version
+    knows such.
     """
     job = random.random() < 0.3
-    containers = [_container(random, name, ends=job) for name in ("main", "second")[: random.choice((1, 1, 1, 2))]]
+    (asks,) = random.choices((_share, _instance, _replica), (7, 2, 1))
+    containers = [
+        _container(random, name, asks(random), job) for name in ("main", "second")[: random.choice((1, 1, 1, 2))]
+    ]
     if random.random() < 0.05:
         containers[0]["image"] = NO_IMAGE
     spec = json.loads(pod("any"))["spec"] | {"containers": containers}
-    if inits and random.random() < 0.2:
-        first = _container(random, "first", ends=True)
-        first["resources"]["limits"]["nvidia.com/gpu"] = containers[0]["resources"]["limits"]["nvidia.com/gpu"]
-        spec["initContainers"] = [first]
-    meta = {"name": f"soak-{number}", "labels": {LABEL: str(number)}}
+    if asks is _share and random.random() < 0.25:
+        spec["initContainers"] = _inits(random, containers[0], version)
+    meta: Object = {"name": f"soak-{number}", "labels": {LABEL: str(number)}}
+    inner: Object = {"labels": meta["labels"]}
+    if asks is _instance:
+        inner["annotations"] = meta["annotations"] = {"nvidia.com/vgpu-mode": "mig"}
     if not job:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-    template = {"metadata": {"labels": meta["labels"]}, "spec": spec | {"restartPolicy": "Never"}}
+    template = {"metadata": inner, "spec": spec | {"restartPolicy": "Never"}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
 
 
-def _container(random: Random, name: str, *, ends: bool) -> Object:
-    limits: dict[str, int] = {"nvidia.com/gpu": random.choice((1, 1, 2))}
-    memory = 0 if random.random() < 0.1 else random.choice(MEMORY_MIB)
-    if memory:
-        limits["nvidia.com/gpumem"] = memory
-        if cores := random.choice(CORES):
-            limits["nvidia.com/gpucores"] = cores
+def _inits(random: Random, main: Object, version: tuple[int, int]) -> list[Object]:
+    """Kubelet 1.20 fails pods whose init containers name memory, which is no device of the node."""
+    if version >= (1, 29) and random.random() < 0.5:
+        return [_container(random, "sidecar", _share(random), False) | {"restartPolicy": "Always"}]
+    if version == (1, 20):
+        return []
+    share = _share(random) | {"nvidia.com/gpu": main["resources"]["limits"]["nvidia.com/gpu"]}
+    return [_container(random, "first", share, True)]
+
+
+def _share(random: Random) -> Object:
+    """By memory and compute, or whole GPUs, which a node may give out by grants or let kubelet choose."""
+    limits = {"nvidia.com/gpu": random.choice((1, 1, 2))}
+    if random.random() < 0.15:
+        return limits
+    limits["nvidia.com/gpumem"] = random.choice(MEMORY_MIB)
+    if cores := random.choice(CORES):
+        limits["nvidia.com/gpucores"] = cores
+    return limits
+
+
+def _instance(random: Random) -> Object:
+    return {"nvidia.com/gpu": 1, "nvidia.com/gpumem": random.choice(INSTANCE_MIB)}
+
+
+def _replica(random: Random) -> Object:
+    return {"nvidia.com/gpu.shared": 1}
+
+
+def _container(random: Random, name: str, limits: Object, ends: bool) -> Object:
     held = random.choice((0, 100, 300))
     seconds = random.choice((1, 2, 4)) if ends else 3600
     command = ["gpu-load", "--kernel-ms", "1", "--memory-mib", str(held), "--seconds", str(seconds)]

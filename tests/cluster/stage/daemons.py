@@ -52,6 +52,7 @@ class Daemon:
             return
         with suppress(ProcessLookupError, Unavailable):
             os.kill(self.pid, number)
+        self.go_on()
         try:
             self._entered.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -61,6 +62,15 @@ class Daemon:
 
     def kill(self) -> None:
         self.stop(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Let the program stand still, with all that it has open."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on. nsenter, which entered the room for it, stands still with it, and wakes it up."""
+        if self._entered is not None:
+            self._entered.send_signal(signal.SIGCONT)
 
     def restart(self, number: int = signal.SIGTERM) -> None:
         self.stop(number)

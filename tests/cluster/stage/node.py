@@ -1,4 +1,4 @@
-"""One node: containerd, kubelet and kube-proxy in a room, with a disk and GPUs that last over a reboot."""
+"""One node: containerd, kubelet and kube-proxy in a room, with a disk that lasts over a reboot."""
 
 import time
 from pathlib import Path
@@ -105,6 +105,7 @@ class Node:
     def reboot(self) -> None:
         """Power off and on; returns when containerd and kubelet run."""
         self.power_off()
+        self.gpus.power_cycle()
         self._boot()
         self.start_containerd()
         self.start_kubelet()

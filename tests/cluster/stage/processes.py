@@ -21,30 +21,53 @@ from tests.cluster.stage.node import Node
 from tests.cluster.stage.stage import Stage
 
 LAMINA = (sys.executable, "-m", "lamina")
-EXTENDER = "127.0.0.1:8080"
+EXTENDER_PORT, ADMISSION_PORT = 8080, 8443
+EXTENDER = f"127.0.0.1:{EXTENDER_PORT}"
+LEADER_DOOR = Path(__file__).with_name("leader_door.py")
 NONSENSE = "nvidia.com/gpucores"
 
 
 class Processes:
     """Lamina on a stage, with agents on `nodes` (None: on all); its parts may be killed and started by tests.
 
-    `config` is the whole configuration.
+    `config` is the whole configuration. Several `replicas` of the control part are reached through a door to their
+    leader.
     """
 
-    def __init__(self, stage: Stage, config: Config | None = None, nodes: Sequence[Node] | None = None) -> None:
+    def __init__(
+        self, stage: Stage, config: Config | None = None, nodes: Sequence[Node] | None = None, replicas: int = 1
+    ) -> None:
         self._stage, self._config = stage, config or Config()
         self._folder = stage.folder / "lamina"
         self._folder.mkdir(exist_ok=True)
         control = stage.control
-        words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
-        self.control = Daemon(
-            control.room, "control", [*LAMINA, *words], self.environment, self._folder / "control.log"
-        )
+        self.controls = [self._replica(number, replicas) for number in range(replicas)]
+        door = [sys.executable, "-I", LEADER_DOOR, *(str(EXTENDER_PORT + i) for i in range(replicas + 1))]
+        self._door = self._daemon("leader-door", door) if replicas > 1 else None
         command: list[str | Path] = [stage.binaries["kube-scheduler"], "--config", self._write_scheduler()]
         command += ["--secure-port", "10269", "--cert-dir", self._folder]
         log = self._folder / "scheduler.log"
         self.scheduler = Daemon(control.room, "lamina-scheduler", command, stage.binaries.environment, log)
         self.agents = {node.name: self._agent(node) for node in nodes or stage.nodes}
+
+    def _replica(self, number: int, replicas: int) -> Daemon:
+        control = self._stage.control
+        words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
+        if replicas == 1:
+            return self._daemon("control", [*LAMINA, *words])
+        words += ["--extender-bind", f"127.0.0.1:{EXTENDER_PORT + 1 + number}"]
+        words += ["--admission-bind", f":{ADMISSION_PORT + number}", "--identity", f"control-{number}"]
+        return self._daemon(f"control-{number}", [*LAMINA, *words])
+
+    def _daemon(self, name: str, command: list[str | Path]) -> Daemon:
+        """A program of the control plane's room."""
+        return Daemon(self._stage.control.room, name, command, self.environment, self._folder / f"{name}.log")
+
+    @property
+    def control(self) -> Daemon:
+        """The control part, where there is one."""
+        (found,) = self.controls
+        return found
 
     @property
     def environment(self) -> dict[str, str]:
@@ -57,9 +80,14 @@ class Processes:
         environment = self.environment | node.gpus.environment
         return Daemon(node.room, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
+    @property
+    def _all(self) -> list[Daemon]:
+        door = [self._door] if self._door else []
+        return [*self.controls, *door, self.scheduler, *self.agents.values()]
+
     def start(self) -> None:
         """Start all parts, and return when all of them answer."""
-        for daemon in (self.control, self.scheduler, *self.agents.values()):
+        for daemon in self._all:
             daemon.start()
         self.wait()
 
@@ -67,7 +95,7 @@ class Processes:
         """Until each node offers devices, and admission answers."""
         for name, agent in self.agents.items():
             agent.until(lambda name=name: self._offers(name), f"a GPU of {name} in kubelet's hands")
-        self.control.until(self._admits, "a word of admission")
+        self.controls[0].until(self._admits, "a word of admission")
 
     def _offers(self, node: str) -> bool:
         try:
@@ -93,7 +121,7 @@ class Processes:
 
     def remove(self) -> None:
         """Stop all parts, and let the API server do without admission."""
-        for daemon in (*self.agents.values(), self.scheduler, self.control):
+        for daemon in reversed(self._all):
             daemon.stop()
         self._stage.kubectl("delete", "mutatingwebhookconfigurations", "lamina.dev")
 
