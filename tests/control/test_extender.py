@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from lamina.control.kept_out import KEPT_OUT
 from lamina.control.run import serve
 from lamina.control.settings import ControlSettings
 from lamina.errors import BadInput
@@ -18,6 +19,7 @@ from lamina.ports.kube import (
     EVENTS,
     INVENTORIES,
     MUTATING_WEBHOOKS,
+    NODES,
     PODS,
     RESOURCE_QUOTAS,
     Unreachable,
@@ -193,6 +195,25 @@ async def test_a_node_whose_inventory_cannot_be_read_offers_nothing(cluster: Run
 
 async def _fits(cluster: Running) -> bool:
     return (await cluster.scheduler.filter(unbound(gpu=1), "node-0"))["nodenames"] == ["node-0"]
+
+
+@pytest.mark.parametrize("label", KEPT_OUT)
+async def test_a_node_whose_labels_keep_lamina_out_offers_nothing(cluster: Running, label: tuple[str, str]) -> None:
+    """The agent has left, its inventory has not, and another plugin may give out whole GPUs by the same name."""
+    pod, (key, value) = unbound(gpu=1, gpumem=1000), label
+
+    async def fits() -> bool:
+        return (await cluster.scheduler.filter(pod, "node-0"))["nodenames"] == ["node-0"]
+
+    async def refused() -> bool:
+        return not await fits()
+
+    await cluster.kube.patch(NODES, "node-0", {"metadata": {"labels": {key: value}}})
+    await until(refused)
+    made = await cluster.kube.create(PODS, admitted_pod("late", gpumem=1000))
+    assert "offers no GPUs" in await cluster.scheduler.bind(made, "node-0")
+    await cluster.kube.patch(NODES, "node-0", {"metadata": {"labels": {key: "other"}}})
+    await until(fits)
 
 
 async def test_admission_is_registered_and_answers_over_https(cluster: Running) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from lamina.install.values import GPU_NODES, KEPT_OUT, Values, plain
+from lamina.control.kept_out import KEPT_OUT
+from lamina.install.values import GPU_NODES, Values, plain
 
 DOC = (Path(__file__).parents[2] / "docs" / "install.md").read_text()
 SAID_IN_WORDS = {

@@ -10,8 +10,9 @@ from lamina.cli.cluster import Cluster
 from lamina.cli.finding import Finding, State
 from lamina.cli.others import others
 from lamina.cli.parts import parts
+from lamina.control.kept_out import KEPT_OUT, is_kept_out
 from lamina.dialects import vocabularies
-from lamina.install.values import GPU_NODES, KEPT_OUT
+from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
 from lamina.ports.kube import Object
 
@@ -36,7 +37,7 @@ def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object]) -> I
 
 def _agents(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
     without = [node for node in nodes if node["metadata"]["name"] not in cluster.inventories and _any(node, GPU_NODES)]
-    others = sorted(node["metadata"]["name"] for node in without if _any(node, KEPT_OUT))
+    others = sorted(node["metadata"]["name"] for node in without if is_kept_out(node))
     if others:
         mend = "where Lamina is to serve, " + "; ".join(f"{key} must not be {value}" for key, value in KEPT_OUT)
         yield Finding("nodes of others", State.OK, f"nodes with GPUs that are kept out: {', '.join(others)}", mend)

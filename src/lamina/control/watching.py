@@ -8,10 +8,12 @@ from lamina.control.arrivals import arrival_of
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
 from lamina.control.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record, inventory_of
+from lamina.control.kept_out import is_kept_out
 from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
 from lamina.control.unrecorded import asked_by
 from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
 from lamina.model.host_size import offered_by
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Kube, Object, Resource, follow
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
@@ -20,8 +22,8 @@ log = logging.getLogger(__name__)
 
 _ASKED, _ARRIVAL = "asked", "arrival"
 """Beside the fields of a trimmed pod: what its containers asked that have run, and what it asks in all."""
-_OFFERED = "offered"
-"""Beside the metadata of a node: what it offers."""
+_OFFERED, _KEPT_OUT = "offered", "keptOut"
+"""Beside the metadata of a node: what it offers, and whether its labels keep Lamina out."""
 
 
 class Watching:
@@ -41,6 +43,8 @@ class Watching:
         self._ledger, self._host, self._arrivals = capacity.ledger, capacity.host, capacity.arrivals
         self._quotas = quotas
         self._now = now
+        self._inventories: dict[str, Inventory] = {}
+        self._kept_out: set[str] = set()
         self._tell: dict[Resource, Callable[[str, Object], None]] = {
             INVENTORIES: self._inventory,
             GRANTS: self._grant,
@@ -87,15 +91,22 @@ class Watching:
             log.error("%s", problem)
 
     def _inventory(self, kind: str, obj: Object) -> None:
-        if kind == DELETED:
-            self._ledger.inventory_gone(obj["metadata"]["name"])
-            return
+        name = obj["metadata"]["name"]
+        # One that cannot be read offers nothing, whatever stood there before.
+        self._inventories.pop(name, None)
         try:
-            self._ledger.inventory_seen(inventory_of(obj))
-        except BadInput:
-            # One that cannot be read offers nothing, whatever stood there before.
-            self._ledger.inventory_gone(obj["metadata"]["name"])
-            raise
+            if kind != DELETED:
+                self._inventories[name] = inventory_of(obj)
+        finally:
+            self._offer(name)
+
+    def _offer(self, node: str) -> None:
+        """Have the ledger know what the node offers, which is nothing while its labels keep Lamina out."""
+        inventory = self._inventories.get(node)
+        if inventory is None or node in self._kept_out:
+            self._ledger.inventory_gone(node)
+        else:
+            self._ledger.inventory_seen(inventory)
 
     def _grant(self, kind: str, obj: Object) -> None:
         record = grant_record(obj)
@@ -118,10 +129,15 @@ class Watching:
             self._ledger.pod_seen(uid, state, self._now(), obj[_ASKED])
 
     def _node(self, kind: str, obj: Object) -> None:
+        name = obj["metadata"]["name"]
         if kind == DELETED:
-            self._host.node_gone(obj["metadata"]["name"])
+            self._host.node_gone(name)
         else:
-            self._host.node_seen(obj["metadata"]["name"], obj[_OFFERED])
+            self._host.node_seen(name, obj[_OFFERED])
+        kept_out = kind != DELETED and obj[_KEPT_OUT]
+        if kept_out != (name in self._kept_out):
+            self._kept_out ^= {name}
+            self._offer(name)
 
     def _trimmed_pod(self, pod: Object) -> Object:
         """What is read of a pod; a cluster has tens of thousands of them, and most of each is its template."""
@@ -142,7 +158,7 @@ class Watching:
 
 def _trimmed_node(node: Object) -> Object:
     """Its kubelet tells of it all the time, and what it offers seldom changes."""
-    return {"metadata": _metadata(node), _OFFERED: offered_by(node)}
+    return {"metadata": _metadata(node), _OFFERED: offered_by(node), _KEPT_OUT: is_kept_out(node)}
 
 
 def _metadata(obj: Object) -> Object:

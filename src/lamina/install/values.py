@@ -11,6 +11,7 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
+from lamina.control.kept_out import KEPT_OUT
 from lamina.dialects import config as configuration
 from lamina.dialects import strict
 from lamina.errors import BadInput
@@ -60,8 +61,6 @@ GPU_NODES = (
 )
 """By which labels a node is known to have NVIDIA's GPUs: those of NVIDIA's operator, of node feature discovery, and
 the one that HAMi's guides have people set."""
-KEPT_OUT = (("lamina.dev/agent", "false"), ("nvidia.com/gpu.deploy.device-plugin", "true"))
-"""By which a node with GPUs is not ours: a word of people, and the label by which NVIDIA's operator runs its plugin."""
 
 
 def _gpu_nodes() -> tuple[dict[str, Any], ...]:
