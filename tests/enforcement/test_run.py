@@ -126,6 +126,24 @@ def test_signals_reach_the_command_and_nothing_stays(number: signal.Signals, pri
     assert list(private_folder.iterdir()) == []
 
 
+def test_a_run_that_is_killed_takes_its_whole_tree_with_it(private_folder: Path) -> None:
+    tree = "setsid sleep 600 & echo ready; exec sleep 600"
+    with other_process(private_folder, "sh", "-c", tree) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.kill()
+        assert process.communicate(timeout=60) == ("", None), "until nobody has its output open any more"
+        deadline = time.monotonic() + 60
+        while list(private_folder.iterdir()):
+            assert time.monotonic() < deadline, "its folder stays"
+            time.sleep(0.01)
+
+
+def test_what_a_command_leaves_running_outlives_a_run_that_ends_by_itself(private_folder: Path) -> None:
+    note = private_folder.with_name(private_folder.name + "-pid")
+    assert code_of("sh", "-c", f"sleep 600 >/dev/null & echo $! > {note}") == 0
+    os.kill(int(note.read_text()), signal.SIGKILL)
+
+
 def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:
     for delay in range(0, 300, 30):
         with other_process(private_folder, "sleep", "600") as process:

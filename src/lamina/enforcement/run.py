@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lamina import native, simgpu
+from lamina.enforcement import guard
 from lamina.enforcement.driver import Gpu, choose, find_driver, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
@@ -63,7 +65,8 @@ def run(
             compute_policy=ComputePolicy(policy) if cores else ComputePolicy.NONE,
         )
         write_container(folder, Limits(devices=(device,)))
-        return _held(command, environment(folder, driver, variables), folder)
+        with _guarded(folder):
+            return _held(command, environment(folder, driver, variables), folder)
 
 
 @contextmanager
@@ -76,6 +79,25 @@ def _folder() -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _guarded(folder: Path) -> Iterator[None]:
+    """Should this process be killed, the command and its children are too, and the folder goes."""
+    reading, writing = os.pipe()
+    silent = os.open(os.devnull, os.O_WRONLY)
+    program = [sys.executable, "-I", "-S", guard.__file__, str(folder.absolute())]
+    inside = [(os.POSIX_SPAWN_DUP2, reading, 0), (os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)]
+    pid = os.posix_spawn(program[0], program, os.environ, file_actions=inside, setsid=True)
+    for each in (reading, silent):
+        os.close(each)
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            os.write(writing, guard.DONE)
+        os.close(writing)
+        os.waitpid(pid, 0)
 
 
 def _runs() -> list[Path]:
