@@ -107,7 +107,7 @@ def _ledger(stage: Stage, host: str) -> dict[str, tuple[int, int, int]] | None:
 def _on_node(node: Node) -> OnNode:
     root = Path(f"/proc/{node.room.pid}/root")
     state, specs = root / "var/lib/lamina", root / "run/cdi"
-    machine = simgpu.read(node.gpus.machine)
+    machine, made = simgpu.read(node.gpus.machine), Made(state / "mig.json", Files())
     containers, served = _processes(node, machine)
     holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
     names = {path: cdi.name_in(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
@@ -121,7 +121,8 @@ def _on_node(node: Node) -> OnNode:
         instances={
             each.uuid: Instance(gpu=each.parent, profile=each.profile, start=each.start) for each in machine.instances
         },
-        noted=Made(state / "mig.json", Files()).instances,
+        noted=made.instances,
+        labelled=made.labelled,
         served=served,
         kept=Kept(state / "mps.json", Files()).gpus,
     )

@@ -200,6 +200,8 @@ CHANGES_OF_PARTS: list[tuple[Change, set[str]]] = [
     (node(instances={M: PLACE, K: OTHER}), {"nobody made 1g.5gb at 1"}),
     (node(instances={M: PLACE, K: OTHER}, noted=frozenset({PLACE, OTHER})), {"nobody has 1g.5gb at 1"}),
     (node(noted=frozenset({PLACE, OTHER})), {"nobody has 1g.5gb at 1"}),
+    (node(instances={M: PLACE, K: OTHER}, noted=frozenset({PLACE, OTHER}), labelled=frozenset({C})), set()),
+    (node(instances={M: PLACE, K: OTHER}, labelled=frozenset({C})), {"nobody made 1g.5gb at 1"}),
     (node(allocations=(structs.replace(CUT, bound=bound("m", C, Mode.MIG, OTHER)), *PARTS.allocations[1:])),
      {"other MIG instances than the grant", "shows other GPUs", "sees other GPUs", "nobody has 1g.5gb at 0"}),
     (node(containers=(FIRST_OF_PARTS._replace(visible=(C,), held_mib={}), *REST)), {"cut by MIG"}),

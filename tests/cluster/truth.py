@@ -60,8 +60,8 @@ class OnNode(NamedTuple):
     """`holders` is None where kubelet does not answer; `specs` are the devices that our CDI specs show, by name.
 
     Of MIG: `divided` are the GPUs whose MIG mode is on, `instances` the places of those that are there by the UUIDs of
-    their devices, `noted` the places that the agent notes as made. Of MPS: `served` are the GPUs with processes of a
-    daemon, `kept` those with a daemon that the agent notes.
+    their devices, `noted` the places that the agent notes as made, `labelled` the GPUs that are cut as the node's label
+    says. Of MPS: `served` are the GPUs with processes of a daemon, `kept` those with a daemon that the agent notes.
     """
 
     holders: tuple[Holder, ...] | None = ()
@@ -72,6 +72,7 @@ class OnNode(NamedTuple):
     divided: frozenset[str] = frozenset()
     instances: Mapping[str, Instance] = {}
     noted: frozenset[Instance] = frozenset()
+    labelled: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
 
@@ -368,13 +369,13 @@ def _shows_instances(visible: Sequence[str], bound: Bound, node: OnNode) -> bool
 
 
 def _of_mig(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
-    """Where nothing is cut as a label says, each instance is there because a container has it."""
+    """Each instance is there because a container has it, but for those of GPUs that are cut as a label says."""
     needed = {instance for bound in node.bounds for instance in bound.instances}
     for instance in {*node.instances.values()} | node.noted:
         what = f"{instance.profile} at {instance.start} of {instance.gpu}"
         if instance not in node.noted:
             yield Finding(f"instance {what}", f"nobody made {what}, which is there")
-        elif instance not in needed:
+        elif instance not in needed and instance.gpu not in node.labelled:
             yield Finding(f"instance {what}", f"nobody has {what}, which was made")
 
 
