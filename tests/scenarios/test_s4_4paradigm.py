@@ -115,6 +115,7 @@ def test_s4_10_with_scaling_all_five_run(scaled_lab: Lab, five_large: str) -> No
     scaled_lab.delete_workloads()
 
 
+# A context counts too: with up to 1 GiB where the driver's list does not show a container's process by its pid.
 USING = """
 apiVersion: apps/v1
 kind: Deployment
@@ -128,7 +129,7 @@ spec:
       containers:
       - name: main
         image: ubuntu:18.04
-        command: [sh, -c, "nvidia-smi; while gpu-load --memory-mib 9600 --seconds 2; do echo done; done; sleep 86400"]
+        command: [sh, -c, "nvidia-smi; while gpu-load --memory-mib 8900 --seconds 2; do echo done; done; sleep 86400"]
         resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 10000}}
 """
 
@@ -144,7 +145,7 @@ def test_s4_6_ten_replicas_of_10000_mib_really_use_them(scaled_lab: Lab) -> None
         gpus = simgpu.read(scaled_lab.machine).gpus
         assert all(gpu.used_mib <= gpu.memory_mib for gpu in gpus)
         spilled = max(spilled, *(sum(process.spilled_mib for process in gpu.processes) for gpu in gpus))
-        return spilled > 5 * 9600 - 32768 and all("done" in scaled_lab.kubectl("logs", name) for name in names)
+        return spilled > 5 * 8900 - 32768 and all("done" in scaled_lab.kubectl("logs", name) for name in names)
 
     wait_for(all_done, lambda: "\n".join(scaled_lab.kubectl("logs", name) for name in names))
     for name in names:
