@@ -42,7 +42,7 @@ def arguments(
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
-        "nodeStatusUpdateFrequency": "5s",
+        "nodeStatusUpdateFrequency": "1s",
     }
     if version >= (1, 31):
         document["failCgroupV1"] = False
