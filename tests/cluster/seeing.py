@@ -155,7 +155,11 @@ def _folder(path: Path) -> Folder:
 
 
 def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Container, ...], frozenset[str]]:
-    """The node's containers that see GPUs, and the GPUs that have processes of MPS: by all processes in its room."""
+    """The node's containers that see GPUs, and the GPUs that have processes of MPS: by all processes in its room.
+
+    GPUs of other stages on this machine may have the same UUIDs, so the room's own processes are those of its network.
+    """
+    network = Path(f"/proc/{node.room.pid}/ns/net").readlink()
     held: dict[int, dict[str, int]] = {}
     for unit in (*machine.gpus, *machine.instances):
         for process in unit.processes:
@@ -167,7 +171,8 @@ def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Containe
         try:
             groups = (path / "cgroup").read_text()
             if f"/{node.group}/" not in groups or (matched := _POD.search(groups)) is None:
-                served |= {named[1] for named in _SERVES.finditer((path / "environ").read_bytes())}
+                if (path / "ns/net").readlink() == network:
+                    served |= {named[1] for named in _SERVES.finditer((path / "environ").read_bytes())}
                 continue
             uid, id = matched.groups()
             mine = held.get(_pid_on_node(path), {})
