@@ -107,6 +107,11 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
         ("agent.stateDir=/x", "agent.stateDir is '/x'; allowed is an absolute path as for other folders, but of two"),
         ("agent.stateDir=/var/../x", "agent.stateDir is '/var/../x'; allowed"),
         ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
+        ("networkPolicy.enabled=null", "networkPolicy.enabled is null; give it a value, or leave it out"),
+        ("scheduler.image.repository=null", "scheduler.image.repository is null"),
+        ("control.replicas=null", "control.replicas is null"),
+        ("agent=null", "agent is null"),
+        ("config=null", "config is null"),
     ],
 )
 def test_both_refuse_the_same(setting: str, said: str, folder: Path) -> None:

@@ -46,8 +46,13 @@ def chart() -> dict[str, str]:
 
 
 def _schema() -> dict[str, Any]:
-    """What Helm refuses is what `lamina install` refuses; `global` is Helm's own."""
+    """What Helm refuses is what `lamina install` refuses; `global` is Helm's own.
+
+    Every value has a default, so one that is missing was removed by null.
+    """
     schema = msgspec.json.schema(Values)
+    for definition in schema["$defs"].values():
+        definition["required"] = list(definition["properties"])
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     schema["$defs"]["Values"]["properties"]["global"] = {"type": "object"}
     return schema

@@ -12,14 +12,20 @@ from lamina.install.agent import METRICS_PORT
 from lamina.install.names import AGENT, CONTROL, SCHEDULER, chosen, meta
 from lamina.install.terms import Each, Given, Value, When
 
+_EXTENDER_FROM = Value("networkPolicy.extenderFrom")
 _METRICS_FROM = Value("networkPolicy.metricsFrom")
 _ENABLED = Given(Value("networkPolicy.enabled"))
 
 
 def network() -> list[Any]:
     """The policies of all parts."""
-    extender = _ingress(control.EXTENDER_PORT) | {"from": [Each(Value("networkPolicy.extenderFrom"))]}
-    of_control = [extender, _ingress(control.ADMISSION_PORT), _of_metrics(control.METRICS_PORT)]
+    extender = _ingress(control.EXTENDER_PORT) | {"from": [Each(_EXTENDER_FROM)]}
+    # A rule with an empty list would let everybody in.
+    of_control = [
+        When(Given(_EXTENDER_FROM), extender),
+        _ingress(control.ADMISSION_PORT),
+        _of_metrics(control.METRICS_PORT),
+    ]
     policies = [
         _policy(CONTROL, of_control),
         _policy(AGENT, [_of_metrics(METRICS_PORT)]),

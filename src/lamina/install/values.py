@@ -165,9 +165,9 @@ class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     enabled: Annotated[Switch, Meta(title="Whether to install network policies; without them any pod may ask the "
                                           "extender to bind")] = True  # fmt: skip
-    extenderFrom: Annotated[Objects, Meta(title="Who may ask the extender, as `from` of a network policy has it")] = (
-        msgspec.field(default_factory=lambda: ({"podSelector": {"matchLabels": chosen(SCHEDULER)}},))
-    )
+    extenderFrom: Annotated[
+        Objects, Meta(title="Who may ask the extender, as `from` of a network policy has it; empty is nobody")
+    ] = msgspec.field(default_factory=lambda: ({"podSelector": {"matchLabels": chosen(SCHEDULER)}},))
     metricsFrom: Annotated[
         Objects, Meta(title="Who may read metrics, as `from` of a network policy has it; empty is everybody")
     ] = ()
@@ -199,7 +199,8 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
     """The values of some files, as (name, text), and of settings such as `agent.mig=true`; later ones win.
 
-    As Helm does it, mappings are merged key by key, also into the defaults, lists are replaced, and null removes a key.
+    As Helm does it, mappings are merged key by key, also into the defaults, lists are replaced, and null removes a key
+    of a mapping that is Kubernetes' or the configuration's; values of ours are always there.
     Raises BadInput, also for a configuration that the parts would refuse.
     """
     document = plain(Values())
@@ -207,9 +208,20 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
         _merge(document, strict.load_mapping(text, name))
     for setting in settings:
         _set(document, setting)
+    _refuse_removed(document, Values)
     values = strict.decode(document, Values, "the values")
     configuration.load(yaml.safe_dump(values.config, sort_keys=False), "the value config")
     return values
+
+
+def _refuse_removed(document: Any, kind: Any, path: str = "") -> None:
+    """Raises BadInput where one of our values is null: what stood for it would be anybody's guess."""
+    for field in msgspec.structs.fields(kind) if isinstance(document, dict) else ():
+        name = f"{path}{field.encode_name}"
+        if field.encode_name not in document:
+            raise BadInput(f"the values: {name} is null; give it a value, or leave it out for its default")
+        if isinstance(field.type, type) and issubclass(field.type, Struct):
+            _refuse_removed(document[field.encode_name], field.type, f"{name}.")
 
 
 def plain(values: Values) -> dict[str, Any]:

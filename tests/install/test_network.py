@@ -1,0 +1,36 @@
+"""Who reaches the extender, which has no login."""
+
+from typing import Any
+
+import pytest
+
+from lamina.install import values
+from lamina.install.control import ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
+from lamina.install.names import SCHEDULER, chosen
+from lamina.install.objects import objects
+from lamina.install.render import render
+from lamina.install.terms import Setting
+
+SOMEBODY = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+
+
+def admitted(*settings: str) -> dict[int, Any]:
+    """Who may connect to the control part, by port; None is everybody."""
+    made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 30, 0)))
+    (policy,) = (one for one in made if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "lamina-control"))
+    return {rule["ports"][0]["port"]: rule.get("from") for rule in policy["spec"]["ingress"]}
+
+
+def test_the_scheduler_alone_asks_the_extender() -> None:
+    scheduler = {"podSelector": {"matchLabels": chosen(SCHEDULER)}}
+    assert admitted() == {EXTENDER_PORT: [scheduler], ADMISSION_PORT: None, METRICS_PORT: None}
+
+
+def test_whoever_is_named_asks_it() -> None:
+    assert admitted(f"networkPolicy.extenderFrom={SOMEBODY}")[EXTENDER_PORT] == SOMEBODY
+
+
+@pytest.mark.parametrize("scheduler", ["true", "false"])
+def test_nobody_asks_it_where_nobody_is_named(scheduler: str) -> None:
+    """To Kubernetes an empty list is everybody."""
+    assert EXTENDER_PORT not in admitted("networkPolicy.extenderFrom=[]", f"scheduler.enabled={scheduler}")
