@@ -1,0 +1,54 @@
+"""S2 on real kubelets: the strategies of MIG, and every label without and with it, on two A100."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rows.replay import Replay
+from tests.scenarios import test_s2_mig_sharing as sharing
+from tests.scenarios.labs import wait_for
+from tests.scenarios.nvidia import offers
+
+WITHOUT = {
+    f"nvidia.com/{name}"
+    for name in (
+        *("cuda.driver-version.major", "cuda.driver-version.minor", "cuda.driver-version.full"),
+        *("cuda.runtime-version.major", "cuda.runtime-version.minor", "cuda.runtime-version.full"),
+        *("gpu.compute.major", "gpu.compute.minor", "gpu.count", "gpu.family", "gpu.machine", "gpu.memory", "gpu.mode"),
+        *("gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mig.capable", "mps.capable"),
+    )
+}
+WITH = {
+    "nvidia.com/mig.capable": "true",
+    "nvidia.com/mig.config": "all-3g.20gb",
+    "nvidia.com/mig.config.state": "success",
+    "nvidia.com/mig.strategy": "mixed",
+    f"{sharing.HALF}.count": "4",
+    f"{sharing.HALF}.slices.gi": "3",
+}
+
+
+@pytest.fixture(scope="module")
+def a100(replay: Replay) -> Replay:
+    replay.become("A100-PCIE-40GB", 2)
+    return replay
+
+
+@pytest.fixture
+def lab(a100: Replay) -> Iterator[Replay]:
+    yield a100
+    a100.delete_workloads()
+
+
+test_s2_5_single_of_the_policy = sharing.test_s2_5_single_of_the_policy_holds_without_a_configuration_of_the_plugin
+test_s2_5_gpus_cut_unequally_are_invalid_in_single = sharing.test_s2_5_gpus_cut_unequally_are_invalid_in_single
+test_s2_3_without_mig_the_labels_are_those_of_gpus = sharing.test_s2_3_without_mig_the_labels_are_those_of_gpus_again
+
+
+def test_s2_3_every_label_before_and_after(lab: Replay) -> None:
+    wait_for(lambda: sharing.labels(lab).keys() >= WITHOUT, lambda: str(WITHOUT - sharing.labels(lab).keys()))
+    sharing.labelled(lab, {"nvidia.com/mig.capable": "true", "nvidia.com/mps.capable": "false"})
+    sharing.strategy(lab, "mixed")
+    sharing.cut(lab, "all-3g.20gb")
+    offers(lab, {sharing.HALF: 4})
+    sharing.labelled(lab, WITH)

@@ -1,0 +1,52 @@
+"""S2 on real kubelets: MPS as the document about GPU sharing on OpenShift sets it up, on two A100."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rows.replay import Replay
+from tests.scenarios import test_s2_mps as mps
+from tests.scenarios.labs import wait_for
+from tests.scenarios.nvidia import SHARED, pod
+
+ROOT = "/run/nvidia/mps"
+
+
+@pytest.fixture(scope="module")
+def a100(replay: Replay) -> Replay:
+    replay.become("A100-PCIE-40GB", 2)
+    mps.share_by_mps(replay)
+    return replay
+
+
+@pytest.fixture
+def lab(a100: Replay) -> Iterator[Replay]:
+    yield a100
+    a100.delete_workloads()
+
+
+test_s2_8_the_node_offers_its_gpus_ten_times = mps.test_s2_8_the_node_offers_its_gpus_ten_times
+test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
+test_s2_8_asking_two_replicas_is_refused = mps.test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it
+
+
+def test_s2_8_each_daemon_is_told_the_limits(lab: Replay) -> None:
+    mps.told_the_limits([path.read_text() for path in lab.file_of_node(ROOT).glob("*/log/control.log")])
+
+
+def test_s2_8_a_pod_is_a_client_with_its_part(lab: Replay) -> None:
+    lab.apply(pod("client", resource=SHARED))
+    mps.running(lab, "client")
+    assert mps.inside(lab, "client", "echo $CUDA_MPS_PIPE_DIRECTORY").strip() == f"/mps/{SHARED}/pipe"
+    assert mps.got_a_tenth(lab, "client", "--memory-mib", "3000"), "though nobody else is there"
+    assert "out of memory" in mps.load(lab, "client", "--memory-mib", "4096")
+
+
+def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Replay) -> None:
+    lab.apply(pod("client", resource=SHARED))
+    mps.running(lab, "client")
+    assert "client" in lab.lamina("reset").stderr
+    lab.delete_workloads()
+    done = lab.lamina("reset")
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: not list(lab.file_of_node(ROOT).glob("*")), lambda: "folders of MPS stay")

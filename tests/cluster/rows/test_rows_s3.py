@@ -1,0 +1,66 @@
+"""S3 on real kubelets: the configuration of NVIDIA's plugin on eight A100, and two programs on one T4."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.rows.replay import Replay
+from tests.scenarios import test_s3_nvidia_config as plugin
+from tests.scenarios import test_s3_one_gpu as one_gpu
+from tests.scenarios.labs import wait_for
+from tests.scenarios.nvidia import GPU, label, node_events, offers, publish, use, visible
+from tests.seeds import piped, seed
+
+
+@pytest.fixture(scope="module")
+def eight(replay: Replay) -> Replay:
+    replay.become("A100-SXM4-80GB", 8)
+    return replay
+
+
+@pytest.fixture
+def lab(eight: Replay) -> Iterator[Replay]:
+    use(eight, {"name": plugin.MAP, "default": ""})
+    yield eight
+    eight.delete_workloads()
+
+
+def files() -> list[str]:
+    """The document's two files: one without sharing, and one with two replicas."""
+    return re.findall(r"^(version: v1\nflags:.*?)^EOF$", seed("003"), re.MULTILINE | re.DOTALL)
+
+
+def test_s3_1_the_documents_file_is_read_and_an_unknown_field_refused_by_name(lab: Replay) -> None:
+    plain, twice = files()
+    publish(lab, plugin.MAP, {"plain": plain, "twice": twice, "unknown": twice.replace("sleepInterval", "sleeping")})
+    label(lab, "twice")
+    offers(lab, {GPU: 16})
+    label(lab, "unknown")
+    wait_for(lambda: "sleeping" in str(refusals(lab)), lambda: str(refusals(lab)))
+    label(lab, "plain")
+    offers(lab, {GPU: 8})
+
+
+def refusals(lab: Replay) -> list[str]:
+    return node_events(lab, "ConfigurationRefused")
+
+
+test_s3_2_the_label_chooses_among_named_configs = plugin.test_s3_2_the_label_chooses_among_named_configs
+test_s3_3_and_s3_5_five_replicas_of_eight_gpus = plugin.test_s3_3_and_s3_5_five_replicas_of_eight_gpus
+test_s3_4_more_than_one_replica_is_refused = plugin.test_s3_4_more_than_one_replica_is_refused_in_nvidias_words
+
+
+def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(eight: Replay) -> None:
+    """The document's own file and pods; they multiply for 30 seconds, and what each got is the GPU's own account."""
+    eight.become("T4", 1)
+    publish(eight, plugin.MAP, {"default": files()[1]})
+    use(eight, {"name": plugin.MAP, "default": "default"})
+    offers(eight, {GPU: 2})
+    eight.apply(next(text for text in piped(seed("003")) if one_gpu.PODS[0] in text))
+    wait_for(lambda: eight.phases() == {"Running": 2}, lambda: eight.kubectl("describe", "pods"))
+    assert visible(eight, one_gpu.PODS[0]) == visible(eight, one_gpu.PODS[1]) != ""
+    wait_for(lambda: one_gpu.busy(one_gpu.gpu(eight)), lambda: str(one_gpu.gpu(eight)))
+    shares, _ = one_gpu.measure(eight)
+    assert shares == pytest.approx([0.5, 0.5], abs=0.02)
+    eight.delete_workloads()
