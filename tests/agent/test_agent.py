@@ -17,6 +17,7 @@ from lamina.cli.cordon import change
 from lamina.dialects import config
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
+from lamina.model.nodes import KEPT_OUT
 from lamina.ports.clock import SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound, Object
@@ -236,6 +237,18 @@ async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running
     await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": None}}})
     assert await running.kubelet.until(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
+
+
+@pytest.mark.parametrize(("label", "value"), [(label, values[0]) for label, values in KEPT_OUT])
+async def test_a_node_that_becomes_somebody_elses_offers_nothing(running: Running, label: str, value: str) -> None:
+    name = running.node.name
+    await running.start()
+    await running.kubelet.until(RESOURCE, 20)
+    await running.kube.patch(NODES, name, {"metadata": {"labels": {label: value}}})
+    assert await running.kubelet.until(RESOURCE, 0) == {}
+    await running.inventory(lambda found: found.gpus == ())
+    await running.kube.patch(NODES, name, {"metadata": {"labels": {label: None}}})
+    await running.kubelet.until(RESOURCE, 20)
 
 
 async def test_a_cordon_is_published_and_survives_a_restart(running: Running) -> None:

@@ -62,9 +62,15 @@ ASKS = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
 
 
 async def pod(
-    kube: FakeKube, name: str, *, limits: Mapping[str, int] = ASKS, granted: bool = False, **status: str
+    kube: FakeKube,
+    name: str,
+    *,
+    limits: Mapping[str, int] = ASKS,
+    granted: bool = False,
+    node: str = "dead",
+    **status: str,
 ) -> Object:
-    spec = {"nodeName": "dead", "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    spec = {"nodeName": node, "containers": [{"name": "main", "resources": {"limits": limits}}]}
     made = await kube.create(PODS, {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Running"} | status})
     if granted:
         uid = made["metadata"]["uid"]
@@ -86,6 +92,7 @@ async def test_s2_10_it_refuses_while_pods_use_gpus_and_names_them(kube: FakeKub
     await pod(kube, "without", limits={})
     await pod(kube, "replica", limits={"nvidia.com/gpu.shared": 1})
     await pod(kube, "slice", limits={"nvidia.com/mig-1g.5gb": 1})
+    await pod(kube, "of-others", node="theirs")
     with pytest.raises(BadInput, match="4 pods use GPUs: default/asking, default/holding, default/replica, default/sl"):
         await run(kube)
     with pytest.raises(NotFound):
@@ -107,6 +114,15 @@ async def test_s2_10_everything_goes_but_what_is_not_ours(kube: FakeKube) -> Non
         await kube.get(MUTATING_WEBHOOKS, "lamina.dev")
     assert len((await kube.list(CUSTOM_RESOURCE_DEFINITIONS)).items) == 2
     assert len(await run(kube)) == len(told)
+
+
+async def test_nodes_of_others_keep_what_others_wrote(kube: FakeKube) -> None:
+    labels = {"nvidia.com/gpu.deploy.device-plugin": "true", "nvidia.com/gpu.count": "2"}
+    capacity = {"nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "10"}
+    meta = {"name": "theirs", "labels": labels, "annotations": {"hami.io/node-nvidia-register": "[]"}}
+    before = await kube.create(NODES, {"metadata": meta, "status": {"capacity": capacity, "allocatable": capacity}})
+    await run(kube)
+    assert await kube.get(NODES, "theirs") == before
 
 
 async def test_s2_10_it_waits_for_daemons_of_mps(kube: FakeKube) -> None:

@@ -11,10 +11,10 @@ import aiohttp
 import msgspec
 import pytest
 
-from lamina.control.kept_out import KEPT_OUT
 from lamina.control.run import serve
 from lamina.control.settings import ControlSettings
 from lamina.errors import BadInput
+from lamina.model.nodes import KEPT_OUT
 from lamina.ports.kube import (
     EVENTS,
     INVENTORIES,
@@ -198,9 +198,11 @@ async def _fits(cluster: Running) -> bool:
 
 
 @pytest.mark.parametrize("label", KEPT_OUT)
-async def test_a_node_whose_labels_keep_lamina_out_offers_nothing(cluster: Running, label: tuple[str, str]) -> None:
+async def test_a_node_whose_labels_keep_lamina_out_offers_nothing(
+    cluster: Running, label: tuple[str, tuple[str, ...]]
+) -> None:
     """The agent has left, its inventory has not, and another plugin may give out whole GPUs by the same name."""
-    pod, (key, value) = unbound(gpu=1, gpumem=1000), label
+    pod, (key, (value, *_)) = unbound(gpu=1, gpumem=1000), label
 
     async def fits() -> bool:
         return (await cluster.scheduler.filter(pod, "node-0"))["nodenames"] == ["node-0"]

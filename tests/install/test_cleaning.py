@@ -9,7 +9,7 @@ import pytest
 
 from lamina.agent import cleaning
 from lamina.install import values as install_values
-from lamina.install.agent import agent
+from lamina.install.agent import REQUIRED, agent
 from lamina.install.cleaner import CLEANER, cleaner
 from lamina.install.render import render
 from lamina.install.terms import Setting
@@ -90,6 +90,16 @@ def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: st
     assert {seen_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
     assert seen_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
     assert made["metadata"]["name"] == CLEANER
+
+
+def test_nodes_that_had_an_agent_and_are_kept_out_by_now_are_named() -> None:
+    values = install_values.plain(install_values.read([], []))
+    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    theirs, spec = (each["spec"]["template"]["spec"] for each in (agents, cleaner(agents, also=["a", "b"])))
+    before, after = (each["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] for each in (theirs, spec))
+    named = [term["matchFields"][0] for term in after[len(before) :]]
+    assert after[: len(before)] == before
+    assert named == [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
 
 
 def paths(spec: Any, container: Any) -> dict[str, str]:

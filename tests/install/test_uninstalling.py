@@ -1,5 +1,6 @@
 """`lamina uninstall` against a fake cluster: all of an installation goes, whatever of it is dead or missing already."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,6 +113,24 @@ async def test_nothing_of_an_installation_is_left() -> None:
     for node in (await kube.list(NODES)).items:
         assert node["metadata"]["labels"] == {"own": "kept"}
         assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+async def test_a_node_that_became_somebody_elses_is_cleaned_too() -> None:
+    kube = await installed()
+    await kube.patch(NODES, "gone", {"metadata": {"labels": {"lamina.dev/agent": "false"}}})
+    made: list[Object] = []
+    keep = kube.create
+
+    async def note(resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        made.extend([obj] if obj["metadata"]["name"] == CLEANER else [])
+        return await keep(resource, obj, namespace=namespace)
+
+    kube.create = note  # type: ignore[method-assign]
+    _, left = await uninstall(kube)
+    assert left == []
+    (cleaner,) = made
+    assert '"values": ["gone"]' in json.dumps(cleaner)
+    assert (await kube.get(NODES, "gone"))["status"]["capacity"] == {"cpu": "8"}
 
 
 async def test_what_agents_did_not_take_back_of_gpus_is_named_since_nobody_will() -> None:

@@ -4,16 +4,16 @@ Each finding says what was looked at, how it is, and, unless all is well, how to
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from lamina.cli.cluster import Cluster
 from lamina.cli.finding import Finding, State
 from lamina.cli.others import others
 from lamina.cli.parts import parts
-from lamina.control.kept_out import KEPT_OUT, is_kept_out
 from lamina.dialects import vocabularies
 from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
+from lamina.model.nodes import KEPT_OUT, kept_out
 from lamina.ports.kube import Object
 
 LEAST_KUBELET = (1, 20)
@@ -26,38 +26,43 @@ RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
 
 def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object]) -> Iterator[Finding]:
     """All that can be seen of nodes, inventories, pods and other systems' webhooks."""
-    ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories]
+    ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
     yield from parts(cluster.pods)
     yield from _agents(cluster, nodes)
     for node in ours:
         yield from _node(node, cluster)
-    yield from others(cluster.config, cluster.pods, cluster.inventories, webhooks)
+    names = [node["metadata"]["name"] for node in ours]
+    yield from others(cluster.config, cluster.pods, names, webhooks)
     yield _scheduler(cluster)
 
 
+def _is_kept_out(node: Object) -> bool:
+    return kept_out(node["metadata"].get("labels"))
+
+
 def _agents(cluster: Cluster, nodes: list[Object]) -> Iterator[Finding]:
-    without = [node for node in nodes if node["metadata"]["name"] not in cluster.inventories and _any(node, GPU_NODES)]
-    others = sorted(node["metadata"]["name"] for node in without if is_kept_out(node))
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    others = sorted(name for name, has in labels.items() if kept_out(has) and _any(has, GPU_NODES))
     if others:
-        mend = "where Lamina is to serve, " + "; ".join(f"{key} must not be {value}" for key, value in KEPT_OUT)
+        mend = "where Lamina is to serve, " + "; ".join(f"{key} must not be {values[0]}" for key, values in KEPT_OUT)
         yield Finding("nodes of others", State.OK, f"nodes with GPUs that are kept out: {', '.join(others)}", mend)
-    missing = sorted({node["metadata"]["name"] for node in without} - set(others))
+    without = {name for name, has in labels.items() if _any(has, GPU_NODES)} - cluster.inventories.keys()
+    missing = sorted(without - set(others))
     if missing:
         mend = "run the agent there, or see its log: it publishes the node's inventory once it has started"
         yield Finding("agents", State.FAILED, f"nodes with GPUs and without an agent: {', '.join(missing)}", mend)
-    elif not cluster.inventories:
+    elif not (served := cluster.inventories.keys() - set(others)):
         marks = ", ".join(f"{key}={value}" for key, value in GPU_NODES)
         mend = f"agents run on nodes with one of the labels {marks}; see docs/install.md"
         yield Finding("agents", State.FAILED, "no node has published an inventory", mend)
     else:
-        count = len(cluster.inventories)
+        count = len(served)
         found = "1 node has published what it has" if count == 1 else f"{count} nodes have published what they have"
         yield Finding("agents", State.OK, found)
 
 
-def _any(node: Object, marks: Iterable[tuple[str, str]]) -> bool:
-    """Whether the node has one of these labels."""
-    labels = node["metadata"].get("labels") or {}
+def _any(labels: Mapping[str, str], marks: Iterable[tuple[str, str]]) -> bool:
+    """Whether one of these is among the labels."""
     return any(labels.get(key) == value for key, value in marks)
 
 

@@ -23,6 +23,7 @@ from lamina.dialects import parse, vocabularies
 from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.errors import BadInput, LaminaError
 from lamina.model.gpus import Inventory
+from lamina.model.nodes import kept_out
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -49,6 +50,7 @@ class Resetting:
         self._kube = kube
         self._clock = clock
         self._patience_s = patience_s
+        self._served: set[str] = set()
         self.undone: list[str] = []
         """After `withdraw`: what agents made of GPUs and did not take back, by node, in words."""
 
@@ -93,6 +95,7 @@ class Resetting:
         end = self._clock.monotonic() + self._patience_s
         while True:
             listed = (await self._kube.list(INVENTORIES)).items
+            self._served |= {each["metadata"]["name"] for each in listed}
             late = [
                 each["metadata"]["name"]
                 for each in listed
@@ -112,6 +115,8 @@ class Resetting:
         offered = {vocabulary.ticket for vocabulary in vocabularies(config)}
         cleaned = 0
         for node in (await self._kube.list(NODES)).items:
+            if self.is_others(node):
+                continue
             name, present = node["metadata"]["name"], seen_in(node)
             idle = {each for each in offered if present.capacity.get(each) == "0"}
             metadata = metadata_patch(Marks(), present, labelling=config.node.labels, now=0)
@@ -122,6 +127,16 @@ class Resetting:
                 await self._kube.patch(NODES, name, status, subresource="status")
             cleaned += metadata is not None or status is not None
         return cleaned
+
+    def is_others(self, node: Object) -> bool:
+        """Whether the node is somebody else's by its labels, and no agent is known to have been there."""
+        return kept_out(node["metadata"].get("labels")) and node["metadata"]["name"] not in self._served
+
+    async def left(self) -> list[str]:
+        """Nodes that had an agent and became somebody else's."""
+        nodes = (await self._kube.list(NODES)).items
+        kept = {node["metadata"]["name"] for node in nodes if kept_out(node["metadata"].get("labels"))}
+        return sorted(kept & self._served)
 
     async def remove_all(self) -> None:
         """Remove configuration, certificate, leases and our kinds of objects. Raises Outside."""
@@ -179,10 +194,13 @@ def disabled(text: str) -> str:
 def _uses(pod: Object, found: cluster.Cluster) -> bool:
     """Whether the pod holds a GPU or would be given one: it is on a node, has not finished, and asks for GPUs,
     MIG devices or replicas."""
-    if pod.get("status", {}).get("phase") in _FINISHED or not pod["spec"].get("nodeName"):
+    node = pod["spec"].get("nodeName")
+    if pod.get("status", {}).get("phase") in _FINISHED or not node:
         return False
     if pod["metadata"]["uid"] in found.grants:
         return True
+    if found.inventories and node not in found.inventories:
+        return False  # what it has is of others
     try:
         return parse(pod, found.config) is not None or bool(counted(pod))
     except BadInput:

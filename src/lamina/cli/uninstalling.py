@@ -128,7 +128,8 @@ class Uninstalling:
                 return "There is no DaemonSet of agents, so no node was cleaned; `lamina clean-node` does it there."
         else:
             await self._remove(DAEMON_SETS, CLEANER, NAMESPACE)
-            await self._kube.create(DAEMON_SETS, cleaner(agents), namespace=NAMESPACE)
+            made = cleaner(agents, also=await self._resetting.left())
+            await self._kube.create(DAEMON_SETS, made, namespace=NAMESPACE)
             await self._remove(DAEMON_SETS, AGENT, NAMESPACE)
         cleaned = await self._until(self._all_clean)
         self._not_cleaned = [] if cleaned else await self._dirty() or ["nodes that have no pod for it"]
@@ -183,6 +184,7 @@ class Uninstalling:
         return [
             (node["metadata"]["name"], f"{name}: {amount}")
             for node in nodes
+            if not self._resetting.is_others(node)
             for name, amount in sorted(((node.get("status") or {}).get("capacity") or {}).items())
             if name in offered and (amount == "0" or not name.startswith("nvidia.com/"))
         ]

@@ -8,13 +8,13 @@ from lamina.control.arrivals import arrival_of
 from lamina.control.capacity import Capacity
 from lamina.control.configuration import Configuration
 from lamina.control.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record, inventory_of
-from lamina.control.kept_out import is_kept_out
 from lamina.control.quotas import Quotas
 from lamina.control.stages import pod_state
 from lamina.control.unrecorded import asked_by
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.model.host_size import offered_by
+from lamina.model.nodes import kept_out
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Kube, Object, Resource, follow
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 
@@ -134,8 +134,8 @@ class Watching:
             self._host.node_gone(name)
         else:
             self._host.node_seen(name, obj[_OFFERED])
-        kept_out = kind != DELETED and obj[_KEPT_OUT]
-        if kept_out != (name in self._kept_out):
+        others = kind != DELETED and obj[_KEPT_OUT]
+        if others != (name in self._kept_out):
             self._kept_out ^= {name}
             self._offer(name)
 
@@ -158,7 +158,11 @@ class Watching:
 
 def _trimmed_node(node: Object) -> Object:
     """Its kubelet tells of it all the time, and what it offers seldom changes."""
-    return {"metadata": _metadata(node), _OFFERED: offered_by(node), _KEPT_OUT: is_kept_out(node)}
+    return {
+        "metadata": _metadata(node),
+        _OFFERED: offered_by(node),
+        _KEPT_OUT: kept_out(node["metadata"].get("labels")),
+    }
 
 
 def _metadata(obj: Object) -> Object:

@@ -26,7 +26,7 @@ _MPS_SHM = f"{DEFAULT_MPS_ROOT}/shm"
 _NODES = Value("agent.nodeSelectorTerms")
 _SELECTOR = Value("agent.nodeSelector")
 _TOLERATIONS = Value("agent.tolerations")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CGROUPS = "/sys/fs/cgroup"
 
 
@@ -74,7 +74,7 @@ def _spec() -> dict[str, Any]:
         "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
         "hostPID": When(_MIG_OR_MPS, True),
         "nodeSelector": When(Given(_SELECTOR), _SELECTOR),
-        "affinity": When(Given(_NODES), {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
+        "affinity": When(Given(_NODES), {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
         "tolerations": When(Given(_TOLERATIONS), [Each(_TOLERATIONS)]),
         "containers": [container],
         "volumes": [*volumes, Each(Value("agent.volumes"))],

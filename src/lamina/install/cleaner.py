@@ -4,10 +4,11 @@ It runs where agents ran, with their image and as their user, and is ready on a 
 folder itself can only be removed from above, so its parent is mounted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from lamina.install.agent import REQUIRED
 from lamina.install.names import NAMESPACE, chosen, labels
 from lamina.ports.kube import Object
 
@@ -16,8 +17,8 @@ _PARENT = PurePosixPath("/run/lamina-parent")
 _VOLUMES = ("device-plugins", "cdi")
 
 
-def cleaner(agents: Object) -> Object:
-    """The DaemonSet, for the agents' one."""
+def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
+    """The DaemonSet, for the agents' one; `also` are nodes that had an agent and are kept out by now."""
     template = agents["spec"]["template"]
     spec: Mapping[str, Any] = template["spec"]
     (agent,) = (each for each in spec["containers"] if each["name"] == "agent")
@@ -46,9 +47,10 @@ def cleaner(agents: Object) -> Object:
             {"name": "parent", "mountPath": str(_PARENT)},
         ],
     }
-    kept = ("affinity", "imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName")
+    kept = ("imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName")
     pod = {
         **{key: spec[key] for key in kept if key in spec},
+        **({"affinity": _affinity(spec["affinity"], also)} if "affinity" in spec else {}),
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
         "containers": [container],
@@ -64,3 +66,10 @@ def cleaner(agents: Object) -> Object:
             "template": {"metadata": {"labels": chosen(CLEANER)}, "spec": pod},
         },
     }
+
+
+def _affinity(agents: Mapping[str, Any], also: Iterable[str]) -> dict[str, Any]:
+    """The agents' own, and these nodes by their names."""
+    required = agents["nodeAffinity"][REQUIRED]
+    named = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in also]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*required["nodeSelectorTerms"], *named]}}}

@@ -11,11 +11,11 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from lamina.control.kept_out import KEPT_OUT
 from lamina.dialects import config as configuration
 from lamina.dialects import strict
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
+from lamina.model.nodes import KEPT_OUT
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -64,7 +64,7 @@ the one that HAMi's guides have people set."""
 
 
 def _gpu_nodes() -> tuple[dict[str, Any], ...]:
-    kept_out = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in KEPT_OUT]
+    kept_out = [{"key": key, "operator": "NotIn", "values": [*values]} for key, values in KEPT_OUT]
     return tuple(
         {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, *kept_out]} for key, value in GPU_NODES
     )

@@ -1,0 +1,13 @@
+"""Which nodes with GPUs are not Lamina's, by their labels."""
+
+from collections.abc import Mapping
+
+_PAUSED = ("paused-for-mig-change", "paused-for-driver-upgrade")
+"""What NVIDIA's operator writes for a while in the place of true."""
+KEPT_OUT = (("lamina.dev/agent", ("false",)), ("nvidia.com/gpu.deploy.device-plugin", ("true", *_PAUSED)))
+"""A word of people, and the label by which NVIDIA's operator runs its plugin, with the values that keep Lamina out."""
+
+
+def kept_out(labels: Mapping[str, str] | None) -> bool:
+    """Whether a node with these labels is somebody else's: it has no agent, offers nothing, and is given no shares."""
+    return any((labels or {}).get(key) in values for key, values in KEPT_OUT)
