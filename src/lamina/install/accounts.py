@@ -6,17 +6,12 @@ from typing import Any
 from lamina.install import rights
 from lamina.install.names import AGENT, CONTROL, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.rights import Rule
-from lamina.install.terms import Given, Since, Term, Value, When
+from lamina.install.terms import Given, Term, Value, When
 
-_ADMISSION = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io"
 _LENT = (("system:kube-scheduler", SCHEDULER), ("system:volume-scheduler", f"{SCHEDULER}-volumes"))
 """Kubernetes' own roles of a scheduler, which follow its version, and our bindings to them."""
 _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
-
-_KNOWS_NODES = Since(1, 32)
-"""From then on an account's token says on which node its pod is."""
-_NODE = "authentication.kubernetes.io/node-name"
 
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
@@ -38,7 +33,6 @@ def accounts() -> list[Any]:
         _role(AGENT, AGENT, rights.AGENT_OWN),
         _bound(AGENT, AGENT, "Role", AGENT),
         *(When(Given(nvidia), each) for each in of_nvidia),
-        *(When(_KNOWS_NODES, each) for each in _own_nodes_only()),
         *(When(SCHEDULER_WANTED, each) for each in _of_scheduler()),
     ]
 
@@ -52,53 +46,6 @@ def _of_scheduler() -> list[Any]:
         _role(SCHEDULER, SCHEDULER, rights.SCHEDULER_OWN),
         _bound(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
     ]
-
-
-def _own_nodes_only() -> list[Any]:
-    """All agents share one account. This has each write of its own node alone, which roles cannot say."""
-    extra = f"request.userInfo.extra['{_NODE}']"
-    rules = [
-        _written("lamina.dev", "*", ["inventories"]),
-        _written("", "v1", ["nodes", "nodes/status"]),
-    ]
-    policy = {
-        "apiVersion": _ADMISSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": cluster_meta(AGENT, AGENT),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": rules},
-            "matchConditions": [
-                {
-                    "name": "an-agent",
-                    "expression": f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{AGENT}'",
-                }
-            ],
-            "validations": [
-                {
-                    "expression": f"'{_NODE}' in request.userInfo.extra && object.metadata.name in {extra}",
-                    "message": "an agent writes of its own node alone",
-                }
-            ],
-        },
-    }
-    binding = {
-        "apiVersion": _ADMISSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": cluster_meta(AGENT, AGENT),
-        "spec": {"policyName": AGENT, "validationActions": ["Deny"]},
-    }
-    return [policy, binding]
-
-
-def _written(group: str, version: str, resources: list[str]) -> dict[str, Any]:
-    return {
-        "apiGroups": [group],
-        "apiVersions": [version],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": resources,
-        "scope": "*",
-    }
 
 
 def _account(part: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from lamina.install.agent import agent
 from lamina.install.control import control
 from lamina.install.names import NAMESPACE, labels, meta
 from lamina.install.network import network
+from lamina.install.policies import policies
 from lamina.install.scheduler import scheduler
 from lamina.install.terms import Value, Yaml
 
@@ -30,7 +31,16 @@ def definitions() -> list[dict[str, Any]]:
 
 def objects() -> list[Any]:
     """Everything else."""
-    return [_critical_pods(), *accounts(), _configuration(), *network(), *control(), *scheduler(), *agent()]
+    return [
+        _critical_pods(),
+        *accounts(),
+        *policies(),
+        _configuration(),
+        *network(),
+        *control(),
+        *scheduler(),
+        *agent(),
+    ]
 
 
 def _configuration() -> dict[str, Any]:
