@@ -97,7 +97,8 @@ CUresult context_cost_announce(struct context_cost *cost, int device)
     return announce(cost);
 }
 
-/* What this process holds more than before, apart from what the account already has. */
+/* What this process holds more than before, apart from what the account already has. Returns whether that is what
+ * contexts cost from now on. */
 static bool measure(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t figure, known = known_cost(cost->device);
@@ -111,12 +112,16 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
         /* No context is that small: the figure is that of another process, which has our pid elsewhere. */
     }
     /* The driver does not know us by our pid, as in some containers: then the growth of the whole device, which
-     * others disturb, gives only a first figure. */
+     * others disturb, gives only a first figure. Where it cannot be one, the next context finds out. */
     *bytes = known != 0 ? known : LIKELY;
-    if (known == 0 && cost->device_known && figure_of_device(cost->device, &figure) &&
-        figure >= cost->device_before + LEAST && figure - cost->device_before < AMPLE)
-        *bytes = figure - cost->device_before;
-    return known == 0;
+    if (known != 0)
+        return false;
+    if (!cost->device_known || !figure_of_device(cost->device, &figure))
+        return true; /* nobody will know more */
+    if (figure < cost->device_before + LEAST || figure - cost->device_before >= AMPLE)
+        return false;
+    *bytes = figure - cost->device_before;
+    return true;
 }
 
 CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 
+from lamina import simgpu
+from lamina.enforcement import layout
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
 from tests.facade.test_processes import PRELUDE
 
@@ -74,6 +77,21 @@ def test_the_dead_of_outside_are_cleared_from_within(container: MakeContainer) -
         with running(box, HOLD) as outer:
             assert line(outer) == OK and line(inner, "take(400)") == "2"
         assert line(inner, "take(900)") == "0"
+
+
+def test_a_contexts_cost_that_others_disturbed_is_not_kept(container: MakeContainer) -> None:
+    """Within, the driver's list has other pids, so all there is to measure is the growth of the whole GPU."""
+    box = container(3000)
+    simgpu.write(replace(box.machine, context_us=1_000_000), box.folder / "machine")
+    told = "print(begin(), free(), flush=True)\ninput()"
+    with box.waiting("begin(), take(2000)", outside=True) as other, running(box, told, *NESTED) as first:
+        while layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
+            assert first.poll() is None
+        other.kill()
+        other.wait()
+        assert line(first) == "(0, 0, 0) (0, 2488)", "a guess"
+    with running(box, told, *NESTED) as second:
+        assert line(second) == "(0, 0, 0) (0, 2697)"
 
 
 def test_a_forked_child_does_not_keep_its_dead_parents_memory(container: MakeContainer) -> None:
