@@ -26,11 +26,13 @@ from lamina.ports.kube import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    GRANTS,
     INVENTORIES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     NODES,
     PODS,
+    Listing,
     Object,
     Resource,
 )
@@ -52,6 +54,11 @@ class Cluster(FakeKube):
     """With what goes when a namespace or a kind goes, and a DaemonSet controller whose pods are `ready` or not."""
 
     ready = True
+
+    async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing:
+        if resource in (GRANTS, INVENTORIES):
+            await self.get(CUSTOM_RESOURCE_DEFINITIONS, f"{resource.plural}.{resource.group}")
+        return await super().list(resource, namespace=namespace, labels=labels, fields=fields)
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
         if resource == DAEMON_SETS:
@@ -182,8 +189,20 @@ async def test_what_is_missing_already_stops_nothing(missing: str) -> None:
 async def test_a_configuration_that_is_not_valid_stops_nothing() -> None:
     kube = await installed()
     await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": "nonsense: 1"}}, namespace="lamina-system")
-    assert (await uninstall(kube))[1] == []
+    busy = Inventory(node="gone", mig_left=("GPU 0 keeps 1g.5gb at 6",))
+    await kube.patch(INVENTORIES, "gone", {"spec": msgspec.to_builtins(busy)})
+    assert (await uninstall(kube, kubelets=False))[1] == ["on node gone: GPU 0 keeps 1g.5gb at 6"]
     assert list(ours(kube)) == []
+    assert [each["metadata"]["labels"] for each in (await kube.list(NODES)).items] == [{"own": "kept"}] * 2
+
+
+async def test_an_agent_that_was_told_nothing_leaves_no_marks() -> None:
+    """Nobody hears of an end by a configuration that is missing with its kinds; agents go on until they are gone."""
+    kube = await installed()
+    for definition in crds.definitions():
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])
+    assert (await uninstall(kube, kubelets=False))[1] == []
+    assert [each["metadata"]["labels"] for each in (await kube.list(NODES)).items] == [{"own": "kept"}] * 2
 
 
 async def test_pods_with_gpus_stop_it_unless_it_is_forced() -> None:

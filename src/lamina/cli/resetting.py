@@ -86,8 +86,11 @@ class Resetting:
             body = {"metadata": meta, "data": {CONFIG_MAP_KEY: disabled("")}}
             await self._kube.create(CONFIG_MAPS, body, namespace=CONFIG_MAP_NAMESPACE)
             return
-        text = (present.get("data") or {}).get(CONFIG_MAP_KEY, "")
-        body = {"data": {CONFIG_MAP_KEY: disabled(text)}}
+        try:
+            text = disabled((present.get("data") or {}).get(CONFIG_MAP_KEY, ""))
+        except BadInput:
+            text = disabled("")  # nobody follows what is there, but the one before it
+        body = {"data": {CONFIG_MAP_KEY: text}}
         await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
 
     async def _wait(self) -> tuple[list[str], list[str]]:

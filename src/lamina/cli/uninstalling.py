@@ -87,6 +87,8 @@ class Uninstalling:
         await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
         yield "Control part, scheduler and webhook are gone."
         yield await self._clean_nodes()
+        # Agents that could not be told to withdraw held their marks until now.
+        await self._resetting.clean(self._config)
         for resource in _SCATTERED:
             await self._remove_ours(resource)
         for definition in crds.definitions():
@@ -112,12 +114,15 @@ class Uninstalling:
         return list(dict.fromkeys(found))
 
     async def _found(self) -> tuple[cluster.Cluster, bool]:
-        """The cluster, and whether our kinds and a valid configuration are there; else what pods alone tell."""
+        """The cluster, or what pods alone tell without our kinds or a valid configuration; and whether the kinds are
+        there, without which no agent tells anything."""
         try:
             return await cluster.read(self._kube), True
         except BadInput:
             pods = (await self._kube.list(PODS)).items
-            return cluster.Cluster(self._config, pods, grants={}, inventories={}, ledger=Ledger()), False
+            kinds = [definition["metadata"]["name"] for definition in crds.definitions()]
+            there = all([await self._present(CUSTOM_RESOURCE_DEFINITIONS, name) for name in kinds])
+            return cluster.Cluster(self._config, pods, grants={}, inventories={}, ledger=Ledger()), there
 
     async def _clean_nodes(self) -> str:
         """Let a pod on each node with an agent remove what that left; say how that went."""
