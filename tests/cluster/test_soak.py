@@ -82,6 +82,7 @@ def test_pods_come_and_go_while_everything_breaks(stage: Stage, lamina: Processe
         f"{len(soak.violations)} violations"
     )
     stage.kubectl("label", "node", stage.nodes[-1].name, f"{LABEL}-")
+    assert soak.pods and soak.ran, "nothing was there to be looked at"
     assert soak.violations + seeing.settled(stage) == []
     for node in stage.nodes:
         all_gpus = pod(f"all-{node.name}", limits={"nvidia.com/gpu": 2}, node=node.name)

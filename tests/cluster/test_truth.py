@@ -155,6 +155,7 @@ CHANGES: list[tuple[Change, set[str]]] = [
     (node(containers=(FIRST._replace(folder="2_main"), SECOND)), {"the folder 2_main, which is not its own"}),
     (node(containers=(FIRST._replace(visible=(B,), held_mib={}), SECOND)), {"sees other GPUs"}),
     (node(containers=(FIRST._replace(visible=(B,), folder="", held_mib={}), SECOND)), {"sees other GPUs"}),
+    (node(containers=(FIRST._replace(folder=""), SECOND)), {"runs without its limits"}),
     (node(containers=(FIRST._replace(held_mib={B: 1}), SECOND)), {"holds memory of GPU-b"}),
     (node(containers=(FIRST._replace(pod_uid="over"), SECOND)), {"runs, its pod does not"}),
     (node(allocations=(), holders=(), specs={}, folders={}, containers=(FIRST,)), {"which the record does not know"}),

@@ -290,7 +290,7 @@ def _of_specs(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
         bound = bounds.get(spec)
         if bound is None:
             yield Finding(f"spec {spec}", f"nobody owns the CDI spec {spec}")
-        elif {*visible} != {*bound.gpus} and not _shows_instances(visible, bound, node):
+        elif not _shows(visible, bound, node):
             yield Finding(
                 f"spec {spec}", f"the CDI spec of {bound.container} of {bound.pod} shows other GPUs than its own"
             )
@@ -353,12 +353,19 @@ def _of_containers(seen: Seen, name: str, node: OnNode) -> Iterator[Finding]:
                 yield Finding(about, f"{who} runs with the folder {container.folder}, which is not its own")
             elif {*owners[0].gpus} != {*container.visible}:
                 yield Finding(about, f"{who} sees other GPUs than the record has")
-        elif not any({*container.visible} == {*b.gpus} or _shows_instances(container.visible, b, node) for b in mine):
+        elif not (like := [b for b in mine if _shows(container.visible, b, node)]):
             yield Finding(about, f"{who} sees other GPUs than the record has")
+        elif all(bound.mode is Mode.QUOTA for bound in like):
+            yield Finding(about, f"{who} runs without its limits")
         if cut := sorted(node.divided.intersection(container.visible)):
             yield Finding(f"{about} whole", f"{who} sees all of {', '.join(cut)}, which is cut by MIG")
         if strange := {*container.held_mib} - {*container.visible}:
             yield Finding(about, f"{who} holds memory of {', '.join(sorted(strange))}, which it does not see")
+
+
+def _shows(visible: Sequence[str], bound: Bound, node: OnNode) -> bool:
+    """Whether these are the devices of `bound`."""
+    return {*visible} == {*bound.gpus} or _shows_instances(visible, bound, node)
 
 
 def _shows_instances(visible: Sequence[str], bound: Bound, node: OnNode) -> bool:
