@@ -109,7 +109,7 @@ async def test_allocate(tmp_path: Path, torn: bool) -> None:
         node.allocate("ticket-0")
     node.start()
     assert node.record.allocations == ()
-    assert node.record.of(frozenset({"ticket-0"})) == ()
+    assert node.record.of(frozenset({"ticket-0"}), "nvidia.com/gpu") == ()
     name = node.allocate("ticket-0")
     node.start()
     assert [a.name for a in node.record.allocations] == [name]

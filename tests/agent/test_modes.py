@@ -17,7 +17,7 @@ from lamina.model.gpus import Mode
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.sharing import Sharing
-from tests.agent.node import Node, container, share
+from tests.agent.node import RESOURCE, Node, container, share
 from tests.agent.test_mig_on_demand import FACTS, GPU, admitted, cut_node, instance, start
 
 OTHER = FACTS[1].uuid
@@ -52,10 +52,11 @@ def offered(node: Node) -> Offer:
     return offer
 
 
-async def given(node: Node, name: str, device: str) -> None:
+async def given(node: Node, name: str, device: str, resource: str = RESOURCE) -> None:
     """Kubelet gives a device to a pod without a grant."""
     await node.pod(name)
-    await node.admit(name, {"main": [device]})
+    node.record.allocate([[device]], resource)
+    node.kubelet.hold(name, "main", device)
 
 
 async def test_kubelet_gave_out_a_gpu_that_a_grant_has_by_now(node: Node) -> None:
@@ -91,7 +92,7 @@ async def test_kubelet_gave_out_a_mig_device_that_a_grant_has_by_now(node: Node)
     await start(node, "a")
     preparer = plain(node, offer, "nvidia.com/mig-1g.5gb")
     for name, each in zip(("free", "granted"), there, strict=True):
-        await given(node, name, each.uuid)
+        await given(node, name, each.uuid, "nvidia.com/mig-1g.5gb")
     await preparer.prepare([there[0].uuid])
     with pytest.raises(NotYet, match=f"{there[1].uuid} was granted to another pod meanwhile"):
         await preparer.prepare([there[1].uuid])

@@ -97,3 +97,18 @@ async def test_a_client_of_mps_starts_again_as_it_was_while_the_node_gives_out_w
     await check(world)
     assert container.running is not None and PIPE in container.running.env
     await everything_comes_to_rest(world)
+
+
+async def test_a_replica_of_the_same_name_by_another_resource_takes_nothing_from_its_holder(world: World) -> None:
+    """`GPU-...::0` is a device of nvidia.com/gpu.shared and of nvidia.com/gpu."""
+    await set_up(world, file="renamed")
+    await world.a_pod_comes("a replica")
+    await settle(world, 2)
+    await world.label(kinds.FILE_LABEL, "sliced")
+    await world.time_passes(3 * POLL_S)
+    for _ in range(8):
+        await world.a_pod_comes("a GPU")
+    await settle(world, 2)
+    ids = [ids[0] for _, each in world.kubelet.containers for ids in each.devices.values() if each.running]
+    assert len(ids) > len(set(ids)), "the course is another one"
+    await everything_comes_to_rest(world)

@@ -206,6 +206,8 @@ class World:
 
     async def _start(self, pod: Pod) -> None:
         for each in pod.containers:
+            if each.init and each.running is not None:
+                return
             if each.done or each.running is not None:
                 continue
             await self.kubelet.start(each)

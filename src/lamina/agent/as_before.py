@@ -14,7 +14,8 @@ from lamina.ports.files import Files
 class AsBefore:
     """They may start again as they were; nothing is made for them anew."""
 
-    def __init__(self, record: Record, offer: Offer, places: Places, files: Files) -> None:
+    def __init__(self, resource: str, record: Record, offer: Offer, places: Places, files: Files) -> None:
+        self._resource = resource
         self._record = record
         self._offer = offer
         self._places = places
@@ -22,7 +23,7 @@ class AsBefore:
 
     def knows(self, devices: Tickets) -> bool:
         """Whether all that the containers with these devices need was made before."""
-        known = self._record.of(devices)
+        known = self._record.of(devices, self._resource)
         specs = [self._files.read(self._places.cdi / cdi.file_name(each.name)) for each in known if each.bound]
         return bool(known) and len(specs) == len(known) and None not in specs
 
@@ -32,7 +33,7 @@ class AsBefore:
         devices = frozenset(ids)
         if not self.knows(devices):
             raise NotYet("the node gives out these devices no more; make the pod anew")
-        for bound in (each.bound for each in self._record.of(devices) if each.bound is not None):
+        for bound in (each.bound for each in self._record.of(devices, self._resource) if each.bound is not None):
             for gpu in bound.gpus if bound.mode is Mode.MPS else ():
                 daemon = self._offer.daemon(gpu)
                 if daemon is None or not daemon.ready:

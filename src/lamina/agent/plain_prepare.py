@@ -79,7 +79,7 @@ class PlainPreparer:
         self._files = files
         self._uncut = uncut
         self._joins = joins
-        self._as_before = AsBefore(record, offer, places, files)
+        self._as_before = AsBefore(kind.resource, record, offer, places, files)
 
     async def prepare(self, ids: Iterable[str]) -> Plan:
         """Make what the holder of these devices needs. Raises LaminaError with the reason if that fails."""
@@ -101,7 +101,8 @@ class PlainPreparer:
             raise NotYet(f"the MIG device {', '.join(gone)} is not there any more; make {name} anew")
         # Containers that hold the same devices one after the other get the same, whichever of them starts.
         container = ContainerGrant(name=found.container or "init", shares=self._shares(devices, gpus))
-        ours = [each for each in self._record.of(devices) if each.bound is None or each.bound.pod_uid == pod.uid]
+        known = self._record.of(devices, self._kind.resource)
+        ours = [each for each in known if each.bound is None or each.bound.pod_uid == pod.uid]
         if not ours:
             raise NotYet(f"no name was given out for these devices of {name}; make the pod anew")
         planned = plan(

@@ -65,7 +65,7 @@ class Preparer:
         tickets = frozenset(ids)
         found = holding(tickets, await self._pod_resources.holders({self._kind.resource}))
         grant = await self._grant(found)
-        allocations = self._record.of(tickets)
+        allocations = self._record.of(tickets, self._kind.resource)
         gpus = self._gpus()
         containers = assigned(allocations, grant, found.container, tickets, self._kind)
         planning = partial(

@@ -92,9 +92,12 @@ class Record:
         if kept != self.allocations:
             self._save(kept)
 
-    def of(self, tickets: Tickets) -> tuple[Allocation, ...]:
-        """The allocations of exactly this set, oldest first."""
-        return tuple(allocation for allocation in self.allocations if allocation.tickets == tickets)
+    def of(self, tickets: Tickets, resource: str) -> tuple[Allocation, ...]:
+        """The allocations of exactly this set of the resource, oldest first.
+
+        Replicas of one GPU have the same ids by two resources where a configuration renames one of them.
+        """
+        return tuple(each for each in self.allocations if each.tickets == tickets and each.resource in (resource, ""))
 
     @property
     def held(self) -> Tickets:

@@ -93,6 +93,7 @@ class Releaser:
         return allocation.bound is not None and any(
             later.bound is not None
             and later.bound.pod_uid != allocation.bound.pod_uid
+            and later.resource == allocation.resource
             and later.tickets & allocation.tickets
             for later in everything[everything.index(allocation) + 1 :]
         )

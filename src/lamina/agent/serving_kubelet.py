@@ -76,7 +76,7 @@ class Doors:
     def registrations(self) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that keep kubelet knowing of each plugin."""
         for kind, offered in self.offer.tickets.items():
-            plain: Prepares = AsBefore(self.record, self.offer, self.places, self.files)
+            plain: Prepares = AsBefore(kind.resource, self.record, self.offer, self.places, self.files)
             devices: Devices | None = None
             if self.offer.mig_strategy == SINGLE and kind.resource == GPU:
                 # All GPUs may be cut, and their parts are what the resource is then.
