@@ -5,7 +5,7 @@ list know this form, so they attribute usage to the right GPU.
 """
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lamina.agent.tickets import Ticket
@@ -84,14 +84,13 @@ def is_part(unit: str) -> bool:
     return unit.startswith("MIG-")
 
 
-def devices(kind: PlainKind, units: Iterable[Unit], others: Set[str] = frozenset()) -> tuple[Ticket, ...]:
+def devices(kind: PlainKind, units: Iterable[Unit], others: Iterable[Ticket] = ()) -> tuple[Ticket, ...]:
     """What kubelet is told. A sick GPU takes all its replicas with it.
 
-    `others` are ids of the same resource that containers still hold from before, when the node handed out tickets: they
-    stay, so that kubelet counts them as there and as taken.
+    `others` are of the same resource, and containers hold them from before, when the node handed out something else:
+    they stay, so that kubelet counts them as there and as taken.
     """
-    own = [Ticket(id, unit.healthy) for unit in units for id in kind.ids(unit.id)]
-    return (*own, *(Ticket(id, True) for id in sorted(others)))
+    return (*(Ticket(id, unit.healthy) for unit in units for id in kind.ids(unit.id)), *others)
 
 
 def refusal(kind: PlainKind, ids: Sequence[str], *, one_at_most: bool) -> str:

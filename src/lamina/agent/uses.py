@@ -7,6 +7,7 @@ from msgspec import structs
 
 from lamina.agent.plain import is_plain, unit_of
 from lamina.agent.record import Allocation
+from lamina.agent.tickets import Ticket
 from lamina.model.gpus import Gpu, Mode
 
 
@@ -20,12 +21,14 @@ class Use(NamedTuple):
 class Uses(NamedTuple):
     """`ids` are the devices in containers' hands by resource, `gpus` what each GPU in use is used for, by UUID.
 
-    `unknown`: a container has tickets, and which GPUs it will get is not known yet.
+    `unknown`: a container has tickets, and which GPUs it will get is not known yet. `waiting` are devices of containers
+    that were not prepared yet, by resource.
     """
 
     ids: Mapping[str, Set[str]] = {}
     gpus: Mapping[str, Use] = {}
     unknown: bool = False
+    waiting: Mapping[str, Set[str]] = {}
 
     @property
     def tickets(self) -> Set[str]:
@@ -38,13 +41,19 @@ class Uses(NamedTuple):
         found = self.gpus.get(gpu)
         return Use(Mode.QUOTA) if found is None and resource and self.unknown else found
 
-    def beside(self, resource: str, units: Set[str]) -> frozenset[str]:
-        """Ids of the resource in containers' hands that are not of these units."""
-        return frozenset(id for id in self.ids.get(resource, ()) if unit_of(id) not in units)
+    def beside(self, resource: str, units: Set[str]) -> tuple[Ticket, ...]:
+        """Devices of the resource in containers' hands that are not of these units.
 
-    def plain(self, resource: str, units: Set[str] = frozenset()) -> frozenset[str]:
-        """Ids of the resource in containers' hands that are plain devices, and not of these units."""
-        return frozenset(filter(is_plain, self.beside(resource, units)))
+        Kubelet gives a healthy one to another pod when its holder has gone. Where no container has begun with it none
+        may, so it is not healthy.
+        """
+        waiting = self.waiting.get(resource, ())
+        ids = sorted(id for id in self.ids.get(resource, ()) if unit_of(id) not in units)
+        return tuple(Ticket(id, id not in waiting) for id in ids)
+
+    def plain(self, resource: str, units: Set[str] = frozenset()) -> tuple[Ticket, ...]:
+        """The same, of devices that are no tickets."""
+        return tuple(each for each in self.beside(resource, units) if is_plain(each.id))
 
 
 def marked(gpu: Gpu, used: Uses, resource: str) -> Gpu:
@@ -71,10 +80,13 @@ def uses(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE) -> Uses
     gave out for containers that did not start yet."""
     shared = mode if mode is Mode.MPS else Mode.TIMESLICE
     ids: dict[str, set[str]] = {}
+    waiting: dict[str, set[str]] = {}
     gpus: dict[str, Use] = {}
     unknown = False
     for each in allocations:
         ids.setdefault(each.resource, set()).update(each.tickets)
+        if each.bound is None:
+            waiting.setdefault(each.resource, set()).update(each.tickets)
         resource = each.resource if all(map(is_plain, each.tickets)) else ""
         if each.bound is not None and each.bound.gpus and each.bound.mode is not None:
             gpus |= dict.fromkeys(each.bound.gpus, Use(each.bound.mode, resource))
@@ -83,4 +95,4 @@ def uses(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE) -> Uses
             gpus |= dict.fromkeys(map(unit_of, each.tickets), Use(state, resource))
         else:
             unknown = True
-    return Uses({resource: frozenset(held) for resource, held in ids.items()}, gpus, unknown)
+    return Uses(ids, gpus, unknown, waiting)
