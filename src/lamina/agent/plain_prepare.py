@@ -125,28 +125,27 @@ class PlainPreparer:
         """Raises NotYet where grants have a GPU, or a MIG instance, since kubelet was told of it."""
         others = [each for each in self._record.allocations if each.name not in planned.names]
         modes.check(planned.names.values(), others, plain=True)
-        self._check_counts(devices, others)
+        if not self._kind.replicated:
+            self._check_alone(devices, others)
         units = {unit for bound in planned.names.values() for unit in bound.gpus}
         granted = needed_by(self._record)
         for device in self._offer.mig_devices:
             if device.uuid in units and at(device.gpu, device.instance) in granted:
                 raise NotYet(f"the MIG device {device.uuid} was granted to another pod meanwhile")
 
-    def _check_counts(self, devices: Set[str], others: Iterable[Allocation]) -> None:
-        """Raises NotYet where a GPU would be in more hands than it is offered to.
+    def _check_alone(self, devices: Set[str], others: Iterable[Allocation]) -> None:
+        """Raises NotYet where a GPU that is given out whole would be in the hands of two.
 
-        Kubelet also knows devices that containers hold from before, when the node gave out more of each GPU. It may
-        give one to a new pod as soon as its holder has ended.
+        Kubelet also knows replicas that containers hold from before, when the node shared the GPU. It may give one to a
+        new pod as soon as its holder has ended.
         """
-        held: dict[str, set[str]] = {}
-        for device in (*devices, *(id for each in others if each.bound is not None for id in each.tickets)):
-            held.setdefault(unit_of(device), set()).add(device)
-        for unit in sorted(set(map(unit_of, devices))):
-            most = self._kind.offer.replicas
-            if len(held[unit]) > most:
+        units = set(map(unit_of, devices))
+        for other in others:
+            handed_on = other.resource == self._kind.resource and devices & other.tickets
+            if other.bound is not None and not handed_on and units & set(map(unit_of, other.tickets)):
                 raise NotYet(
-                    f"{unit} is given out {f'{most} times' if most > 1 else 'whole'} by now, and is still in use by "
-                    "containers from before; wait for their end, or make the pod anew"
+                    f"{', '.join(sorted(units))} is given out whole by now, and {other.bound.namespace}/"
+                    f"{other.bound.pod} has a replica from before; wait for its end, or make the pod anew"
                 )
 
     def _more(self, container: ContainerGrant) -> Edits:
