@@ -284,7 +284,7 @@ async def test_a_port_in_use_is_one_sentence(cluster: Running) -> None:
     ("text", "address"),
     [
         ("127.0.0.1:0", Address("127.0.0.1", 0)),
-        (":8443", Address("0.0.0.0", 8443)),
+        (":8443", Address("", 8443)),
         ("[::1]:80", Address("::1", 80)),
         ("localhost:65535", Address("localhost", 65535)),
     ],

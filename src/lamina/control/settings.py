@@ -22,7 +22,7 @@ class ControlSettings(Struct, frozen=True, kw_only=True):
     context: str = ""
     config: Path | None = None
     extender: Address = Address("127.0.0.1", 8080)
-    admission: Address = Address("0.0.0.0", 8443)
+    admission: Address = Address("", 8443)
     admission_host: str = ""
     metrics: Address | None = None
     addresses_file: Path | None = None

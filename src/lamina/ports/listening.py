@@ -1,8 +1,10 @@
 """Where a service listens, and listening there."""
 
 import contextlib
+import errno
 import ipaddress
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -13,7 +15,7 @@ from lamina.errors import BadInput
 
 
 class Address(NamedTuple):
-    """Where a service listens. Port 0 takes a free one."""
+    """Where a service listens; an empty host is all interfaces, by IPv6 and IPv4. Port 0 takes a free one."""
 
     host: str
     port: int
@@ -41,7 +43,7 @@ def parse_address(text: str, *, where: str) -> Address:
         or (":" in host.strip("[]")) != (host.startswith("[") and host.endswith("]"))
     ):
         raise BadInput(f"{where}: {text!r} is not an address; allowed is HOST:PORT such as 127.0.0.1:8080")
-    return Address(host.strip("[]") or "0.0.0.0", int(port))
+    return Address(host.strip("[]"), int(port))
 
 
 @contextlib.asynccontextmanager
@@ -52,9 +54,8 @@ async def listening(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
         try:
-            await site.start()
+            await _site(runner, address, tls).start()
         except OSError as error:
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror
@@ -62,3 +63,20 @@ async def listening(
         yield Address(address.host, runner.addresses[0][1])
     finally:
         await runner.cleanup()
+
+
+def _site(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | None) -> web.BaseSite:
+    if address.host:
+        return web.TCPSite(runner, address.host, address.port, ssl_context=tls)
+    return web.SockSite(runner, _on_all_interfaces(address.port), ssl_context=tls)
+
+
+def _on_all_interfaces(port: int) -> socket.socket:
+    """One socket, by IPv6 and IPv4 where the machine has both: a pod may have either address."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:  # as where IPv6 is there, and switched off
+                raise
+    return socket.create_server(("", port))
