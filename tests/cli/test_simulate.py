@@ -43,6 +43,47 @@ def test_what_if_there_were_more_or_no_sharing() -> None:
     assert "pods wait" not in run("--policy", "binpack", "--mode", "whole", "--add-nodes", "1:T4:1")
 
 
+def cluster_of(folder: Path, *modes: str, **pods: dict[str, object]) -> str:
+    gpus = [
+        {"uuid": f"GPU-{mode}", "index": place, "model": "A100", "memoryMiB": 40960, "capacityMiB": 40960}
+        | {"modes": mode.split(",")}
+        for place, mode in enumerate(modes)
+    ]
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "memory": "64Gi"}}}
+    inventory = {"kind": "Inventory", "metadata": {"name": "n"}, "spec": {"node": "n", "gpus": gpus}}
+    made = [
+        {"kind": "Pod", "metadata": {"name": name, **meta}, "spec": {"containers": [{"name": "c", "resources": asked}]}}
+        for name, about in pods.items()
+        for meta, asked in [({"annotations": about["annotations"]}, {"limits": about["limits"]})]
+    ]
+    path = folder / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node, inventory, *made]}))
+    return str(path)
+
+
+MIG_DEVICE = {"annotations": {}, "limits": {"nvidia.com/mig-1g.5gb": "1"}}
+BY_MIG = {
+    "annotations": {"nvidia.com/vgpu-mode": "mig"},
+    "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"},
+}
+SHARE = {"annotations": {}, "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
+
+
+def test_what_is_of_mig_is_left_out_and_told(tmp_path: Path) -> None:
+    path = cluster_of(tmp_path, "mig", "mig,quota", "quota", device=MIG_DEVICE, by_mig=BY_MIG, share=SHARE)
+    told = run("--nodes", path, "--pods", path, "--policy", "binpack")
+    assert "1 GPUs are left out, since their nodes cut them by MIG" in told
+    assert "2 pods are left out, since they ask for MIG; replays know no MIG: default/device, default/by_mig" in told
+    assert "1 pods on 1 nodes with 2 GPUs" in told and "pods wait" not in told
+    assert "left out" not in run("--policy", "binpack")
+
+
+def test_a_replay_of_nothing_but_mig_is_refused(tmp_path: Path) -> None:
+    path = cluster_of(tmp_path, "mig", device=MIG_DEVICE)
+    with pytest.raises(BadInput, match="has no pods that a replay can place: 1 GPUs are left out"):
+        run("--nodes", path, "--pods", path)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -48,7 +48,7 @@ def simulate(
     policies = policy or ["binpack", "packing"]
     for each in policies:
         check_policy(each)
-    made, coming = _input(nodes, pods, config)
+    made, coming, missing = _input(nodes, pods, config)
     made = _what_if(made, add_nodes or [], remove_nodes or [], split_count, memory_scaling, core_scaling)
     if mode not in ("quota", "whole"):
         raise BadInput(f"--mode is {mode!r}; allowed is quota or whole")
@@ -58,6 +58,8 @@ def simulate(
         coming = whole(coming)
     results = _replayed(made, coming, policies, departures=departures, keep=keep)
     gpus = sum(len(node.gpus) for node in made)
+    for sentence in missing:
+        console.print(sentence, markup=False, soft_wrap=True)
     console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
     _print(results)
     if picture is not None:
@@ -73,15 +75,20 @@ def _write(option: str, path: Path, content: bytes) -> None:
         raise BadInput(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
-def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod]]":
+def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod], list[str]]":
+    """Nodes, pods, and sentences about what of the files is left out."""
     from lamina.dialects.config import DEFAULT, load
     from lamina.simulate import read_nodes, read_pods
+    from lamina.simulate.uncut import uncut
 
     try:
         settings = DEFAULT if config is None else load(config.read_text(), str(config))
     except OSError as error:
         raise BadInput(f"--config {config} cannot be read: {error.strerror}") from error
-    return read_nodes(nodes), read_pods(pods, settings)
+    made, coming, missing = uncut(read_nodes(nodes), read_pods(pods, settings))
+    if not coming:
+        raise BadInput(f"{pods} has no pods that a replay can place: {'; '.join(missing)}")
+    return made, coming, missing
 
 
 def _what_if(

@@ -19,6 +19,8 @@ from lamina.simulate.node_gpus import gpus_of
 from lamina.simulate.workload import SimNode, SimPod
 
 _MIB = 1 << 20
+MIG_DEVICES = "nvidia.com/mig-"
+"""How names of resources begin that are MIG devices of a profile."""
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -74,6 +76,7 @@ def _pod(pod: Mapping[str, Any], config: Config) -> SimPod | None:
         memory_mib=sum(_amount(each, "memory", Fraction(1, _MIB)) for each in requests),
         request=request,
         created=datetime.fromisoformat(began).timestamp() if began else 0.0,
+        mig_devices=any(resource.startswith(MIG_DEVICES) for each in requests for resource in each),
         node=spec.get("nodeName") or "",
     )
 

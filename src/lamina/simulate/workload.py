@@ -24,5 +24,7 @@ class SimPod(Struct, frozen=True, kw_only=True):
     request: PodRequest | None = None
     created: float = 0.0
     deleted: float | None = None
+    mig_devices: bool = False
+    """Whether it asks for MIG devices by the names of their profiles."""
     node: str = ""
     """Where the pod runs in the dump; empty where it waits."""
