@@ -251,6 +251,27 @@ async def test_a_node_that_becomes_somebody_elses_offers_nothing(running: Runnin
     await running.kubelet.until(RESOURCE, 20)
 
 
+async def test_an_agent_that_is_taken_from_its_node_takes_its_marks_back(running: Running) -> None:
+    """It looks at them seldom, and is ended at once."""
+    running.settings = replace(running.settings, poll_s=1.0)
+    await running.start()
+
+    async def marks() -> set[str]:
+        node = await running.kube.get(NODES, running.node.name)
+        meta, status = node["metadata"], node.get("status") or {}
+        return {*(meta.get("labels") or {}), *(meta.get("annotations") or {}), *(status.get("capacity") or {})}
+
+    async with asyncio.timeout(60):
+        while True:
+            if "hami.io/node-nvidia-register" in await marks():
+                break
+            await asyncio.sleep(0.01)
+    await running.kube.patch(NODES, running.node.name, {"metadata": {"labels": {"lamina.dev/agent": "false"}}})
+    await running.inventory(lambda found: found.gpus == ())
+    await running.stop()
+    assert await marks() == {"lamina.dev/agent"}
+
+
 async def test_a_cordon_is_published_and_survives_a_restart(running: Running) -> None:
     uuid = running.nvml.present[1].uuid
     await running.start()

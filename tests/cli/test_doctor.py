@@ -1,5 +1,6 @@
 """`lamina doctor`: each thing that can be missing is found and comes with how to mend it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -171,6 +172,29 @@ async def test_s1_3_what_grants_have_cut_and_what_cannot_go_is_told(
     patient.inventory = Inventory(node="n", driver="535.104.05", gpus=(cut,), mig_left=left)
     found = (await patient.findings())["n: MIG"]
     assert (found.state, found.found) == expected
+
+
+async def test_a_pod_that_just_came_tells_nothing_of_the_scheduler() -> None:
+    patient = Patient()
+    patient.placed = False
+    found = await patient.findings(Late(patient.kube))
+    assert found["scheduler"].state is State.WARNING
+
+
+class Late:
+    """The same cluster, in which all pods came this very moment."""
+
+    def __init__(self, kube: FakeKube) -> None:
+        self._kube = kube
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._kube, verb)
+
+    async def list(self, resource: Resource, **named: Any) -> Any:
+        found = await self._kube.list(resource, **named)
+        for each in found.items if resource == PODS else ():
+            each["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+        return found
 
 
 async def test_the_trial_pod_does_not_stay() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ async def examine(kube: "Kube") -> "list[Finding]":
 
     read = await cluster.read(kube)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
-    return [await webhook(kube, read.config, webhooks), *findings(read, nodes, webhooks)]
+    return [await webhook(kube, read.config, webhooks), *findings(read, nodes, webhooks, datetime.now(UTC))]
 
 
 async def webhook(kube: "Kube", config: "Config", registered: "list[Object]") -> "Finding":

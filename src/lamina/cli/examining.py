@@ -5,6 +5,7 @@ Each finding says what was looked at, how it is, and, unless all is well, how to
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 
 from lamina.cli.cluster import Cluster
 from lamina.cli.finding import Finding, State
@@ -20,12 +21,14 @@ LEAST_KUBELET = (1, 20)
 LEAST_KERNEL = (3, 15)
 """The first with locks that belong to an open file and not to a process."""
 LEAST_DRIVER = (440,)
+UNSEEN = timedelta(seconds=30)
+"""How long a scheduler may take until it looks at a pod."""
 RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
 """The first versions that read CDI specs; the last is the lab's own."""
 
 
-def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object]) -> Iterator[Finding]:
-    """All that can be seen of nodes, inventories, pods and other systems' webhooks."""
+def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object], now: datetime) -> Iterator[Finding]:
+    """All that can be seen of nodes, inventories, pods and other systems' webhooks. `now` has a time zone."""
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
     yield from parts(cluster.pods)
     yield from _agents(cluster, nodes)
@@ -33,7 +36,7 @@ def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object]) -> I
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
     yield from others(cluster.config, cluster.pods, names, webhooks)
-    yield _scheduler(cluster)
+    yield _scheduler(cluster, now)
 
 
 def _is_kept_out(node: Object) -> bool:
@@ -134,11 +137,11 @@ def _at_least(what: str, told: str, text: str, least: tuple[int, ...], mend: str
     return Finding(what, State.OK, told) if well else Finding(what, State.FAILED, f"{told} is too old", mend)
 
 
-def _scheduler(cluster: Cluster) -> Finding:
-    """A pod that no scheduler has looked at tells that none serves its name; one that was, that one does."""
+def _scheduler(cluster: Cluster, now: datetime) -> Finding:
+    """A pod that no scheduler looked at for a while tells that none serves its name; one that was, that one does."""
     names = set(cluster.config.schedulers)
     ours = [pod for pod in cluster.pods if pod["spec"].get("schedulerName") in names and _asks(pod, cluster)]
-    silent = sorted({pod["spec"]["schedulerName"] for pod in ours if not _looked_at(pod)})
+    silent = sorted({pod["spec"]["schedulerName"] for pod in ours if not _looked_at(pod) and _is_old(pod, now)})
     if silent:
         mend = "give kube-scheduler a profile of that name with Lamina's extender, see docs/cluster.md"
         return Finding("scheduler", State.FAILED, f"nobody has looked at pods of {', '.join(silent)}", mend)
@@ -157,3 +160,7 @@ def _asks(pod: Object, cluster: Cluster) -> bool:
 def _looked_at(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return bool(pod["spec"].get("nodeName")) or any(each["type"] == "PodScheduled" for each in conditions)
+
+
+def _is_old(pod: Object, now: datetime) -> bool:
+    return now - datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) > UNSEEN

@@ -3,6 +3,7 @@
 What is there is known from the watch on the node, so nothing is asked and nothing written while all is right.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from lamina.agent.offer import Offer
 from lamina.dialects.config import Config
 from lamina.dialects.nvidia import Gfd
 from lamina.errors import Outside
+from lamina.model.nodes import kept_out
 from lamina.ports.clock import Clock
 from lamina.ports.kube import NODES, Kube
 from lamina.ports.nvml import Nvml
@@ -52,6 +54,11 @@ class Keeper:
         self._stamped = not gfd.no_timestamp
         self._cuda: tuple[int, int] | None = None
 
+    @property
+    def leaves(self) -> bool:
+        """Whether the node has become somebody else's, so that no agent comes after this one."""
+        return kept_out(self.seen.value.labels if self.seen.value else None)
+
     async def keep(self) -> None:
         """Write what differs. Raises Outside."""
         inventory, seen = self._offer.inventory.value, self.seen.value
@@ -60,7 +67,7 @@ class Keeper:
         if self._cuda is None:
             self._cuda = await self._nvml.cuda_version()
         system = System(self._offer.driver, self._cuda, self._machine_name())
-        selected = self._config.selects(seen.labels)
+        selected = self._config.selects(seen.labels) and not self.leaves
         facts = tuple(state.facts for state in self._offer.gpus.values()) if selected else ()
         mig = Mig(self._offer.mig_strategy, self._offer.mig_devices, self._offer.sharing)
         marks = wanted(inventory, facts, system, self._config, mig)
@@ -83,14 +90,19 @@ class Keeper:
 
 
 async def keeping(keeper: Keeper, clock: Clock, *, poll_s: float) -> None:
-    """Keep for ever. What cannot be written is tried again."""
+    """Keep for ever, and once more at the end where the marks are to go. What cannot be written is tried again."""
     failed = ""
-    while True:
-        try:
-            await keeper.keep()
-            failed = ""
-        except Outside as error:
-            if str(error) != failed:
-                log.warning("The marks of the node could not be written: %s", error)
-            failed = str(error)
-        await clock.sleep(poll_s)
+    try:
+        while True:
+            try:
+                await keeper.keep()
+                failed = ""
+            except Outside as error:
+                if str(error) != failed:
+                    log.warning("The marks of the node could not be written: %s", error)
+                failed = str(error)
+            await clock.sleep(poll_s)
+    finally:
+        if keeper.leaves:
+            with contextlib.suppress(Outside):
+                await keeper.keep()
