@@ -1,6 +1,8 @@
 """What the agent hears of NVML: over a scripted library, restarts and odd answers included."""
 
 import inspect
+import threading
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -244,3 +246,24 @@ async def test_the_fake_answers_and_fails_as_told() -> None:
     fake.broken = "the driver is away"
     with pytest.raises(Outside, match="the driver is away"):
         await fake.gpus()
+
+
+async def test_a_driver_that_hangs_does_not_answer_and_may_come_back(
+    library: ScriptedLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some sick GPUs have each call wait for ever, without an error."""
+    woken = threading.Event()
+    monkeypatch.setattr(library, "do_nvmlSystemGetDriverVersion", lambda: woken.wait(60) and b"1.2", raising=False)
+    nvml = DriverNvml(patience_s=0.05)
+    for question in (nvml.driver_version, nvml.gpus):
+        with pytest.raises(Outside, match=r"NVML does not tell .*: no answer for 0.05 s"):
+            await question()
+    woken.set()
+    patient = time.monotonic() + 30
+    while True:
+        try:
+            assert len(await nvml.gpus()) == 2
+            break
+        except Outside:
+            assert time.monotonic() < patient
+    await nvml.close()

@@ -2,10 +2,12 @@
 
 One thread makes all calls, one after another: a driver that has to be initialised anew is then never shut down under a
 call that still runs. An error that means a restarted or missing driver leads to one new initialisation before it is
-told.
+told. A driver that hangs, as it does over some sick GPUs, is told of as one that does not answer; its call runs on, and
+all others wait for it.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import logging
 import time
@@ -29,6 +31,9 @@ T = TypeVar("T")
 _MIB = 1024 * 1024
 _TURN_S = 0.2
 """How long the thread waits for events before it lets another question in."""
+PATIENCE_S = 60.0
+"""How long an answer may take. Making MIG instances, and waking GPUs up, takes some seconds each."""
+_END_S = 5.0
 _NODE_WORDS = 16
 """Of 64 NUMA nodes each: as many as Linux knows."""
 _VGPU = nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
@@ -46,7 +51,8 @@ _STALE = (
 class DriverNvml:
     """The `Nvml` of the driver library that the loader finds as libnvidia-ml.so.1."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml")
         self._ready = False
         self._events: Any = None
@@ -107,11 +113,17 @@ class DriverNvml:
                 return event
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._shut_down)
-        self._thread.shutdown(wait=False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._shut_down)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, what: str, question: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, what, question)
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, what, question)
+        except TimeoutError as error:
+            raise Outside(f"NVML does not tell {what}: no answer for {self._patience_s:g} s") from error
 
     def _answer(self, what: str, question: Callable[[], T]) -> T:
         try:
