@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+from collections.abc import Collection
+
+import pytest
 
 from lamina.agent.release import UNCLAIMED_S, UNLISTED_S, sweeping
 from lamina.ports.kube import GRANTS, PODS, PatchKind
+from lamina.ports.kubelet.podresources import Holder
 from tests.agent.node import RESOURCE, Node, container
 
 
@@ -86,6 +90,24 @@ async def test_tickets_given_to_another_pod_are_free_of_the_first(node: Node) ->
     new = await started(node)
     assert node.spec(old) is not None
     await node.releaser.sweep()
+    assert node.spec(old) is None
+    assert node.spec(new) is not None
+
+
+async def test_two_sweeps_at_once_do_not_disturb_each_other(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that waits for others' parts to go begins a sweep, whatever else sweeps at that moment."""
+    old = await started(node)
+    await node.kube.delete(PODS, "p", namespace="default")
+    node.kubelet.listed.clear()
+    new = await started(node)
+    listed = node.kubelet.holders
+
+    async def slowly(resources: Collection[str]) -> tuple[Holder, ...]:
+        await asyncio.sleep(0)
+        return await listed(resources)
+
+    monkeypatch.setattr(node.kubelet, "holders", slowly)
+    await asyncio.gather(node.releaser.sweep(), node.releaser.sweep())
     assert node.spec(old) is None
     assert node.spec(new) is not None
 

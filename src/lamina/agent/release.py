@@ -59,7 +59,8 @@ class Releaser:
         if not known:
             return
         listed = await self._pod_resources.holders({*self._resources, *(each.resource for each in known)})
-        ended = {a for a in known if self._superseded(a)} | await self._unclaimed(known, listed)
+        ended = {a for number, a in enumerate(known, 1) if _superseded(a, known[number:])}
+        ended |= await self._unclaimed(known, listed)
         waiting = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
         for bound in {a.bound.pod_uid: a.bound for a in waiting if a.bound}.values():
             pod = await self._cluster.pod(bound.namespace, bound.pod)
@@ -87,17 +88,6 @@ class Releaser:
     def _folder(self, allocation: Allocation) -> str:
         return folder_name(allocation.bound.pod_uid, allocation.bound.container) if allocation.bound else ""
 
-    def _superseded(self, allocation: Allocation) -> bool:
-        """Whether a ticket of a bound name was given to another pod later."""
-        everything = self._record.allocations
-        return allocation.bound is not None and any(
-            later.bound is not None
-            and later.bound.pod_uid != allocation.bound.pod_uid
-            and later.resource == allocation.resource
-            and later.tickets & allocation.tickets
-            for later in everything[everything.index(allocation) + 1 :]
-        )
-
     async def _unclaimed(self, known: Sequence[Allocation], listed: Sequence[Holder]) -> set[Allocation]:
         """The names that nobody came for, and nobody will."""
         held = frozenset().union(*(holder.devices for holder in listed))
@@ -111,6 +101,17 @@ class Releaser:
         if asking <= {(holder.namespace, holder.pod) for holder in listed}:
             return old
         return {allocation for allocation in old if now - idle[allocation] >= UNCLAIMED_S}
+
+
+def _superseded(allocation: Allocation, later: Sequence[Allocation]) -> bool:
+    """Whether a ticket of a bound name was given to another pod later."""
+    return allocation.bound is not None and any(
+        each.bound is not None
+        and each.bound.pod_uid != allocation.bound.pod_uid
+        and each.resource == allocation.resource
+        and each.tickets & allocation.tickets
+        for each in later
+    )
 
 
 def _lists(listed: Sequence[Holder], allocation: Allocation) -> bool:
