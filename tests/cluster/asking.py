@@ -2,13 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
 
+from lamina import simgpu
 from lamina.model.gpus import API_VERSION
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
+from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.node import Node
 from tests.cluster.stage.own_images import WORKLOAD
 from tests.cluster.stage.stage import Stage
@@ -133,6 +136,23 @@ def sh(stage: Stage, name: str, command: str) -> str:
 def cdi_specs(node: Node) -> set[str]:
     """The names of files in the node's folder for CDI; none where there is no folder."""
     return {*node.room.run("sh", "-c", "ls /var/run/cdi || true").split()}
+
+
+@contextmanager
+def other_gpus(stage: Stage, machine: str) -> Iterator[None]:
+    """Give all nodes the GPUs of this description, in which `{name}` is the node's. Lamina is away before and after."""
+    before = [(node, node.gpus.description) for node in stage.nodes]
+    _become(stage, [(node, simgpu.parse(machine.format(name=node.name))) for node in stage.nodes])
+    yield
+    _become(stage, before)
+
+
+def _become(stage: Stage, gpus: list[tuple[Node, simgpu.Machine]]) -> None:
+    """Agents would miss the GPUs of inventories that are there."""
+    with suppress(Unavailable):  # there may be no such kind yet
+        stage.kubectl("delete", "inventories", "--all")
+    for node, machine in gpus:
+        node.gpus.become(machine)
 
 
 def delete_pods(stage: Stage) -> None:

@@ -6,16 +6,14 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
 from lamina import simgpu
 from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from tests.cluster import conftest, planting, seeing
-from tests.cluster.asking import apply, grant, pod, running, until
+from tests.cluster import planting, seeing
+from tests.cluster.asking import apply, grant, other_gpus, pod, running, until
 from tests.cluster.soak import LABEL, Soak
-from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.node import Node
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
@@ -47,27 +45,18 @@ CONFIG = {"nvidia": {"configs": FILES}, "nodeconfig": [{"name": "node1", "modes"
 @pytest.fixture(scope="module")
 def lamina(stage: Stage) -> Iterator[Processes]:
     """Two replicas of the control part, and nodes with A100, of which the first one's may be cut for pods."""
-    become(stage, MACHINE)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
     meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: json.dumps(CONFIG)}}
     for each in (namespace, config):
         stage.kubectl("apply", "-f", "-", stdin=json.dumps(each))
-    processes = Processes(stage, replicas=2)
-    with stage.steps("Lamina with two replicas"):
-        processes.start()
-    yield processes
-    processes.remove()
+    with other_gpus(stage, MACHINE):
+        processes = Processes(stage, replicas=2)
+        with stage.steps("Lamina with two replicas"):
+            processes.start()
+        yield processes
+        processes.remove()
     stage.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
-    become(stage, conftest.MACHINE)
-
-
-def become(stage: Stage, machine: str) -> None:
-    """Give all nodes other GPUs, while Lamina is away."""
-    with suppress(Unavailable):  # there may be no such kind yet
-        stage.kubectl("delete", "inventories", "--all")
-    for node in stage.nodes:
-        node.gpus.become(simgpu.parse(machine.format(name=node.name)))
 
 
 def test_pods_come_and_go_while_everything_breaks(stage: Stage, lamina: Processes, figures: list[str]) -> None:

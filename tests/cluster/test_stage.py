@@ -66,12 +66,3 @@ def test_a_node_comes_back_from_a_reboot_with_its_disk(stage: Stage) -> None:
 
     until(restarted, lambda: stage.kubectl("describe", "pod", "stays"))
     assert phase(stage, "stays") == "Running"
-
-
-def test_the_api_server_may_be_away_for_a_while(stage: Stage) -> None:
-    stage.kubectl("apply", "-f", "-", stdin=pod("before"))
-    running(stage, "before")
-    stage.control.apiserver.restart()
-    stage.control.wait()
-    stage.kubectl("apply", "-f", "-", stdin=pod("after"))
-    running(stage, "before", "after")

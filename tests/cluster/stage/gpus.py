@@ -54,13 +54,13 @@ class Gpus:
 
     def become(self, machine: simgpu.Machine) -> None:
         """Have other GPUs, while nothing uses those there are."""
-        self._like = machine
+        self.description = machine
         simgpu.write(machine, self.machine)
         self.machine.chmod(0o666)
 
     def power_cycle(self) -> None:
         """What was set or made of the GPUs is gone, MIG and compute modes too, as after a reboot."""
-        self.become(self._like)
+        self.become(self.description)
 
     @property
     def environment(self) -> dict[str, str]:
