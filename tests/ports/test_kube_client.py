@@ -1,6 +1,7 @@
 """The client against a server that says what the test tells it to, over real HTTP, and against no server at all."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -64,17 +65,23 @@ class Server:
         self.answers.append(answer)
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[Server]:
+@contextlib.asynccontextmanager
+async def serving(port: int = 0) -> AsyncIterator[Server]:
     made = Server()
     app = web.Application()
     app.router.add_route("*", "/{tail:.*}", made.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     made.port = runner.addresses[0][1]
     yield made
     await runner.cleanup()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with serving() as made:
+        yield made
 
 
 def kubeconfig(path: Path, url: str) -> Path:
@@ -251,6 +258,22 @@ async def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, unused_tcp_port: in
         text = str(caught.value)
         assert text.startswith(f"kubeconfig {tmp_path / name} ") and words in text and "\n" not in text
         assert caught.value.exit_code == 2
+
+
+async def test_a_part_of_the_cluster_waits_for_its_server(
+    tmp_path: Path, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It comes a while later; what else can be wrong with a kubeconfig is told at once."""
+    path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{unused_tcp_port}")
+    waiting = asyncio.create_task(connect(path, again_s=0.01))
+    async with asyncio.timeout(30):
+        while "does not answer" not in caplog.text:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        async with serving(unused_tcp_port):
+            await (await waiting).close()
+    assert caplog.text.count("Waiting for the cluster") == 1
+    with pytest.raises(BadInput, match="not found"):
+        await connect(tmp_path / "missing", again_s=0.01)
 
 
 @pytest.mark.parametrize(

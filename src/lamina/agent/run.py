@@ -47,7 +47,7 @@ from lamina.errors import LaminaError, Outside
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
-from lamina.ports.kube.client import connect
+from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
 from lamina.ports.mps import ControlProgram, Mps
@@ -60,11 +60,11 @@ log = logging.getLogger(__name__)
 async def run(settings: AgentSettings) -> None:
     """Be the agent of a node until SIGTERM or SIGINT. Raises BadInput, Outside for what prevents the start."""
     settings = settings.checked()
+    kube = await connect(settings.kubeconfig, again_s=AGAIN_S)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
-    kube = await connect(settings.kubeconfig)
     nvml = DriverNvml()
     try:
         files, mps = Files(), ControlProgram(settings.mps_control)

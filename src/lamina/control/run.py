@@ -42,7 +42,7 @@ from lamina.control.watching import Watching
 from lamina.control.webhook_configuration import PATH
 from lamina.errors import BadInput
 from lamina.ports.kube import EventRecorder, Kube
-from lamina.ports.kube.client import connect
+from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.listening import Address, listening
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ _QUOTAS_S = 1.0
 
 async def run(settings: ControlSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
-    kube = await connect(settings.kubeconfig, context=settings.context)
+    kube = await connect(settings.kubeconfig, context=settings.context, again_s=AGAIN_S)
     try:
         await serve(kube, settings, _stop_signal())
     finally:

@@ -6,6 +6,7 @@ pods as dataclasses cost several times the time and memory of dictionaries, and 
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -25,6 +26,10 @@ from lamina.ports.kube.errors import Gone, Refused, Unreachable
 from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
 from lamina.ports.kube.resources import PODS, Resource
 
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+"""After how long parts of a cluster ask again for a server that does not answer when they start."""
 _CHUNK = 1000
 _WATCH_S = 240
 """How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
@@ -36,11 +41,12 @@ _NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-async def connect(kubeconfig: Path | None = None, *, context: str = "") -> "KubeClient":
+async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s: float | None = None) -> "KubeClient":
     """The server that a kubeconfig names, once it has answered.
 
     Without a path: $KUBECONFIG, else the pod's own account inside a cluster, else ~/.kube/config. Raises BadInput
-    when that names no server, or one that does not answer.
+    when that names no server, or one that does not answer. With `again_s` that one is asked again after so many
+    seconds, as parts of a cluster do that have to be there when it comes back.
     """
     config = _load(kubeconfig, context)
     try:
@@ -49,11 +55,28 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "") -> "Kube
         raise BadInput(f"{_named(config.fname)} cannot be used: {answers.one_line(error)}") from error
     kube = KubeClient(client, config.cluster.server)
     try:
-        await kube.version()
+        await _answered(kube, again_s)
     except Outside as error:
         await kube.close()
         raise BadInput(f"{_named(config.fname)} leads nowhere: {error}") from error
     return kube
+
+
+async def _answered(kube: "KubeClient", again_s: float | None) -> None:
+    """Raises Outside."""
+    told = ""
+    while True:
+        try:
+            await kube.version()
+        except Unreachable as error:
+            if again_s is None:
+                raise
+            if str(error) != told:
+                log.warning("Waiting for the cluster: %s", error)
+            told = str(error)
+            await asyncio.sleep(again_s)
+        else:
+            return
 
 
 def _load(path: Path | None, context: str) -> SingleConfig:
