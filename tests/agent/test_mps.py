@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.mps.edits import NONE
+from lamina.agent.mps.leaving import end_daemons
 from lamina.agent.mps.limits import Limits, limits, told
 from lamina.agent.mps.sharing import SharedByMps
 from lamina.agent.mps.starting import Steps
@@ -362,6 +363,26 @@ async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) 
     assert node.state() == ("ready", "")
     assert sorted(path.name for path in (node.root / "other-mps").iterdir()) == [FIRST, SECOND]
     assert list((node.root / "mps").iterdir()) == []
+
+
+async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_is_not(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.nvml.exclusive.add("GPU-theirs")
+    assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files) == []
+    assert node.traces() == ([], ["GPU-theirs"], [], b"{}")
+
+
+async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_command(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    node.nvml.broken = "Driver Not Loaded"
+    told = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
+    commands = [f"nvidia-smi -i {gpu} -c DEFAULT" for gpu in (FIRST, SECOND)]
+    assert all(command in each for command, each in zip(commands, told, strict=True))
+    (node.root / "mps.json").write_text("[")
+    (sentence,) = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
+    assert "does not list this agent's MPS daemons" in sentence
 
 
 def test_a_list_of_daemons_that_is_not_understood_stops_the_agent(node: Node) -> None:

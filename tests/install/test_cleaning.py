@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from lamina.agent import cleaning
+from lamina.agent.mps.kept import Kept, Made
+from lamina.agent.mps.limits import Limits
 from lamina.install import values as install_values
 from lamina.install.agent import REQUIRED, agent
 from lamina.install.cleaner import CLEANER, cleaner
@@ -70,6 +72,14 @@ def test_nothing_goes_while_an_agent_runs(node: dict[str, Path]) -> None:
     assert clean(node, "--check").returncode == 0
 
 
+def test_what_cannot_be_given_back_is_told_and_all_else_goes(node: dict[str, Path], tmp_path: Path) -> None:
+    kept = Kept(node["state_dir"] / "mps.json", Files())
+    kept.put("GPU-1", Made(root=str(tmp_path / "mps"), limits=Limits(memory_mib=1, threads_percent=10)))
+    told = clean(node)
+    assert told.returncode == 0 and "nvidia-smi -i GPU-1 -c DEFAULT gives it back" in told.stderr
+    assert not node["state_dir"].exists()
+
+
 def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:
     assert cleaning.left(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
 
@@ -90,6 +100,17 @@ def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: st
     assert {seen_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
     assert seen_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
     assert made["metadata"]["name"] == CLEANER
+
+
+def test_where_agents_shared_by_mps_it_can_give_compute_modes_back() -> None:
+    given = ["agent.mps=true", "agent.runtimeClassName=nvidia"]
+    values = install_values.plain(install_values.read([], given))
+    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    spec = cleaner(agents)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in container["env"]
+    assert spec["runtimeClassName"] == "nvidia" and "/run/nvidia/mps" in paths(spec, container)
 
 
 def test_nodes_that_had_an_agent_and_are_kept_out_by_now_are_named() -> None:

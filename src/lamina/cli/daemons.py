@@ -118,7 +118,8 @@ def clean_node(
     check: Annotated[bool, typer.Option("--check", help="Only say what is left; exit 1 if anything is.")] = False,
     stay: Annotated[bool, typer.Option("--stay", help="Go on until SIGTERM, as pods do.")] = False,
 ) -> None:
-    """Remove what an agent left on this node: CDI specs, sockets, its folder. No agent may run, nor a pod with GPUs."""
+    """Remove what an agent left on this node: MPS, CDI specs, sockets, its folder. No agent may run, nor a pod with
+    GPUs."""
     import time
 
     from lamina.agent import cleaning
@@ -131,14 +132,34 @@ def clean_node(
             time.sleep(1.0)
             continue
         there = cleaning.left(kubelet_dir=kubelet_dir, cdi_dir=cdi_dir, state_dir=state_dir)
-        for path in there:
-            typer.echo(path if check else f"Removing {path}")
         if check:
+            for path in there:
+                typer.echo(path)
             raise typer.Exit(1 if there else 0)
+        if there:
+            for sentence in asyncio.run(_end_daemons(state_dir)):
+                typer.echo(sentence, err=True)
+        for path in there:
+            typer.echo(f"Removing {path}")
         cleaning.remove(there)
         if not stay:
             return
         time.sleep(1.0)
+
+
+async def _end_daemons(state_dir: Path) -> list[str]:
+    """End the MPS daemons of the agent that had this folder; what could not be undone, in sentences."""
+    from lamina.agent.mps.leaving import end_daemons
+    from lamina.agent.settings import AgentSettings
+    from lamina.ports.files import Files
+    from lamina.ports.mps import ControlProgram
+    from lamina.ports.nvml import DriverNvml
+
+    settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
+    try:
+        return await end_daemons(settings.mps, ControlProgram(settings.mps_control), nvml, Files())
+    finally:
+        await nvml.close()
 
 
 def control(

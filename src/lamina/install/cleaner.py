@@ -1,7 +1,8 @@
 """A DaemonSet that removes from nodes what agents left there, made from the agents' own.
 
 It runs where agents ran, with their image and as their user, and is ready on a node when nothing is left. The agent's
-folder itself can only be removed from above, so its parent is mounted.
+folder itself can only be removed from above, so its parent is mounted. Where agents shared GPUs by MPS it sees the
+driver and has their capability, without which nobody can give a GPU's compute mode back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"
 _PARENT = PurePosixPath("/run/lamina-parent")
-_VOLUMES = ("device-plugins", "cdi")
+_VOLUMES = ("device-plugins", "cdi", "mps")
 
 
 def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
@@ -29,6 +30,8 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
         f"--cdi-dir={environment['LAMINA_CDI_DIR']}",
         f"--state-dir={_PARENT / state.name}",
     ]
+    by_mps = "LAMINA_MPS_ROOT" in environment
+    security = agent["securityContext"]
     container = {
         "name": "cleaner",
         "image": agent["image"],
@@ -40,14 +43,15 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
             "timeoutSeconds": 15,
         },
         "resources": agent.get("resources", {}),
-        "securityContext": {key: value for key, value in agent["securityContext"].items() if key != "capabilities"}
-        | {"capabilities": {"drop": ["ALL"]}},
+        "env": [each for each in agent["env"] if by_mps and each["name"].startswith("NVIDIA_")],
+        "securityContext": security if by_mps else {**security, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [
             *(mount for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
             {"name": "parent", "mountPath": str(_PARENT)},
         ],
     }
-    kept = ("imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName")
+    kept = ["imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"]
+    kept += ["runtimeClassName"] if by_mps else []
     pod = {
         **{key: spec[key] for key in kept if key in spec},
         **({"affinity": _affinity(spec["affinity"], also)} if "affinity" in spec else {}),
