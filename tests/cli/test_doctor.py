@@ -13,9 +13,10 @@ from lamina.control import crds
 from lamina.control.webhook_configuration import webhook_configuration
 from lamina.dialects import config
 from lamina.errors import Outside
-from lamina.model.gpus import Gpu, InstanceThere, Inventory, Mode
+from lamina.model.gpus import Gpu, InstanceThere, Inventory, Mode, Plain
 from lamina.model.grants import Grant, grant_name
 from lamina.model.mps import MpsDaemon, MpsState
+from lamina.model.sharing import Strategy
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, MUTATING_WEBHOOKS, NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
@@ -38,7 +39,7 @@ class Patient:
         self.inventory: Inventory | None = Inventory(node="n", driver="535.104.05", gpus=(self.gpu,))
         self.info, self.allocatable, self.labels = dict(INFO), dict(TICKETS), {"nvidia.com/gpu.present": "true"}
         self.refusal: Outside | None = REFUSAL
-        self.registered = self.placed = True
+        self.registered = self.placed = self.granted = True
         self.images = {"web": "nginx"}
         self.webhooks: list[dict[str, Any]] = []
         self.text = ""
@@ -62,7 +63,7 @@ class Patient:
         asks = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
         spec = {"schedulerName": "hami-scheduler", "containers": [{"name": "main", "image": "cuda", **asks}]}
         uid = await self._pod("job", spec | ({"nodeName": "n"} if self.placed else {}))
-        if self.placed:
+        if self.placed and self.granted:
             grant = Grant(pod="job", pod_uid=uid, node="n", dialect="hami", containers=())
             meta = {"name": grant_name("job", uid), "namespace": "default"}
             await kube.create(GRANTS, {"metadata": meta, "spec": msgspec.to_builtins(grant)})
@@ -115,6 +116,23 @@ async def test_s1_9_what_is_missing_is_found(field: str, value: object, what: st
     assert found.state is State.FAILED
     assert sentence in found.found
     assert found.mend
+
+
+async def test_a_scheduler_that_does_not_know_the_names_in_force_is_told_with_what_mends_it() -> None:
+    """It places such pods by itself, and nobody grants them anything."""
+    patient = Patient()
+    patient.granted = False
+    found = (await patient.findings())["scheduler"]
+    assert (found.state, found.found) == (
+        State.FAILED,
+        "placed without asking Lamina, so that they get no GPU: default/job",
+    )
+    assert "kubectl -n lamina-system rollout restart deployment/lamina-scheduler" in found.mend
+    patient = Patient()
+    patient.granted = False
+    plain = (Plain("nvidia.com/gpu", 4, 4, Strategy.TIME_SLICING),)
+    patient.inventory = Inventory(node="n", driver="535.104.05", gpus=(patient.gpu,), plain=plain)
+    assert (await patient.findings())["scheduler"].state is State.WARNING, "kubelet gives out GPUs there"
 
 
 async def test_a_driver_of_440_is_old_enough_to_fail_and_newer_is_not() -> None:

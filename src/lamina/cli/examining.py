@@ -11,7 +11,8 @@ from lamina.cli.cluster import Cluster
 from lamina.cli.finding import Finding, State
 from lamina.cli.others import others
 from lamina.cli.parts import parts
-from lamina.dialects import vocabularies
+from lamina.dialects import parse, vocabularies
+from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT, kept_out
@@ -25,6 +26,10 @@ UNSEEN = timedelta(seconds=30)
 """How long a scheduler may take until it looks at a pod."""
 RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
 """The first versions that read CDI specs; the last is the lab's own."""
+_RESTART = (
+    "after names were changed in the ConfigMap, a scheduler of `lamina install` takes them up by "
+    "`kubectl -n lamina-system rollout restart deployment/lamina-scheduler`"
+)
 
 
 def findings(cluster: Cluster, nodes: list[Object], webhooks: list[Object], now: datetime) -> Iterator[Finding]:
@@ -138,13 +143,21 @@ def _at_least(what: str, told: str, text: str, least: tuple[int, ...], mend: str
 
 
 def _scheduler(cluster: Cluster, now: datetime) -> Finding:
-    """A pod that no scheduler looked at for a while tells that none serves its name; one that was, that one does."""
+    """A pod that no scheduler looked at for a while tells that none serves its name; one that was, that one does, and
+    one that it placed without a grant, that it does not ask Lamina for the names that the pod asks by."""
     names = set(cluster.config.schedulers)
     ours = [pod for pod in cluster.pods if pod["spec"].get("schedulerName") in names and _asks(pod, cluster)]
     silent = sorted({pod["spec"]["schedulerName"] for pod in ours if not _looked_at(pod) and _is_old(pod, now)})
     if silent:
-        mend = "give kube-scheduler a profile of that name with Lamina's extender, see docs/cluster.md"
+        mend = f"give kube-scheduler a profile of that name with Lamina's extender, see docs/cluster.md; {_RESTART}"
         return Finding("scheduler", State.FAILED, f"nobody has looked at pods of {', '.join(silent)}", mend)
+    past = sorted(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in ours if _past_us(pod, cluster))
+    if past:
+        found = f"placed without asking Lamina, so that they get no GPU: {', '.join(past)}"
+        mend = (
+            f"let the extender's managedResources name all resources of the configuration, {_RESTART}; remake the pods"
+        )
+        return Finding("scheduler", State.FAILED, found, mend)
     if not any(pod["metadata"]["uid"] in cluster.grants for pod in ours):
         mend = "create a pod that asks for a GPU, and look again"
         return Finding("scheduler", State.WARNING, "no pod with GPUs tells whether a profile leads to Lamina", mend)
@@ -155,6 +168,19 @@ def _asks(pod: Object, cluster: Cluster) -> bool:
     named = {name for vocabulary in vocabularies(cluster.config) for name in vocabulary.all}
     resources = [container.get("resources") or {} for container in pod["spec"]["containers"]]
     return any(named & (each.get("limits") or {}).keys() for each in resources)
+
+
+def _past_us(pod: Object, cluster: Cluster) -> bool:
+    """Whether the pod is on a node that gives out GPUs by grants, and has none."""
+    inventory = cluster.inventories.get(pod["spec"].get("nodeName") or "")
+    over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    if inventory is None or over or pod["metadata"]["uid"] in cluster.grants:
+        return False
+    try:
+        request = parse(pod, cluster.config)
+    except BadInput:
+        return True
+    return request is not None and not inventory.offers_plainly(request.plain)
 
 
 def _looked_at(pod: Object) -> bool:
