@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from lamina.install import values
 from lamina.install.objects import objects
 from lamina.install.render import render
@@ -41,3 +43,14 @@ def ports(value: Any) -> Iterator[dict[str, Any]]:
         yield from ports(inner)
     for inner in value if isinstance(value, list) else ():
         yield from ports(inner)
+
+
+@pytest.mark.parametrize(("minor", "policy"), [(26, None), (27, "AlwaysAllow"), (36, "AlwaysAllow")])
+def test_replicas_keep_no_node(minor: int, policy: str | None) -> None:
+    """Neither from being drained, when none of them is ready, nor from being taken away by an autoscaler."""
+    made = render(objects(), Setting(values.plain(values.Values()), (1, minor, 0)))
+    budgets = [each["spec"] for each in made if each["kind"] == "PodDisruptionBudget"]
+    assert [(each["maxUnavailable"], each.get("unhealthyPodEvictionPolicy")) for each in budgets] == [(1, policy)] * 2
+    pods = [each["spec"]["template"]["metadata"] for each in made if each["kind"] == "Deployment"]
+    evictable = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+    assert [each["annotations"][evictable] for each in pods] == ["true", "true"]

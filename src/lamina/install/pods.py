@@ -55,7 +55,10 @@ def apart(part: str) -> dict[str, Any]:
 
 
 def deployment(part: str, values: str, template: dict[str, Any]) -> dict[str, Any]:
-    """Replicas that are replaced one by one, a new one first."""
+    """Replicas that are replaced one by one, a new one first. None of them keeps anything in its volumes, for which
+    a cluster's autoscaler would keep their nodes."""
+    metadata = template["metadata"]
+    annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"} | metadata.get("annotations", {})
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -64,18 +67,23 @@ def deployment(part: str, values: str, template: dict[str, Any]) -> dict[str, An
             "replicas": Value(f"{values}.replicas"),
             "selector": {"matchLabels": chosen(part)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": template,
+            "template": template | {"metadata": metadata | {"annotations": annotations}},
         },
     }
 
 
 def disruption_budget(part: str) -> dict[str, Any]:
-    """One replica at a time may be evicted."""
+    """One replica at a time may be evicted, and those that are not ready at any time: they would keep their nodes from
+    being drained."""
     return {
         "apiVersion": When(Since(1, 21), "policy/v1", "policy/v1beta1"),
         "kind": "PodDisruptionBudget",
         "metadata": meta(part, part),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": chosen(part)}},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": chosen(part)},
+            "unhealthyPodEvictionPolicy": When(Since(1, 27), "AlwaysAllow"),
+        },
     }
 
 
