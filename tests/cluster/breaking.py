@@ -32,6 +32,16 @@ class Part(NamedTuple):
     weight: int = 4
 
 
+def daemons(stage: Stage, lamina: Processes) -> dict[str, Daemon]:
+    """The parts that are programs, by name. Whoever runs a cluster starts those again that end."""
+    found = {"API server": stage.control.apiserver, "kube-scheduler": stage.control.scheduler}
+    found |= {"scheduler": lamina.scheduler} | {replica.name: replica for replica in lamina.controls}
+    for node in stage.nodes:
+        own = {"agent": lamina.agents[node.name], "kubelet": node.kubelet, "containerd": node.containerd}
+        found |= {f"{kind} of {node.name}": daemon for kind, daemon in own.items()}
+    return found
+
+
 def parts(stage: Stage, lamina: Processes, random: Random) -> dict[str, Part]:
     """All of them by name, as they are now."""
     api, own, theirs = stage.control.apiserver, lamina.scheduler, stage.control.scheduler

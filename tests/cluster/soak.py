@@ -12,7 +12,7 @@ from contextlib import suppress
 from random import Random
 
 from tests.cluster import seeing, workloads
-from tests.cluster.breaking import Part, parts
+from tests.cluster.breaking import Part, daemons, parts
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.processes import Processes
 from tests.cluster.stage.stage import Stage
@@ -58,6 +58,7 @@ class Soak:
             self._mend(time.monotonic())
         self._mend(float("inf"))
         self._stage.control.wait()
+        self._mend(float("inf"))
         self._lamina.wait()
 
     def _now_and_then(self, do: Callable[[], None], share: float) -> None:
@@ -122,6 +123,11 @@ class Soak:
             self._comes_back[name] = time.monotonic() + self._random.uniform(0, part.away_s), part
 
     def _mend(self, now: float) -> None:
+        """Let come back what is to by now, and start what has ended by itself, as kubelet and systemd do."""
+        for name, daemon in daemons(self._stage, self._lamina).items():
+            if name not in self._comes_back and not daemon.running:
+                daemon.start()
+                self.broken[f"{name} by itself"] += 1
         for name, (when, part) in list(self._comes_back.items()):
             if when <= now:
                 part.back()
