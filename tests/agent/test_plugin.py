@@ -12,7 +12,7 @@ import pytest
 
 from lamina.agent.current import Current
 from lamina.agent.plugin import Nobody, Plugin
-from lamina.agent.registration import LOOK_S, UNFOLLOWED_S, Registration
+from lamina.agent.registration import LOOK_S, MISCOUNTED_S, UNFOLLOWED_S, Registration
 from lamina.agent.tickets import Ticket
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
@@ -37,8 +37,15 @@ class Registered:
         self.tickets = Current(TWENTY)
         self.plugin = Plugin(RESOURCE, self.tickets, node.record, tickets=node.preparer, plain=Nobody("none here"))
         self.clock = FakeClock()
+        self.counted: int | None = 20
         self.registration = Registration(
-            self.plugin, kubelet.plugins, KIND, files=Files(), clock=self.clock, pauses=(0.1,)
+            self.plugin,
+            kubelet.plugins,
+            KIND,
+            files=Files(),
+            clock=self.clock,
+            counted=lambda: self.counted,
+            pauses=(0.1,),
         )
 
     @contextlib.asynccontextmanager
@@ -193,6 +200,26 @@ async def test_it_registers_again_when_nobody_follows_its_tickets(registered: Re
     assert len(registered.kubelet.registrations) == 1
     await registered.pass_time(20)
     assert len(registered.kubelet.registrations) == 2
+
+
+async def test_it_registers_again_when_the_node_counts_what_another_plugin_told(registered: Registered) -> None:
+    """Older kubelets listen to both. The stream of the first one lives on, and its devices are forgotten."""
+    registered.counted = 2
+    await registered.clock.advance(MISCOUNTED_S - 2 * LOOK_S)
+    registered.counted = 20
+    await registered.clock.advance(2 * LOOK_S)
+    registered.counted = 0
+    await registered.clock.advance(MISCOUNTED_S - 2 * LOOK_S)
+    assert len(registered.kubelet.registrations) == 1
+    registered.kubelet.devices.clear()
+    await registered.pass_time(20)
+    assert len(registered.kubelet.registrations) == 2
+
+
+async def test_a_node_that_says_nothing_of_the_resource_is_no_reason(registered: Registered) -> None:
+    registered.counted = None
+    await registered.clock.advance(3 * MISCOUNTED_S)
+    assert len(registered.kubelet.registrations) == 1
 
 
 async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> None:

@@ -24,6 +24,8 @@ class DeviceStream(DevicePluginServicer):
         self._offered = offered
         self._streams = 0
         self._session = 0
+        self.told: int | None = None
+        """How many healthy devices kubelet was told of last."""
 
     @property
     def options(self) -> messages.DevicePluginOptions:
@@ -56,6 +58,7 @@ class DeviceStream(DevicePluginServicer):
                 if self._session != session:
                     return
                 healthy = sum(each.healthy for each in offered)
+                self.told = healthy
                 log.info("Kubelet is told %d of %s, %d healthy", len(offered), self._resource, healthy)
                 yield messages.ListAndWatchResponse(
                     devices=[

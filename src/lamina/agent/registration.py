@@ -3,10 +3,13 @@
 A kubelet that restarts empties its folder of sockets and forgets all plugins. So the plugin serves a socket, registers,
 and looks whether kubelet's socket is still the same, its own is still there, and kubelet still follows its tickets;
 when not, it begins anew. Until then the node has no allocatable GPUs, so it looks often.
+
+Another plugin for the same resource takes its place, for kubelet follows the one that registered last. Older kubelets
+go on listening to both, so what the node says that it counts is looked at as well.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +25,8 @@ log = logging.getLogger(__name__)
 LOOK_S = 0.5
 UNFOLLOWED_S = 10.0
 """How long kubelet may leave the tickets unfollowed; it opens its stream right after the registration."""
+MISCOUNTED_S = 30.0
+"""How long the node may say another number than kubelet was told; it says so every ten seconds."""
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -46,13 +51,16 @@ class Registration:
         *,
         files: Files,
         clock: Clock,
+        counted: Callable[[], int | None] = lambda: None,
         pauses: Sequence[float] = PAUSES,
     ) -> None:
+        """`counted` is how many devices the node says that kubelet counts, None where it says nothing."""
         self._plugin = plugin
         self._folder = folder
         self._kind = kind
         self._files = files
         self._clock = clock
+        self._counted = counted
         self._pauses = pauses
         self._failures = 0
 
@@ -85,11 +93,13 @@ class Registration:
         )
         log.info("Registered %s with kubelet", self._kind.resource)
         self._failures = 0
-        followed = self._clock.monotonic()
+        followed = agreed = self._clock.monotonic()
         while True:
             await self._clock.sleep(LOOK_S)
             if self._plugin.followed:
                 followed = self._clock.monotonic()
+            if (counted := self._counted()) in (None, self._plugin.told):
+                agreed = self._clock.monotonic()
             now = self._files.identity(self._folder / KUBELET_SOCKET)
             if now is not None and now != kubelet:
                 return "kubelet has a new socket"
@@ -97,3 +107,5 @@ class Registration:
                 return "the plugin's socket is gone"
             if now is not None and self._clock.monotonic() - followed > UNFOLLOWED_S:
                 return "kubelet does not follow its tickets"
+            if now is not None and self._clock.monotonic() - agreed > MISCOUNTED_S:
+                return f"kubelet was told {self._plugin.told} and counts {counted}, as if another plugin had come"

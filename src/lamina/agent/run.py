@@ -142,6 +142,7 @@ async def _parts(
     by_mps = sharing_mps(settings, rules.applied, offer, record, nvml, mps, recorder, files, clock)
     maker = Maker(nvml, Made(settings.made, files))
     on_demand = OnDemand.of(offer, maker, record, pod_resources, dismantle=not config.enabled)
+    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time, gfd=rules.applied.gfd)
     doors = Doors(
         settings=settings,
         config=config,
@@ -155,11 +156,11 @@ async def _parts(
         files=files,
         clock=clock,
         joins=by_mps.joins,
+        seen=keeper.seen,
     )
     enforcer = DriverEnforcer(
         nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
     )
-    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time, gfd=rules.applied.gfd)
     page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
     before, tell = await cluster.published(), events_on_node(recorder, node)
     monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)

@@ -12,6 +12,7 @@ from lamina.agent.as_before import AsBefore
 from lamina.agent.cluster import Cluster
 from lamina.agent.containers import write_limits
 from lamina.agent.current import Current
+from lamina.agent.marks.wanted import Seen
 from lamina.agent.mig.offering import SINGLE
 from lamina.agent.mig.on_demand import OnDemand
 from lamina.agent.nvidia_source import Applied
@@ -30,6 +31,7 @@ from lamina.agent.tickets import Kind, Ticket, kinds
 from lamina.dialects.config import Config
 from lamina.dialects.nvidia import NvidiaConfig
 from lamina.model.gpus import Mode
+from lamina.model.nodes import kept_out
 from lamina.model.sharing import GPU, Strategy
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
@@ -72,6 +74,7 @@ class Doors:
     files: Files
     clock: Clock
     joins: Joins
+    seen: Current[Seen | None]
 
     def registrations(self) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that keep kubelet knowing of each plugin."""
@@ -136,7 +139,15 @@ class Doors:
 
     def _registration(self, plugin: Plugin, kind: Kind | PlainKind) -> Registration:
         folder = self.settings.kubelet_dir / PLUGIN_FOLDER
-        return Registration(plugin, folder, kind, files=self.files, clock=self.clock)
+        return Registration(
+            plugin, folder, kind, files=self.files, clock=self.clock, counted=lambda: self._counted(kind.resource)
+        )
+
+    def _counted(self, resource: str) -> int | None:
+        """What the node says that kubelet counts; of a node that is somebody else's that is nothing to us."""
+        seen = self.seen.value
+        amount = seen.allocatable.get(resource, "") if seen and not kept_out(seen.labels) else ""
+        return int(amount) if amount.isdecimal() else None
 
     def _tickets_of(self, resource: str) -> Prepares:
         """Who prepares containers that hold tickets of a resource that is plain by now."""
