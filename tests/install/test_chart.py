@@ -18,7 +18,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no scheduler": {"scheduler": {"enabled": False}, "networkPolicy": {"extenderFrom": []}},
     "another scheduler": {"scheduler": {"image": {"repository": "example.com/ks", "tag": "v1.28.1"}, "weight": 1}},
     "MIG and a runtime class": {"agent": {"mig": True, "runtimeClassName": "nvidia", "nvidiaNamespace": "nvidia"}},
-    "MPS": {"agent": {"mps": True}},
+    "MPS": {"agent": {"mps": True, "updateStrategy": {"type": "OnDelete"}}},
     "both": {"agent": {"mps": True, "mig": True}},
     "watched": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},

@@ -41,7 +41,7 @@ def agent() -> list[Any]:
             "metadata": meta(AGENT, AGENT),
             "spec": {
                 "selector": {"matchLabels": chosen(AGENT)},
-                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+                "updateStrategy": Value("agent.updateStrategy"),
                 "template": template(AGENT, _spec()),
             },
         },

@@ -151,6 +151,9 @@ class Agent(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mps: Annotated[
         Switch, Meta(title="Whether agents may share GPUs by NVIDIA's MPS, for which they get CAP_SYS_ADMIN")
     ] = False
+    updateStrategy: Annotated[
+        Object, Meta(title="How agents are replaced; with `{type: OnDelete}` when somebody deletes their pods")
+    ] = msgspec.field(default_factory=lambda: {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}})
     logLevel: Annotated[LogLevel, Meta(title="What it logs")] = "INFO"
     env: Annotated[Objects, Meta(title="Further environment variables")] = ()
     volumes: Annotated[Objects, Meta(title="Further volumes")] = ()
