@@ -98,6 +98,7 @@ def test_what_is_planted_is_found(stage: Stage, lamina: Processes, node: Node) -
         stage.kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
         lamina.agents[node.name].start()
         lamina.wait()
+    assert seen.ledger is not None and seen.nodes[node.name].holders and seen.nodes[node.name].containers
     assert f"{used} of {node.name}: {CARD_MIB + 3000} MiB are granted, {CARD_MIB} may be, to plain, there" in (
         over_committed(seen)
     )

@@ -118,6 +118,36 @@ async def test_a_renewal_is_served_once_the_api_server_trusts_it() -> None:
         await handshake(store.context, first.authorities)
 
 
+@pytest.mark.parametrize("stored", [None, {"ca.crt": "!"}])
+async def test_what_the_leader_serves_is_trusted_until_it_serves_what_another_replica_made(
+    stored: Object | None,
+) -> None:
+    """Somebody deleted or damaged the Secret, and a replica that has just started knows of no certificate before."""
+    kube = FakeKube()
+    store = CertificateStore(kube, NAMES, now=now)
+    leader = Registration(kube, Configuration(DEFAULT, ""), store, url_address("127.0.0.1", 1))
+
+    async def trusted() -> bytes:
+        webhook, *_ = (await kube.get(MUTATING_WEBHOOKS, "lamina.dev"))["webhooks"]
+        return base64.b64decode(webhook["clientConfig"]["caBundle"])
+
+    first = await store.refresh()
+    soon = await leader.put_right()
+    if stored is None:
+        await kube.delete(SECRETS, "lamina-admission", namespace="lamina-system")
+    else:
+        secret = await kube.get(SECRETS, "lamina-admission", namespace="lamina-system")
+        await kube.replace(SECRETS, secret | {"data": secret["data"] | stored})
+    second = await CertificateStore(kube, NAMES, now=now).refresh()
+    assert second.authorities.count(b"BEGIN") == 1
+    assert await leader.put_right() == soon
+    await handshake(store.context, await trusted())
+    assert await leader.put_right() > soon
+    await handshake(store.context, await trusted())
+    assert await leader.put_right() == soon and await leader.put_right() > soon
+    assert await trusted() == second.authorities != first.authorities
+
+
 async def test_a_secret_that_somebody_deleted_is_made_anew_without_a_gap() -> None:
     kube = FakeKube()
     store = CertificateStore(kube, NAMES, now=now)

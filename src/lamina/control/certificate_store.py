@@ -69,6 +69,11 @@ class CertificateStore:
                 await self._kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
             await self._kube.create(SECRETS, secret)
 
+    def trusted(self, certificate: Certificate) -> bytes:
+        """The authorities that the API server is to trust for this certificate, and for the one served until then. They
+        may know nothing of each other, where a replica that has just started made the later one."""
+        return certificates.united(certificate, self._current)
+
     def serve(self, certificate: Certificate) -> None:
         """Use the certificate from the next handshake on."""
         if certificate == self._current:

@@ -57,6 +57,12 @@ def make(names: Iterable[str], now: datetime, *, before: Certificate | None = No
     return Certificate(b"".join(_pem(each) for each in (authority, *older)), _pem(serving), key_pem)
 
 
+def united(certificate: Certificate, before: Certificate | None) -> bytes:
+    """The authorities of `certificate`, and behind them the newest one of `before` where it is not among them."""
+    more = [_pem(each) for each in (_authorities(before)[:1] if before else [])]
+    return certificate.authorities + b"".join(pem for pem in more if pem not in certificate.authorities)
+
+
 def serves(certificate: Certificate, names: Iterable[str], now: datetime) -> bool:
     """Whether the certificate is whole, names all of `names` and need not be renewed yet."""
     try:

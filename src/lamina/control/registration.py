@@ -67,7 +67,8 @@ class Registration:
                 await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
             return _EVERY_S
         certificate = await self._store.agree()
-        if await register(self._kube, self._configuration.value, self._address, certificate.authorities):
+        trusted = self._store.trusted(certificate)
+        if await register(self._kube, self._configuration.value, self._address, trusted):
             return _SETTLE_S
         self._store.serve(certificate)
         return _EVERY_S
