@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.lab.api import jsonpath, tables
-from lamina.lab.api.moments import duration
+from lamina.lab.api.ages import duration
 from lamina.lab.api.resources import Catalogue
 from lamina.lab.api.status import Obj
 from lamina.lab.api.tables_pods import reason

@@ -12,11 +12,11 @@ process may be stopped between looking at a clock and writing: that is `turns`.
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube.moments import rfc3339_micro
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Leadership:
 
     def _written(self, lease: Object | None, holder: str) -> Object:
         before: Object = (lease.get("spec") if lease else None) or {}
-        moment = datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = rfc3339_micro(self._wall())
         changed = before.get("holderIdentity") != holder
         spec = {
             "holderIdentity": holder,

@@ -15,11 +15,11 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.errors import NotYet
 from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube.moments import rfc3339_micro
 
 _TRIES = 5
 _PREFIX = "node-"
@@ -90,7 +90,7 @@ class Turns:
             return await self._kube.get(LEASES, name, namespace=NAMESPACE)
 
     def _written(self, lease: Object) -> Object:
-        moment = datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = rfc3339_micro(self._wall())
         return {"metadata": lease["metadata"], "spec": {"holderIdentity": self._identity, "renewTime": moment}}
 
 

@@ -10,10 +10,10 @@ import random
 from dataclasses import dataclass
 
 from lamina.lab.api.history import Version
-from lamina.lab.api.moments import rfc3339
 from lamina.lab.api.resources import Catalogue, Resource
 from lamina.lab.api.status import Obj, conflict, forbidden, not_found
 from lamina.lab.api.store import Store
+from lamina.ports.kube.moments import rfc3339
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 FOREGROUND = "foregroundDeletion"

@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from lamina.lab.api.history import Change, History, Version
-from lamina.lab.api.moments import rfc3339
 from lamina.lab.api.resources import Resource
 from lamina.lab.api.status import Obj, already_exists, conflict, not_found
+from lamina.ports.kube.moments import rfc3339
 
 HISTORY = 4096
 

@@ -11,10 +11,10 @@ from aiohttp import WSMsgType, web
 
 from lamina.lab.api import kubelets
 from lamina.lab.api.kubelets import ExecOptions, ExecSession, KubeletError, Kubelets, LogOptions
-from lamina.lab.api.moments import seconds_of
 from lamina.lab.api.requests import Address, flag, number
 from lamina.lab.api.status import ApiError, Obj, bad_request
 from lamina.lab.api.verbs import Api
+from lamina.ports.kube.moments import seconds_of
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 

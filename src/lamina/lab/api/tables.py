@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lamina.lab.api import jsonpath
-from lamina.lab.api.moments import age
+from lamina.lab.api.ages import age
 from lamina.lab.api.resources import Resource
 from lamina.lab.api.status import Obj
 from lamina.lab.api.tables_common import Column, Layout, column

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.lab.api.moments import age
+from lamina.lab.api.ages import age
 from lamina.lab.api.status import Obj
 
 

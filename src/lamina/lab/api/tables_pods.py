@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina.lab.api.moments import age, seconds_of
+from lamina.lab.api.ages import age
 from lamina.lab.api.status import Obj
 from lamina.lab.api.tables_common import Layout, column, conditions, name, own_age, wide
+from lamina.ports.kube.moments import seconds_of
 
 
 def _cells(pod: Obj, now: float) -> list[Any]:

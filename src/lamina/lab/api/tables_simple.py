@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina.lab.api.moments import age
+from lamina.lab.api.ages import age
 from lamina.lab.api.status import Obj
 from lamina.lab.api.tables_common import Layout, column, conditions, name, own_age, wide
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina.lab.api.moments import duration, seconds_of
+from lamina.lab.api.ages import duration
 from lamina.lab.api.status import Obj
 from lamina.lab.api.tables_common import Column, Layout, column, conditions, name, own_age, selector_text, wide
+from lamina.ports.kube.moments import seconds_of
 
 _WIDE = (wide("Containers"), wide("Images"), wide("Selector"))
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lamina.lab.api.messages import by_number, messages
-from lamina.lab.api.moments import rfc3339, rfc3339_micro
 from lamina.lab.api.status import ApiError, Obj, bad_request
+from lamina.ports.kube.moments import rfc3339, rfc3339_micro
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"

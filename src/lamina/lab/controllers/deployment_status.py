@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.lab.api.moments import rfc3339, seconds_of
 from lamina.lab.controllers import revisions
 from lamina.lab.controllers.revisions import Family
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
+from lamina.ports.kube.moments import rfc3339, seconds_of
 
 CREATED = "NewReplicaSetCreated"
 REFUSED = "ReplicaSetCreateError"

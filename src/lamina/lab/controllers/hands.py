@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lamina.errors import Outside
-from lamina.lab.api.moments import rfc3339
 from lamina.lab.controllers.actions import Action, Create, Delete, Event, Patch
 from lamina.lab.informer import objects
 from lamina.lab.informer.cache import Cache
 from lamina.lab.informer.objects import Object
 from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, Conflict, EventRecorder, Kube, NotFound, Resource
+from lamina.ports.kube.moments import rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina.lab.api.moments import rfc3339, seconds_of
 from lamina.lab.controllers.replica_plan import restarts
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
+from lamina.ports.kube.moments import rfc3339, seconds_of
 
 BACKOFF_LIMIT = 6
 _FIRST_RETRY_S, _SLOWEST_RETRY_S = 10.0, 360.0

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.lab.api.moments import rfc3339, seconds_of
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
 from lamina.lab.scheduler.taints import tolerates
+from lamina.ports.kube.moments import rfc3339, seconds_of
 
 GRACE_S = 10.0
 NOT_READY = "node.kubernetes.io/not-ready"

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lamina.lab.api.moments import rfc3339, seconds_of
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
+from lamina.ports.kube.moments import rfc3339, seconds_of
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 BURST = 500  # pods made or ended in one pass, as in Kubernetes

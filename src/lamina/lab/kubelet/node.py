@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from lamina import __version__
 from lamina.errors import Outside
-from lamina.lab.api.moments import rfc3339, rfc3339_micro
 from lamina.lab.kubelet.settings import Settings
 from lamina.ports.kube import LEASES, NODES, AlreadyExists, Kube, NotFound, Object
+from lamina.ports.kube.moments import rfc3339, rfc3339_micro
 
 KUBELET_VERSION = f"v1.36.2-lamina.{__version__}"
 LEASE_S = 40

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.lab.api.moments import rfc3339
 from lamina.lab.kubelet.planning import failed_init, initialized
 from lamina.lab.kubelet.records import Container, Kind, Running, State, Terminated, Waiting, of_kind
+from lamina.ports.kube.moments import rfc3339
 
 Object = dict[str, Any]
 

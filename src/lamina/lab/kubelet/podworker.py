@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lamina.lab.api.moments import seconds_of
 from lamina.lab.kubelet import planning, recovery
 from lamina.lab.kubelet.devicemanager import DeviceManager
 from lamina.lab.kubelet.devices import DeviceError
@@ -25,6 +24,7 @@ from lamina.lab.kubelet.shims import Exit, StartFailed
 from lamina.lab.kubelet.starting import NotCreated, Starter
 from lamina.lab.kubelet.statuses import StatusWriter
 from lamina.ports.kube import Kube, Object
+from lamina.ports.kube.moments import seconds_of
 
 DEFAULT_GRACE_S = 30.0
 REMOVED_GRACE_S = 2.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.lab.api.moments import seconds_of
 from lamina.lab.kubelet.records import Container, State, Terminated, Waiting, containers_of
+from lamina.ports.kube.moments import seconds_of
 
 LOST = "ContainerStatusUnknown"
 LOST_MESSAGE = "The container ended with the kubelet that ran it"

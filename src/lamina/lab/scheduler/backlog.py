@@ -7,9 +7,9 @@ back when something happened that may help it, else after its back-off. Time is 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lamina.lab.api.moments import seconds_of
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
+from lamina.ports.kube.moments import seconds_of
 
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 10.0

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable
 
 from lamina.control.disruption import violations
 from lamina.errors import Outside
-from lamina.lab.api.moments import seconds_of
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
 from lamina.lab.scheduler import filters
@@ -18,6 +17,7 @@ from lamina.lab.scheduler.extender import Extender
 from lamina.lab.scheduler.node_view import NodeView
 from lamina.placement.victims import Cost, Victim, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, EventRecorder, Kube, NotFound
+from lamina.ports.kube.moments import seconds_of
 
 log = logging.getLogger(__name__)
 

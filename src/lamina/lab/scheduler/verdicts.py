@@ -4,11 +4,11 @@ import logging
 from collections.abc import Iterable
 
 from lamina.errors import Outside
-from lamina.lab.api.moments import rfc3339
 from lamina.lab.informer import objects
 from lamina.lab.informer.objects import Object
 from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, EventRecorder, Kube, NotFound, PatchKind
+from lamina.ports.kube.moments import rfc3339
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from lamina.errors import Outside
 from lamina.ports.kube.errors import AlreadyExists, NotFound
+from lamina.ports.kube.moments import rfc3339
 from lamina.ports.kube.protocol import Kube, Object
 from lamina.ports.kube.resources import EVENTS, Resource
 
@@ -59,7 +59,7 @@ class EventRecorder:
             log.warning("The event %s on %s could not be written: %s", reason, meta["name"], error)
 
     def _event(self, resource: Resource, meta: Object, reason: str, message: str, *, warning: bool) -> Object:
-        time = _rfc3339(self._now())
+        time = rfc3339(self._now())
         return {
             "involvedObject": {
                 "apiVersion": resource.api_version,
@@ -80,7 +80,7 @@ class EventRecorder:
 
     async def _counted(self, namespace: str, name: str, count: int) -> bool:
         """Whether the event was still there to take the new count: the server forgets events after a while."""
-        body = {"count": count, "lastTimestamp": _rfc3339(self._now())}
+        body = {"count": count, "lastTimestamp": rfc3339(self._now())}
         try:
             await self._kube.patch(EVENTS, name, body, namespace=namespace)
         except NotFound:
@@ -95,7 +95,3 @@ class EventRecorder:
             await self._counted(namespace, name, count + 1)
         except Outside as error:
             log.warning("The event %s could not be counted: %s", name, error)
-
-
-def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

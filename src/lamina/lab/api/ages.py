@@ -1,24 +1,8 @@
-"""Moments as Kubernetes writes them, and ages as kubectl prints them. Seconds since 1970 inside."""
+"""Ages as kubectl prints them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-
-def rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def rfc3339_micro(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def seconds_of(text: str) -> float | None:
-    """None for anything that is no timestamp."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, TypeError):
-        return None
+from lamina.ports.kube.moments import seconds_of
 
 
 def age(text: object, now: float) -> str:
