@@ -44,7 +44,8 @@ NODE = OnNode(
     containers=tuple(Container(uid, f"container-{uid}", (A,), f"{uid}_main", {A: 100}) for uid in "12"),
 )
 GPUS = tuple(
-    Gpu(uuid=uuid, index=i, model="m", memory_mib=1000, capacity_mib=1000, slots=2) for i, uuid in enumerate((A, B))
+    Gpu(uuid=uuid, index=i, model="m", memory_mib=1000, capacity_mib=1000, slots=2, mig_card="A100-40GB")
+    for i, uuid in enumerate((A, B))
 )
 SEEN = Seen(
     grants=(grant("1", share()), grant("2", share()), grant("over", share(memory=900))),
@@ -88,6 +89,13 @@ def grants(*those: Grant) -> Seen:
                 *(grant(u, share(mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0))) for u in "12"),
             ),
             "2 pods have",
+        ),
+        (
+            grants(*(
+                grant(uid, share(mode=Mode.MIG, mig=MigInstance(profile=profile, start=start)))
+                for uid, profile, start in (("1", "1g.5gb", 1), ("2", "3g.20gb", 0))
+            )),
+            "1g.5gb cannot begin at 1",
         ),
         (SEEN._replace(nodes={"n": NODE._replace(containers=(Container("1", "c", (A,), "1_main", {A: 401}),))}),
          "holds 401 MiB of GPU-a, its limit is 400 MiB"),

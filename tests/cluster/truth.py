@@ -13,9 +13,12 @@ from typing import NamedTuple
 from lamina.agent.plain import is_part, is_plain
 from lamina.agent.plan import instance_of
 from lamina.agent.record import Allocation, Bound, Instance
+from lamina.errors import BadInput
 from lamina.model.gpus import BY_GRANT, Gpu, Mode
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.mig import Placed
+from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
 
@@ -169,9 +172,19 @@ def _too_much(node: str, gpu: Gpu, grants: Sequence[Grant]) -> Iterator[str]:
     if modes == [Mode.MIG]:
         counted = Counter(placed for each in by_pod for placed in {*each.instances})
         yield from (f"{where}: {count} pods have {placed}" for placed, count in counted.items() if count > 1)
+        yield from _overlapping(where, gpu, sorted(counted))
         return
     for said in _beyond(gpu, taken, alone=_alone(gpu.uuid, grants)):
         yield f"{where}: {said}, to {', '.join(sorted(grant.pod for grant in grants))}"
+
+
+def _overlapping(where: str, gpu: Gpu, places: Sequence[Placed]) -> Iterator[str]:
+    """Why these places cannot be on the card together. The largest are looked at first, as their places are few."""
+    card = MIG_CARDS[gpu.mig_card]
+    try:
+        card.check(sorted(places, key=lambda placed: -card.profile(placed.profile).size))
+    except BadInput as error:
+        yield f"{where}: {error}"
 
 
 def _alone(gpu: str, grants: Sequence[Grant]) -> bool:
