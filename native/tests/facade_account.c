@@ -2,6 +2,7 @@
  * built with sanitizers. Arguments: seed, rounds. */
 #include "account.h"
 #include "blocks.h"
+#include "drawn.h"
 #include "limits.h"
 
 #include <assert.h>
@@ -10,16 +11,6 @@
 #include <string.h>
 
 enum { DEVICES = 2, MEMBERS = 5, NAMES = 4096 };
-
-static uint64_t state;
-
-static uint64_t next(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % below;
-}
 
 static struct lamina_limits limits = {.magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION,
                                       .size = sizeof limits, .device_count = DEVICES};

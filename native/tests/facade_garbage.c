@@ -1,6 +1,7 @@
 /* Garbage in the usage file: before it is opened, and while it is mapped, at any byte. Whatever stands there, every
  * call comes back, touches nothing outside of the file, and grants nothing over the limit. Arguments: seed, rounds. */
 #include "account.h"
+#include "drawn.h"
 #include "limits.h"
 
 #include <assert.h>
@@ -11,16 +12,6 @@
 #include <unistd.h>
 
 enum { DEVICES = 2, LIMIT = 1000000, SECONDS = 120 };
-
-static uint64_t state;
-
-static uint64_t next(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % below;
-}
 
 static struct lamina_limits limits = {.magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION,
                                       .size = sizeof limits, .device_count = DEVICES};
