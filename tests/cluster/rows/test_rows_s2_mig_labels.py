@@ -12,19 +12,26 @@ from tests.scenarios.nvidia import offers
 WITHOUT = {
     f"nvidia.com/{name}"
     for name in (
-        *("cuda.driver-version.major", "cuda.driver-version.minor", "cuda.driver-version.full"),
-        *("cuda.runtime-version.major", "cuda.runtime-version.minor", "cuda.runtime-version.full"),
-        *("gpu.compute.major", "gpu.compute.minor", "gpu.count", "gpu.family", "gpu.machine", "gpu.memory", "gpu.mode"),
-        *("gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mig.capable", "mps.capable"),
+        *("cuda.driver.major", "cuda.driver.minor", "cuda.driver.rev", "cuda.runtime.major", "cuda.runtime.minor"),
+        *("cuda.driver-version.major", "cuda.driver-version.minor", "cuda.driver-version.revision"),
+        *("cuda.driver-version.full", "cuda.runtime-version.major", "cuda.runtime-version.minor"),
+        *("cuda.runtime-version.full", "gfd.timestamp", "gpu.compute.major", "gpu.compute.minor", "gpu.count"),
+        *("gpu.family", "gpu.machine", "gpu.memory", "gpu.mode", "gpu.product", "gpu.replicas"),
+        *("gpu.sharing-strategy", "mig.capable", "mps.capable", "vgpu.present"),
     )
 }
+OF_A_HALF = {
+    "product": "NVIDIA-A100-PCIE-40GB-MIG-3g.20gb", "count": "4", "replicas": "1", "sharing-strategy": "none",
+    "memory": "19968", "multiprocessors": "42", "slices.gi": "3", "slices.ci": "3", "engines.copy": "3",
+    "engines.decoder": "2", "engines.encoder": "0", "engines.jpeg": "0", "engines.ofa": "0",
+}  # fmt: skip
 WITH = {
+    "nvidia.com/gpu.replicas": "0",
     "nvidia.com/mig.capable": "true",
     "nvidia.com/mig.config": "all-3g.20gb",
     "nvidia.com/mig.config.state": "success",
     "nvidia.com/mig.strategy": "mixed",
-    f"{sharing.HALF}.count": "4",
-    f"{sharing.HALF}.slices.gi": "3",
+    **{f"{sharing.HALF}.{name}": value for name, value in OF_A_HALF.items()},
 }
 
 
