@@ -113,7 +113,7 @@ class Replay(Cluster):
         return found
 
     def apply(self, manifest: str) -> None:
-        super().apply(IMAGE.sub(rf"\g<1>{WORKLOAD}", manifest))
+        super().apply(IMAGE.sub(rf'\g<1>"{WORKLOAD}"', manifest))
 
     def end_pods(self, grace_s: int = 1) -> None:
         """By force, as soon as their containers have ended: kubelet takes its time to tell the API server of that."""
