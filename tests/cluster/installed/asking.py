@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from tests.cluster.asking import Object, until
+from tests.cluster.asking import Object, got, pod, until
 from tests.cluster.stage.commands import Unavailable
+from tests.cluster.stage.installation import Installation
 from tests.cluster.stage.stage import Stage
 
 NAMESPACE = "lamina-system"
@@ -12,6 +13,8 @@ ROLLOUT_S = 180.0
 """A fair machine takes a quarter of it."""
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
 SEEN = "0MiB /  3000MiB"
+TICKETS = 20
+"""What a node offers of nvidia.com/gpu: ten for each of its two GPUs."""
 NONSENSE = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": 101}
 
 
@@ -26,8 +29,8 @@ def parts(stage: Stage, part: str = "") -> list[Object]:
     return listed(stage, "pods", "-n", NAMESPACE, *chosen)
 
 
-def _ready(pod: Object) -> bool:
-    conditions = pod["status"].get("conditions", [])
+def _ready(of: Object) -> bool:
+    conditions = of["status"].get("conditions", [])
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
@@ -49,7 +52,7 @@ def _replicas(owner: Object) -> int:
 
 def serves(stage: Stage, node: str) -> None:
     """Wait until the node offers GPUs, and admission answers."""
-    until(lambda: amount(stage, node) > 0, lambda: stage.kubectl("describe", "node", node))
+    until(lambda: amount(stage, node) == TICKETS, lambda: stage.kubectl("describe", "node", node))
     until(lambda: admits(stage), lambda: "admission lets nonsense pass, or does not answer")
 
 
@@ -57,15 +60,30 @@ def amount(stage: Stage, node: str) -> int:
     return int(stage.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
 
 
+def rolled_out(stage: Stage, what: str) -> None:
+    """Wait until all pods of it are of its newest template."""
+    stage.kubectl("rollout", "status", "-n", NAMESPACE, what, f"--timeout={ROLLOUT_S - 10}s", timeout=ROLLOUT_S)
+
+
+def told(lamina: Installation, what: str) -> str:
+    """All that the doctor says of one thing: how it is, and how to mend it."""
+    lines = lamina.shell(lamina.command("lamina doctor") + " || test $? = 1").splitlines()
+    return "\n".join(line for line in lines if line.startswith(what))
+
+
 def admits(stage: Stage) -> bool:
     """Whether admission answers, as a pod with nonsense in it shows; nothing is made."""
-    from tests.cluster.asking import pod
-
     try:
         stage.kubectl("create", "--dry-run=server", "-f", "-", stdin=pod("asked", limits=NONSENSE))
     except Unavailable as refused:
         return "gpucores" in str(refused)
     return False
+
+
+def waiting(stage: Stage, name: str) -> str:
+    """Why the pod's containers do not start."""
+    statuses = got(stage, name)["status"].get("containerStatuses", [])
+    return " ".join(str(each["state"].get("waiting", {}).get("message", "")) for each in statuses)
 
 
 def leader(stage: Stage) -> Object:
@@ -80,8 +98,8 @@ def leader(stage: Stage) -> Object:
     return found[0]
 
 
-def _leads(pod: Object) -> bool:
-    return bool(pod["metadata"]["labels"].get("lamina.dev/leader") == "true" and _ready(pod))
+def _leads(replica: Object) -> bool:
+    return bool(replica["metadata"]["labels"].get("lamina.dev/leader") == "true" and _ready(replica))
 
 
 Held = dict[str, dict[str, int]]

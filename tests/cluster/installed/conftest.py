@@ -1,6 +1,6 @@
-"""Lamina installed by its document, for all tests of this folder.
+"""Lamina installed by its document, for all tests of this folder, beside NVIDIA's operator.
 
-node1 is labelled as the document says. node2 has a label of NVIDIA's operator, whose device plugin serves it at first.
+node1 is labelled as the document says. node2 has the labels of the operator, whose device plugin serves it at first.
 """
 
 from collections.abc import Iterator
@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.asking import delete_pods
+from tests.cluster.installed import nvidias_operator
 from tests.cluster.installed.asking import serves, whole
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.installation import Installation
 from tests.cluster.stage.stage import Stage
-
-THEIRS = "nvidia.com/gpu.deploy.device-plugin"
 
 
 @pytest.fixture(scope="package")
@@ -22,7 +21,8 @@ def lamina(stage: Stage) -> Iterator[Installation]:
     with stage.steps("Lamina's image, and loading it"):
         installation.load_images()
     installation.documented("kubectl label node NODE gpu=on", "node1")
-    stage.kubectl("label", "node", "node2", "nvidia.com/gpu.present=true", f"{THEIRS}=true")
+    stage.kubectl("label", "node", "node2", "nvidia.com/gpu.present=true", f"{nvidias_operator.DEPLOYED}=true")
+    nvidias_operator.install(stage, installation.image)
     with stage.steps("installing Lamina, from apply to ready"):
         installation.documented("lamina install --set image")
         whole(stage)
@@ -33,13 +33,15 @@ def lamina(stage: Stage) -> Iterator[Installation]:
         installation.shell("lamina uninstall --force --no-kubelets", timeout=400)
     except Unavailable as left:
         assert "Left: " in str(left), "only amounts that kubelets still count may be left"
-    stage.kubectl("label", "nodes", "--all", "gpu-", "nvidia.com/gpu.present-", f"{THEIRS}-")
+    nvidias_operator.uninstall(stage)
+    stage.kubectl("label", "nodes", "--all", "gpu-", "nvidia.com/gpu.present-", f"{nvidias_operator.DEPLOYED}-")
 
 
 @pytest.fixture(scope="package")
 def both(stage: Stage, lamina: Installation) -> Installation:
     """With an agent on node2 as well."""
     lamina.documented("kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false", "node2")
+    whole(stage)
     serves(stage, "node2")
     return lamina
 

@@ -1,12 +1,18 @@
 """docs/install.md, executed: the objects, who may do what, a shared GPU."""
 
+import json
+
 import pytest
 
+from lamina.install.names import AGENT
+from lamina.install.rights import Rule
 from tests.cluster.asking import pod, running, sh, until
-from tests.cluster.installed.asking import NAMESPACE, NONSENSE, SEEN, SHARE, leader, listed, parts, whole
+from tests.cluster.installed.asking import NAMESPACE, NONSENSE, SEEN, SHARE, leader, listed, parts
 from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.installation import Installation
+from tests.cluster.stage.installation import PROJECT, Installation
 from tests.cluster.stage.stage import Stage
+
+RBAC = "rbac.authorization.k8s.io"
 
 
 def test_the_documents_example_shares_gpus(stage: Stage, both: Installation) -> None:
@@ -32,18 +38,6 @@ def test_applying_again_changes_nothing(stage: Stage, lamina: Installation) -> N
     assert [line for line in told if not line.endswith(" unchanged") and "poddisruptionbudget" not in line] == []
 
 
-def test_a_value_that_changes_is_rolled_out(stage: Stage, both: Installation) -> None:
-    """Another level of logs reaches all agents, one node after the other; pods with GPUs notice nothing."""
-    stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
-    running(stage, "share")
-    before = {each["metadata"]["uid"] for each in parts(stage, "agent")}
-    both.shell(both.command("lamina install --set image").replace(" | ", " --set agent.logLevel=DEBUG | "))
-    stage.kubectl("rollout", "status", "-n", NAMESPACE, "daemonset/lamina-agent", "--timeout=170s", timeout=180)
-    assert not before & {each["metadata"]["uid"] for each in parts(stage, "agent")}
-    whole(stage)
-    assert SEEN in sh(stage, "share", "nvidia-smi")
-
-
 def test_nobody_is_privileged(stage: Stage, lamina: Installation) -> None:
     for each in parts(stage):
         spec = each["spec"]
@@ -54,6 +48,9 @@ def test_nobody_is_privileged(stage: Stage, lamina: Installation) -> None:
             assert security["capabilities"] == {"drop": ["ALL"]}
             assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
             assert (security["runAsUser"] == 0) == (container["name"] == "agent")
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        critical = "system-node-critical" if spec["serviceAccountName"] == AGENT else "system-cluster-critical"
+        assert spec["priorityClassName"] == critical
 
 
 @pytest.mark.parametrize(
@@ -93,3 +90,18 @@ def test_an_agent_writes_of_its_own_node_alone(stage: Stage, both: Installation)
     except Unavailable as error:
         refused = str(error)
     assert ("an agent writes of its own node alone" in refused) == (stage.binaries.version >= (1, 32))
+
+
+def test_the_doctor_needs_no_more_rights_than_its_document_says(stage: Stage, both: Installation) -> None:
+    table = (PROJECT / "docs/cluster.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in table if line.startswith("|")]
+    rules = [Rule(what, verbs).policy() for who, what, verbs in rows if who in ("doctor", "reader")]
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "doctor"}, "rules": rules}
+    stage.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+    stage.kubectl("create", "clusterrolebinding", "doctor", "--clusterrole=doctor", "--user=doctor")
+    try:
+        config = stage.control.authority.kubeconfig("doctor", "doctor")
+        assert "it answers, and refuses nonsense" in both.shell(f"lamina doctor --kubeconfig {config}")
+        assert "No pod" in both.shell(f"lamina pods --kubeconfig {config}")
+    finally:
+        stage.kubectl("delete", "clusterrole,clusterrolebinding", "doctor")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cluster.asking import Object, got, phase, pod, running, until, why_pending
+from tests.cluster.asking import Object, phase, pod, running, until
 from tests.cluster.installed.asking import (
     NAMESPACE,
     SHARE,
@@ -16,6 +16,7 @@ from tests.cluster.installed.asking import (
     listed,
     parts,
     totals,
+    waiting,
     whole,
 )
 from tests.cluster.stage.commands import Unavailable
@@ -71,6 +72,26 @@ def replica_is(stage: Stage, replica: Object) -> bool:
     )
 
 
+def evict(stage: Stage, pod: Object) -> str:
+    """Ask for it as a drain does; why it is refused, or nothing."""
+    name, version = pod["metadata"]["name"], "v1" if stage.binaries.version >= (1, 22) else "v1beta1"
+    body = {"apiVersion": f"policy/{version}", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
+    try:
+        stage.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+    except Unavailable as refused:
+        return str(refused)
+    return ""
+
+
+@pytest.mark.parametrize("part", ["control", "scheduler"])
+def test_one_replica_at_a_time_may_be_evicted(stage: Stage, both: Installation, part: str) -> None:
+    whole(stage)
+    first, second = parts(stage, part)
+    until(lambda: evict(stage, first) == "", lambda: evict(stage, first))
+    assert "disruption budget" in evict(stage, second)
+
+
 @pytest.fixture
 def without_control(stage: Stage, both: Installation) -> Installation:
     """Replicas are away; the test, or what follows it, brings them back."""
@@ -82,7 +103,8 @@ def without_control(stage: Stage, both: Installation) -> Installation:
 def test_while_admission_is_down_others_do_not_notice_and_nobody_gets_a_gpu(
     stage: Stage, without_control: Installation
 ) -> None:
-    """Servers from 1.28 on refuse pods with GPUs. Older ones let them pass, but no agent starts them."""
+    """Servers from 1.28 on refuse pods with GPUs. Older ones let them pass to their own scheduler, but no agent starts
+    them."""
     whole_gpu = {"nvidia.com/gpu": 1}
     try:
         stage.kubectl("apply", "-f", "-", stdin=pod("plain"))
@@ -92,21 +114,18 @@ def test_while_admission_is_down_others_do_not_notice_and_nobody_gets_a_gpu(
                 with pytest.raises(Unavailable, match=r"lamina\.dev"):
                     stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=limits))
         else:
-            stage.kubectl("apply", "-f", "-", stdin=pod("waits", limits=SHARE))
-            stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=whole_gpu))
-            until(lambda: why_pending(stage, "waits") != "", lambda: stage.kubectl("describe", "pod", "waits"))
-            until(lambda: "no grant" in waiting(stage, "nothing"), lambda: waiting(stage, "nothing"))
-            assert phase(stage, "nothing") == "Pending"
+            for name, limits in (("share", SHARE), ("nothing", whole_gpu)):
+                stage.kubectl("apply", "-f", "-", stdin=pod(name, limits=limits))
+            names = ("share", "nothing")
+            until(
+                lambda: all("no grant" in waiting(stage, name) for name in names),
+                lambda: " ".join(waiting(stage, name) for name in names),
+            )
+            assert [phase(stage, name) for name in names] == ["Pending", "Pending"]
     finally:
         stage.kubectl("scale", "deployment/lamina-control", "-n", NAMESPACE, "--replicas=2")
         until(lambda: admits(stage), lambda: "admission does not come back")
     whole(stage)
-    stage.kubectl("delete", "pod", "waits", "nothing", "--ignore-not-found", "--grace-period=0", "--force")
+    stage.kubectl("delete", "pod", "share", "nothing", "--ignore-not-found", "--grace-period=0", "--force")
     stage.kubectl("apply", "-f", "-", stdin=pod("nothing", limits=whole_gpu))
     running(stage, "nothing")
-
-
-def waiting(stage: Stage, name: str) -> str:
-    """Why the pod's container does not start."""
-    statuses = got(stage, name)["status"].get("containerStatuses", [])
-    return " ".join(str(each["state"].get("waiting", {}).get("message", "")) for each in statuses)

@@ -6,7 +6,17 @@ import threading
 import pytest
 
 from tests.cluster.asking import delete_pods, pod, running, sh, until
-from tests.cluster.installed.asking import NAMESPACE, ROLLOUT_S, SEEN, SHARE, listed, serves, whole
+from tests.cluster.installed.asking import (
+    NAMESPACE,
+    ROLLOUT_S,
+    SEEN,
+    SHARE,
+    listed,
+    parts,
+    rolled_out,
+    serves,
+    whole,
+)
 from tests.cluster.stage.commands import Unavailable
 from tests.cluster.stage.installation import Installation
 from tests.cluster.stage.node import Node
@@ -107,18 +117,44 @@ def test_it_refuses_while_pods_use_gpus_and_takes_everything_when_they_are_gone(
     take_out(stage, both)
 
 
-def test_helm_installs_the_same_and_it_is_taken_out_the_same_way(stage: Stage, lamina: Installation) -> None:
+def test_helm_installs_upgrades_and_rolls_back_and_it_is_taken_out_the_same_way(
+    stage: Stage, lamina: Installation
+) -> None:
+    """The upgrade is to an image of another tag, and to an agent that may cut GPUs by MIG."""
     if not lamina.has_helm:
-        pytest.skip("no helm, and no npm to fetch one")
+        pytest.skip("no helm on PATH")
+    chart = lamina.folder / "lamina-chart"
+
+    def documented(beginning: str, more: str = "") -> None:
+        lamina.shell(lamina.command(beginning).replace("lamina-chart", str(chart)) + more)
+
     with stage.steps("installing Lamina by Helm, from install to ready"):
-        chart = lamina.folder / "lamina-chart"
-        for beginning in ("lamina install --chart", "helm install lamina"):
-            lamina.shell(lamina.command(beginning).replace("lamina-chart", str(chart)))
+        documented("lamina install --chart")
+        documented("helm install lamina")
         whole(stage)
         serves(stage, "node1")
     stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
     running(stage, "share")
+    for node in stage.nodes:
+        node.ctr("images", "tag", "--force", lamina.image, f"{lamina.image}-next")
+    with stage.steps("another release by Helm, until it runs everywhere"):
+        documented("helm upgrade", f" --set image.tag={lamina.image.rpartition(':')[2]}-next")
+        all_are(stage, f"{lamina.image}-next", capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]})
+    with stage.steps("back by Helm, until that runs everywhere"):
+        documented("helm rollback")
+        all_are(stage, lamina.image, capabilities={"drop": ["ALL"]})
     assert SEEN in sh(stage, "share", "nvidia-smi")
     delete_pods(stage)
     take_out(stage, lamina)
     assert json.loads(lamina.shell("helm list --all-namespaces --output json")) == []
+
+
+def all_are(stage: Stage, image: str, capabilities: dict[str, list[str]]) -> None:
+    """Wait until all pods are of this image, and see what agents may then."""
+    for what in ("daemonset/lamina-agent", "deployment/lamina-control", "deployment/lamina-scheduler"):
+        rolled_out(stage, what)
+    whole(stage)
+    for each in parts(stage):
+        for container in [*each["spec"]["containers"], *each["spec"].get("initContainers", [])]:
+            assert container["image"] == image or container["name"] == "scheduler"
+            assert (container["name"] != "agent") or container["securityContext"]["capabilities"] == capabilities

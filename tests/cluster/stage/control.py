@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.stage import network, proxy
+from tests.cluster.stage.audit import Audit
 from tests.cluster.stage.binaries import Binaries
 from tests.cluster.stage.certificates import Authority
 from tests.cluster.stage.commands import Unavailable
@@ -27,6 +28,7 @@ class ControlPlane:
         network.make_bridge(self.room)
         self.authority = Authority(folder / "certificates", SERVER)
         self.kubeconfig = self.authority.kubeconfig("admin", "admin", ("system:masters",))
+        self.audit = Audit(folder)
         self.etcd = self._daemon("etcd", self._etcd())
         self.apiserver = self._daemon("kube-apiserver", self._apiserver())
         self.controllers = self._daemon("kube-controller-manager", self._controllers())
@@ -94,6 +96,22 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
+            *self.audit.arguments(),
+            *self._front_proxy(),
+        ]
+
+    def _front_proxy(self) -> list[str]:
+        """Whom it believes who somebody else is, as servers with an API of their own ask it for."""
+        authority = Authority(self.folder / "front-proxy", SERVER)
+        client = authority.signed("client", "front-proxy-client")
+        return [
+            f"--requestheader-client-ca-file={authority.certificate}",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={client.certificate}",
+            f"--proxy-client-key-file={client.key}",
         ]
 
     def _controllers(self) -> list[str | Path]:

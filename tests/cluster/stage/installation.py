@@ -53,6 +53,10 @@ class Installation:
     def has_helm(self) -> bool:
         return (self.folder / "bin/helm").exists()
 
+    @property
+    def image(self) -> str:
+        return f"{REGISTRY}/lamina:{lamina.__version__}"
+
     def load_images(self) -> None:
         """Lamina's image, kube-scheduler's of this version, and under its own name the one that examples use."""
         archives = [self._ours(), self._scheduler()]
@@ -65,7 +69,7 @@ class Installation:
 
     def _ours(self) -> Path:
         archive = self.folder / "lamina.tar"
-        container_image.build(archive, f"{REGISTRY}/lamina:{lamina.__version__}")
+        container_image.build(archive, self.image)
         return archive
 
     def _scheduler(self) -> Path:
