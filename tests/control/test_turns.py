@@ -14,7 +14,10 @@ from lamina.ports.kube.fake import FakeKube
 class Replica:
     def __init__(self, kube: FakeKube, name: str) -> None:
         self.read: list[str] = []
-        self.turns = Turns(kube, name, catch_up=self._catch_up, wall=lambda: 0.0)
+        uids = {"owned": "uid-1"}
+        self.turns = Turns(
+            kube, name, catch_up=self._catch_up, wall=lambda: 0.0, uid_of=lambda node: uids.get(node, "")
+        )
 
     async def _catch_up(self, node: str) -> None:
         self.read.append(node)
@@ -37,6 +40,21 @@ async def test_a_replica_reads_a_node_once_while_nobody_else_was_there() -> None
     await two.turns.take("a", fits)
     await one.turns.take("a", fits)
     assert one.read == ["a", "a"] and two.read == ["a"]
+
+
+async def test_a_lease_goes_with_its_node() -> None:
+    """Clusters grow and shrink, and nobody else would ever take it away."""
+    kube = FakeKube()
+    one = Replica(kube, "one")
+    for node in ("owned", "unknown"):
+        await one.turns.take(node, fits)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "owned", "uid": "uid-1"}
+    for node, owners in (("owned", [owner]), ("unknown", [])):
+        lease = await kube.get(LEASES, lease_name(node), namespace="lamina-system")
+        assert lease["metadata"].get("ownerReferences", []) == owners
+    await kube.delete(LEASES, lease_name("owned"), namespace="lamina-system")
+    await one.turns.take("owned", fits)
+    assert one.read == ["owned", "unknown", "owned"]
 
 
 async def test_what_does_not_fit_leaves_the_node_to_others() -> None:

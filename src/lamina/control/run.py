@@ -91,7 +91,7 @@ async def serve(kube: Kube, settings: ControlSettings, stop: asyncio.Event) -> N
         wall=time.time,
         background=background,
         locks=locks,
-        turns=Turns(kube, leadership.identity, catch_up=watching.catch_up, wall=time.time),
+        turns=Turns(kube, leadership.identity, catch_up=watching.catch_up, wall=time.time, uid_of=watching.uid_of_node),
         leading=lambda: leadership.leading,
     )
     extender = ExtenderService(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from lamina.dialects.config import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.errors import NotYet
-from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube import LEASES, NODES, AlreadyExists, Conflict, Kube, NotFound, Object
 from lamina.ports.kube.moments import rfc3339_micro
 
 _TRIES = 5
@@ -37,15 +37,23 @@ class _Node:
 
 
 class Turns:
-    """Takes turns in the name of one replica. `catch_up` reads all grants and pods of a node; `wall` is Unix time."""
+    """Takes turns in the name of one replica. `catch_up` reads all grants and pods of a node; `wall` is Unix time;
+    `uid_of` tells a node's UID, empty where it is not known."""
 
     def __init__(
-        self, kube: Kube, identity: str, *, catch_up: Callable[[str], Awaitable[None]], wall: Callable[[], float]
+        self,
+        kube: Kube,
+        identity: str,
+        *,
+        catch_up: Callable[[str], Awaitable[None]],
+        wall: Callable[[], float],
+        uid_of: Callable[[str], str] = lambda node: "",
     ) -> None:
         self._kube = kube
         self._identity = identity
         self._catch_up = catch_up
         self._wall = wall
+        self._uid_of = uid_of
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
 
     async def take(self, node: str, check: Callable[[], None]) -> None:
@@ -85,9 +93,15 @@ class Turns:
         except NotFound:
             pass
         try:
-            return await self._kube.create(LEASES, self._written({"metadata": {"name": name, "namespace": NAMESPACE}}))
+            meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": self._owner(node)}
+            return await self._kube.create(LEASES, self._written({"metadata": meta}))
         except AlreadyExists:
             return await self._kube.get(LEASES, name, namespace=NAMESPACE)
+
+    def _owner(self, node: str) -> list[Object]:
+        """The Lease goes with its node, or nodes that come and go would leave theirs behind."""
+        uid = self._uid_of(node)
+        return [{"apiVersion": NODES.api_version, "kind": NODES.kind, "name": node, "uid": uid}] if uid else []
 
     def _written(self, lease: Object) -> Object:
         moment = rfc3339_micro(self._wall())

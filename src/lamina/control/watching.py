@@ -45,6 +45,7 @@ class Watching:
         self._now = now
         self._inventories: dict[str, Inventory] = {}
         self._kept_out: set[str] = set()
+        self._node_uids: dict[str, str] = {}
         self._tell: dict[Resource, Callable[[str, Object], None]] = {
             INVENTORIES: self._inventory,
             GRANTS: self._grant,
@@ -59,6 +60,10 @@ class Watching:
     def missing(self) -> list[str]:
         """Kinds that have not been listed yet."""
         return sorted(self._missing)
+
+    def uid_of_node(self, name: str) -> str:
+        """Empty where no such node is known."""
+        return self._node_uids.get(name, "")
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
@@ -132,8 +137,10 @@ class Watching:
         name = obj["metadata"]["name"]
         if kind == DELETED:
             self._host.node_gone(name)
+            self._node_uids.pop(name, None)
         else:
             self._host.node_seen(name, obj[_OFFERED])
+            self._node_uids[name] = obj["metadata"]["uid"]
         others = kind != DELETED and obj[_KEPT_OUT]
         if others != (name in self._kept_out):
             self._kept_out ^= {name}
