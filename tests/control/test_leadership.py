@@ -1,5 +1,9 @@
 """Who leads: one at a time by spans of the monotonic clock, whatever wall clocks and networks do."""
 
+import asyncio
+
+import pytest
+
 from lamina.control.leadership import LEADS_S, NAME, PROMISED_S, Leadership
 from lamina.ports.kube import LEASES, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
@@ -107,3 +111,19 @@ async def test_who_steps_down_is_followed_at_once_and_who_starts_anew_goes_on() 
     assert pair.two.leading and not again.leading
     await again.step_down()
     assert (await pair.lease())["spec"]["holderIdentity"] == "two"
+
+
+async def test_a_server_that_hangs_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    leadership = Pair().one
+
+    async def hang() -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(leadership, "attempt", hang)
+    running = asyncio.create_task(leadership.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    assert "The Lease lamina-control could not be renewed: no answer" in caplog.text

@@ -64,7 +64,7 @@ class Leadership:
                 async with asyncio.timeout(LEADS_S):
                     await self.attempt()
             except (Outside, TimeoutError) as error:
-                log.warning("The Lease %s could not be renewed: %s", NAME, error or "no answer")
+                log.warning("The Lease %s could not be renewed: %s", NAME, str(error) or "no answer")
             if self.leading != before:
                 log.info("This replica %s", "leads" if self.leading else "follows")
             await asyncio.sleep(EVERY_S)
