@@ -23,6 +23,7 @@ async def check(world: World) -> set[str]:
     await _nothing_is_promised_twice(world)
     ways: set[str] = set()
     modes: dict[str, set[Mode]] = defaultdict(set)
+    holders: dict[str, set[str]] = defaultdict(set)
     instances: dict[str, set[str]] = defaultdict(set)
     for pod, container in world.kubelet.containers:
         if (running := container.running) is None:
@@ -38,9 +39,11 @@ async def check(world: World) -> set[str]:
             found = _has_its_devices(world, container, running)
         for gpu, mode in found.items():
             modes[gpu].add(mode)
+            holders[gpu].add(pod.uid)
             ways.add(f"{mode.value} by {'device' if running.grant is None else 'grant'}")
     for gpu, found_modes in modes.items():
         assert len(found_modes) == 1, f"{gpu} is in the modes {found_modes}"
+        assert found_modes != {Mode.WHOLE} or len(holders[gpu]) == 1, f"{gpu} is given whole to several pods"
         facts = next((each for each in world.nvml.present if each.uuid == gpu), None)
         assert facts is None or facts.mig_enabled == (found_modes == {Mode.MIG}), f"{gpu} is not in mode {found_modes}"
         assert (gpu in world.mps.daemons) == (found_modes == {Mode.MPS}), f"a daemon of MPS beside {found_modes}"
