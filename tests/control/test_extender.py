@@ -26,6 +26,7 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listening import Address, parse_address
+from tests.control.binders import Bench
 from tests.control.cluster import Running, admitted_pod, gpus, inventory_object, running, until
 
 
@@ -117,6 +118,14 @@ async def test_prioritize_scores_from_0_to_10(cluster: Running) -> None:
     assert [each["host"] for each in before] == ["node-0", "node-1", "node-2"]
     assert all(isinstance(each["score"], int) and 0 <= each["score"] <= 10 for each in before)
     assert after["node-1"] > after["node-0"], "binpack prefers the node in use"
+
+
+@pytest.mark.parametrize("policy", ["", "binpack"])
+def test_no_node_is_best_where_there_is_no_inventory(policy: str) -> None:
+    """The last one may go between filter and prioritize, which kube-scheduler does not ask twice."""
+    pod = unbound(gpumem=100)
+    pod["metadata"]["annotations"] = {"hami.io/node-scheduler-policy": policy} if policy else {}
+    assert Bench().decisions.scores(pod, ["node-0"]) == {"node-0": 0}
 
 
 @pytest.mark.parametrize(("policy", "best"), [("binpack", ["node-1"]), ("spread", ["node-0", "node-2"])])

@@ -132,9 +132,9 @@ class Decisions:
             request = parse(pod, self._configuration.value)
         except BadInput:
             request = None
-        if request is None:
-            return dict.fromkeys(nodes, 0)
         table = self._capacity.table
+        if request is None or not table.rows:  # the last inventory may go between filter and this question
+            return dict.fromkeys(nodes, 0)
         rows = table.rows_of(nodes)
         fits = self._capacity.survey(request).verdicts_on(rows) == FITS
         packed = self.packing.worth(request, asked_by(pod))
