@@ -122,4 +122,5 @@ def test_s1_9_doctor_checks_what_is_needed(lab: Lab, hami_core: str) -> None:
     lab.kubectl("run", "nvidia-device-plugin-1", "--image", "plugin", "--command", "--", "sleep", "1000")
     sick = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
     assert sick.returncode == 1
-    assert "other device plugins: remove them" in sick.stdout
+    assert "other device plugins: keep them off the nodes that Lamina serves" in sick.stdout
+    assert f"kubectl label node {lab.node} nvidia.com/gpu.deploy.device-plugin=false" in sick.stdout
