@@ -41,6 +41,7 @@ def lamina(stage: Stage) -> Iterator[Installation]:
 def both(stage: Stage, lamina: Installation) -> Installation:
     """With an agent on node2 as well."""
     lamina.documented("kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false", "node2")
+    nvidias_operator.left(stage)
     whole(stage)
     serves(stage, "node2")
     return lamina

@@ -10,6 +10,7 @@ from typing import Any
 
 from lamina.lab.operator_objects import definition
 from lamina.ports.kube import CLUSTER_POLICIES
+from tests.cluster.asking import until
 from tests.cluster.installed import nvidias_plugin
 from tests.cluster.stage.own_images import WORKLOAD
 from tests.cluster.stage.stage import Stage
@@ -34,6 +35,12 @@ def install(stage: Stage, image: str) -> None:
         plugin(image, {DEPLOYED: "true"}),
         *(_daemon_set(name, sleep, gpu_nodes) for name in OTHERS),
     )
+
+
+def left(stage: Stage) -> None:
+    """Wait until no pod of its plugin is there any more, none on its way out either."""
+    mine = ("get", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}", "-o", "name")
+    until(lambda: stage.kubectl(*mine) == "", lambda: stage.kubectl("get", "pods", "-n", NAMESPACE))
 
 
 def plugin(image: str, nodes: dict[str, str], name: str = PLUGIN) -> dict[str, Any]:
