@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+CLUSTER_TESTS ?= tests/cluster
 
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -path 'src/lamina/_native*') pyproject.toml meson.build
 
@@ -17,7 +18,7 @@ test: $(VENV)/.lamina $(VENV)/.test-tools
 
 # Tests on a real cluster, brought up on this machine and taken down again. Needs root; see CONTRIBUTING.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
-	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest tests/cluster
+	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest $(CLUSTER_TESTS)
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'
