@@ -43,6 +43,7 @@ def test_nothing_is_found(
     environment = container(303 + 1700).environment() | {"LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0"}
     command = [programs[program], *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.startswith("ok") and "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, (
-        done.stdout + done.stderr[-3000:]
-    )
+    # Before the last line, processes that are killed may say that together they asked for more than the limit.
+    said = done.stdout.splitlines()[-1:]
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr[-3000:]
+    assert said and said[0].startswith("ok"), done.stdout + done.stderr[-3000:]
