@@ -94,15 +94,17 @@ async def test_a_renewed_certificate_is_taken_into_service_without_restart() -> 
             await handshake(store.context, first.authorities)
 
 
+async def trusted(kube: FakeKube) -> bytes:
+    """What the API server is told to trust."""
+    webhook, *_ = (await kube.get(MUTATING_WEBHOOKS, "lamina.dev"))["webhooks"]
+    return base64.b64decode(webhook["clientConfig"]["caBundle"])
+
+
 async def test_a_renewal_is_served_once_the_api_server_trusts_it() -> None:
     """What the API server is told to trust always covers what it meets, whatever the day."""
     kube, day = FakeKube(), now() - (VALID - RENEW_BEFORE) - timedelta(hours=2)
     store = CertificateStore(kube, NAMES, now=lambda: day)
     leader = Registration(kube, Configuration(DEFAULT, ""), store, url_address("127.0.0.1", 1))
-
-    async def trusted() -> bytes:
-        webhook, *_ = (await kube.get(MUTATING_WEBHOOKS, "lamina.dev"))["webhooks"]
-        return base64.b64decode(webhook["clientConfig"]["caBundle"])
 
     first = await store.refresh()
     soon = await leader.put_right()
@@ -111,9 +113,9 @@ async def test_a_renewal_is_served_once_the_api_server_trusts_it() -> None:
     assert await leader.put_right() == soon
     assert await store.agree() != first
     await handshake(store.context, first.authorities)
-    await handshake(store.context, await trusted())
+    await handshake(store.context, await trusted(kube))
     assert await leader.put_right() > soon
-    await handshake(store.context, await trusted())
+    await handshake(store.context, await trusted(kube))
     with pytest.raises(ssl.SSLError):
         await handshake(store.context, first.authorities)
 
@@ -127,10 +129,6 @@ async def test_what_the_leader_serves_is_trusted_until_it_serves_what_another_re
     store = CertificateStore(kube, NAMES, now=now)
     leader = Registration(kube, Configuration(DEFAULT, ""), store, url_address("127.0.0.1", 1))
 
-    async def trusted() -> bytes:
-        webhook, *_ = (await kube.get(MUTATING_WEBHOOKS, "lamina.dev"))["webhooks"]
-        return base64.b64decode(webhook["clientConfig"]["caBundle"])
-
     first = await store.refresh()
     soon = await leader.put_right()
     if stored is None:
@@ -141,11 +139,11 @@ async def test_what_the_leader_serves_is_trusted_until_it_serves_what_another_re
     second = await CertificateStore(kube, NAMES, now=now).refresh()
     assert second.authorities.count(b"BEGIN") == 1
     assert await leader.put_right() == soon
-    await handshake(store.context, await trusted())
+    await handshake(store.context, await trusted(kube))
     assert await leader.put_right() > soon
-    await handshake(store.context, await trusted())
+    await handshake(store.context, await trusted(kube))
     assert await leader.put_right() == soon and await leader.put_right() > soon
-    assert await trusted() == second.authorities != first.authorities
+    assert await trusted(kube) == second.authorities != first.authorities
 
 
 async def test_a_secret_that_somebody_deleted_is_made_anew_without_a_gap() -> None:
