@@ -3,12 +3,12 @@
 import asyncio
 import heapq
 import inspect
-import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.nvml import FakeNvml, XidEvent
 
@@ -85,23 +85,8 @@ class QuickFiles(Files):
         os.replace(temporary, path)  # noqa: PTH105
 
 
-class Clock:
-    """Stands still until it is moved on; at each moment everybody does all that there is to do."""
-
-    def __init__(self) -> None:
-        self._now = 1_000_000.0
-        self._order = itertools.count()
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-
-    def monotonic(self) -> float:
-        return self._now
-
-    wall = monotonic
-
-    async def sleep(self, seconds: float) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
-        await future
+class Clock(FakeClock):
+    """At each moment everybody does all that there is to do, and those of one moment wake together."""
 
     async def advance(self, seconds: float) -> None:
         end = self._now + seconds
