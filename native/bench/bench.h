@@ -2,9 +2,8 @@
 #ifndef LAMINA_BENCH_H
 #define LAMINA_BENCH_H
 
-#include "cuda_min.h"
 #include "cuda_prototypes.h"
-#include "nvml_min.h"
+#include "nvml_prototypes.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -12,22 +11,37 @@
 #include <time.h>
 
 #define CALLS(X)                                                                                                       \
-    X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize)                    \
-    X(cuDeviceGetAttribute) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocManaged)                   \
-    X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemAllocFromPoolAsync) X(cuMemPoolCreate) X(cuMemCreate) X(cuMemRelease)  \
-    X(cuMemcpyHtoDAsync_v2) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetProcAddress_v2)
+    X(cuInit)                                                                                                          \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuCtxGetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuDeviceGetAttribute)                                                                                            \
+    X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemAlloc_v2)                                                                                                   \
+    X(cuMemFree_v2)                                                                                                    \
+    X(cuMemAllocManaged)                                                                                               \
+    X(cuMemAllocAsync)                                                                                                 \
+    X(cuMemFreeAsync)                                                                                                  \
+    X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemPoolCreate)                                                                                                 \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemcpyHtoDAsync_v2)                                                                                            \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuGetProcAddress_v2)
 
 #define FIELD(name) __typeof__(name) *name;
-extern struct driver {
-    CALLS(FIELD)
-} cuda;
+extern struct driver { CALLS(FIELD) } cuda;
 #undef FIELD
 
 /* Finds the driver's functions; ends the program when one is missing. */
 void bench_find(void);
 /* As bench_find, then a context on device 0, which becomes current. */
 CUcontext bench_begin(void);
-/* Ends the program with a line when a call did not succeed. */
+/* Ends the program with a message when a call failed. */
 void bench_failed(CUresult result, const char *call);
 
 static inline void need(CUresult result, const char *call)

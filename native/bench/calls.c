@@ -1,7 +1,7 @@
-/* Times calls of the driver, in batches, until it is told to stop. It reads lines "CALL ARGUMENT THREADS START UNTIL" and
- * answers each with "operations cpu_ns"; START and UNTIL are nanoseconds of CLOCK_MONOTONIC, so that several processes
- * can be told to work in the same span. ARGUMENT is the number of blocks held meanwhile for calls that allocate.
- * The first line on standard output, "ready", says that there is a context.
+/* Times calls of the driver, in batches, until its input ends. It reads lines "CALL ARGUMENT THREADS START UNTIL"
+ * and answers each with "operations cpu_ns"; START and UNTIL are nanoseconds of CLOCK_MONOTONIC, so that several
+ * processes can work in the same time span. ARGUMENT is the number of blocks held meanwhile, for calls that
+ * allocate. The first line on standard output, "ready", says that there is a context.
  *
  * Its first argument is a file of kernels with one named `empty`. With two more arguments, CALL OPERATIONS, it makes so
  * many calls and ends, for counting instructions. */
@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { BATCH = 256, MOST_THREADS = 16, MOST_LIVE = 10000, BLOCK = 2 << 20 };
+enum { BATCH = 256, MOST_THREADS = 16, MOST_LIVE = 10000, BLOCK = 2 << 20, SMALL = 1000 };
 
 struct call {
     const char *name;
@@ -25,12 +25,28 @@ static CUfunction empty;
 static CUdeviceptr buffer;
 static CUmemoryPool pool;
 static nvmlDevice_t handle;
-static nvmlReturn_t (*nvml_memory)(nvmlDevice_t device, nvmlMemory_t *memory);
+static __typeof__(nvmlDeviceGetMemoryInfo) *nvml_memory;
 
-static void take_plain(CUdeviceptr *block) { need(cuda.cuMemAlloc_v2(block, BLOCK), "cuMemAlloc"); }
-static void drop_plain(CUdeviceptr block) { need(cuda.cuMemFree_v2(block), "cuMemFree"); }
-static void take_async(CUdeviceptr *block) { need(cuda.cuMemAllocAsync(block, BLOCK, NULL), "cuMemAllocAsync"); }
-static void drop_async(CUdeviceptr block) { need(cuda.cuMemFreeAsync(block, NULL), "cuMemFreeAsync"); }
+static void take_plain(CUdeviceptr *block)
+{
+    need(cuda.cuMemAlloc_v2(block, BLOCK), "cuMemAlloc");
+}
+static void take_small(CUdeviceptr *block)
+{
+    need(cuda.cuMemAlloc_v2(block, SMALL), "cuMemAlloc");
+}
+static void drop_plain(CUdeviceptr block)
+{
+    need(cuda.cuMemFree_v2(block), "cuMemFree");
+}
+static void take_async(CUdeviceptr *block)
+{
+    need(cuda.cuMemAllocAsync(block, BLOCK, NULL), "cuMemAllocAsync");
+}
+static void drop_async(CUdeviceptr block)
+{
+    need(cuda.cuMemFreeAsync(block, NULL), "cuMemFreeAsync");
+}
 
 static void take_pool(CUdeviceptr *block)
 {
@@ -46,7 +62,10 @@ static void take_physical(CUdeviceptr *block)
     *block = made;
 }
 
-static void drop_physical(CUdeviceptr block) { need(cuda.cuMemRelease(block), "cuMemRelease"); }
+static void drop_physical(CUdeviceptr block)
+{
+    need(cuda.cuMemRelease(block), "cuMemRelease");
+}
 
 static void launch(void)
 {
@@ -98,6 +117,7 @@ static void copy(void)
         drop(block);                                                                                                   \
     }
 PAIR(plain, drop_plain)
+PAIR(small, drop_plain)
 PAIR(async, drop_async)
 PAIR(pool, drop_async)
 PAIR(physical, drop_physical)
@@ -105,6 +125,7 @@ PAIR(physical, drop_physical)
 static const struct call calls[] = {
     {"launch", launch, NULL, NULL},
     {"plain", pair_plain, take_plain, drop_plain},
+    {"small", pair_small, take_small, drop_plain},
     {"async", pair_async, take_async, drop_async},
     {"pool", pair_pool, take_pool, drop_async},
     {"physical", pair_physical, take_physical, drop_physical},
@@ -189,11 +210,11 @@ static void begin(const char *kernels)
     need(cuda.cuMemAlloc_v2(&buffer, BLOCK), "cuMemAlloc");
     need(cuda.cuMemPoolCreate(&pool, &props), "cuMemPoolCreate");
     void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    nvmlReturn_t (*init)(void) = nvml == NULL ? NULL : (nvmlReturn_t(*)(void))dlsym(nvml, "nvmlInit_v2");
-    nvmlReturn_t (*by_index)(unsigned, nvmlDevice_t *);
+    __typeof__(nvmlInit_v2) *init = nvml == NULL ? NULL : dlsym(nvml, "nvmlInit_v2");
+    __typeof__(nvmlDeviceGetHandleByIndex_v2) *by_index;
     need(init == NULL ? 1 : (CUresult)init(), "nvmlInit");
-    by_index = (__typeof__(by_index))dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
-    nvml_memory = (__typeof__(nvml_memory))dlsym(nvml, "nvmlDeviceGetMemoryInfo");
+    by_index = dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
+    nvml_memory = dlsym(nvml, "nvmlDeviceGetMemoryInfo");
     need((CUresult)by_index(0, &handle), "nvmlDeviceGetHandleByIndex");
 }
 
@@ -222,7 +243,8 @@ int main(int count, char **arguments)
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 || threads > MOST_THREADS)
+        if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 ||
+            threads > MOST_THREADS)
             return 2;
         measure(call_of(name), blocks, threads, start, until);
     }

@@ -1,8 +1,8 @@
 /* Processes that take all the memory they can get, all at once, while their parent watches the simulated GPU.
- *   race KIND COUNT    each takes blocks of 64 MiB until it is refused; prints the most MiB that were ever in use, and
+ *   race KIND COUNT    each takes blocks of 64 MiB until it is refused; prints the most MiB that were in use, and
  *                      those in use when all were refused. KIND is plain, managed, async or physical
- *   fill               takes blocks until it is refused, says "ready" and waits
- *   regain             says "ready", reads a line, asks for a block until it gets it, and prints that moment */
+ *   fill               takes blocks until it is refused, prints "ready" and waits
+ *   regain             prints "ready", reads a line, requests a block until it gets it, and prints that time */
 #include "bench.h"
 #include "simgpu_layout.h"
 
@@ -41,13 +41,13 @@ static void take_all(const char *kind)
         bench_failed(result, kind);
 }
 
-static void tell(int file)
+static void send(int file)
 {
     if (write(file, "x", 1) != 1)
         exit(1);
 }
 
-static void hear(int file)
+static void receive(int file)
 {
     char byte;
     if (read(file, &byte, 1) != 1)
@@ -56,7 +56,7 @@ static void hear(int file)
 
 static unsigned in_use(const simgpu_gpu *gpu)
 {
-    return (unsigned)__atomic_load_n(&gpu->ledger.low, __ATOMIC_SEQ_CST);
+    return (unsigned)simgpu_half(&gpu->ledger.low);
 }
 
 static const simgpu_gpu *open_machine(void)
@@ -81,23 +81,23 @@ static int race(const char *kind, int count)
         if ((children[i] = fork()) == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             bench_begin();
-            tell(up[1]);
-            hear(start[0]);
+            send(up[1]);
+            receive(start[0]);
             take_all(kind);
-            tell(down[1]);
+            send(down[1]);
             pause(); /* holding all of it */
         }
-    close(up[1]); /* a child that fails is heard as the end of both */
+    close(up[1]); /* a child that fails closes both, too */
     close(down[1]);
     for (int i = 0; i < count; i++)
-        hear(up[0]);
+        receive(up[0]);
     for (int i = 0; i < count; i++)
-        tell(start[1]);
+        send(start[1]);
     for (int refused = 0; refused < count; refused++) {
         struct pollfd ended = {.fd = down[0], .events = POLLIN};
         while (poll(&ended, 1, 0) == 0)
             peak = (now = in_use(gpu)) > peak ? now : peak;
-        hear(down[0]);
+        receive(down[0]);
     }
     now = in_use(gpu);
     printf("%u %u\n", peak > now ? peak : now, now);

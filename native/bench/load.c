@@ -1,5 +1,5 @@
-/* Keeps a GPU busy until its standard input ends, then says the longest launch in ns. Arguments: how, ns of a kernel,
- * blocks of its grid. Says "ready" and waits for a line first.
+/* Keeps a GPU busy until its standard input ends, then prints the longest launch in ns. Arguments: how, ns of a kernel,
+ * blocks of its grid. Prints "ready" and waits for a line first.
  *
  *   loop      ten launches, then waits for them
  *   sync      one launch, then waits for it
@@ -23,14 +23,13 @@ static uint64_t kernel_ns;
 static unsigned blocks;
 static atomic_bool ended;
 static _Atomic uint64_t longest;
-static CUresult (*launch_per_thread)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                     CUstream, void **, void **);
-static CUresult (*stream_create)(CUstream *, unsigned);
-static CUresult (*begin_capture)(CUstream, CUstreamCaptureMode);
-static CUresult (*end_capture)(CUstream, CUgraph *);
-static CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
-static CUresult (*graph_launch)(CUgraphExec, CUstream);
-static CUresult (*stream_wait)(CUstream);
+static __typeof__(cuLaunchKernel_ptsz) *launch_per_thread;
+static __typeof__(cuStreamCreate) *stream_create;
+static __typeof__(cuStreamBeginCapture_v2) *begin_capture;
+static __typeof__(cuStreamEndCapture) *end_capture;
+static __typeof__(cuGraphInstantiateWithFlags) *instantiate;
+static __typeof__(cuGraphLaunch) *graph_launch;
+static __typeof__(cuStreamSynchronize) *stream_wait;
 
 static void find(void *to, const char *name)
 {

@@ -1,7 +1,7 @@
 /* Starts as a program with a GPU does. Arguments:
  *   init    calls cuInit and prints how many ns that took
- *   ready   says "ready", reads a moment, then makes a context and prints the moment at which it had one
- *   idle    calls cuInit, says "ready" and waits for a line */
+ *   ready   prints "ready", reads a time, then makes a context and prints the time at which it had one
+ *   idle    calls cuInit, prints "ready" and waits for a line */
 #include "bench.h"
 
 #include <string.h>

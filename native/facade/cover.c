@@ -1,9 +1,9 @@
-/* lamina-cover FOLDER: puts the facade in FOLDER over the driver's files in a container that is about to start.
+/* lamina-cover FOLDER: mounts the facade from FOLDER over the driver's files in a container that is about to start.
  *
- * A container runtime calls it as a createContainer hook: in the container's mount namespace, when all mounts are made,
- * NVIDIA's too, be they made by CDI or by a prestart hook, and before the root is changed, so that the node's files are
- * still there. Nothing of the container runs yet. The container's root is told by the mount of its limits, and what was
- * brought in of the driver by the mounts' names; so neither the runtime's files nor the image's folders need be known. */
+ * A container runtime calls it as a createContainer hook: in the container's mount namespace, after all mounts, also
+ * NVIDIA's (by CDI or by a prestart hook), and before the root is changed, so that the node's files are still visible.
+ * Nothing of the container runs yet. The mount of the limits shows where the container's root is, and the names of the
+ * other mounts show the driver's files; so it needs to know neither the runtime's files nor the image's folders. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int failed(const char *what, const char *path)
     return 1;
 }
 
-/* Spaces and the like are written as a backslash and three octal digits. */
+/* The kernel writes spaces and similar characters as a backslash and three octal digits. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -40,7 +40,7 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* The mount points of this namespace: the fifth word of each line. */
+/* The mount points of this namespace: the fifth field of each line. */
 static bool read_mounts(struct mounts *mounts)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -60,24 +60,36 @@ static bool read_mounts(struct mounts *mounts)
     return fclose(file) == 0;
 }
 
-/* The container's root without a last slash; NULL unless it is one. */
+static bool is_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* The length of the folder that this mount of the limits shows as a root; 0 for other mounts, and for the node's. */
+static size_t root_length(const char *path)
+{
+    size_t length = strlen(path), end = strlen(LIMITS);
+    return length > end && strcmp(path + length - end, LIMITS) == 0 ? length - end : 0;
+}
+
+/* The container's root without a trailing slash. All mounts that a pod asks for are below it, so one of them that is
+ * named like the limits shows a folder of the container. NULL where there is no root, or two next to each other. */
 static char *container_root(const struct mounts *mounts)
 {
-    char *root = NULL;
-    for (size_t i = 0; i < mounts->count; i++) {
-        size_t length = strlen(mounts->paths[i]), end = strlen(LIMITS);
-        if (length < end || strcmp(mounts->paths[i] + length - end, LIMITS) != 0)
-            continue;
-        char *found = strndup(mounts->paths[i], length - end);
-        if (found == NULL || (root != NULL && strcmp(root, found) != 0))
+    const char *shortest = NULL;
+    for (size_t i = 0; i < mounts->count; i++)
+        if (root_length(mounts->paths[i]) > 0 && (shortest == NULL || strlen(mounts->paths[i]) < strlen(shortest)))
+            shortest = mounts->paths[i];
+    char *root = shortest == NULL ? NULL : strndup(shortest, root_length(shortest));
+    for (size_t i = 0; root != NULL && i < mounts->count; i++)
+        if (root_length(mounts->paths[i]) > 0 && !is_below(mounts->paths[i], root))
             return NULL;
-        root = found;
-    }
     return root;
 }
 
-/* Which library a path in the container is named as, with whatever version; NULL for others and for our own. */
-static const char *library(const char *path)
+/* The library that a path in the container is named after, with any version. NULL for other files and for our own. */
+static const char *library_named(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
     for (int i = 0; i < OURS; i++)
@@ -103,9 +115,9 @@ static int cover(const char *folder, const char *name, const char *path)
     return 0;
 }
 
-/* Whether a later mount lies over it. Then its path leads nowhere, or by links of that mount to some other place, and
- * that place is read from the node's root. */
-static bool hidden(const char *path)
+/* Whether a later mount hides it. Then its path does not resolve, or resolves by links of that mount to another place,
+ * and that place is read from the node's root. */
+static bool is_hidden(const char *path)
 {
     char *real = realpath(path, NULL);
     bool elsewhere = real == NULL ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP : strcmp(real, path) != 0;
@@ -120,18 +132,18 @@ int main(int count, char **arguments)
     if (count != 2 || arguments[1][0] != '/')
         return fputs("usage: lamina-cover FOLDER, an absolute path; a container runtime calls it\n", stderr), 2;
     while (read(STDIN_FILENO, state, sizeof state) > 0)
-        ; /* the runtime tells about the container; what is needed of that the mounts tell too */
+        ; /* the runtime describes the container; what is needed of that is in the mounts too */
     if (!read_mounts(&mounts))
         return failed("cannot read", "/proc/self/mountinfo");
     char *root = container_root(&mounts);
     if (root == NULL)
-        return errno = ENOENT, failed("cannot tell the container by its mount of", LIMITS);
+        return errno = ENOENT, failed("cannot find the container's root by its mount of", LIMITS);
     for (size_t i = 0; i < mounts.count; i++) {
-        const char *path = mounts.paths[i], *inside = path + strlen(root);
-        if (strncmp(path, root, strlen(root)) != 0 || inside[0] != '/')
+        const char *path = mounts.paths[i];
+        if (!is_below(path, root))
             continue;
-        const char *name = library(inside);
-        if (name != NULL && !hidden(path) && cover(arguments[1], name, path) != 0)
+        const char *name = library_named(path + strlen(root));
+        if (name != NULL && !is_hidden(path) && cover(arguments[1], name, path) != 0)
             return 1;
     }
     return 0;

@@ -1,8 +1,8 @@
-/* The part of the CUDA driver API that Lamina speaks: error codes, handles and structures, with the driver's ABI.
+/* The part of the CUDA driver API that Lamina uses: error codes, handles and structures, with the driver's ABI.
  *
  * Only declarations that simgpu, the facade or their tests use; nothing needs NVIDIA's headers to build or run.
- * Function prototypes are in cuda_prototypes.h. Every structure keeps the size and offsets of the driver's own
- * (64-bit Linux); native/tests/simgpu_abi.c asserts them. */
+ * Function prototypes are in cuda_prototypes.h, which is generated. Every structure keeps the size and offsets of the
+ * driver's own (64-bit Linux); native/tests/simgpu_abi.c asserts them. */
 #ifndef LAMINA_CUDA_MIN_H
 #define LAMINA_CUDA_MIN_H
 
@@ -81,13 +81,13 @@ typedef struct CUextMemory_st *CUexternalMemory;
 typedef void (*CUhostFn)(void *user_data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_data);
 
-/* Enumerations that only travel through; their values are named where they are used. */
+/* Enumerations that are only passed on; their values are named where they are used. */
 typedef int CUdevice_attribute, CUlimit, CUjit_option, CUlibraryOption, CUfunc_cache, CUsharedconfig,
     CUfunction_attribute, CUpointer_attribute, CUarray_format, CUmemorytype, CUmem_advise, CUmem_range_attribute,
     CUmemAllocationType, CUmemAllocationHandleType, CUmemLocationType, CUmemAccess_flags, CUmemPool_attribute,
-    CUmemAllocationGranularity_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUgraphNodeType,
-    CUlaunchAttributeID, CUexecAffinityType, CUdevice_P2PAttribute, CUgraphMem_attribute,
-    CUdriverProcAddressQueryResult, CUmoduleLoadingMode, CUgraphInstantiateResult;
+    CUmemAllocationGranularity_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUgraphNodeType, CUlaunchAttributeID,
+    CUexecAffinityType, CUdevice_P2PAttribute, CUgraphMem_attribute, CUdriverProcAddressQueryResult,
+    CUmoduleLoadingMode, CUgraphInstantiateResult;
 
 /* The two names that stand for a default stream. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
@@ -95,58 +95,110 @@ typedef int CUdevice_attribute, CUlimit, CUjit_option, CUlibraryOption, CUfunc_c
 
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
-enum { CU_GET_PROC_ADDRESS_DEFAULT = 0, CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
-       CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };
-enum { CU_GET_PROC_ADDRESS_SUCCESS = 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
-       CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2 };
-enum { CU_MEM_LOCATION_TYPE_INVALID = 0, CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_LOCATION_TYPE_HOST = 2,
-       CU_MEM_LOCATION_TYPE_HOST_NUMA = 3, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4 };
+enum {
+    CU_GET_PROC_ADDRESS_DEFAULT = 0,
+    CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
+    CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2
+};
+enum {
+    CU_GET_PROC_ADDRESS_SUCCESS = 0,
+    CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+    CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
+};
+enum {
+    CU_MEM_LOCATION_TYPE_INVALID = 0,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_LOCATION_TYPE_HOST = 2,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4
+};
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_ALLOCATION_TYPE_MANAGED = 2 };
 enum { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
 enum { CU_MEM_ATTACH_GLOBAL = 1, CU_MEM_ATTACH_HOST = 2, CU_MEM_ATTACH_SINGLE = 4 };
-enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
-       CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2 };
-enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
-       CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
-enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_MEMCPY = 1, CU_GRAPH_NODE_TYPE_MEMSET = 2,
-       CU_GRAPH_NODE_TYPE_HOST = 3, CU_GRAPH_NODE_TYPE_GRAPH = 4, CU_GRAPH_NODE_TYPE_EMPTY = 5,
-       CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6, CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
-       CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10, CU_GRAPH_NODE_TYPE_MEM_FREE = 11 };
+enum {
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
+};
+enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum {
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2,
+    CU_GRAPH_NODE_TYPE_HOST = 3,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_EMPTY = 5,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_TYPE_MEM_FREE = 11
+};
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
-enum { CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
-       CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
-       CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
-       CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7, CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8 };
-enum { CUDA_ARRAY3D_LAYERED = 1, CUDA_ARRAY3D_SURFACE_LDST = 2, CUDA_ARRAY3D_CUBEMAP = 4,
-       CUDA_ARRAY3D_SPARSE = 0x40, CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80 };
+enum {
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
+};
+enum {
+    CUDA_ARRAY3D_LAYERED = 1,
+    CUDA_ARRAY3D_SURFACE_LDST = 2,
+    CUDA_ARRAY3D_CUBEMAP = 4,
+    CUDA_ARRAY3D_SPARSE = 0x40,
+    CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80
+};
 
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char reserved[64]; } CUipcMemHandle;
 typedef struct { char reserved[64]; } CUipcEventHandle;
 typedef struct {
     int type;
-    union { int fd; const void *object; const void *win32[2]; } handle;
+    union {
+        int fd;
+        const void *object;
+        const void *win32[2];
+    } handle;
     unsigned long long size;
     unsigned int flags, reserved[16];
 } CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 
-typedef struct { size_t Width, Height; CUarray_format Format; unsigned int NumChannels; } CUDA_ARRAY_DESCRIPTOR;
+typedef struct {
+    size_t Width, Height;
+    CUarray_format Format;
+    unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
 typedef struct {
     size_t Width, Height, Depth;
     CUarray_format Format;
     unsigned int NumChannels, Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
-typedef struct { size_t size, alignment; unsigned int reserved[4]; } CUDA_ARRAY_MEMORY_REQUIREMENTS;
+typedef struct {
+    size_t size, alignment;
+    unsigned int reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
-typedef struct { CUmemLocationType type; int id; } CUmemLocation;
-typedef struct { CUmemLocation location; CUmemAccess_flags flags; } CUmemAccessDesc;
+typedef struct {
+    CUmemLocationType type;
+    int id;
+} CUmemLocation;
+typedef struct {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
 typedef struct {
     CUmemAllocationType type;
     CUmemAllocationHandleType requestedHandleTypes;
     CUmemLocation location;
     void *win32HandleMetaData;
-    struct { unsigned char compressionType, gpuDirectRDMACapable; unsigned short usage; unsigned char reserved[4]; }
-        allocFlags;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
 } CUmemAllocationProp;
 typedef struct {
     CUmemAllocationType allocType;
@@ -191,8 +243,16 @@ typedef struct {
     size_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
-typedef union { char pad[64]; int cooperative; int priority; } CUlaunchAttributeValue;
-typedef struct { CUlaunchAttributeID id; char pad[4]; CUlaunchAttributeValue value; } CUlaunchAttribute;
+typedef union {
+    char pad[64];
+    int cooperative;
+    int priority;
+} CUlaunchAttributeValue;
+typedef struct {
+    CUlaunchAttributeID id;
+    char pad[4];
+    CUlaunchAttributeValue value;
+} CUlaunchAttribute;
 enum { CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2, CU_LAUNCH_ATTRIBUTE_PRIORITY = 8 };
 typedef struct {
     unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
@@ -207,8 +267,15 @@ typedef struct {
     void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-typedef struct { CUexecAffinityType type; unsigned int smCount; } CUexecAffinityParam;
-typedef struct { CUexecAffinityParam *execAffinityParams; int numExecAffinityParams; void *cigParams; } CUctxCreateParams;
+typedef struct {
+    CUexecAffinityType type;
+    unsigned int smCount;
+} CUexecAffinityParam;
+typedef struct {
+    CUexecAffinityParam *execAffinityParams;
+    int numExecAffinityParams;
+    void *cigParams;
+} CUctxCreateParams;
 
 /* Version 1 of the kernel node ends after `extra`. */
 typedef struct {
@@ -224,7 +291,10 @@ typedef struct {
     unsigned int value, elementSize;
     size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
-typedef struct { CUhostFn fn; void *userData; } CUDA_HOST_NODE_PARAMS;
+typedef struct {
+    CUhostFn fn;
+    void *userData;
+} CUDA_HOST_NODE_PARAMS;
 typedef struct {
     CUmemPoolProps poolProps;
     const CUmemAccessDesc *accessDescs;
@@ -250,6 +320,9 @@ typedef struct {
     CUgraphNode hErrNode_out;
     CUgraphInstantiateResult result_out;
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
-typedef struct { CUgraphInstantiateResult result; CUgraphNode errorNode, errorFromNode; } CUgraphExecUpdateResultInfo;
+typedef struct {
+    CUgraphInstantiateResult result;
+    CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
 
 #endif

@@ -1,14 +1,16 @@
-/* The three files by which a container is held to its limits, byte for byte.
+/* The three files that enforce a container's limits, byte for byte.
  *
  * `limits` says what the container may use. The agent writes it once, before the container starts; programs read it
- * once, when they first touch the driver. A missing, truncated or altered file means no device, never no limit.
+ * once, when they first call the driver. A missing, truncated or altered file means no device, never no limit.
  *
  * `usage` is memory shared by all processes of the container. Each process owns one slot and is the only one that
- * adds to it; the container's total is the sum over slots. Nothing here is a lock: whatever instruction a process is
- * killed at, the others go on, and whoever meets the dead process's slot frees it.
+ * adds to it; the container's total is the sum over the slots. Nothing here is a lock: a process may be killed at any
+ * instruction, the others continue, and the next process that finds the dead owner's slot frees it.
  *
- * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU; programs
- * only read it. Without it, or when its heartbeat is old, a container is held to its own share alone.
+ * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU. Programs
+ * only read it. Without it, or when its heartbeat is old, a container gets only its own share.
+ *
+ * What several processes change at the same time is _Atomic, which changes neither size nor alignment.
  *
  * Entries of all files have the same order: that of the GPUs' indices on the node. src/lamina/enforcement/layout.py
  * is the Python twin; a test compares both. Times are CLOCK_MONOTONIC in ns. Little-endian, 64-bit. */
@@ -18,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LAMINA_LIMITS_MAGIC UINT64_C(0x54494d494c4d414c) /* "LAMLIMIT" */
-#define LAMINA_USAGE_MAGIC UINT64_C(0x45474153554d414c)  /* "LAMUSAGE" */
+#define LAMINA_LIMITS_MAGIC UINT64_C(0x54494d494c4d414c)  /* "LAMLIMIT" */
+#define LAMINA_USAGE_MAGIC UINT64_C(0x45474153554d414c)   /* "LAMUSAGE" */
 #define LAMINA_ARBITER_MAGIC UINT64_C(0x49425241414d414c) /* "LAMAARBI" */
 #define LAMINA_LAYOUT_VERSION 1u
 
@@ -60,9 +62,9 @@ struct lamina_limits {
     struct lamina_limit devices[LAMINA_MAX_DEVICES];
 };
 
-/* What memory is held for. */
+/* What memory is used for. */
 enum lamina_kind {
-    LAMINA_DATA = 0,    /* plain, pitched and VMM allocations */
+    LAMINA_DATA = 0,    /* device memory: cuMemAlloc, pitched, and virtual memory management */
     LAMINA_MANAGED = 1, /* cuMemAllocManaged */
     LAMINA_POOL = 2,    /* what memory pools and graphs hold, used or not */
     LAMINA_ARRAY = 3,   /* arrays and mipmaps */
@@ -71,71 +73,73 @@ enum lamina_kind {
     LAMINA_KINDS = 6,
 };
 
-/* When a process makes a GPU work. Only stamps: those of a killed process grow old. */
+/* When a process makes a GPU work. Only timestamps: those of a killed process become old. */
 struct lamina_slot_compute {
-    uint64_t busy_since; /* since when it has had work on the GPU; 0: it has none */
-    uint64_t asked_at;   /* when it last asked for GPU time, or was waiting for it */
-    uint64_t waited_at;  /* when it last waited for its share */
-    uint64_t busy_ns;    /* how long it had work on the GPU, ever */
+    _Atomic uint64_t busy_since; /* since when it has work on the GPU; 0: it has none */
+    _Atomic uint64_t asked_at;   /* when it last asked for GPU time, or was waiting for it */
+    _Atomic uint64_t waited_at;  /* when it last waited for its share */
+    _Atomic uint64_t busy_ns;    /* how long it has had work on the GPU in total */
     uint64_t reserved[4];
 };
 
 /* One device of one slot: exactly one cache line for memory and one for compute. */
 struct lamina_slot_device {
-    uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
-    uint64_t charged;             /* the part that `total` of the device surely contains */
-    uint64_t spilled;             /* the part of `bytes` that became managed memory, for lack of physical memory */
+    _Atomic uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
+    _Atomic uint64_t charged;             /* the part that is surely in the device's `total` */
+    _Atomic uint64_t spilled;             /* the part of `bytes` that is managed memory, for lack of physical memory */
     struct lamina_slot_compute compute;
 };
 
-/* `owner` names a process beyond reuse of its pid: bits 0..21 pid, 22..47 start time in clock ticks since boot,
- * 48..62 the low bits of its pid namespace's inode. 0 is a free slot. One word, so that a slot is taken and given up
- * in one step. Only processes of the same pid namespace may judge an owner. Bit 63: this process is clearing what a
- * dead owner left. */
+/* `owner` identifies a process even when its pid is reused: bits 0..21 pid, 22..47 start time in clock ticks since
+ * boot, 48..62 the low bits of its pid namespace's inode. 0 is a free slot. It is one word, so that a slot is taken and
+ * given up in one step. Only processes of the same pid namespace can tell by its pid whether an owner is alive. Bit 63:
+ * this process is clearing what a dead owner left. */
 struct lamina_slot {
-    uint64_t owner;
-    uint64_t image;      /* random number of the program image that took the slot: exec makes a new one */
-    uint64_t stack;      /* where that image's stack begins, by which others see an exec; 0: not known */
-    uint32_t generation; /* grows with every owner */
+    _Atomic uint64_t owner;
+    _Atomic uint64_t image;      /* random number of the program image that took the slot; exec changes it */
+    _Atomic uint64_t stack;      /* where that image's stack begins, by which others notice an exec; 0: not known */
+    _Atomic uint32_t generation; /* grows with every owner */
     uint32_t reserved;
-    char name[16]; /* of the program, cut */
+    char name[16]; /* of the program, truncated */
     uint8_t reserved2[16];
     /* then device_count x struct lamina_slot_device */
 };
 
-/* GPU time of the container. See native/facade/bucket.h for the arithmetic. */
+/* GPU time of the container. See native/facade/compute/bucket.h for the arithmetic. */
 struct lamina_usage_compute {
-    uint64_t due;       /* the container may launch from this time on; earlier than now: it has saved time up */
-    int64_t refund_ns;  /* the part of the arbiter's refund that is in `due` */
-    uint64_t busy_ns;   /* how long any of its processes had work on the GPU, ever */
-    uint64_t waited_ns; /* how long threads waited for the share, ever */
+    _Atomic uint64_t due;       /* the container may launch from this time on; in the past: it has saved up time */
+    _Atomic int64_t refund_ns;  /* the part of the arbiter's refund that is in `due` */
+    _Atomic uint64_t busy_ns;   /* how long any of its processes had work on the GPU, in total */
+    _Atomic uint64_t waited_ns; /* how long threads waited for the share, in total */
     uint64_t reserved[12];
-    /* How long processes had work in each of the last milliseconds, added up. The place is the millisecond's number
-     * modulo LAMINA_BINS; bucket.h tells the word. */
-    uint64_t bins[LAMINA_BINS];
+    /* How long processes had work in each of the last milliseconds, added up. The index is the millisecond's number
+     * modulo LAMINA_BINS; bucket.h describes the word. */
+    _Atomic uint64_t bins[LAMINA_BINS];
 };
 
 struct lamina_usage_device {
     char uuid[LAMINA_UUID_BYTES];
-    uint64_t context_bytes; /* what a context was measured to cost; 0: not measured */
-    uint64_t refusals;      /* requests over the limit */
-    uint64_t total;         /* at least what is held; exact but for processes killed within an update */
-    uint64_t peak;          /* the most that `total` was within the limit */
-    uint64_t measuring;     /* the word of the process that is finding out context_bytes; as `holder` of a share */
+    _Atomic uint64_t context_bytes; /* what a context was measured to cost; 0: not measured */
+    _Atomic uint64_t refusals;      /* requests over the limit */
+    _Atomic uint64_t total;         /* at least what is held; exact unless a process was killed within an update */
+    _Atomic uint64_t peak;          /* the highest `total` within the limit */
+    _Atomic uint64_t
+        measuring; /* the process that is finding out context_bytes, as in `holder` of struct lamina_share */
     uint64_t reserved[5];
     struct lamina_usage_compute compute;
 };
 
-/* A process's word that it lets others use an allocation of its own, or that it uses one of others. An allocation with
- * uses counts once: in its owner's slot while the owner's word stands, and as its uses once that is gone. A word stands
- * while its process holds the slot: `holder` is the slot's number, its generation << 16, and what the word says. */
+/* An entry for an allocation that processes of the container share: either its owner lets others use it, or another
+ * process uses it. The allocation counts once: in its owner's slot while the owner's entry is valid, and by its use
+ * entries afterwards. An entry is valid while its process holds its slot: `holder` is the slot's number, its generation
+ * << 16, and the role << 48. */
 enum lamina_share_role { LAMINA_SHARE_FILLING = 1, LAMINA_SHARE_OWN = 2, LAMINA_SHARE_USE = 3 };
 
 struct lamina_share {
-    uint64_t holder; /* 0: free */
-    uint64_t key;    /* tells the allocation from others in the container */
-    uint64_t bytes;
-    uint32_t device;
+    _Atomic uint64_t holder; /* 0: free */
+    _Atomic uint64_t key;    /* identifies the allocation within the container */
+    _Atomic uint64_t bytes;
+    _Atomic uint32_t device;
     uint32_t reserved;
 };
 
@@ -146,10 +150,10 @@ struct lamina_usage {
     uint64_t size; /* of the whole file */
     uint32_t slot_count;
     uint32_t slot_stride;
-    uint64_t generation; /* of the file: differs whenever it was made anew */
-    uint32_t slots_used; /* no slot from here on was ever owned */
-    uint32_t sweep;      /* where the next newcomer looks for a dead owner */
-    uint32_t shares_used; /* no share from here on was ever written */
+    uint64_t generation;          /* of the file: differs whenever it is created again */
+    _Atomic uint32_t slots_used;  /* no slot from here on was ever taken */
+    _Atomic uint32_t sweep;       /* where the next new process starts to look for a dead owner */
+    _Atomic uint32_t shares_used; /* no share from here on was ever written */
     uint8_t reserved[12];
     struct lamina_usage_device devices[LAMINA_MAX_DEVICES];
     /* then slot_count x slot_stride bytes of slots, then LAMINA_SHARES x struct lamina_share */
@@ -157,11 +161,12 @@ struct lamina_usage {
 
 /* What the agent decides for one device of the container. */
 struct lamina_decision {
-    uint64_t closed;    /* not 0: no launch, because a container of higher priority has work */
-    uint64_t watched;   /* not 0: others need to know when this container works, also where it has no limit */
-    uint64_t attention; /* not 0: one of these two is not */
-    uint64_t rate_ppm;  /* own share and what is lent, in millionths of the GPU's time; for the policy `weight` */
-    int64_t refund_ns;  /* time charged while the GPU worked for others, ever */
+    _Atomic uint64_t closed;    /* not 0: no launch, because a container of higher priority has work */
+    _Atomic uint64_t watched;   /* not 0: others need to know when this container works, even if it has no limit */
+    _Atomic uint64_t attention; /* not 0: one of these two is not 0 */
+    _Atomic uint64_t
+        rate_ppm; /* own share plus what is lent, in millionths of the GPU's time; for the policy `weight` */
+    _Atomic int64_t refund_ns; /* time charged while the GPU worked for others, in total */
     uint64_t reserved[3];
 };
 
@@ -169,27 +174,27 @@ struct lamina_arbiter {
     uint64_t magic;
     uint32_t version;
     uint32_t device_count;
-    uint64_t heartbeat; /* when the agent last decided */
+    _Atomic uint64_t heartbeat; /* when the agent last decided */
     uint64_t reserved[5];
     struct lamina_decision devices[LAMINA_MAX_DEVICES];
 };
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
 #define LAMINA_SLOT_STRIDE(devices) (sizeof(struct lamina_slot) + (devices) * sizeof(struct lamina_slot_device))
-#define LAMINA_USAGE_BYTES(devices) \
-    (sizeof(struct lamina_usage) + LAMINA_SLOTS * LAMINA_SLOT_STRIDE(devices) +                                       \
+#define LAMINA_USAGE_BYTES(devices)                                                                                    \
+    (sizeof(struct lamina_usage) + LAMINA_SLOTS * LAMINA_SLOT_STRIDE(devices) +                                        \
      LAMINA_SHARES * sizeof(struct lamina_share))
 
-#define LAMINA_SHARE_HOLDER(slot, generation, role)                                                                   \
+#define LAMINA_SHARE_HOLDER(slot, generation, role)                                                                    \
     ((uint64_t)(slot) | ((uint64_t)(generation) << 16) | ((uint64_t)(role) << 48))
 
 #define LAMINA_PID_BITS 22
 #define LAMINA_START_BITS 26
 #define LAMINA_NS_BITS 15
 #define LAMINA_OWNER_CLEARING (UINT64_C(1) << 63)
-#define LAMINA_OWNER(pid, start, ns)                                                                                  \
-    (((uint64_t)(pid) & ((1u << LAMINA_PID_BITS) - 1)) |                                                              \
-     (((uint64_t)(start) & ((1u << LAMINA_START_BITS) - 1)) << LAMINA_PID_BITS) |                                     \
+#define LAMINA_OWNER(pid, start, ns)                                                                                   \
+    (((uint64_t)(pid) & ((1u << LAMINA_PID_BITS) - 1)) |                                                               \
+     (((uint64_t)(start) & ((1u << LAMINA_START_BITS) - 1)) << LAMINA_PID_BITS) |                                      \
      (((uint64_t)(ns) & ((1u << LAMINA_NS_BITS) - 1)) << 48))
 
 _Static_assert(sizeof(struct lamina_limit) == 128, "layout");

@@ -1,5 +1,6 @@
-/* The part of NVML that Lamina speaks: return codes and structures with NVML's ABI (64-bit Linux).
- * Nothing needs NVIDIA's headers to build or run. */
+/* The part of NVML that Lamina uses: return codes, handles and structures, with NVML's ABI (64-bit Linux).
+ *
+ * Nothing needs NVIDIA's headers to build or run. Function prototypes are in nvml_prototypes.h, which is generated. */
 #ifndef LAMINA_NVML_MIN_H
 #define LAMINA_NVML_MIN_H
 
@@ -37,6 +38,19 @@ typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef struct nvmlGpuInstance_st *nvmlGpuInstance_t;
 typedef struct nvmlComputeInstance_st *nvmlComputeInstance_t;
+typedef struct nvmlUnit_st *nvmlUnit_t;
+
+/* Structures that are only passed on. */
+typedef struct nvmlUUID_st nvmlUUID_t;
+typedef struct nvmlAccountingStats_st nvmlAccountingStats_t;
+typedef struct nvmlAccountingStats_v2_st nvmlAccountingStats_v2_t;
+
+/* Enumerations that are passed on or stored as numbers; the values that matter are named below. */
+typedef unsigned int nvmlAffinityScope_t, nvmlBrandType_t, nvmlClockId_t, nvmlClockType_t, nvmlComputeMode_t,
+    nvmlDeviceArchitecture_t, nvmlDriverModel_t, nvmlEccCounterType_t, nvmlEnableState_t, nvmlGpuP2PCapsIndex_t,
+    nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t, nvmlGpuVirtualizationMode_t, nvmlIntNvLinkDeviceType_t,
+    nvmlMemoryErrorType_t, nvmlMemoryLocation_t, nvmlPageRetirementCause_t, nvmlPcieUtilCounter_t, nvmlPstates_t,
+    nvmlRestrictedAPI_t, nvmlSamplingType_t, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t, nvmlValueType_t;
 
 enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2 };
 enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
@@ -66,24 +80,40 @@ typedef struct {
 
 typedef struct { unsigned int gpu, memory; } nvmlUtilization_t;
 typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
-typedef struct { unsigned int version; unsigned long long total, reserved, free, used; } nvmlMemory_v2_t;
-typedef struct { const char *nameSpace; unsigned long long softLimit, hardLimit; } nvmlSetMemoryLimits_v1_t;
-typedef struct { const char *nameSpace; unsigned long long softLimit, hardLimit, currentUsed; } nvmlGetMemoryLimits_v1_t;
+typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+typedef struct {
+    const char *nameSpace;
+    unsigned long long softLimit, hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+typedef struct {
+    const char *nameSpace;
+    unsigned long long softLimit, hardLimit, currentUsed;
+} nvmlGetMemoryLimits_v1_t;
 typedef struct { unsigned long long bar1Total, bar1Free, bar1Used; } nvmlBAR1Memory_t;
-typedef struct { unsigned int pid; unsigned long long usedGpuMemory; } nvmlProcessInfo_v1_t;
-/* Calls ending _v2 and _v3 both take this one. */
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+/* Calls whose names end in _v2 and _v3 both take this one. */
 typedef struct {
     unsigned int pid;
     unsigned long long usedGpuMemory;
     unsigned int gpuInstanceId, computeInstanceId;
-} nvmlProcessInfo_t;
+} nvmlProcessInfo_v2_t;
+typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t;
 typedef struct {
     unsigned int pid;
     unsigned long long usedGpuMemory;
     unsigned int gpuInstanceId, computeInstanceId;
     unsigned long long usedGpuCcProtectedMemory;
-} nvmlProcessDetail_t;
-typedef struct { unsigned int version, mode, numProcArrayEntries; nvmlProcessDetail_t *procArray; } nvmlProcessDetailList_t;
+} nvmlProcessDetail_v1_t;
+typedef struct {
+    unsigned int version, mode, numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_t;
 typedef struct {
     unsigned int pid;
     unsigned long long timeStamp;
@@ -92,11 +122,11 @@ typedef struct {
 typedef struct {
     unsigned long long timeStamp;
     unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
-} nvmlProcessUtilizationInfo_t;
+} nvmlProcessUtilizationInfo_v1_t;
 typedef struct {
     unsigned int version, processSamplesCount;
     unsigned long long lastSeenTimeStamp;
-    nvmlProcessUtilizationInfo_t *procUtilArray;
+    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
 } nvmlProcessesUtilizationInfo_t;
 typedef union {
     double dVal;
@@ -107,7 +137,10 @@ typedef union {
     long long sllVal;
     unsigned short usVal;
 } nvmlValue_t;
-typedef struct { unsigned long long timeStamp; nvmlValue_t sampleValue; } nvmlSample_t;
+typedef struct {
+    unsigned long long timeStamp;
+    nvmlValue_t sampleValue;
+} nvmlSample_t;
 typedef struct {
     unsigned int fieldId, scopeId;
     long long timestamp, latencyUsec;
@@ -125,7 +158,11 @@ typedef struct {
         sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
     unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
-typedef struct { unsigned int version; int sensorType; int temperature; } nvmlTemperature_t;
+typedef struct {
+    unsigned int version;
+    int sensorType;
+    int temperature;
+} nvmlTemperature_t;
 typedef struct { unsigned int start, size; } nvmlGpuInstancePlacement_t;
 typedef struct {
     unsigned int id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount, decoderCount,
@@ -163,7 +200,7 @@ _Static_assert(sizeof(nvmlPciInfo_t) == 68, "ABI");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 40, "ABI");
 _Static_assert(sizeof(nvmlProcessInfo_v1_t) == 16, "ABI");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "ABI");
-_Static_assert(sizeof(nvmlProcessDetail_t) == 32, "ABI");
+_Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32, "ABI");
 _Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "ABI");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v2_t) == 0x98, "ABI");
 _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 0x88, "ABI");

@@ -4,36 +4,36 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Nodes of one call that are remembered: what is free on idle nodes is often the same. */
+/* Nodes of one call whose results are kept: what is free on idle nodes is often the same. */
 enum { REMEMBERED = 256 };
 
-/* GPUs of one node that are alike, so that equal choices are weighed once. */
+/* GPUs of one node that are alike, so that equal choices are evaluated once. */
 struct group {
     int32_t kind, memory, cores, slots;
     int size;
     uint64_t members;
 };
 
-/* What a set of GPUs adds up to, for each share of the usual pods and in all. */
+/* The sums over a set of GPUs, for each share of the usual pods and in total. */
 struct sums {
     double amount, price, remainder;
     int idle, gpus;
     double unfit[PACKING_SHARES], fits[PACKING_SHARES], fill[PACKING_SHARES];
 };
 
-/* The parts that the node's free CPU and host memory decide, the same for every choice of GPUs. */
-struct room {
+/* The parts that depend on the node's free CPU and host memory only, the same for every choice of GPUs. */
+struct host_fit {
     double cpu;
     double one[PACKING_SHARES]; /* weight of classes that have CPU and memory for one pod, by share */
     double one_total;           /* weight of all classes */
-    double most[PACKING_ROOMS]; /* pods that have CPU and memory */
+    double most[PACKING_HOSTS]; /* pods that have CPU and memory */
 };
 
 struct work {
     const struct packing_cluster *cluster;
     const struct packing_policy *policy;
     const struct packing_ask *ask;
-    struct room room;
+    struct host_fit host;
     struct group groups[PACKING_GPUS];
     struct sums now[PACKING_GPUS], then[PACKING_GPUS], total, tried;
     int taken[PACKING_GPUS];
@@ -47,7 +47,7 @@ static inline double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Also a share that asks for no compute needs that some is left. */
+/* A share without a compute request also needs some compute to be left. */
 static inline bool carries(const struct group *gpu, int32_t memory, int32_t cores)
 {
     return gpu->slots > 0 && gpu->memory >= memory && gpu->cores >= cores && gpu->cores > 0;
@@ -58,13 +58,13 @@ static inline double times_in(int32_t have, int32_t share)
     return share ? (double)(have / share) : (double)INT32_MAX;
 }
 
-/* A table has an entry for each, so an amount outside of the GPU counts as none or all of it. */
+/* A table has an entry for each, so an amount outside the GPU counts as none or all of it. */
 static inline int32_t thousandths(int32_t have, int32_t full)
 {
     return have <= 0 ? 0 : have >= full ? 1000 : (int32_t)((int64_t)have * 1000 / full);
 }
 
-/* The sums of one GPU. One without a free slot takes nobody, but what is free of it still counts as an amount. */
+/* The sums of one GPU. A GPU without a free slot takes no pod, but what is free of it still counts as an amount. */
 static void measure(const struct work *work, const struct group *gpu, struct sums *sums)
 {
     const struct packing_policy *policy = work->policy;
@@ -105,42 +105,43 @@ static void add(struct sums *to, const struct sums *what, int times, int64_t sha
     }
 }
 
-static void look_round(const struct packing_policy *policy, double cpu, double memory, struct room *room)
+static void fit_host(const struct packing_policy *policy, double cpu, double memory, struct host_fit *host)
 {
-    room->cpu = cpu;
-    room->one_total = 0;
-    memset(room->one, 0, sizeof room->one[0] * (size_t)policy->shares);
-    for (int64_t r = 0; r < policy->rooms; r++)
-        room->most[r] = (double)(int32_t)least(INT32_MAX, least(cpu / policy->room_cpu[r], memory / policy->room_memory[r]));
+    host->cpu = cpu;
+    host->one_total = 0;
+    memset(host->one, 0, sizeof host->one[0] * (size_t)policy->shares);
+    for (int64_t r = 0; r < policy->hosts; r++)
+        host->most[r] =
+            (double)(int32_t)least(INT32_MAX, least(cpu / policy->host_cpu[r], memory / policy->host_memory[r]));
     for (int64_t m = 0; m < policy->classes; m++) {
-        room->one_total += policy->one_weight[m];
-        room->one[policy->class_share[m]] += room->most[policy->class_room[m]] >= 1 ? policy->one_weight[m] : 0;
+        host->one_total += policy->one_weight[m];
+        host->one[policy->class_share[m]] += host->most[policy->class_host[m]] >= 1 ? policy->one_weight[m] : 0;
     }
 }
 
-/* The waste that the usual pods would find on a node: less is better. */
-static double waste(const struct work *work, const struct room *room, const struct sums *sums)
+/* The waste that the usual pods would leave on a node: less is better. */
+static double waste(const struct work *work, const struct host_fit *host, const struct sums *sums)
 {
     const struct packing_policy *policy = work->policy;
     int64_t kinds = work->cluster->kinds, kind = work->groups[0].kind;
-    double total = sums->price + room->cpu * policy->cpu_price[kind] + sums->remainder + policy->idle[sums->idle];
+    double total = sums->price + host->cpu * policy->cpu_price[kind] + sums->remainder + policy->idle[sums->idle];
     double amount = sums->amount, used[PACKING_SHARES], fill[PACKING_SHARES];
     if (sums->idle == sums->gpus)
         total += policy->all_idle;
-    total += room->one_total * amount;
+    total += host->one_total * amount;
     for (int64_t j = 0; j < policy->shares; j++) {
         bool fits = sums->fits[j] >= policy->share_count[j];
-        total -= fits ? room->one[j] * (amount - sums->unfit[j]) : 0;
+        total -= fits ? host->one[j] * (amount - sums->unfit[j]) : 0;
         fill[j] = fits ? floor(sums->fill[j] / policy->share_count[j]) : 0;
         used[j] = policy->share_amount[j * kinds + kind];
     }
     for (int64_t m = 0; m < policy->classes; m++) {
         int32_t j = policy->class_share[m];
-        double left = amount - least(room->most[policy->class_room[m]], fill[j]) * used[j];
+        double left = amount - least(host->most[policy->class_host[m]], fill[j]) * used[j];
         total += policy->fill_weight[m] * (left > 0 ? left : 0);
     }
     for (int64_t h = 0; h < policy->hinges; h++) {
-        double over = amount * policy->hinge_gpu[h] + room->cpu * policy->hinge_cpu[h];
+        double over = amount * policy->hinge_gpu[h] + host->cpu * policy->hinge_cpu[h];
         total += over > 0 ? over * policy->hinge_weight[h] : 0;
     }
     return total;
@@ -185,7 +186,7 @@ static void weigh(struct work *work)
             add(&work->tried, &work->now[g], -work->taken[g], shares);
             add(&work->tried, &work->then[g], work->taken[g], shares);
         }
-    double level = level_of(work->policy, work->before - waste(work, &work->room, &work->tried));
+    double level = level_of(work->policy, work->before - waste(work, &work->host, &work->tried));
     work->tries++;
     if (level <= work->best)
         return;
@@ -195,7 +196,7 @@ static void weigh(struct work *work)
         work->chosen |= lowest_bits(work->groups[g].members, work->taken[g]);
 }
 
-/* Every way to take `left` more GPUs from group `from` on, the first groups fullest first. */
+/* Every way to take `left` more GPUs, starting at group `from`, the fullest groups first. */
 static void choose(struct work *work, int from, int left)
 {
     if (left == 0) {
@@ -223,10 +224,10 @@ static void group(struct work *work, int64_t row)
         if (cluster->kind[at] < 0)
             break;
         struct group gpu = {cluster->kind[at], cluster->gpu_memory[at], cluster->gpu_cores[at], cluster->slots[at], 1,
-            UINT64_C(1) << i};
+                            UINT64_C(1) << i};
         int g = 0;
         while (g < work->count && (work->groups[g].kind != gpu.kind || work->groups[g].memory != gpu.memory ||
-                                      work->groups[g].cores != gpu.cores || work->groups[g].slots != gpu.slots))
+                                   work->groups[g].cores != gpu.cores || work->groups[g].slots != gpu.slots))
             g++;
         if (g == work->count) {
             work->groups[work->count++] = gpu;
@@ -253,7 +254,8 @@ static bool alike(const struct packing_cluster *cluster, int64_t a, int64_t b)
     size_t size = (size_t)cluster->gpus * sizeof *cluster->kind;
     int64_t x = a * cluster->gpus, y = b * cluster->gpus;
     return cluster->cpu[a] == cluster->cpu[b] && cluster->memory[a] == cluster->memory[b] &&
-           !memcmp(cluster->kind + x, cluster->kind + y, size) && !memcmp(cluster->slots + x, cluster->slots + y, size) &&
+           !memcmp(cluster->kind + x, cluster->kind + y, size) &&
+           !memcmp(cluster->slots + x, cluster->slots + y, size) &&
            !memcmp(cluster->gpu_memory + x, cluster->gpu_memory + y, size) &&
            !memcmp(cluster->gpu_cores + x, cluster->gpu_cores + y, size);
 }
@@ -290,18 +292,18 @@ static void score(struct work *work, int64_t row)
         }
     }
     double cpu = (double)work->cluster->cpu[row], memory = (double)work->cluster->memory[row];
-    look_round(policy, cpu, memory, &work->room);
-    work->before = waste(work, &work->room, &work->total);
-    look_round(policy, cpu - (double)ask->cpu, memory - (double)ask->memory, &work->room);
+    fit_host(policy, cpu, memory, &work->host);
+    work->before = waste(work, &work->host, &work->total);
+    fit_host(policy, cpu - (double)ask->cpu, memory - (double)ask->memory, &work->host);
     work->tries = 0;
     choose(work, 0, ask->count);
 }
 
 int packing_levels(const struct packing_cluster *cluster, const struct packing_policy *policy,
-    const struct packing_ask *ask, const int64_t *rows, int64_t count, double *level, uint64_t *chosen)
+                   const struct packing_ask *ask, const int64_t *rows, int64_t count, double *level, uint64_t *chosen)
 {
     if (cluster->gpus > PACKING_GPUS || policy->shares > PACKING_SHARES || policy->classes > PACKING_CLASSES ||
-        policy->rooms > PACKING_ROOMS)
+        policy->hosts > PACKING_HOSTS)
         return -1;
     struct work work;
     int64_t remembered[REMEMBERED];
@@ -328,7 +330,7 @@ int packing_levels(const struct packing_cluster *cluster, const struct packing_p
 }
 
 void packing_remainders(const double *chance, int64_t points, const int64_t *offers, int64_t offer_count, double *left,
-    double *scratch)
+                        double *scratch)
 {
     double *now = left;
     for (int64_t i = 0; i < points; i++)

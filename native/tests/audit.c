@@ -1,9 +1,12 @@
-/* An auditor of the loader (LD_AUDIT): leads whoever wants the facade to the file that ESCAPE_TO names. */
+/* An auditor of the loader (LD_AUDIT): redirects requests for the facade to the file that ESCAPE_TO names. */
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
-unsigned la_version(unsigned version) { return version; }
+unsigned la_version(unsigned version)
+{
+    return version;
+}
 
 char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
 {

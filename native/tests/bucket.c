@@ -1,9 +1,9 @@
-/* Answers one line of arithmetic after the other, for comparison with the Python twin.
+/* Computes one line of arithmetic after another, for comparison with the Python twin.
  *
  *   charge DUE NOW NS RATE    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set)
  *   touch MOMENT (that set)   learn SPAN BEHIND LAUNCHES (into one estimate)  work SPAN BEHIND LAUNCHES */
-#include "bucket.h"
-#include "estimate.h"
+#include "compute/bucket.h"
+#include "compute/estimate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,16 +32,15 @@ int main(void)
             for (unsigned i = 0, parts = spans_add(&spans, a, b, fresh); i < parts; i++)
                 sum += fresh[i].to - fresh[i].from;
             printf("%" PRIu64 "\n", sum);
-        }
-        else if (sscanf(line, "touch %" SCNu64, &a) == 1)
+        } else if (sscanf(line, "touch %" SCNu64, &a) == 1)
             printf("%d\n", spans_touch(&spans, a));
         else if (sscanf(line, "learn %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) == 3) {
             estimate_learn(&estimate, (struct measured){a, b, (uint32_t)c});
             printf("%" PRIu64 " %" PRIu64 "\n", estimate.each, estimate.most);
         } else if (sscanf(line, "work %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) == 3) {
-            bool sure;
-            uint64_t work = estimate_work(&estimate, (struct measured){a, b, (uint32_t)c}, &sure);
-            printf("%" PRIu64 " %d\n", work, sure);
+            bool certain;
+            uint64_t work = estimate_work(&estimate, (struct measured){a, b, (uint32_t)c}, &certain);
+            printf("%" PRIu64 " %d\n", work, certain);
         } else if (strcmp(line, "forget\n") == 0)
             printf("%d\n", (estimate = (struct estimate){0}).known);
         fflush(stdout);

@@ -1,8 +1,8 @@
 /* Tries to take 1500 MiB under a limit of 1000 MiB, in a way that its first argument names; a second one is a file that
- * some ways need. Prints "held" or "escapes", and what it met on stderr. Built twice: LINKED to the driver, and not. */
-#include "cuda_min.h"
+ * some ways need. Prints "held" or "escapes", and details on stderr. Built twice: LINKED to the driver, and not. */
+#include "cuda_prototypes.h"
 #include "lamina_layout.h"
-#include "limits.h"
+#include "shared/limits.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -23,9 +23,18 @@ typedef void *(*find_t)(const char *name);
 static const char *file;
 static void *library;
 
-static void *in_library(const char *name) { return library == NULL ? NULL : dlsym(library, name); }
-static void *everywhere(const char *name) { return dlsym(RTLD_DEFAULT, name); }
-static void *in_next(const char *name) { return dlsym(RTLD_NEXT, name); }
+static void *in_library(const char *name)
+{
+    return library == NULL ? NULL : dlsym(library, name);
+}
+static void *everywhere(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
+static void *in_next(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
 
 static void *real_dlsym(const char *name)
 {
@@ -69,14 +78,20 @@ static void *by_address(const char *name, bool second)
     if (ask == NULL)
         return NULL;
     if (second)
-        ((CUresult(*)(const char *, void **, int, cuuint64_t, int *))ask)(symbol, &function, 12000, 0, NULL);
+        ((__typeof__(cuGetProcAddress_v2) *)ask)(symbol, &function, 12000, 0, NULL);
     else
-        ((CUresult(*)(const char *, void **, int, cuuint64_t))ask)(symbol, &function, 12000, 0);
+        ((__typeof__(cuGetProcAddress) *)ask)(symbol, &function, 12000, 0);
     return function;
 }
 
-static void *by_first_form(const char *name) { return by_address(name, false); }
-static void *by_second_form(const char *name) { return by_address(name, true); }
+static void *by_first_form(const char *name)
+{
+    return by_address(name, false);
+}
+static void *by_second_form(const char *name)
+{
+    return by_address(name, true);
+}
 
 static void *in_plugin(const char *name)
 {
@@ -88,9 +103,9 @@ static void *in_plugin(const char *name)
 static CUresult begin(find_t find)
 {
     CUcontext context = NULL;
-    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))find("cuInit");
-    CUresult (*retain)(CUcontext *, CUdevice) = (CUresult(*)(CUcontext *, CUdevice))find("cuDevicePrimaryCtxRetain");
-    CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))find("cuCtxSetCurrent");
+    __typeof__(cuInit) *init = find("cuInit");
+    __typeof__(cuDevicePrimaryCtxRetain) *retain = find("cuDevicePrimaryCtxRetain");
+    __typeof__(cuCtxSetCurrent) *set = find("cuCtxSetCurrent");
     if (init == NULL || retain == NULL || set == NULL)
         return CUDA_ERROR_NOT_FOUND;
     CUresult result = init(0);
@@ -101,7 +116,7 @@ static CUresult begin(find_t find)
 static CUresult take(find_t find, size_t mib)
 {
     CUdeviceptr pointer;
-    CUresult (*alloc)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))find("cuMemAlloc_v2");
+    __typeof__(cuMemAlloc_v2) *alloc = find("cuMemAlloc_v2");
     return alloc == NULL ? CUDA_ERROR_NOT_FOUND : alloc(&pointer, mib * MIB);
 }
 
@@ -127,7 +142,7 @@ static int last_object(void)
         if (strstr(map->l_name, "libcuda.so") != NULL && defined_in(map, "cuMemAlloc_v2") != NULL)
             alloc = defined_in(map, "cuMemAlloc_v2");
     if (result == CUDA_SUCCESS && alloc != NULL)
-        result = ((CUresult(*)(CUdeviceptr *, size_t))alloc)(&pointer, 1500 * MIB);
+        result = ((__typeof__(cuMemAlloc_v2) *)alloc)(&pointer, 1500 * MIB);
     return verdict(result);
 }
 
@@ -190,7 +205,7 @@ static void delete_usage(void)
         perror("unlink");
 }
 
-/* A fresh one, kept aside before anybody took anything. */
+/* A copy from before any process took memory. */
 static void replace_usage(void)
 {
     if (rename(file, own_file("usage")) != 0)
@@ -213,7 +228,7 @@ static void raise_limits(void)
         perror("write");
 }
 
-/* Takes 600 MiB, meddles, and takes 600 MiB more, here or in a second process that begins after it. */
+/* Takes 600 MiB, tampers with the account, and takes 600 MiB more, here or in a second process that starts after it. */
 static int after(void (*meddle)(void), bool second_process, char *program)
 {
     int status = -1;
@@ -239,10 +254,6 @@ static int after(void (*meddle)(void), bool second_process, char *program)
 
 #ifdef LINKED
 extern void *linked_find(const char *wanted);
-CUresult cuInit(unsigned flags);
-CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
-CUresult cuCtxSetCurrent(CUcontext context);
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 
 static int per_thread(void)
 {

@@ -1,9 +1,9 @@
 /* Random work on the account and the table of blocks against a plain model, and random damage to limits files; to be
  * built with sanitizers. Arguments: seed, rounds. */
-#include "account.h"
-#include "blocks.h"
-#include "drawn.h"
-#include "limits.h"
+#include "memory/blocks.h"
+#include "random_numbers.h"
+#include "shared/account.h"
+#include "shared/limits.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 enum { DEVICES = 2, MEMBERS = 5, NAMES = 4096 };
 
-static struct lamina_limits limits = {.magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION,
-                                      .size = sizeof limits, .device_count = DEVICES};
+static struct lamina_limits limits = {
+    .magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION, .size = sizeof limits, .device_count = DEVICES};
 
 static void make_limits(void)
 {
@@ -26,7 +26,7 @@ static void make_limits(void)
     assert(limits_check(&limits, sizeof limits) == NULL);
 }
 
-/* Any damage is found, and nothing beyond the bytes given is read. */
+/* Any damage is found, and no byte beyond the given ones is read. */
 static void damage(unsigned rounds)
 {
     for (unsigned round = 0; round < rounds; round++) {
@@ -41,7 +41,7 @@ static void damage(unsigned rounds)
     }
 }
 
-/* The same with a right checksum: the checks themselves must hold. */
+/* The same with a valid checksum: the checks themselves must find it. */
 static void nonsense(unsigned rounds)
 {
     for (unsigned round = 0; round < rounds; round++) {
@@ -79,11 +79,12 @@ static void charges(unsigned rounds)
     struct account account = {make_usage(), &limits, NULL};
     struct lamina_slot *slots[MEMBERS];
     uint64_t model[MEMBERS][DEVICES][LAMINA_KINDS] = {0}, sum[DEVICES] = {0};
-    struct identity self = identity_of_self();
+    struct identity self = identity_of_this_process();
     for (int member = 0; member < MEMBERS; member++)
         assert((slots[member] = account_join(&account, &self, -1)) != NULL);
     for (unsigned round = 0; round < rounds; round++) {
-        uint32_t member = (uint32_t)next(MEMBERS), device = (uint32_t)next(DEVICES), kind = (uint32_t)next(LAMINA_KINDS);
+        uint32_t member = (uint32_t)next(MEMBERS), device = (uint32_t)next(DEVICES),
+                 kind = (uint32_t)next(LAMINA_KINDS);
         uint64_t *held = &model[member][device][kind], limit = limits.devices[device].memory_bytes;
         uint64_t bytes = next(10) ? 1 + next(limit / 8) : next(2) ? UINT64_MAX - next(5) : limit + next(3);
         if (next(2)) {
@@ -105,7 +106,7 @@ static void charges(unsigned rounds)
     }
     for (int device = 0; device < DEVICES; device++)
         account_discharge(&account, slots[0], (uint32_t)device, LAMINA_DATA, UINT64_MAX); /* never below zero */
-    assert(account_slot_held(&account, slots[0], 0) <= sum[0]);
+    assert(account_slot_held(slots[0], 0) <= sum[0]);
     free(account.usage);
 }
 
@@ -124,9 +125,11 @@ static void blocks(unsigned rounds)
     for (unsigned round = 0; round < rounds; round++) {
         uint64_t name = next(NAMES), key = name << 9;
         if (next(3) != 0) {
-            block = (struct block){.key = key, .bytes = 1 + next(1000), .context = 1 + name % 7, .class = BLOCK_POINTER};
+            block =
+                (struct block){.key = key, .bytes = 1 + next(1000), .context = 1 + name % 7, .class = BLOCK_POINTER};
             assert(blocks_put(&block, &replaced));
-            assert((replaced.class != 0) == (model[name] != 0) && replaced.bytes * (replaced.class != 0) == model[name]);
+            assert((replaced.class != 0) == (model[name] != 0) &&
+                   replaced.bytes * (replaced.class != 0) == model[name]);
             model[name] = block.bytes;
         } else {
             assert(blocks_take(BLOCK_POINTER, key, &block) == (model[name] != 0));

@@ -7,9 +7,6 @@
 
 struct calls calls;
 
-typedef CUresult (*address_v1)(const char *symbol, void **function, int version, cuuint64_t flags);
-typedef CUresult (*address_v2)(const char *symbol, void **function, int version, cuuint64_t flags, int *status);
-
 extern void *linked_find(const char *wanted);
 
 static void *in_library(const char *name)
@@ -18,7 +15,7 @@ static void *in_library(const char *name)
     return library == NULL ? NULL : dlsym(library, name);
 }
 
-/* As the CUDA runtime asks: by the name without suffixes, and the version and kind of streams that it wants. */
+/* As the CUDA runtime does: by the name without suffixes, with the version and kind of streams that it needs. */
 static void *by_address(const char *name, int version, int first_form)
 {
     char symbol[64];
@@ -28,8 +25,8 @@ static void *by_address(const char *name, int version, int first_form)
     char *suffix = strchr(symbol, '_');
     if (suffix != NULL)
         *suffix = 0;
-    address_v1 v1 = (address_v1)in_library("cuGetProcAddress");
-    address_v2 v2 = (address_v2)in_library("cuGetProcAddress_v2");
+    __typeof__(cuGetProcAddress) *v1 = in_library("cuGetProcAddress");
+    __typeof__(cuGetProcAddress_v2) *v2 = in_library("cuGetProcAddress_v2");
     if (first_form)
         return v1(symbol, &function, version, (cuuint64_t)per_thread) == CUDA_SUCCESS ? function : NULL;
     return v2(symbol, &function, version, (cuuint64_t)per_thread, &status) == CUDA_SUCCESS ? function : NULL;
@@ -66,7 +63,7 @@ static void *find(const char *way, const char *name, int version)
 
 void calls_find(const char *way)
 {
-#define SET(name, version, parameters) *(void **)&calls.name = find(way, #name, version);
+#define SET(name, version) *(void **)&calls.name = find(way, #name, version);
     CALLS(SET)
 }
 

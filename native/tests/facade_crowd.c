@@ -1,5 +1,5 @@
 /* Many processes with a GPU: "turn N" one after the other, each killed or ended in another way; "once N" all at a time,
- * then N + 1 processes more that find no place, then all killed. At the end the whole limit is there. */
+ * then N + 1 more processes that find no slot, then all are killed. At the end the whole limit is available. */
 #include "facade_calls.h"
 
 #include <signal.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static void by_spawn(void)
         waitpid(child, NULL, 0);
 }
 
-/* A daemon: a session of its own, its parent gone, its descriptors closed before it uses the GPU. */
+/* A daemon: it has its own session and no parent, and closes its descriptors before it uses the GPU. */
 static void daemonise(void)
 {
     int ends[2];
@@ -76,17 +77,38 @@ static void daemonise(void)
 static void one_life(int number)
 {
     switch (number % 6) {
-    case 0: use(); kill(getpid(), SIGKILL); break;
-    case 1: use(); exit(0);
-    case 2: use(); by_vfork(); by_spawn(); _exit(0);
-    case 3: use(); become("/bin/true"); break;
-    case 4: daemonise(); _exit(0);
-    default: setsid(); use(); _exit(0);
+    case 0:
+        use();
+        kill(getpid(), SIGKILL);
+        break;
+    case 1:
+        use();
+        exit(0);
+    case 2:
+        use();
+        by_vfork();
+        by_spawn();
+        _exit(0);
+    case 3:
+        use();
+        become("/bin/true");
+        break;
+    case 4:
+        daemonise();
+        _exit(0);
+    default:
+        setsid();
+        use();
+        _exit(0);
     }
 }
 
+/* Waits for daemons, too: they come to this process when their parents have ended. One that is still ending holds
+ * memory, so it has to be gone before the last reading. */
 static void in_turn(int lives)
 {
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        exit(9);
     for (int life = 0; life < lives; life++) {
         int status;
         pid_t child = fork();
@@ -94,12 +116,15 @@ static void in_turn(int lives)
             alarm(60);
             one_life(life);
         }
-        waitpid(child, &status, 0);
+        while (waitpid(-1, &status, 0) != child)
+            ;
         if (status != 0 && status != SIGKILL) {
             printf("life %d ended with %#x\n", life, status);
             exit(1);
         }
     }
+    while (wait(NULL) > 0)
+        ;
 }
 
 static void at_once(int crowd)

@@ -1,5 +1,5 @@
-/* Forks while another thread is in cuInit, its first one and later ones; every child must get its answer. Prints "ok". */
-#include "cuda_min.h"
+/* Forks while another thread is in cuInit, the first and later times. Every child must get its answer. Prints "ok". */
+#include "cuda_prototypes.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -7,12 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-CUresult cuInit(unsigned flags);
-CUresult cuDriverGetVersion(int *version);
-
 enum { CHILDREN = 100, FIRST_TIMES = 200, SECONDS = 10 };
 
-static void *initialise(void *again)
+static void *initialize(void *again)
 {
     do
         cuInit(0);
@@ -32,14 +29,14 @@ static bool child_gets_its_answer(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* In a process of its own, where nobody has called cuInit yet; the fork comes a little later each time. */
+/* In a new process, where cuInit was not called yet. The fork comes a little later each time. */
 static bool first_time(int spins)
 {
     int status;
     pid_t process = fork();
     if (process == 0) {
         pthread_t thread;
-        pthread_create(&thread, NULL, initialise, NULL);
+        pthread_create(&thread, NULL, initialize, NULL);
         for (volatile int i = 0; i < spins; i++)
             ;
         _exit(!child_gets_its_answer());
@@ -55,7 +52,7 @@ int main(void)
     cuDriverGetVersion(&version); /* the loader's own lock is not the subject */
     for (int i = 0; i < FIRST_TIMES && good; i++)
         good = first_time(i % 50 * 2000);
-    pthread_create(&thread, NULL, initialise, &version);
+    pthread_create(&thread, NULL, initialize, &version);
     for (int i = 0; i < CHILDREN && good; i++)
         good = child_gets_its_answer();
     puts(good ? "ok" : "a child did not get its answer");

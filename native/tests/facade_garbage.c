@@ -1,8 +1,9 @@
-/* Garbage in the usage file: before it is opened, and while it is mapped, at any byte. Whatever stands there, every
- * call comes back, touches nothing outside of the file, and grants nothing over the limit. Arguments: seed, rounds. */
-#include "account.h"
-#include "drawn.h"
-#include "limits.h"
+/* Garbage in the usage file: before it is opened, and while it is mapped, at any byte. Whatever it contains, every
+ * call returns, accesses nothing outside the file, and grants nothing over the limit. Arguments: seed, rounds. */
+#include "random_numbers.h"
+#include "shared/account.h"
+#include "shared/limits.h"
+#include "shared/shared_allocations.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -13,15 +14,19 @@
 
 enum { DEVICES = 2, LIMIT = 1000000, SECONDS = 120 };
 
-static struct lamina_limits limits = {.magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION,
-                                      .size = sizeof limits, .device_count = DEVICES};
+static struct lamina_limits limits = {
+    .magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION, .size = sizeof limits, .device_count = DEVICES};
 
 static struct lamina_usage *make_usage(void)
 {
-    struct lamina_usage *usage = calloc(1, LAMINA_USAGE_BYTES(DEVICES)); /* no byte more, so that reading on is seen */
-    *usage = (struct lamina_usage){.magic = LAMINA_USAGE_MAGIC, .version = LAMINA_LAYOUT_VERSION,
-                                   .device_count = DEVICES, .size = LAMINA_USAGE_BYTES(DEVICES),
-                                   .slot_count = LAMINA_SLOTS, .slot_stride = LAMINA_SLOT_STRIDE(DEVICES)};
+    struct lamina_usage *usage =
+        calloc(1, LAMINA_USAGE_BYTES(DEVICES)); /* exactly this size, so that reading beyond it is detected */
+    *usage = (struct lamina_usage){.magic = LAMINA_USAGE_MAGIC,
+                                   .version = LAMINA_LAYOUT_VERSION,
+                                   .device_count = DEVICES,
+                                   .size = LAMINA_USAGE_BYTES(DEVICES),
+                                   .slot_count = LAMINA_SLOTS,
+                                   .slot_stride = LAMINA_SLOT_STRIDE(DEVICES)};
     for (int i = 0; i < DEVICES; i++)
         memcpy(usage->devices[i].uuid, limits.devices[i].uuid, LAMINA_UUID_BYTES);
     return usage;
@@ -29,12 +34,12 @@ static struct lamina_usage *make_usage(void)
 
 static uint64_t nasty(void)
 {
-    static const uint64_t values[] = {0, 1, UINT64_MAX, UINT64_MAX - 1, INT64_MAX, UINT64_C(1) << 63, LIMIT, LIMIT + 1,
-                                      LAMINA_SLOTS, UINT32_MAX};
+    static const uint64_t values[] = {0,     1,         UINT64_MAX,   UINT64_MAX - 1, INT64_MAX, UINT64_C(1) << 63,
+                                      LIMIT, LIMIT + 1, LAMINA_SLOTS, UINT32_MAX};
     return next(2) ? values[next(sizeof values / sizeof values[0])] : state;
 }
 
-/* Mostly where something is kept: in the head, the first slots, the table behind the slots. */
+/* Mostly where there is data: in the header, the first slots, the table after the slots. */
 static void spoil(struct lamina_usage *usage)
 {
     const size_t all = LAMINA_USAGE_BYTES(DEVICES), first = sizeof *usage + 8 * LAMINA_SLOT_STRIDE(DEVICES);
@@ -42,7 +47,7 @@ static void spoil(struct lamina_usage *usage)
     size_t width = next(2) ? 8 : 1, end = next(4) ? first : all;
     size_t at = next(end - width) / width * width;
     if (next(8) == 0)
-        at = offsetof(struct lamina_usage, slots_used) / 8 * 8; /* with `sweep` and what else steers a loop */
+        at = offsetof(struct lamina_usage, slots_used) / 8 * 8; /* with `sweep` and other bounds of loops */
     memcpy((char *)usage + at, &value, width);
 }
 
@@ -64,9 +69,30 @@ static void opening(unsigned rounds)
     }
 }
 
+/* The table of shared allocations, whose entries name devices. */
+static void share_garbage(const struct account *account, struct lamina_slot *own, uint32_t device, uint64_t bytes)
+{
+    struct lamina_share *share, *entry = shared_at(account, (uint32_t)next(8));
+    uint64_t key = 1 + next(4), size;
+    uint32_t on;
+    if (next(2))
+        share = shared_export(account, own, key, device, bytes);
+    else
+        shared_use(account, own, key, device, bytes, &share);
+    if (share != NULL && next(2))
+        shared_drop(account, own, share);
+    if (next(3) == 0)
+        entry->device = (uint32_t)nasty();
+    if (shared_find_export(account, key, &on, &size))
+        assert(on < DEVICES);
+    shared_orphaned_bytes(account, device);
+    if (entry->holder != 0)
+        shared_drop(account, own, entry);
+}
+
 static void mapped(unsigned rounds)
 {
-    struct identity self = identity_of_self();
+    struct identity self = identity_of_this_process();
     struct lamina_usage *usage = make_usage();
     struct account account = {usage, &limits, NULL};
     struct lamina_slot *own = account_join(&account, &self, -1);
@@ -75,7 +101,7 @@ static void mapped(unsigned rounds)
         uint64_t bytes = next(3) ? 1 + next(LIMIT) : nasty();
         if (next(3) == 0)
             spoil(usage);
-        switch (next(6)) {
+        switch (next(7)) {
         case 0:
         case 1:
             if (account_charge(&account, own, device, kind, bytes) == 0)
@@ -89,7 +115,10 @@ static void mapped(unsigned rounds)
             break;
         case 4:
             account_held(&account, device);
-            assert(account_slots(&account) <= LAMINA_SLOTS);
+            assert(account_slot_count(&account) <= LAMINA_SLOTS);
+            break;
+        case 5:
+            share_garbage(&account, own, device, bytes);
             break;
         default:
             if (next(16) == 0)
@@ -97,7 +126,7 @@ static void mapped(unsigned rounds)
             else if (next(16) == 0 && (own = account_join(&account, &self, -1)) == NULL)
                 own = account_slot(&account, 0);
         }
-        if (next(2000) == 0) { /* begin anew */
+        if (next(2000) == 0) { /* start again */
             free(usage);
             usage = account.usage = make_usage();
             own = account_join(&account, &self, -1);
@@ -106,16 +135,17 @@ static void mapped(unsigned rounds)
     free(usage);
 }
 
-/* A truthful file with one word spoilt upwards: too much may be refused, never granted. */
+/* A correct file with one word made too large: too much may be refused, never granted. */
 static void never_over(unsigned rounds)
 {
-    struct identity self = identity_of_self();
+    struct identity self = identity_of_this_process();
     for (unsigned round = 0; round < rounds; round++) {
         struct lamina_usage *usage = make_usage();
         struct account account = {usage, &limits, NULL};
         struct lamina_slot *own = account_join(&account, &self, -1);
         uint64_t held = 0;
-        usage->devices[0].total = nasty() % (2 * LIMIT); /* a hint: wrong, it must not grant what the slots deny */
+        usage->devices[0].total =
+            nasty() % (2 * LIMIT); /* only a hint: a wrong one must not grant what the slots do not allow */
         usage->sweep = (uint32_t)nasty();
         for (int i = 0; i < 40; i++) {
             uint64_t bytes = 1 + next(LIMIT / 8);
@@ -132,8 +162,8 @@ int main(int count, char **arguments)
     state = count > 1 ? strtoull(arguments[1], NULL, 10) * 2 + 1 : 1;
     unsigned rounds = count > 2 ? (unsigned)atoi(arguments[2]) : 10000;
     for (int i = 0; i < DEVICES; i++)
-        limits.devices[i] = (struct lamina_limit){.uuid = "GPU-00000000-0000-0000-0000-000000000000",
-                                                  .memory_bytes = LIMIT};
+        limits.devices[i] =
+            (struct lamina_limit){.uuid = "GPU-00000000-0000-0000-0000-000000000000", .memory_bytes = LIMIT};
     limits.devices[1].uuid[4] = '1';
     if (rounds <= 100000)
         alarm(SECONDS);

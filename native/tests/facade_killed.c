@@ -1,5 +1,5 @@
-/* Kills children at random moments of their work with the driver, then sees whether the container's whole limit is to
- * be had again. Arguments: rounds, seed. Prints "ok" or what is missing. */
+/* Kills children at random moments of their work with the driver, then checks that the container's whole limit is
+ * available again. Arguments: rounds, seed. Prints "ok" or what is missing. */
 #include "facade_calls.h"
 
 #include <signal.h>
@@ -62,7 +62,7 @@ static int all_is_back(void)
     size_t left, total;
     CUdeviceptr pointer;
     begin();
-    NEED(CALL(cuMemGetInfo_v2)(&left, &total)); /* the context is known by now: what it leaves is the rest */
+    NEED(CALL(cuMemGetInfo_v2)(&left, &total)); /* the cost of a context is known now: this is what it leaves */
     CUresult result = CALL(cuMemAlloc_v2)(&pointer, left);
     if (result == CUDA_SUCCESS && CALL(cuMemAlloc_v2)(&pointer, 1) == CUDA_ERROR_OUT_OF_MEMORY)
         printf("ok %zu\n", total - left);
@@ -82,7 +82,7 @@ int main(int count, char **arguments)
     for (int round = 0; round < rounds + AT_ONCE; round++) {
         if (round >= AT_ONCE) {
             kill(children[round - AT_ONCE], SIGKILL);
-            if (rand() % 2) /* else it is a zombie to the end */
+            if (rand() % 2) /* otherwise it stays a zombie */
                 waitpid(children[round - AT_ONCE], NULL, 0);
         }
         if (round >= rounds)

@@ -1,7 +1,7 @@
 /* Kills a process at chosen instructions of each of its calls to the driver: init, context, allocations, frees, exit.
  *
  * The child stops itself before each call. It is stepped through the call once to count the instructions, and then
- * killed after some of them, in as many places as the argument says. After each death a fresh process takes the whole
+ * killed after some of them, in as many places as the argument says. After each death a new process takes the whole
  * limit. Prints "ok" and the number of kills. */
 #include "facade_calls.h"
 
@@ -21,13 +21,37 @@ static CUdeviceptr plain, pooled, managed;
 static CUmemGenericAllocationHandle handle;
 static CUarray array;
 
-static void init(void) { NEED(CALL(cuInit)(0)); }
-static void retain(void) { NEED(CALL(cuDevicePrimaryCtxRetain)(&context, 0)); NEED(CALL(cuCtxSetCurrent)(context)); }
-static void allocate(void) { NEED(CALL(cuMemAlloc_v2)(&plain, 64 * MIB)); }
-static void refused(void) { CUdeviceptr more; CALL(cuMemAlloc_v2)(&more, 4000 * MIB); }
-static void from_pool(void) { NEED(CALL(cuMemAllocAsync)(&pooled, 64 * MIB, NULL)); }
-static void to_pool(void) { NEED(CALL(cuMemFreeAsync)(pooled, NULL)); NEED(CALL(cuStreamSynchronize)(NULL)); }
-static void manage(void) { NEED(CALL(cuMemAllocManaged)(&managed, 64 * MIB, 1)); }
+static void init(void)
+{
+    NEED(CALL(cuInit)(0));
+}
+static void retain(void)
+{
+    NEED(CALL(cuDevicePrimaryCtxRetain)(&context, 0));
+    NEED(CALL(cuCtxSetCurrent)(context));
+}
+static void allocate(void)
+{
+    NEED(CALL(cuMemAlloc_v2)(&plain, 64 * MIB));
+}
+static void refused(void)
+{
+    CUdeviceptr more;
+    CALL(cuMemAlloc_v2)(&more, 4000 * MIB);
+}
+static void from_pool(void)
+{
+    NEED(CALL(cuMemAllocAsync)(&pooled, 64 * MIB, NULL));
+}
+static void to_pool(void)
+{
+    NEED(CALL(cuMemFreeAsync)(pooled, NULL));
+    NEED(CALL(cuStreamSynchronize)(NULL));
+}
+static void manage(void)
+{
+    NEED(CALL(cuMemAllocManaged)(&managed, 64 * MIB, 1));
+}
 static void make(void)
 {
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -46,11 +70,17 @@ static void release(void)
     NEED(CALL(cuMemRelease)(handle));
     NEED(CALL(cuArrayDestroy)(array));
 }
-static void reset(void) { NEED(CALL(cuDevicePrimaryCtxReset_v2)(0)); }
-static void leave(void) { exit(0); }
+static void reset(void)
+{
+    NEED(CALL(cuDevicePrimaryCtxReset_v2)(0));
+}
+static void leave(void)
+{
+    exit(0);
+}
 
-static void (*const calls_in_turn[])(void) = {init, retain, allocate, refused, from_pool, to_pool,
-                                              manage, make, make_array, release, reset, leave};
+static void (*const calls_in_turn[])(void) = {init,   retain, allocate,   refused, from_pool, to_pool,
+                                              manage, make,   make_array, release, reset,     leave};
 enum { CALLS_IN_TURN = sizeof calls_in_turn / sizeof calls_in_turn[0] };
 
 static pid_t start(void)
@@ -67,13 +97,13 @@ static pid_t start(void)
     _exit(0);
 }
 
-/* Whether the child stopped, by a step or of itself. */
+/* Whether the child stopped, after a step or by itself. */
 static int stopped(pid_t child, int *status)
 {
     return waitpid(child, status, 0) == child && WIFSTOPPED(*status);
 }
 
-/* Brings a new child to the beginning of a call. */
+/* Starts a new child and runs it to the beginning of a call. */
 static pid_t at_call(int call)
 {
     pid_t child = start();
@@ -89,7 +119,7 @@ static pid_t at_call(int call)
     return child;
 }
 
-/* Steps on until the next call begins, or for so many instructions. Returns how many there were. */
+/* Steps until the next call begins, or for this many instructions. Returns how many there were. */
 static long step(pid_t child, long most)
 {
     int status;
@@ -108,7 +138,7 @@ static void finish(pid_t child)
     waitpid(child, NULL, 0);
 }
 
-/* In a fresh process: the whole limit is there, to the block. */
+/* In a new process: the whole limit is available, to the block. */
 static void inspect(void)
 {
     pid_t child = fork();

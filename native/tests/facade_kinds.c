@@ -1,5 +1,5 @@
-/* One kind of device memory at the limit: all that is left is to be had, a byte (or the kind's step) more is CUDA
- * error 2, and after freeing all is to be had again.
+/* One kind of device memory at the limit: all that is left can be allocated, a byte (or the kind's step) more is CUDA
+ * error 2, and after freeing all can be allocated again.
  * Arguments: how functions are found, kind. Prints "ok" or what went wrong. */
 #include "facade_calls.h"
 
@@ -20,7 +20,7 @@ struct thing {
 
 struct kind {
     const char *name;
-    size_t step; /* in which it comes */
+    size_t step; /* its granularity */
     CUresult (*take)(struct thing *thing, size_t bytes);
     void (*drop)(struct thing *thing);
 };
@@ -29,7 +29,10 @@ static CUmemoryPool pool;
 static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                               .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 
-static CUresult take_plain(struct thing *t, size_t bytes) { return CALL(cuMemAlloc_v2)(&t->pointer, bytes); }
+static CUresult take_plain(struct thing *t, size_t bytes)
+{
+    return CALL(cuMemAlloc_v2)(&t->pointer, bytes);
+}
 static CUresult take_managed(struct thing *t, size_t bytes)
 {
     return CALL(cuMemAllocManaged)(&t->pointer, bytes, CU_MEM_ATTACH_GLOBAL);
@@ -37,11 +40,17 @@ static CUresult take_managed(struct thing *t, size_t bytes)
 static CUresult take_pitch(struct thing *t, size_t bytes)
 {
     size_t pitch;
-    return CALL(cuMemAllocPitch_v2)(&t->pointer, &pitch, 4, bytes / 512, 4); /* 4 bytes a row, 512 in truth */
+    return CALL(cuMemAllocPitch_v2)(&t->pointer, &pitch, 4, bytes / 512, 4); /* 4 bytes a row; the driver takes 512 */
 }
-static void drop_plain(struct thing *t) { NEED(CALL(cuMemFree_v2)(t->pointer)); }
+static void drop_plain(struct thing *t)
+{
+    NEED(CALL(cuMemFree_v2)(t->pointer));
+}
 
-static CUresult take_async(struct thing *t, size_t bytes) { return CALL(cuMemAllocAsync)(&t->pointer, bytes, NULL); }
+static CUresult take_async(struct thing *t, size_t bytes)
+{
+    return CALL(cuMemAllocAsync)(&t->pointer, bytes, NULL);
+}
 static void drop_async(struct thing *t)
 {
     NEED(CALL(cuMemFreeAsync)(t->pointer, NULL));
@@ -65,10 +74,16 @@ static CUresult take_pool(struct thing *t, size_t bytes)
     return CALL(cuMemAllocFromPoolAsync)(&t->pointer, bytes, pool, NULL);
 }
 
-static CUresult take_physical(struct thing *t, size_t bytes) { return CALL(cuMemCreate)(&t->handle, bytes, &on_device, 0); }
-static void drop_physical(struct thing *t) { NEED(CALL(cuMemRelease)(t->handle)); }
+static CUresult take_physical(struct thing *t, size_t bytes)
+{
+    return CALL(cuMemCreate)(&t->handle, bytes, &on_device, 0);
+}
+static void drop_physical(struct thing *t)
+{
+    NEED(CALL(cuMemRelease)(t->handle));
+}
 
-/* Mapped, and released while mapped: the memory is taken until it is unmapped. */
+/* Mapped, and released while mapped: the memory is held until it is unmapped. */
 static CUresult take_mapped(struct thing *t, size_t bytes)
 {
     CUresult result = CALL(cuMemCreate)(&t->handle, bytes, &on_device, 0);
@@ -80,7 +95,10 @@ static CUresult take_mapped(struct thing *t, size_t bytes)
     t->mapped = bytes;
     return CUDA_SUCCESS;
 }
-static void drop_mapped(struct thing *t) { NEED(CALL(cuMemUnmap)(t->pointer, t->mapped)); }
+static void drop_mapped(struct thing *t)
+{
+    NEED(CALL(cuMemUnmap)(t->pointer, t->mapped));
+}
 
 static CUresult take_array(struct thing *t, size_t bytes)
 {
@@ -89,21 +107,26 @@ static CUresult take_array(struct thing *t, size_t bytes)
 }
 static CUresult take_array3d(struct thing *t, size_t bytes)
 {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 512, .Height = 512, .Depth = bytes / 512 / 512 / 4, .Format = 0x10,
-                                 .NumChannels = 2};
+    CUDA_ARRAY3D_DESCRIPTOR d = {
+        .Width = 512, .Height = 512, .Depth = bytes / 512 / 512 / 4, .Format = 0x10, .NumChannels = 2};
     return CALL(cuArray3DCreate_v2)(&t->array, &d);
 }
-static void drop_array(struct thing *t) { NEED(CALL(cuArrayDestroy)(t->array)); }
+static void drop_array(struct thing *t)
+{
+    NEED(CALL(cuArrayDestroy)(t->array));
+}
 
 static CUresult take_mipmap(struct thing *t, size_t bytes)
 {
     CUDA_ARRAY3D_DESCRIPTOR d = {.Width = bytes / 4096, .Height = 4096, .Format = 0x01, .NumChannels = 1};
     return CALL(cuMipmappedArrayCreate)(&t->mipmap, &d, 1);
 }
-static void drop_mipmap(struct thing *t) { NEED(CALL(cuMipmappedArrayDestroy)(t->mipmap)); }
+static void drop_mipmap(struct thing *t)
+{
+    NEED(CALL(cuMipmappedArrayDestroy)(t->mipmap));
+}
 
 static const struct kind kinds[] = {
-    {"small", 1, take_plain, drop_plain},
     {"plain", 2 * MIB, take_plain, drop_plain},
     {"managed", 2 * MIB, take_managed, drop_plain},
     {"pitch", 2 * MIB, take_pitch, drop_plain},
@@ -149,7 +172,7 @@ static void at_the_limit(const struct kind *kind)
         expect("free at the limit", free_now(), room - whole);
         expect("one step more", kind->take(&more, kind->step), CUDA_ERROR_OUT_OF_MEMORY);
         kind->drop(&all);
-        if (kind->drop == drop_plain && kind->step > 512)
+        if (kind->drop == drop_plain)
             NEED(CALL(cuCtxSynchronize)());
         expect("free afterwards", free_now(), room);
         size_t part = whole / 2 / kind->step * kind->step;

@@ -1,10 +1,10 @@
 /* A tenant that launches kernels. Arguments: how functions are found, what to do, ns of a kernel, and how many.
  *
- *   plain     so many launches, then waits; says how many ms it all took
- *   graph     takes so many launches down into a graph, which must take no time and no harm, and runs it once
- *   queue     so many launches; says how many ms they took, and does not wait
- *   slowly    so many launches, each 10 us after the one before; says how many ms they took
- *   until     launches until killed; says "ready" first */
+ *   plain     this many launches, then waits; prints how many ms it took
+ *   graph     captures this many launches into a graph, which must take no time, and runs it once
+ *   queue     this many launches; prints how many ms they took, and does not wait
+ *   slowly    this many launches, each 10 us after the one before; prints how many ms they took
+ *   until     launches until killed; prints "ready" first */
 #include "facade_calls.h"
 
 #include <stdint.h>

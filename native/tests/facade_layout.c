@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 #define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
-#define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
+#define FIELD(type, field)                                                                                             \
+    printf(#type "." #field " %zu %zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
 
 int main(void)
 {
@@ -98,7 +99,6 @@ int main(void)
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
     printf("constants %llu %llu %llu %u %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
            (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
-           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS,
-           LAMINA_SHARES);
+           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS, LAMINA_SHARES);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Reads a limits file, and a usage file where one is named, and prints what is wrong with them, or "sound". */
-#include "limits.h"
+#include "shared/limits.h"
 
 #include <stdio.h>
 

@@ -4,14 +4,11 @@
 
 #include <string.h>
 
-#define DECLARE(name, version, parameters) extern CUresult name parameters;
-CALLS(DECLARE)
-
 void *linked_find(const char *wanted);
 void *linked_find(const char *wanted)
 {
-#define FIND(name, version, parameters)                                                                               \
-    if (strcmp(wanted, #name) == 0)                                                                                   \
+#define FIND(name, version)                                                                                            \
+    if (strcmp(wanted, #name) == 0)                                                                                    \
         return (void *)name;
     CALLS(FIND)
     return NULL;

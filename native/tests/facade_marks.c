@@ -1,5 +1,5 @@
-/* Marks on open files of one and the same file tell these apart. Argument: the file. */
-#include "file_marks.h"
+/* Marks distinguish several open files of the same file. Argument: the file. */
+#include "memory/file_marks.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -1,20 +1,41 @@
-/* A driver that knows more kinds of memory than the simulated one: everything succeeds, nothing is really there. Of one
+/* A driver that knows more kinds of memory than the simulated one: everything succeeds, and nothing exists. It has one
  * GPU, whose UUID is all zeros. */
-#include "cuda_min.h"
+#include "cuda_prototypes.h"
 
 #include <stdint.h>
 #include <string.h>
 
 static uint64_t next = 0x10000;
 
-CUresult cuInit(unsigned flags) { return flags; }
-CUresult cuDeviceGetCount(int *count) { return *count = 1, 0; }
-CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, 0; }
-CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return memset(uuid, 0, sizeof *uuid), device; }
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) { return *pool = (CUmemoryPool)8, device; }
+CUresult cuInit(unsigned flags)
+{
+    return flags;
+}
+CUresult cuDeviceGetCount(int *count)
+{
+    return *count = 1, 0;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    return *device = ordinal, 0;
+}
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    return memset(uuid, 0, sizeof *uuid), device;
+}
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    return *pool = (CUmemoryPool)8, device;
+}
 
-CUresult cuCtxGetCurrent(CUcontext *context) { return *context = (CUcontext)8, 0; }
-CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, 0; }
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    return *context = (CUcontext)8, 0;
+}
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    return *device = 0, 0;
+}
 
 CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
 {
@@ -22,7 +43,10 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_ME
     return description->size == 0;
 }
 
-CUresult cuDestroyExternalMemory(CUexternalMemory memory) { return memory == NULL; }
+CUresult cuDestroyExternalMemory(CUexternalMemory memory)
+{
+    return memory == NULL;
+}
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                      unsigned long long flags)
@@ -32,7 +56,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     return (CUresult)flags;
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
+                                        CUmemAllocationHandleType type)
 {
     (void)shared;
     *handle = next++;
@@ -52,8 +77,14 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
     return pointer == 0 || handle == 0;
 }
 
-CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) { return pointer == 0 || bytes == 0; }
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) { return handle == 0; }
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
+{
+    return pointer == 0 || bytes == 0;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    return handle == 0;
+}
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
@@ -82,8 +113,14 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *
     return image == NULL;
 }
 
-CUresult cuModuleUnload(CUmodule module) { return module == NULL; }
-CUresult cuLibraryUnload(CUlibrary library) { return library == NULL; }
+CUresult cuModuleUnload(CUmodule module)
+{
+    return module == NULL;
+}
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    return library == NULL;
+}
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
@@ -92,7 +129,7 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
     return type != CU_MEM_ALLOCATION_TYPE_MANAGED;
 }
 
-/* Addresses of other processes' allocations are there as they are; each has 800 MiB. */
+/* Addresses of other processes' allocations are returned as they are; each has 800 MiB. */
 CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
 {
     memcpy(pointer, data, sizeof *pointer);
@@ -106,10 +143,19 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { return pointer == 0 || stream != NULL; }
-CUresult cuMemFree_v2(CUdeviceptr pointer) { return pointer == 0; }
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    return pointer == 0 || stream != NULL;
+}
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    return pointer == 0;
+}
 
-CUresult cuMemPoolDestroy(CUmemoryPool pool) { return pool == NULL; }
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    return pool == NULL;
+}
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
@@ -126,9 +172,12 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *statu
     return CUDA_SUCCESS;
 }
 
-static CUresult newer(void) { return (CUresult)4711; }
+static CUresult newer(void)
+{
+    return (CUresult)4711;
+}
 
-/* Of a later CUDA: cuMemAlloc and cuMemcpyHtoD have new forms, and cuBrandNew is there. */
+/* From a later CUDA: cuMemAlloc and cuMemcpyHtoD have new forms, and cuBrandNew exists. */
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
@@ -142,7 +191,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     return *function != NULL ? (CUresult)flags : CUDA_ERROR_NOT_FOUND;
 }
 
-/* Every table holds `newer`, behind its size. */
+/* Every table contains `newer`, after its size. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     static const void *functions[2];

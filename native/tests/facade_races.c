@@ -1,7 +1,7 @@
 /* Threads that charge, discharge, join and clear at once, for ThreadSanitizer; at the end everything adds up.
  * Argument: rounds. */
-#include "account.h"
-#include "blocks.h"
+#include "memory/blocks.h"
+#include "shared/account.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -53,7 +53,7 @@ int main(int count, char **arguments)
     rounds = count > 1 ? atoi(arguments[1]) : 1000;
     limits.devices[0].memory_bytes = LIMIT;
     account = (struct account){calloc(1, LAMINA_USAGE_BYTES(1)), &limits, NULL};
-    self = dead = identity_of_self();
+    self = dead = identity_of_this_process();
     dead.owner = LAMINA_OWNER(child, 7, self.owner >> 48);
     assert(account_join(&account, &self, -1) == account_slot(&account, 0));
     for (uintptr_t i = 0; i < THREADS; i++)

@@ -3,8 +3,8 @@
  * A child works through the whole protocol one instruction at a time. A killed process leaves nothing but the shared
  * memory as it is at that instruction, so after each one that changed it the parent takes a copy and, for a survivor,
  * frees what the dead left and takes the whole limit. Prints how many states were seen. */
-#include "account.h"
-#include "limits.h"
+#include "shared/account.h"
+#include "shared/limits.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -18,8 +18,8 @@
 
 enum { DEVICES = 2, SURVIVOR_BYTES = 1000, LIMIT = 10000 };
 
-static struct lamina_limits limits = {.magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION,
-                                      .size = sizeof limits, .device_count = DEVICES};
+static struct lamina_limits limits = {
+    .magic = LAMINA_LIMITS_MAGIC, .version = LAMINA_LAYOUT_VERSION, .size = sizeof limits, .device_count = DEVICES};
 static struct identity survivor, victim, forerunner;
 
 static pid_t gone(void)
@@ -44,13 +44,16 @@ static struct lamina_usage *make_usage(int flags)
 {
     struct lamina_usage *usage = mmap(NULL, LAMINA_USAGE_BYTES(DEVICES), PROT_READ | PROT_WRITE, flags, -1, 0);
     assert(usage != MAP_FAILED);
-    *usage = (struct lamina_usage){.magic = LAMINA_USAGE_MAGIC, .version = LAMINA_LAYOUT_VERSION,
-                                   .device_count = DEVICES, .size = LAMINA_USAGE_BYTES(DEVICES),
-                                   .slot_count = LAMINA_SLOTS, .slot_stride = LAMINA_SLOT_STRIDE(DEVICES)};
+    *usage = (struct lamina_usage){.magic = LAMINA_USAGE_MAGIC,
+                                   .version = LAMINA_LAYOUT_VERSION,
+                                   .device_count = DEVICES,
+                                   .size = LAMINA_USAGE_BYTES(DEVICES),
+                                   .slot_count = LAMINA_SLOTS,
+                                   .slot_stride = LAMINA_SLOT_STRIDE(DEVICES)};
     return usage;
 }
 
-/* Everything that a process does with the account, refusals and clearing up after another dead one included. */
+/* Everything that a process does with the account, including refusals and clearing the slot of a dead process. */
 static void protocol(const struct account *account)
 {
     account_reclaim(account, &victim, LAMINA_SLOTS);
@@ -66,7 +69,7 @@ static void protocol(const struct account *account)
     }
 }
 
-/* The victim died in this state: others go on, and have the whole limit. */
+/* The victim died in this state: others continue, and have the whole limit. */
 static void check(const struct lamina_usage *state)
 {
     static struct lamina_usage *copy;
@@ -97,7 +100,7 @@ static int stepped(pid_t child)
 
 static void watch(pid_t child, const struct lamina_usage *usage)
 {
-    /* What changes lies in the head and the first slots. */
+    /* What changes is in the header and the first slots. */
     const size_t changing = sizeof *usage + 4 * LAMINA_SLOT_STRIDE(DEVICES);
     char *before = calloc(1, changing);
     unsigned states = 0, steps = 0;
@@ -115,10 +118,11 @@ static void watch(pid_t child, const struct lamina_usage *usage)
     printf("%u states in %u instructions\n", states, steps);
 }
 
-/* A pid alone is no process: the start time, the program image and the namespace tell. */
+/* A pid alone does not identify a process: start time, program image and namespace do. */
 static void reuse(void)
 {
-    const uint64_t pid = (uint64_t)getpid(), start = survivor.owner >> LAMINA_PID_BITS & ((1u << LAMINA_START_BITS) - 1),
+    const uint64_t pid = (uint64_t)getpid(),
+                   start = survivor.owner >> LAMINA_PID_BITS & ((1u << LAMINA_START_BITS) - 1),
                    namespace = survivor.owner >> 48;
     assert(!owner_is_dead(survivor.owner, survivor.stack, &victim));
     assert(owner_is_dead(LAMINA_OWNER(pid, start + 1, namespace), survivor.stack, &victim));
@@ -132,7 +136,7 @@ static void reuse(void)
 
 int main(void)
 {
-    survivor = identity_of_self();
+    survivor = identity_of_this_process();
     victim = dead(11);
     reuse();
     forerunner = dead(13);

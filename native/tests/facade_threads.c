@@ -1,4 +1,4 @@
-/* Threads of one process that allocate and free all at once. In the end everything must be free again.
+/* Threads of one process that allocate and free at the same time. At the end everything must be free again.
  * Arguments: threads, rounds. Prints "ok" or how many bytes are missing. */
 #include "facade_calls.h"
 
@@ -24,11 +24,11 @@ static void take(struct block *b, int kind, size_t mib)
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     const CUDA_ARRAY_DESCRIPTOR shape = {.Width = MIB, .Height = mib, .Format = 0x01, .NumChannels = 1};
-    CUresult result = kind == 1   ? CALL(cuMemAlloc_v2)(&b->pointer, mib * MIB)
-                      : kind == 2 ? CALL(cuMemAllocManaged)(&b->pointer, mib * MIB, CU_MEM_ATTACH_GLOBAL)
-                      : kind == 3 ? CALL(cuMemAllocAsync)(&b->pointer, mib * MIB, NULL)
-                      : kind == 4 ? CALL(cuMemCreate)(&b->handle, mib * MIB, &on_device, 0)
-                                  : CALL(cuArrayCreate_v2)(&b->array, &shape);
+    CUresult result = kind == 1 ? CALL(cuMemAlloc_v2)(&b->pointer, mib * MIB)
+                    : kind == 2 ? CALL(cuMemAllocManaged)(&b->pointer, mib * MIB, CU_MEM_ATTACH_GLOBAL)
+                    : kind == 3 ? CALL(cuMemAllocAsync)(&b->pointer, mib * MIB, NULL)
+                    : kind == 4 ? CALL(cuMemCreate)(&b->handle, mib * MIB, &on_device, 0)
+                                : CALL(cuArrayCreate_v2)(&b->array, &shape);
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         NEED(result);
     b->kind = result == CUDA_SUCCESS ? kind : 0;

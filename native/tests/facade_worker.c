@@ -1,67 +1,28 @@
-/* A tenant that allocates and frees at random. With a context it says "ready" and waits for a line. Arguments: how functions are found, what to do, limit in MiB, rounds,
- * seed. After every success it looks into the simulated machine: never may all processes together hold more than the
- * limit. In the end it waits for another line.
+/* A tenant that allocates and frees at random. With a context it prints "ready" and waits for a line. Arguments: how
+ * functions are found, what to do, limit in MiB, rounds, seed. After every success it reads the simulated machine:
+ * all processes together must never hold more than the limit. At the end it waits for another line.
  *
  *   race    random allocations of all sizes and kinds, each checked
  *   grab    takes 2 MiB at a time until refused
  *   loop    allocates and frees until killed */
-#include "facade_calls.h"
-#include "simgpu_layout.h"
+#include "facade_offers.h"
+#include "simgpu_ledger.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 enum { HELD = 16 };
 
-static const char *machine;
+static const simgpu_gpu *machine;
 static size_t limit;
 
-/* Handles by which the workers use each other's memory: of a file that all of them map. */
-struct offer {
-    uint32_t busy, there;
-    CUipcMemHandle handle;
-};
-enum { OFFERS = 64 };
 static struct offer *offers;
-
-static void open_machine(void)
-{
-    int file = open(getenv("SIMGPU_MACHINE"), O_RDONLY);
-    machine = mmap(NULL, SIMGPU_HEADER_BYTES + (SIMGPU_SLOTS * sizeof(simgpu_process)) + SIMGPU_GPU_BYTES, PROT_READ,
-                   MAP_SHARED, file, 0);
-    close(file);
-    if (machine == MAP_FAILED)
-        exit(3);
-}
-
-static void open_offers(void)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s.offers", getenv("SIMGPU_MACHINE"));
-    int file = open(path, O_RDWR | O_CREAT, 0600);
-    if (ftruncate(file, OFFERS * sizeof *offers) != 0)
-        exit(3);
-    offers = mmap(NULL, OFFERS * sizeof *offers, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (offers == MAP_FAILED)
-        exit(3);
-}
-
-static size_t really_held(void)
-{
-    const simgpu_header *header = (const simgpu_header *)machine;
-    const simgpu_gpu *gpu = (const simgpu_gpu *)(machine + header->gpus);
-    return (size_t)(uint32_t)__atomic_load_n(&gpu->ledger.low, __ATOMIC_SEQ_CST) * MIB;
-}
 
 static void check(void)
 {
-    size_t held = really_held();
+    size_t held = ledger_bytes(machine);
     if (held <= limit)
         return;
     printf("%zu bytes are held, %zu over the limit\n", held, held - limit);
@@ -78,24 +39,9 @@ struct block {
     CUgraphExec run;
 };
 
-static void offer(CUdeviceptr pointer)
-{
-    struct offer *place = &offers[rand() % OFFERS];
-    if (__atomic_exchange_n(&place->busy, 1, __ATOMIC_ACQUIRE) != 0)
-        return;
-    place->there = CALL(cuIpcGetMemHandle)(&place->handle, pointer) == CUDA_SUCCESS;
-    __atomic_store_n(&place->busy, 0, __ATOMIC_RELEASE);
-}
-
-/* An offer may be stale or the worker's own: then nothing is taken. */
 static CUresult use_offer(struct block *block)
 {
-    struct offer *place = &offers[rand() % OFFERS], taken;
-    if (__atomic_exchange_n(&place->busy, 1, __ATOMIC_ACQUIRE) != 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    taken = *place;
-    __atomic_store_n(&place->busy, 0, __ATOMIC_RELEASE);
-    CUresult result = taken.there ? CALL(cuIpcOpenMemHandle_v2)(&block->pointer, taken.handle, 1) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = offer_use(&offers[rand() % OFFERS], &block->pointer);
     block->is = IMPORT;
     return result == CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -137,7 +83,7 @@ static CUresult take(struct block *block)
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     size_t bytes = (size_t)(1 + rand() % 40) * 2 * MIB, pitch;
-    int kind = rand() % 11;
+    int kind = rand() % 12;
     block->is = kind == 0 || kind == 1 ? HANDLE : POINTER;
     switch (kind) {
     case 0:
@@ -156,6 +102,8 @@ static CUresult take(struct block *block)
         return use_offer(block);
     case 8:
         return take_graph(block, bytes);
+    case 9:
+        return CALL(cuMemAlloc_v2)(&block->pointer, 1 + (size_t)rand() % MIB);
     default:
         return CALL(cuMemAlloc_v2)(&block->pointer, bytes);
     }
@@ -191,7 +139,7 @@ static void race(int rounds)
         imported += result == CUDA_SUCCESS && block->is == IMPORT;
         run += result == CUDA_SUCCESS && block->is == GRAPH;
         if (result == CUDA_SUCCESS && block->is == POINTER)
-            offer(block->pointer);
+            offer_memory(&offers[rand() % OFFERS], block->pointer);
         refused += result == CUDA_ERROR_OUT_OF_MEMORY;
         if (result != CUDA_SUCCESS) {
             *block = (struct block){0};
@@ -225,8 +173,8 @@ int main(int count, char **arguments)
     calls_find(arguments[1]);
     limit = strtoull(arguments[3], NULL, 10) * MIB;
     srand((unsigned)atoi(arguments[5]));
-    open_machine();
-    open_offers();
+    machine = ledger_open();
+    offers = offers_open();
     NEED(CALL(cuInit)(0));
     CUresult result = CALL(cuDevicePrimaryCtxRetain)(&context, 0);
     check();
@@ -244,7 +192,7 @@ int main(int count, char **arguments)
     else
         race(strcmp(arguments[2], "loop") == 0 ? 1 << 30 : atoi(arguments[4]));
     fflush(stdout);
-    getchar(); /* the simulated GPU takes a while to notice who is gone, so nobody goes before all are ready */
+    getchar(); /* the simulated GPU takes a while to notice a process's end, so none ends before all are ready */
     check();
     return 0;
 }

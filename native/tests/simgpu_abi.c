@@ -1,4 +1,4 @@
-/* The structures of cuda_min.h have the sizes and places of the driver's own (CUDA 13, 64-bit Linux). */
+/* The structures of cuda_min.h have the sizes and offsets of the driver's own (CUDA 13, 64-bit Linux). */
 #include "cuda_prototypes.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
@@ -32,4 +32,7 @@ SIZE(CUgraphExecUpdateResultInfo, 24);
 SIZE(CUDA_LAUNCH_PARAMS, 56);
 SIZE(CUgraphEdgeData, 8);
 
-int main(void) { return 0; }
+int main(void)
+{
+    return 0;
+}

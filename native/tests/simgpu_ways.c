@@ -1,4 +1,4 @@
-/* One small program against the driver, three ways: linked, by dlopen and dlsym, and by cuGetProcAddress.
+/* One small program that calls the driver in three ways: linked, by dlopen and dlsym, and by cuGetProcAddress.
  * Prints "ok WAY" for each, or what went wrong and ends with 1. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,26 +7,27 @@
 #include "cuda_prototypes.h"
 
 typedef struct {
-    CUresult (*init)(unsigned int);
-    CUresult (*retain)(CUcontext *, CUdevice);
-    CUresult (*set_current)(CUcontext);
-    CUresult (*alloc)(CUdeviceptr *, size_t);
-    CUresult (*info)(size_t *, size_t *);
-    CUresult (*to_device)(CUdeviceptr, const void *, size_t);
-    CUresult (*to_host)(void *, CUdeviceptr, size_t);
-    CUresult (*free)(CUdeviceptr);
-    CUresult (*release)(CUdevice);
+    __typeof__(cuInit) *init;
+    __typeof__(cuDevicePrimaryCtxRetain) *retain;
+    __typeof__(cuCtxSetCurrent) *set_current;
+    __typeof__(cuMemAlloc_v2) *alloc;
+    __typeof__(cuMemGetInfo_v2) *info;
+    __typeof__(cuMemcpyHtoD_v2) *to_device;
+    __typeof__(cuMemcpyDtoH_v2) *to_host;
+    __typeof__(cuMemFree_v2) *free;
+    __typeof__(cuDevicePrimaryCtxRelease_v2) *release;
 } api;
 
-#define EXPECT(condition)                                            \
-    do {                                                             \
-        if (!(condition)) {                                          \
-            printf("%s: line %d: %s\n", way, __LINE__, #condition);  \
-            return 1;                                                \
-        }                                                            \
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            printf("%s: line %d: %s\n", way, __LINE__, #condition);                                                    \
+            return 1;                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
-static int try_out(const char *way, const api *cu) {
+static int try_out(const char *way, const api *cu)
+{
     CUcontext ctx;
     CUdeviceptr at;
     size_t before, between, after, total;
@@ -50,25 +51,49 @@ static int try_out(const char *way, const api *cu) {
     return 0;
 }
 
-static api linked(void) {
-    return (api){cuInit, cuDevicePrimaryCtxRetain, cuCtxSetCurrent, cuMemAlloc_v2, cuMemGetInfo_v2, cuMemcpyHtoD_v2,
-                 cuMemcpyDtoH_v2, cuMemFree_v2, cuDevicePrimaryCtxRelease_v2};
+static api linked(void)
+{
+    return (api){cuInit,
+                 cuDevicePrimaryCtxRetain,
+                 cuCtxSetCurrent,
+                 cuMemAlloc_v2,
+                 cuMemGetInfo_v2,
+                 cuMemcpyHtoD_v2,
+                 cuMemcpyDtoH_v2,
+                 cuMemFree_v2,
+                 cuDevicePrimaryCtxRelease_v2};
 }
 
-static api by_dlsym(void) {
-    static const char *names[] = {"cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2",
-                                  "cuMemGetInfo_v2", "cuMemcpyHtoD_v2_ptds", "cuMemcpyDtoH_v2_ptds", "cuMemFree_v2",
+static api by_dlsym(void)
+{
+    static const char *names[] = {"cuInit",
+                                  "cuDevicePrimaryCtxRetain",
+                                  "cuCtxSetCurrent",
+                                  "cuMemAlloc_v2",
+                                  "cuMemGetInfo_v2",
+                                  "cuMemcpyHtoD_v2_ptds",
+                                  "cuMemcpyDtoH_v2_ptds",
+                                  "cuMemFree_v2",
                                   "cuDevicePrimaryCtxRelease_v2"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     api cu;
     void **slots = (void **)&cu;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) slots[i] = dlsym(library, names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        slots[i] = dlsym(library, names[i]);
     return cu;
 }
 
-static api by_proc_address(void) {
-    static const char *names[] = {"cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc", "cuMemGetInfo",
-                                  "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemFree", "cuDevicePrimaryCtxRelease"};
+static api by_proc_address(void)
+{
+    static const char *names[] = {"cuInit",
+                                  "cuDevicePrimaryCtxRetain",
+                                  "cuCtxSetCurrent",
+                                  "cuMemAlloc",
+                                  "cuMemGetInfo",
+                                  "cuMemcpyHtoD",
+                                  "cuMemcpyDtoH",
+                                  "cuMemFree",
+                                  "cuDevicePrimaryCtxRelease"};
     api cu;
     void **slots = (void **)&cu;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -76,7 +101,8 @@ static api by_proc_address(void) {
     return cu;
 }
 
-int main(void) {
+int main(void)
+{
     api ways[] = {linked(), by_dlsym(), by_proc_address()};
     return try_out("linked", &ways[0]) || try_out("dlsym", &ways[1]) || try_out("cuGetProcAddress", &ways[2]);
 }

@@ -1,5 +1,5 @@
-/* What a static stub archive of libcuda holds: functions that ask for the driver when they are called. */
-#include "cuda_min.h"
+/* What a static stub archive of libcuda contains: functions that load the driver when they are called. */
+#include "cuda_prototypes.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -10,12 +10,11 @@ static void *real(const char *name)
     return library == NULL ? NULL : dlsym(library, name);
 }
 
-#define STUB(name, parameters, ...)                                                                                   \
-    CUresult name parameters;                                                                                         \
-    CUresult name parameters                                                                                          \
-    {                                                                                                                 \
-        CUresult(*function) parameters = (CUresult(*) parameters)real(#name);                                         \
-        return function == NULL ? CUDA_ERROR_NOT_FOUND : function(__VA_ARGS__);                                       \
+#define STUB(name, parameters, ...)                                                                                    \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        __typeof__(name) *function = real(#name);                                                                      \
+        return function == NULL ? CUDA_ERROR_NOT_FOUND : function(__VA_ARGS__);                                        \
     }
 STUB(cuInit, (unsigned flags), flags)
 STUB(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), context, device)
@@ -26,8 +25,8 @@ STUB(cuMemAllocAsync_ptsz, (CUdeviceptr * pointer, size_t bytes, CUstream stream
 void *linked_find(const char *wanted);
 void *linked_find(const char *wanted)
 {
-#define FIND(name)                                                                                                    \
-    if (strcmp(wanted, #name) == 0)                                                                                   \
+#define FIND(name)                                                                                                     \
+    if (strcmp(wanted, #name) == 0)                                                                                    \
         return (void *)name;
     FIND(cuInit)
     FIND(cuDevicePrimaryCtxRetain)

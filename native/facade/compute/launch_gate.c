@@ -1,0 +1,230 @@
+#include "compute/launch_gate.h"
+
+#include "compute/bucket.h"
+#include "compute/meters.h"
+#include "compute/time_share.h"
+#include "cuda/context_table.h"
+#include "cuda/hooks.h"
+#include "shared/assertion.h"
+#include "shared/facade.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#define UNMEASURED UINT32_MAX
+#define UNDECIDED 64     /* launches after which to check whether the arbiter decides again */
+#define UNFINISHED_MAX 2 /* batches that the GPU has not done, not counting open ones */
+#define NAP_NS UINT64_C(2000000)
+#define SHORT_NAP_NS UINT64_C(50000)
+
+__thread struct lane gate_lanes[LANES] __attribute__((tls_model("initial-exec")));
+atomic_uint gate_epoch = 1;
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static __thread bool has_exit_handler __attribute__((tls_model("initial-exec")));
+
+static void thread_ends(void *lanes)
+{
+    (void)lanes;
+    gate_close_batches();
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&key, thread_ends);
+}
+
+void gate_after_fork(void)
+{
+    memset(gate_lanes, 0, sizeof gate_lanes);
+    atomic_fetch_add(&gate_epoch, 1);
+}
+
+/* Between these two, calls that a capture in this thread would forbid are allowed and do not disturb it. */
+static CUstreamCaptureMode relax_capture_mode(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    return mode;
+}
+
+static void restore_capture_mode(CUstreamCaptureMode mode)
+{
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+static void nap(uint64_t ns)
+{
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(ns < NAP_NS ? ns : NAP_NS)};
+    nanosleep(&pause, NULL);
+}
+
+static void close_lane(struct lane *lane)
+{
+    ASSERT(lane->batch == NULL || lane->left <= lane->size);
+    if (lane->batch != NULL)
+        meter_close(lane->batch, lane->size - lane->left);
+    lane->batch = NULL;
+    lane->left = 0;
+}
+
+static void wait_for_priority(int device, uint64_t *now)
+{
+    while (time_share_is_closed(device, *now)) {
+        time_share_note_request(device, *now);
+        nap(NAP_NS);
+        *now = monotonic_ns();
+    }
+}
+
+/* A few launches less, so that a program cannot predict which are measured together. In one of eight cases a single
+ * launch, from which the others are estimated. */
+static uint32_t vary(uint32_t count, uint64_t now)
+{
+    ASSERT(count >= 1);
+    uint32_t random = (uint32_t)(now * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    return random % 8 == 0 ? 1 : count - (random >> 8) % (count / 4 + 1);
+}
+
+/* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged
+ * for the batch. */
+static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, struct lane *lane)
+{
+    for (;;) {
+        wait_for_priority(device, now);
+        time_share_note_request(device, *now);
+        struct meter_state state = meter_read(context, device, *now);
+        uint32_t count = state.known ? bucket_batch(state.each, apart) : 1;
+        lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
+        lane->size = lane->left = vary(lane->size_limit, *now);
+        ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
+        uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
+        if (state.unfinished >= (state.known ? UNFINISHED_MAX : 1) + state.open)
+            wait = charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
+        else if ((wait = time_share_take(device, *now, charge)) == 0)
+            return charge;
+        bool in_debt = state.unfinished < UNFINISHED_MAX;
+        uint64_t before = *now;
+        nap(wait);
+        *now = monotonic_ns();
+        if (in_debt)
+            time_share_note_wait(device, *now, *now - before);
+    }
+}
+
+static void measure(CUstream stream, CUcontext context, int device, uint64_t now, struct lane *lane)
+{
+    if (meter_is_capturing(stream))
+        return;
+    bool same = lane->stream == stream && lane->epoch == atomic_load(&gate_epoch);
+    uint32_t made = same ? lane->size - lane->left : 0, before = same ? lane->size_limit : 0;
+    uint64_t apart = same && made > 0 ? (now - lane->opened) / made : 0;
+    if (same && lane->batch != NULL && lane->left == 1 && !time_share_is_closed(device, now))
+        return; /* the last of the batch */
+    close_lane(lane);
+    *lane = (struct lane){.stream = stream,
+                          .epoch = atomic_load(&gate_epoch),
+                          .device = device,
+                          .asking = time_share_closed_flag(device, now),
+                          .size_limit = before > BATCH_MAX / 4 ? BATCH_MAX
+                                      : before > 0             ? before * 4
+                                                               : 1};
+    uint64_t charge = wait_for_share(context, device, apart, &now, lane);
+    ASSERT(lane->left == lane->size && lane->batch == NULL);
+    lane->opened = now;
+    lane->batch = meter_open(context, device, stream, now, charge);
+}
+
+void gate_enter(CUstream stream)
+{
+    CUcontext context;
+    struct lane *lane = gate_lane(stream);
+    int device = facade_open() == NULL ? -1 : context_device(&context), before = errno;
+    if (device < 0)
+        return; /* for the driver's own answer */
+    if (!has_exit_handler) {
+        pthread_once(&once, make_key);
+        pthread_setspecific(key, gate_lanes);
+        has_exit_handler = true;
+    }
+    uint64_t now = monotonic_ns();
+    if (time_share_is_measured(device, now)) {
+        CUstreamCaptureMode mode = relax_capture_mode();
+        measure(stream, context, device, now, lane);
+        restore_capture_mode(mode);
+    } else {
+        close_lane(lane);
+        wait_for_priority(device, &now);
+        const _Atomic uint64_t *asking = time_share_attention_flag(device, now);
+        *lane = (struct lane){.stream = stream,
+                              .epoch = atomic_load(&gate_epoch),
+                              .device = device,
+                              .asking = asking,
+                              .left = asking == &time_share_zero_flag ? UNDECIDED : UNMEASURED};
+    }
+    errno = before;
+}
+
+void gate_leave(CUstream stream)
+{
+    struct lane *lane = gate_lane(stream);
+    if (lane->stream != stream || lane->left == 0 || lane->batch == NULL)
+        return;
+    if (--lane->left == 0) {
+        CUstreamCaptureMode mode = relax_capture_mode();
+        close_lane(lane);
+        restore_capture_mode(mode);
+    }
+}
+
+void gate_close_batches(void)
+{
+    for (int i = 0; i < LANES; i++) {
+        struct lane *lane = &gate_lanes[i];
+        if (lane->batch != NULL) {
+            CUstreamCaptureMode mode = relax_capture_mode();
+            close_lane(lane);
+            restore_capture_mode(mode);
+        }
+    }
+}
+
+void gate_switch_context(void)
+{
+    gate_close_batches();
+    for (int i = 0; i < LANES; i++)
+        gate_lanes[i].left = 0;
+}
+
+void gate_collect(void)
+{
+    CUcontext context;
+    bool measuring = false;
+    for (int i = 0; i < LANES; i++)
+        measuring = measuring || gate_lanes[i].size > 0;
+    int device = measuring ? context_device(&context) : -1;
+    if (device < 0)
+        return;
+    CUstreamCaptureMode mode = relax_capture_mode();
+    meter_read(context, device, monotonic_ns());
+    restore_capture_mode(mode);
+}
+
+void gate_end_stream(CUstream stream)
+{
+    gate_close_batches();
+    atomic_fetch_add(&gate_epoch, 1);
+    CUstreamCaptureMode mode = relax_capture_mode();
+    meter_end_stream(stream);
+    restore_capture_mode(mode);
+}
+
+void gate_end_context(CUcontext context)
+{
+    gate_close_batches();
+    atomic_fetch_add(&gate_epoch, 1);
+    meter_end_context(context);
+}

@@ -1,0 +1,36 @@
+/* What a context costs: reserved before it is made, corrected afterwards by the driver's own figure.
+ *
+ * Example: nothing is known yet, and 10 GiB are free. Process A reserves 1 GiB, makes its context, and finds that its
+ * use of the GPU by NVML grew from 0 to 312 MiB. It stores 312 MiB in the usage file and gives the rest back. Process
+ * B, which started at the same time, has waited for that, and reserves 312 MiB. */
+#ifndef LAMINA_CONTEXT_COST_H
+#define LAMINA_CONTEXT_COST_H
+
+#include "cuda_min.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct context_cost {
+    int device;
+    uint64_t reserved;
+    uint64_t own_before;    /* what this process held by the account */
+    uint64_t usage_before;  /* what it used by the driver's figure; 0 before the first context */
+    uint64_t device_before; /* what the whole device used by the driver's figure */
+    bool device_known;
+    bool measures; /* this process finds out what a context costs */
+};
+
+/* Reserves what a context will cost on the device. CUDA_ERROR_OUT_OF_MEMORY when it does not fit. */
+CUresult context_cost_reserve(struct context_cost *cost, int device);
+
+/* The context exists: finds out what it takes and corrects the reservation. On an error nothing is reserved for it. */
+CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes);
+
+/* The context was not made: gives the reservation back. */
+void context_cost_cancel(struct context_cost *cost);
+
+/* Bytes that this process uses by the driver's figure and that the account does not have. */
+uint64_t context_cost_uncounted(int device);
+
+#endif

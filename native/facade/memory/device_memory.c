@@ -1,0 +1,151 @@
+/* Device memory, managed memory and pitched memory, and freeing of everything that has a device pointer. */
+#include "cuda/context_table.h"
+#include "cuda/hooks.h"
+#include "memory/blocks.h"
+#include "memory/graph_records.h"
+#include "memory/pools.h"
+#include "memory/release.h"
+#include "memory/reservation.h"
+#include "memory/reserve.h"
+#include "memory/spill.h"
+
+#include <stdint.h>
+
+/* A pitch is a multiple of at least this; the actual one is known only afterwards. */
+enum { PITCH_ALIGNMENT = 512 };
+
+/* Small requests share blocks and are not worth moving. */
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || bytes == 0)
+        return REAL(cuMemAlloc_v2)(pointer, bytes); /* for the driver's own answer */
+    struct reservation reservation;
+    CUresult result = reservation_begin(&reservation, context, device, LAMINA_DATA, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool full = !shares_a_block(bytes) && spill_needed(device);
+    result = full ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAlloc_v2)(pointer, bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return reservation_spill(&reservation, pointer, bytes);
+    return result == CUDA_SUCCESS ? reservation_commit(&reservation, *pointer)
+                                  : reservation_cancel(&reservation, result);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || bytes == 0)
+        return REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    struct reservation reservation;
+    CUresult result = reservation_begin(&reservation, context, device, LAMINA_MANAGED, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    return result == CUDA_SUCCESS ? reservation_commit(&reservation, *pointer)
+                                  : reservation_cancel(&reservation, result);
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t pitched(uint64_t width, uint64_t height)
+{
+    return times(times((width - 1) / PITCH_ALIGNMENT + 1, PITCH_ALIGNMENT), height);
+}
+
+/* The driver has chosen the pitch, so what it really took is now known. */
+static CUresult commit_pitched(struct reservation *reservation, CUdeviceptr pointer, uint64_t actual)
+{
+    CUresult result = reservation_adjust(reservation, actual);
+    if (result == CUDA_SUCCESS)
+        return reservation_commit(reservation, pointer);
+    REAL(cuMemFree_v2)(pointer);
+    return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+    CUcontext context;
+    int device = context_device(&context);
+    if (device < 0 || pointer == NULL || pitch == NULL || width == 0 || height == 0)
+        return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    const uint64_t bytes = pitched(width, height);
+    struct reservation reservation;
+    CUresult result = reservation_begin(&reservation, context, device, LAMINA_DATA, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = spill_needed(device) ? CUDA_ERROR_OUT_OF_MEMORY
+                                  : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    if (result == CUDA_SUCCESS)
+        return commit_pitched(&reservation, *pointer, times(*pitch, height));
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        return reservation_cancel(&reservation, result);
+    result = reservation_spill(&reservation, pointer, bytes);
+    if (result == CUDA_SUCCESS)
+        *pitch = pitched(width, 1);
+    return result;
+}
+
+/* The entry was removed before the driver's call, since the driver may give the address to another thread at once. It
+ * is put back if the call failed. */
+static CUresult freed(bool booked, const struct block *block, CUresult result)
+{
+    struct block replaced;
+    if (!booked)
+        return result;
+    if (result != CUDA_SUCCESS)
+        blocks_put(block, &replaced);
+    else if (block->kind == LAMINA_POOL) {
+        release_shared(block);
+        pools_note_free(block);
+    } else
+        release_block(block);
+    return result;
+}
+
+/* Managed memory cannot be freed in the order of a stream, so what replaces device memory waits for the stream. */
+static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait)(CUstream),
+                           CUresult (*free)(CUdeviceptr, CUstream), __typeof__(cuStreamGetCaptureInfo_v2) *capture_info)
+{
+    struct block block;
+    if (graph_records_have_pointer(pointer)) {
+        CUgraph graph = captured_graph(capture_info, stream);
+        CUresult result = free(pointer, stream);
+        if (graph != NULL && result == CUDA_SUCCESS)
+            graph_records_note_free(graph, pointer);
+        return result;
+    }
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    if (!booked || (block.flags & BLOCK_SPILLED) == 0)
+        return freed(booked, &block, free(pointer, stream));
+    CUresult result = wait(stream);
+    return freed(true, &block, result == CUDA_SUCCESS ? REAL(cuMemFree_v2)(pointer) : result);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    struct block block;
+    bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
+    CUresult result = freed(booked, &block, REAL(cuMemFree_v2)(pointer));
+    if (booked && block.kind == LAMINA_POOL)
+        pools_refresh(); /* the driver has waited for the GPU */
+    return result;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    return free_async(pointer, stream, REAL(cuStreamSynchronize), REAL(cuMemFreeAsync),
+                      REAL(cuStreamGetCaptureInfo_v2));
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+    return free_async(pointer, stream, REAL(cuStreamSynchronize_ptsz), REAL(cuMemFreeAsync_ptsz),
+                      REAL(cuStreamGetCaptureInfo_v2_ptsz));
+}

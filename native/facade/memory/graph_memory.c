@@ -1,0 +1,134 @@
+#include "memory/graph_memory.h"
+
+#include "cuda/devices.h"
+#include "memory/reserve.h"
+#include "shared/assertion.h"
+
+enum { USED_CURRENT = 0, RESERVED_CURRENT = 2 };
+
+/* Protected by the lock of the graph records. */
+static uint64_t charged[LAMINA_MAX_DEVICES];
+static unsigned trims;
+
+void graph_memory_after_fork(void)
+{
+    for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
+        charged[device] = 0;
+}
+
+/* A driver that does not say is assumed to hold `otherwise`. */
+static uint64_t attribute(int device, CUgraphMem_attribute which, uint64_t otherwise)
+{
+    cuuint64_t value = 0;
+    CUresult result = REAL(cuDeviceGetGraphMemAttribute)(device_ordinal(device), which, &value);
+    return result == CUDA_SUCCESS ? value : otherwise;
+}
+
+/* What is charged and reserved becomes what the driver holds. It holds it already, so no limit is checked here. */
+static void follow(int device, uint64_t reserved)
+{
+    uint64_t counted = charged[device] + reserved, actual = attribute(device, RESERVED_CURRENT, counted);
+    if (actual > counted)
+        reserve_beyond_limit(device, LAMINA_POOL, actual - counted);
+    else if (actual < counted)
+        unreserve(device, LAMINA_POOL, counted - actual);
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
+    charged[device] = actual;
+}
+
+static void trim(int device)
+{
+    REAL(cuDeviceGraphMemTrim)(device_ordinal(device));
+    trims++;
+    follow(device, 0);
+}
+
+void graph_memory_trim(void)
+{
+    if (!graph_records_any() || !graph_records_try_lock())
+        return;
+    for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
+        if (charged[device] > 0)
+            trim(device);
+    graph_records_unlock();
+}
+
+void graph_memory_refresh(int device)
+{
+    if (!graph_records_any())
+        return;
+    graph_records_lock();
+    trims++;
+    follow(device, 0);
+    graph_records_unlock();
+}
+
+/* A graph that still runs keeps its memory out of the store; the next one in its stream can use that memory. */
+static void wait_and_trim(int device, CUstream stream, CUresult (*wait)(CUstream))
+{
+    CUstreamCaptureMode mode =
+        CU_STREAM_CAPTURE_MODE_RELAXED; /* otherwise waiting would invalidate other threads' captures */
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    wait(stream);
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    trim(device);
+}
+
+/* The most that the store lacks for the graph. */
+static uint64_t lacking(const struct graph_record *record, int device)
+{
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
+    ASSERT(record->need[device].live <= record->need[device].most);
+    uint64_t most = record->need[device].most, in_store = attribute(device, RESERVED_CURRENT, charged[device]);
+    uint64_t used = attribute(device, USED_CURRENT, in_store);
+    uint64_t spare = in_store > used ? in_store - used : 0;
+    return most > spare ? most - spare : 0;
+}
+
+CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUresult (*wait)(CUstream),
+                              uint64_t reserved[LAMINA_MAX_DEVICES])
+{
+    CUresult result = CUDA_SUCCESS;
+    for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
+        reserved[device] = 0;
+    for (int device = 0; device < LAMINA_MAX_DEVICES && result == CUDA_SUCCESS; device++) {
+        if (record->need[device].most == 0)
+            continue;
+        uint64_t lacks = lacking(record, device);
+        if (reserve_quietly(device, LAMINA_POOL, lacks) != CUDA_SUCCESS) {
+            wait_and_trim(device, stream, wait);
+            lacks = lacking(record, device);
+            result = reserve(device, LAMINA_POOL, lacks);
+        }
+        reserved[device] = result == CUDA_SUCCESS ? lacks : 0;
+    }
+    for (int device = 0; device < LAMINA_MAX_DEVICES && result != CUDA_SUCCESS; device++)
+        if (reserved[device] > 0) /* also keeps to the devices that the account has */
+            unreserve(device, LAMINA_POOL, reserved[device]);
+    return result;
+}
+
+void graph_memory_settle(struct graph_record *record, CUstream stream, CUresult result,
+                         const uint64_t reserved[LAMINA_MAX_DEVICES])
+{
+    for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
+        if (record->need[device].most > 0)
+            follow(device, reserved[device]);
+    record->mapped = result == CUDA_SUCCESS;
+    record->stream = stream;
+    record->trims = trims;
+}
+
+bool graph_memory_is_mapped(const struct graph_record *record, CUstream stream)
+{
+    return record->mapped && record->stream == stream && record->trims == trims;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
+{
+    CUresult result = REAL(cuDeviceGraphMemTrim)(ordinal);
+    int device = device_entry(ordinal);
+    if (result == CUDA_SUCCESS && device >= 0)
+        graph_memory_refresh(device);
+    return result;
+}

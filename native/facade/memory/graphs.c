@@ -1,0 +1,98 @@
+/* Making and destroying graphs. */
+#include "memory/blocks.h"
+#include "memory/graph_memory.h"
+#include "memory/graph_records.h"
+#include "shared/assertion.h"
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    CUresult result = REAL(cuGraphDestroy)(graph);
+    if (result != CUDA_SUCCESS || !graph_records_any())
+        return result;
+    graph_records_lock();
+    struct graph_record *record = graph_record_of(graph);
+    if (record != NULL)
+        record->graph = NULL;
+    graph_records_remove_unused();
+    graph_records_unlock();
+    return result;
+}
+
+/* The driver allows only one executable form at a time of a graph that allocates. */
+static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph)
+{
+    if (result != CUDA_SUCCESS || !graph_records_any())
+        return result;
+    graph_records_lock();
+    struct graph_record *record = graph_record_of(graph);
+    if (record != NULL) {
+        struct block replaced, block = {.key = (uint64_t)(uintptr_t)*exec, .object = record, .class = BLOCK_EXEC};
+        record->execs += blocks_put(&block, &replaced);
+    }
+    graph_records_unlock();
+    return result;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    struct block block;
+    CUresult result = REAL(cuGraphExecDestroy)(exec);
+    if (result != CUDA_SUCCESS || !graph_records_any())
+        return result;
+    graph_records_lock();
+    if (blocks_take(BLOCK_EXEC, (uint64_t)(uintptr_t)exec, &block)) {
+        ASSERT(((struct graph_record *)block.object)->execs > 0);
+        ((struct graph_record *)block.object)->execs--;
+        graph_records_remove_unused();
+    }
+    graph_records_unlock();
+    return result;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
+{
+    return instantiated(REAL(cuGraphInstantiate)(exec, graph, wrong, log, size), exec, graph);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
+{
+    return instantiated(REAL(cuGraphInstantiate_v2)(exec, graph, wrong, log, size), exec, graph);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    return instantiated(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
+}
+
+typedef CUresult (*maker)(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+
+/* This form may also upload the graph. */
+static CUresult with_params(maker make, CUresult (*wait)(CUstream), CUgraphExec *exec, CUgraph graph,
+                            CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    enum { UPLOAD = 2 };
+    uint64_t reserved[LAMINA_MAX_DEVICES];
+    if (!graph_records_any() || params == NULL || (params->flags & UPLOAD) == 0)
+        return instantiated(make(exec, graph, params), exec, graph);
+    graph_records_lock();
+    struct graph_record *record = graph_record_of(graph);
+    CUresult result =
+        record == NULL ? CUDA_SUCCESS : graph_memory_reserve(record, params->hUploadStream, wait, reserved);
+    if (result == CUDA_SUCCESS) {
+        result = make(exec, graph, params);
+        if (record != NULL)
+            graph_memory_settle(record, params->hUploadStream, result, reserved);
+    }
+    graph_records_unlock();
+    return instantiated(result, exec, graph);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    return with_params(REAL(cuGraphInstantiateWithParams), REAL(cuStreamSynchronize), exec, graph, params);
+}
+
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    return with_params(REAL(cuGraphInstantiateWithParams_ptsz), REAL(cuStreamSynchronize_ptsz), exec, graph, params);
+}

@@ -1,0 +1,67 @@
+/* Initialization: without valid limits there is no driver. */
+#include "nvml/hooks.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+enum { RECLAIM_INTERVAL_MS = 100 };
+
+const char facade_library[] = "libnvidia-ml.so.1";
+
+int facade_denied(void)
+{
+    return NVML_ERROR_UNINITIALIZED;
+}
+
+int facade_missing(void)
+{
+    return NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+/* This library has no units that call each other back. */
+void facade_opened(void)
+{
+}
+
+static nvmlReturn_t after_init(nvmlReturn_t result)
+{
+    if (result == NVML_SUCCESS)
+        granted_devices_find();
+    return result;
+}
+
+nvmlReturn_t nvmlInit(void)
+{
+    return facade_open() == NULL ? NVML_ERROR_DRIVER_NOT_LOADED : after_init(REAL(nvmlInit)());
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+    return facade_open() == NULL ? NVML_ERROR_DRIVER_NOT_LOADED : after_init(REAL(nvmlInit_v2)());
+}
+
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    return facade_open() == NULL ? NVML_ERROR_DRIVER_NOT_LOADED : after_init(REAL(nvmlInitWithFlags)(flags));
+}
+
+/* The one function that returns text, so it must not call the stubs, which return numbers. */
+const char *nvmlErrorString(nvmlReturn_t result)
+{
+    const char *(*real)(nvmlReturn_t) = (const char *(*)(nvmlReturn_t))table_find_real(ENTRY_nvmlErrorString);
+    if (real != NULL)
+        return real(result);
+    return result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error";
+}
+
+void reclaim_dead_processes(void)
+{
+    static _Atomic uint64_t reclaimed_at_ms;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, last = reclaimed_at_ms;
+    if (now_ms - last < RECLAIM_INTERVAL_MS || !atomic_compare_exchange_strong(&reclaimed_at_ms, &last, now_ms))
+        return;
+    struct identity self = identity_of_this_process();
+    account_reclaim(&facade_open()->account, &self, LAMINA_SLOTS);
+}

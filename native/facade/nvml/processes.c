@@ -1,0 +1,181 @@
+/* Which processes use a device: the container's own, by the pids that they have in it. */
+#include "nvml/hooks.h"
+#include "shared/assertion.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct process {
+    unsigned pid;
+    unsigned long long bytes;
+};
+
+/* The processes that hold memory on the device, at most LAMINA_SLOTS; returns how many. */
+static unsigned processes_of(int entry, struct process *processes)
+{
+    const struct account *account = &facade_open()->account;
+    unsigned count = 0;
+    reclaim_dead_processes();
+    for (uint32_t i = 0; i < account_slot_count(account); i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        uint64_t owner = atomic_load(&slot->owner);
+        uint64_t bytes = account_slot_held(slot, (uint32_t)entry);
+        if (owner != 0 && (owner & LAMINA_OWNER_CLEARING) == 0 && bytes != 0)
+            processes[count++] = (struct process){(unsigned)owner_pid(owner), bytes};
+    }
+    return count;
+}
+
+/* Writes one process in the format of a call's list. */
+typedef void (*writer)(void *infos, unsigned index, const struct process *process);
+
+static void write_v1(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessInfo_v1_t *)infos)[index] = (nvmlProcessInfo_v1_t){process->pid, process->bytes};
+}
+
+static void write_v2(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessInfo_t *)infos)[index] =
+        (nvmlProcessInfo_t){process->pid, process->bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
+}
+
+static void write_detail(void *infos, unsigned index, const struct process *process)
+{
+    ((nvmlProcessDetail_v1_t *)infos)[index] =
+        (nvmlProcessDetail_v1_t){process->pid, process->bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+}
+
+/* Fills a list as NVML does: a list that is too short is an error, and the count says how long it must be. */
+static nvmlReturn_t fill_list(nvmlDevice_t device, unsigned *count, void *infos, writer write)
+{
+    int entry = granted_entry(device);
+    if (count == NULL || (*count != 0 && infos == NULL))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (entry < 0)
+        return NVML_ERROR_NO_PERMISSION;
+    ASSERT(entry < LAMINA_MAX_DEVICES);
+    struct process *processes = calloc(LAMINA_SLOTS, sizeof *processes);
+    if (processes == NULL)
+        return NVML_ERROR_MEMORY;
+    unsigned found = processes_of(entry, processes), room = *count;
+    for (unsigned i = 0; found <= room && i < found; i++)
+        write(infos, i, &processes[i]);
+    ASSERT(found <= LAMINA_SLOTS);
+    free(processes);
+    *count = found;
+    return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+/* Calls the driver first, which knows whether the device exists and NVML is initialized. */
+static nvmlReturn_t check_device(nvmlDevice_t device)
+{
+    char uuid[96];
+    return REAL(nvmlDeviceGetUUID)(device, uuid, sizeof uuid);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+{
+    nvmlReturn_t result = check_device(device);
+    return result != NVML_SUCCESS ? result : fill_list(device, count, infos, write_v1);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    nvmlReturn_t result = check_device(device);
+    return result != NVML_SUCCESS ? result : fill_list(device, count, infos, write_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    nvmlReturn_t result = check_device(device);
+    return result != NVML_SUCCESS ? result : fill_list(device, count, infos, write_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *list)
+{
+    enum { COMPUTE = 0 };
+    nvmlReturn_t result = check_device(device);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (list == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (list->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (list->mode == COMPUTE)
+        return fill_list(device, &list->numProcArrayEntries, list->procArray, write_detail);
+    list->numProcArrayEntries = 0;
+    return NVML_SUCCESS;
+}
+
+/* Only compute processes are in the account. */
+static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *count)
+{
+    nvmlReturn_t result = check_device(device);
+    if (result == NVML_SUCCESS && count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (result == NVML_SUCCESS)
+        *count = 0;
+    return result;
+}
+
+#define NO_PROCESSES(name, type)                                                                                       \
+    nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *infos)                                           \
+    {                                                                                                                  \
+        (void)infos;                                                                                                   \
+        return no_processes(device, count);                                                                            \
+    }
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+
+struct lamina_slot *slot_of_pid(unsigned pid)
+{
+    const struct account *account = &facade_open()->account;
+    for (uint32_t i = 0; i < account_slot_count(account); i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        uint64_t owner = atomic_load(&slot->owner);
+        if (owner != 0 && (unsigned)owner_pid(owner) == pid)
+            return slot;
+    }
+    return NULL;
+}
+
+/* The driver's own accounting covers the whole machine. */
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+{
+    (void)device, (void)count, (void)pids;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats)
+{
+    (void)device, (void)pid, (void)stats;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t *stats)
+{
+    (void)device, (void)stats;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
+{
+    struct lamina_slot *slot = facade_open() == NULL ? NULL : slot_of_pid(pid);
+    if (slot == NULL)
+        return facade_open() == NULL ? (nvmlReturn_t)facade_denied() : NVML_ERROR_NOT_FOUND;
+    nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);
+    if (result == NVML_ERROR_NOT_FOUND && name != NULL && length > sizeof slot->name) {
+        char copy[sizeof slot->name];
+        memcpy(copy, slot->name, sizeof copy); /* its process may write to it meanwhile */
+        snprintf(name, length, "%.*s", (int)sizeof copy, copy);
+        result = NVML_SUCCESS;
+    }
+    return result;
+}

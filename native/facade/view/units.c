@@ -1,0 +1,42 @@
+/* Connects the units: registers what lower units call back in higher ones. */
+#include "compute/launch_gate.h"
+#include "compute/meters.h"
+#include "cuda/context_table.h"
+#include "cuda/fork.h"
+#include "cuda/process.h"
+#include "memory/blocks.h"
+#include "memory/contexts.h"
+#include "memory/driver_usage.h"
+#include "memory/graph_memory.h"
+#include "memory/imports.h"
+#include "memory/pools.h"
+#include "memory/reserve.h"
+#include "memory/small_blocks.h"
+#include "memory/vmm.h"
+#include "shared/facade.h"
+#include "view/init.h"
+
+/* Runs once per process, before any hook does its work. A forked child keeps what its parent registered. */
+void facade_opened(void)
+{
+    on_fork(blocks_after_fork);
+    on_fork(context_table_after_fork);
+    on_fork(contexts_after_fork);
+    on_fork(driver_usage_after_fork);
+    on_fork(gate_after_fork);
+    on_fork(meters_after_fork);
+    on_fork(graph_records_after_fork);
+    on_fork(graph_memory_after_fork);
+    on_fork(imports_after_fork);
+    on_fork(pools_after_fork);
+    on_fork(small_blocks_after_fork);
+    on_fork(vmm_after_fork);
+    on_fork(init_after_fork);
+
+    add_reclaimer(pools_refresh);
+    add_reclaimer(graph_memory_trim);
+    add_reclaimer(process_reclaim_dead);
+
+    on_unknown_context(contexts_adopt);
+    on_context_end(gate_end_context);
+}
