@@ -1,0 +1,44 @@
+/* MIG: partitioning a GPU into instances. An instance is a unit of the machine file with memory, time and processes of
+ * its own; its record is a copy of its GPU's with other numbers. A compute instance takes all of its GPU instance.
+ *
+ * The word `instance` of a unit: MIG_EXISTS | MIG_COMPUTE | id | profile << 8 | start << 16. */
+#ifndef SIMGPU_MIG_H
+#define SIMGPU_MIG_H
+
+#include <stdbool.h>
+
+#include "machine.h"
+
+#define MIG_EXISTS (1ull << 63)
+#define MIG_COMPUTE (1ull << 62)
+#define MIG_ANYWHERE UINT32_MAX
+#define MIG_ENABLED 1u
+#define MIG_PENDING 2u
+
+typedef enum { MIG_OK, MIG_BUSY, MIG_NO_SPACE, MIG_NOT_FOUND, MIG_NOT_ENABLED } mig_result;
+
+typedef struct {
+    bool exists, compute;
+    uint32_t id, profile, start;
+} mig_instance;
+
+mig_instance mig_read_instance(const machine *m, uint32_t unit);
+const simgpu_mig_profile *mig_profile_of(const machine *m, uint32_t unit, mig_instance instance);
+bool mig_is_enabled(const machine *m, uint32_t gpu);
+/* Whether there is a MIG device that the process may see. */
+bool mig_is_visible(const machine *m, uint32_t unit);
+/* Whether a living process has memory or a context on the unit. */
+bool mig_is_in_use(const machine *m, uint32_t unit);
+
+/* The new mode is pending while the GPU is in use: MIG_BUSY. */
+mig_result mig_set_mode(const machine *m, uint32_t gpu, bool on);
+/* A GPU instance of the profile with this number, at `start` or where the driver chooses. */
+mig_result mig_create(const machine *m, uint32_t gpu, uint32_t profile, uint32_t start, uint32_t *unit);
+mig_result mig_destroy(const machine *m, uint32_t unit);
+mig_result mig_create_compute(const machine *m, uint32_t unit);
+mig_result mig_destroy_compute(const machine *m, uint32_t unit);
+
+/* A bit for each place at which another instance of the profile could begin now. */
+uint32_t mig_free_places(const machine *m, uint32_t gpu, uint32_t profile);
+
+#endif

@@ -1,0 +1,144 @@
+/* The first host function starts the thread. */
+#include "callback.h"
+
+#include <stdlib.h>
+
+#include "capture.h"
+#include "context.h"
+#include "driver.h"
+#include "timeline.h"
+
+typedef struct item {
+    CUstream stream;
+    uint32_t gpu;
+    uint64_t position;
+    CUhostFn plain;
+    CUstreamCallback full;
+    void *data;
+    struct item *next;
+} item;
+
+static struct {
+    uint32_t pending;
+    bool running;
+    item *first, **last;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+} queue = {.last = &queue.first, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* A forked child has neither the thread nor its work. */
+void callback_after_fork(void)
+{
+    queue.pending = 0;
+    queue.running = false;
+    queue.first = NULL;
+    queue.last = &queue.first;
+    pthread_mutex_init(&queue.lock, NULL);
+    pthread_cond_init(&queue.changed, NULL);
+}
+
+static void *run_callbacks(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&queue.lock);
+    for (;;) {
+        while (queue.first == NULL)
+            pthread_cond_wait(&queue.changed, &queue.lock);
+        item *i = queue.first;
+        queue.first = i->next;
+        if (queue.first == NULL)
+            queue.last = &queue.first;
+        pthread_mutex_unlock(&queue.lock);
+        timeline_wait(&driver.m, i->gpu, driver.slot, i->position);
+        if (i->plain != NULL)
+            i->plain(i->data);
+        else
+            i->full(i->stream, CUDA_SUCCESS, i->data);
+        pthread_mutex_lock(&queue.lock);
+        i->stream->callbacks--;
+        queue.pending--;
+        free(i);
+        pthread_cond_broadcast(&queue.changed);
+    }
+    return NULL;
+}
+
+/* Called with the queue's lock held. */
+static bool start_thread(void)
+{
+    pthread_t thread;
+    if (queue.running)
+        return true;
+    if (pthread_create(&thread, NULL, run_callbacks, NULL) != 0)
+        return false;
+    pthread_detach(thread);
+    return queue.running = true;
+}
+
+CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full, void *data)
+{
+    item *i = malloc(sizeof *i);
+    if (i == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *i = (item){.stream = stream,
+                .gpu = stream->ctx->dev->gpu,
+                .position = stream->last,
+                .plain = plain,
+                .full = full,
+                .data = data};
+    pthread_mutex_lock(&queue.lock);
+    bool started = start_thread();
+    if (started) {
+        stream->callbacks++;
+        queue.pending++;
+        *queue.last = i;
+        queue.last = &i->next;
+        pthread_cond_broadcast(&queue.changed);
+    }
+    pthread_mutex_unlock(&queue.lock);
+    if (!started)
+        free(i);
+    return started ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+static void wait_for(const uint32_t *count)
+{
+    if (!queue.running)
+        return;
+    pthread_mutex_lock(&queue.lock);
+    while (*count > 0)
+        pthread_cond_wait(&queue.changed, &queue.lock);
+    pthread_mutex_unlock(&queue.lock);
+}
+
+void callback_wait(CUstream stream)
+{
+    wait_for(&stream->callbacks);
+}
+
+void callback_wait_all(void)
+{
+    wait_for(&queue.pending);
+}
+
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
+{
+    CUstream stream;
+    TRY(stream_resolve(handle, &stream));
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture != NULL)
+        return capture_add_host(stream, function, data);
+    return callback_enqueue(stream, function, NULL, data);
+}
+
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
+{
+    CUstream stream;
+    TRY(stream_resolve(handle, &stream));
+    if (function == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture != NULL)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return callback_enqueue(stream, NULL, function, data);
+}

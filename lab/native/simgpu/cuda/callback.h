@@ -1,0 +1,13 @@
+/* Host functions in streams. One thread per process runs them, in the order of their submission. */
+#ifndef SIMGPU_CALLBACK_H
+#define SIMGPU_CALLBACK_H
+
+#include "stream.h"
+
+/* Calls `plain`, or `full` with the stream and status, once the stream's work up to now is done. */
+CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full, void *data);
+void callback_wait(CUstream stream);
+void callback_wait_all(void);
+void callback_after_fork(void);
+
+#endif

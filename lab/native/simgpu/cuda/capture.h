@@ -1,0 +1,23 @@
+/* Stream capture: what is submitted to a stream while it captures becomes nodes of a graph. */
+#ifndef SIMGPU_CAPTURE_H
+#define SIMGPU_CAPTURE_H
+
+#include <stddef.h>
+
+#include "stream.h"
+
+typedef struct capture capture;
+
+CUresult capture_add_kernel(CUstream stream, const CUDA_KERNEL_NODE_PARAMS *params);
+CUresult capture_add_host(CUstream stream, CUhostFn function, void *data);
+CUresult capture_add_event(CUstream stream, CUevent event);
+CUresult capture_add_allocation(CUstream stream, size_t size, CUdeviceptr *out);
+CUresult capture_add_free(CUstream stream, CUdeviceptr at);
+CUresult capture_add_child(CUstream stream, CUgraph graph);
+CUresult capture_add_node(CUstream stream, CUgraphNodeType type); /* one that takes no time */
+/* From now on the stream captures into the same graph. */
+CUresult capture_join(CUstream stream, capture *c);
+/* For calls that a capture does not allow: invalidates it and returns the error. */
+CUresult capture_invalidate(capture *c);
+
+#endif

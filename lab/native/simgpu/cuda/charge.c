@@ -1,0 +1,82 @@
+#include "charge.h"
+
+#include "cgroups.h"
+#include "driver.h"
+#include "lane.h"
+#include "ledger.h"
+#include "paging.h"
+#include "pool.h"
+#include "slots.h"
+
+/* What limits this process on a device besides its memory. */
+typedef struct {
+    uint64_t cgroup, cgroup_bytes; /* CGROUP_UNLIMITED: no limit was set, or the driver is too old to have them */
+    uint32_t client_mib;           /* of a client of MPS; 0: no limit */
+} process_limits;
+
+static process_limits read_limits(const device *dev)
+{
+    cgroup_limit limit;
+    process_limits found = {.cgroup = device_cell(dev)->cgroup,
+                            .cgroup_bytes = CGROUP_UNLIMITED,
+                            .client_mib = lane_limit_mib(&driver.m, dev->gpu, driver.slot)};
+    if (cgroups_supported(&driver.m) && cgroups_find_limit(found.cgroup, dev->gpu, &limit))
+        found.cgroup_bytes = limit.hard;
+    return found;
+}
+
+/* Whether the limits leave no space for this much more; then free memory on the GPU does not help. */
+static bool is_beyond(const device *dev, process_limits limits, uint32_t more_mib)
+{
+    if (limits.client_mib != 0 && ledger_held(&driver.m, dev->gpu, driver.slot) + more_mib > limits.client_mib)
+        return true;
+    return limits.cgroup_bytes != CGROUP_UNLIMITED &&
+           cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu) + more_mib * MIB > limits.cgroup_bytes;
+}
+
+bool charge_take_once(device *dev, uint32_t mib)
+{
+    process_limits limits = read_limits(dev);
+    if (!ledger_take(&driver.m, dev->gpu, driver.slot, mib))
+        return false;
+    if (!is_beyond(dev, limits, 0)) /* checked afterwards, when others of the cgroup see what was taken */
+        return true;
+    ledger_give(&driver.m, dev->gpu, driver.slot, mib);
+    return false;
+}
+
+bool charge_take(device *dev, uint32_t mib)
+{
+    driver_delay(driver.m.head->allocation_us);
+    if (mib == 0 || charge_take_once(dev, mib))
+        return true;
+    slots_sweep(&driver.m, 0);
+    if (charge_take_once(dev, mib))
+        return true;
+    pool_trim_all(dev);
+    if (charge_take_once(dev, mib))
+        return true;
+    while (!is_beyond(dev, read_limits(dev), mib) && paging_evict(&driver.m, dev->gpu, mib))
+        if (charge_take_once(dev, mib))
+            return true; /* otherwise another process was faster */
+    return false;
+}
+
+void charge_give(device *dev, uint32_t mib)
+{
+    ledger_give(&driver.m, dev->gpu, driver.slot, mib);
+}
+
+void charge_available(const device *dev, uint64_t *available, uint64_t *total)
+{
+    uint64_t all = device_record(dev)->memory_mib * MIB, left = all - ledger_used(&driver.m, dev->gpu) * MIB;
+    process_limits limits = read_limits(dev);
+    uint64_t most = limits.cgroup_bytes;
+    *total = most < all ? most : all;
+    *available = left;
+    if (most >= all)
+        return;
+    uint64_t used = cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu);
+    uint64_t own = most > used ? most - used : 0;
+    *available = own < left ? own : left;
+}

@@ -1,0 +1,29 @@
+/* The devices that this process may use. */
+#ifndef SIMGPU_DEVICE_H
+#define SIMGPU_DEVICE_H
+
+#include "exports.h"
+#include "machine.h"
+
+#define LAUNCH_BACKLOG 1024u
+
+typedef struct {
+    uint32_t gpu; /* number in the machine file */
+    CUcontext primary;
+    unsigned int primary_refs, primary_flags;
+    CUmemoryPool default_pool, current_pool;
+    struct slab *slabs[12], *spare_slabs[12];
+    uint32_t graph_reserved_mib, graph_live_mib; /* of graphs: charged, and allocated */
+    uint64_t graph_end;                          /* position of the end of the newest work of graphs that allocate */
+    _Atomic uint64_t backlog[LAUNCH_BACKLOG];
+    _Atomic uint64_t launches;
+} device;
+
+/* The device of an ordinal, or NULL. */
+device *device_at(int ordinal);
+/* The same for a call: an error when the driver is not ready or has no such device. */
+CUresult device_find(int ordinal, device **dev);
+simgpu_gpu *device_record(const device *dev);
+simgpu_cell *device_cell(const device *dev);
+
+#endif

@@ -1,0 +1,15 @@
+/* Events: moments in the work of a stream. */
+#ifndef SIMGPU_EVENT_H
+#define SIMGPU_EVENT_H
+
+#include <stdint.h>
+
+#include "exports.h"
+
+struct capture *event_capture(CUevent event);
+uint32_t event_gpu(CUevent event);
+void event_wait(CUevent event);
+/* Records the stream's current end, as cuEventRecord does outside captures. */
+void event_record(CUevent event, CUstream stream);
+
+#endif

@@ -1,0 +1,132 @@
+#include "function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+#include "driver.h"
+
+#define FUNCTION_MAGIC 0x46554e43u
+#define WARP_THREADS 32u
+
+CUfunction function_create(CUmodule module, const char *name)
+{
+    CUfunction f = calloc(1, sizeof *f + strlen(name) + 1);
+    if (f == NULL)
+        return NULL;
+    f->magic = FUNCTION_MAGIC;
+    f->kind = strcmp(name, "spin") == 0 ? FUNCTION_SPIN : strcmp(name, "empty") == 0 ? FUNCTION_EMPTY : FUNCTION_PLAIN;
+    f->module = module;
+    strcpy(f->name, name);
+    return f;
+}
+
+void function_destroy(CUfunction f)
+{
+    f->magic = 0;
+    free(f);
+}
+
+bool function_is_valid(CUfunction f)
+{
+    return f != NULL && f->magic == FUNCTION_MAGIC;
+}
+
+static CUresult check(CUfunction f)
+{
+    return function_is_valid(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+uint64_t function_blocks_per_sm(const simgpu_gpu *gpu, uint64_t threads)
+{
+    uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
+    return gpu->threads_per_sm / (warps * WARP_THREADS);
+}
+
+uint64_t function_read_duration(CUfunction f, void **params, void **extra)
+{
+    enum { END = 0, BUFFER_POINTER = 1 };
+    uint64_t ns = 0;
+    if (f->kind == FUNCTION_EMPTY)
+        return 0;
+    if (f->kind == FUNCTION_PLAIN)
+        return driver.m.head->kernel_ns;
+    if (params != NULL && params[0] != NULL)
+        memcpy(&ns, params[0], sizeof ns);
+    for (int i = 0; params == NULL && extra != NULL && extra[i] != (void *)END; i += 2)
+        if (extra[i] == (void *)BUFFER_POINTER)
+            memcpy(&ns, extra[i + 1], sizeof ns);
+    return ns;
+}
+
+CUresult cuFuncGetModule(CUmodule *out, CUfunction f)
+{
+    TRY(check(f));
+    *out = f->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction f)
+{
+    TRY(check(f));
+    *name = f->name;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction f)
+{
+    static const int values[] = {1024, 0, 0, 0, 32, 70, 70, 0, 49152, -1};
+    TRY(check(f));
+    if (value == NULL || attribute < 0 || attribute > 17)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute < 10 ? values[attribute] : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value)
+{
+    (void)attribute, (void)value;
+    return check(f);
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
+{
+    (void)config;
+    return check(f);
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config)
+{
+    (void)config;
+    return check(f);
+}
+
+CUresult cuFuncLoad(CUfunction f)
+{
+    return check(f);
+}
+
+CUresult cuFuncIsLoaded(int *state, CUfunction f)
+{
+    TRY(check(f));
+    *state = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads, size_t shared)
+{
+    CUcontext ctx;
+    (void)shared;
+    TRY(context_require(&ctx));
+    if (!function_is_valid(f) || threads <= 0 || blocks == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *blocks = (int)function_blocks_per_sm(device_record(ctx->dev), (uint64_t)threads);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction f, int threads, size_t shared,
+                                                              unsigned int flags)
+{
+    (void)flags;
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
+}

@@ -1,0 +1,25 @@
+/* Memory of graphs: each device has one store for all graphs of the process. It grows when a graph that needs more is
+ * launched or uploaded, and keeps what it has until it is trimmed. Graphs share it, and nodes that allocate use what
+ * earlier nodes freed. A block that no node freed is the program's, even when its graph is gone. */
+#ifndef SIMGPU_GRAPH_MEMORY_H
+#define SIMGPU_GRAPH_MEMORY_H
+
+#include "memory.h"
+
+/* Finds memory for the most that the graph's nodes hold at once; `freeing`: what they left from the last run. */
+CUresult graph_memory_reserve(CUgraphExec exec, bool freeing);
+/* The graph can no longer run. */
+void graph_memory_remove(CUgraphExec exec);
+
+/* A node allocates its block; call this and the next with the lock held. */
+void graph_memory_allocate(allocation *a, CUcontext ctx);
+/* A node or the program frees a block of a graph. Its addresses are the node's while there is one (`extra`). */
+void graph_memory_free(allocation *a);
+/* The node is removed; memory that is in use stays. */
+void graph_memory_detach(allocation *a);
+
+/* Gives back what no graph uses, with the lock held. */
+void graph_memory_trim(device *dev);
+void graph_memory_after_fork(void);
+
+#endif

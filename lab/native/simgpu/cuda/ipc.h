@@ -1,0 +1,11 @@
+/* Memory shared between processes by CUipcMemHandle. */
+#ifndef SIMGPU_IPC_H
+#define SIMGPU_IPC_H
+
+#include "memory.h"
+
+/* The owner frees an exported allocation. True when others have it open, so that it stays charged. */
+bool ipc_mark_freed(const allocation *a);
+void ipc_close(allocation *a);
+
+#endif

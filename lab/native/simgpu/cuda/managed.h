@@ -1,0 +1,9 @@
+/* Managed memory of this process. core/paging.c decides where it is. */
+#ifndef SIMGPU_MANAGED_H
+#define SIMGPU_MANAGED_H
+
+#include "memory.h"
+
+void managed_free(allocation *a);
+
+#endif

@@ -1,0 +1,226 @@
+/* Device memory: cuMemAlloc and related calls, and how much memory there is. */
+#include "memory.h"
+
+#include <stdlib.h>
+
+#include "charge.h"
+#include "driver.h"
+#include "graph_memory.h"
+#include "ipc.h"
+#include "managed.h"
+#include "pool.h"
+#include "slab.h"
+#include "slots.h"
+#include "timeline.h"
+
+#define SMALL_BYTES (1 * MIB)
+#define SWEEP_PAUSE_NS 20000000u
+#define PITCH_BYTES 512u
+
+uint32_t memory_round_up_mib(size_t size)
+{
+    return size > (size_t)INT32_MAX * MIB ? INT32_MAX
+                                          : (uint32_t)((size + PAGE_BYTES - 1) / PAGE_BYTES * (PAGE_BYTES / MIB));
+}
+
+void memory_link(CUcontext ctx, allocation *a)
+{
+    a->ctx = ctx;
+    a->previous = NULL;
+    a->next = ctx->allocations;
+    if (a->next != NULL)
+        a->next->previous = a;
+    ctx->allocations = a;
+}
+
+static void unlink_from_context(allocation *a)
+{
+    if (a->ctx == NULL)
+        return;
+    if (a->previous != NULL)
+        a->previous->next = a->next;
+    else
+        a->ctx->allocations = a->next;
+    if (a->next != NULL)
+        a->next->previous = a->previous;
+}
+
+/* Addresses and a record, without a charge. */
+static allocation *create_record(CUcontext ctx, allocation_kind kind, size_t size)
+{
+    allocation *a = calloc(1, sizeof *a);
+    CUdeviceptr start = a != NULL ? arena_reserve(size) : 0;
+    if (start == 0) {
+        free(a);
+        return NULL;
+    }
+    *a = (allocation){.start = start, .size = size, .kind = kind, .dev = ctx->dev};
+    arena_set(start, size, a);
+    return a;
+}
+
+static void destroy_record(allocation *a)
+{
+    if (a->touched)
+        arena_discard(a->start, a->size);
+    arena_set(a->start, a->size, NULL);
+    arena_release(a->start, a->size);
+    free(a);
+}
+
+/* Managed memory, pools and other processes are charged for these. */
+static bool is_charged_elsewhere(allocation_kind kind)
+{
+    return kind == KIND_MANAGED || kind == KIND_POOL || kind == KIND_IPC;
+}
+
+CUresult memory_allocate(CUcontext ctx, allocation_kind kind, size_t size, allocation **out)
+{
+    if (kind == KIND_PLAIN && size <= SMALL_BYTES) {
+        TRY(slab_allocate(ctx, size, out));
+        memory_link(ctx, *out);
+        return CUDA_SUCCESS;
+    }
+    allocation *a = size <= MEMORY_MAX_BYTES ? create_record(ctx, kind, size) : NULL;
+    if (a == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t mib = is_charged_elsewhere(kind) ? 0 : memory_round_up_mib(size);
+    if (mib > 0 && !charge_take(a->dev, mib)) {
+        destroy_record(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    a->charged_mib = mib;
+    memory_link(ctx, a);
+    *out = a;
+    return CUDA_SUCCESS;
+}
+
+void memory_free(allocation *a)
+{
+    if (a == NULL)
+        return; /* ended with its context */
+    unlink_from_context(a);
+    if (a->kind == KIND_ARRAY)
+        *(allocation **)a->extra = NULL;
+    if (a->kind == KIND_GRAPH) {
+        graph_memory_free(a);
+        return;
+    }
+    if (a->shared_block) {
+        slab_free(a);
+        return;
+    }
+    if (a->kind == KIND_MANAGED)
+        managed_free(a);
+    if (a->kind == KIND_POOL)
+        pool_free(a);
+    if (a->kind == KIND_IPC)
+        ipc_close(a);
+    if (a->exported == 0 || !ipc_mark_freed(a))
+        charge_give(a->dev, a->charged_mib);
+    destroy_record(a);
+}
+
+void memory_free_all(CUcontext ctx)
+{
+    while (ctx->allocations != NULL)
+        memory_free(ctx->allocations);
+}
+
+allocation *memory_find(CUdeviceptr at)
+{
+    void *what = arena_get(at);
+    if (what == NULL)
+        return NULL;
+    if (slab_is_slab(what))
+        return slab_find(what, at);
+    allocation *a = what;
+    return at < a->start + a->size ? a : NULL;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
+{
+    CUcontext ctx;
+    allocation *a;
+    TRY(context_require(&ctx));
+    if (out == NULL || size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    driver_lock();
+    CUresult result = memory_allocate(ctx, KIND_PLAIN, size, &a);
+    if (result == CUDA_SUCCESS)
+        *out = a->start;
+    driver_unlock();
+    return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+    if (pitch == NULL || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t row, bytes;
+    if (__builtin_add_overflow(width, PITCH_BYTES - 1, &row))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    row -= row % PITCH_BYTES;
+    if (__builtin_mul_overflow(row, height, &bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    TRY(cuMemAlloc_v2(out, bytes));
+    *pitch = row;
+    return CUDA_SUCCESS;
+}
+
+/* The allocation that cuMemFree may free by this address; virtual, shared and array memory have calls of their own. */
+static allocation *find_to_free(CUdeviceptr at)
+{
+    allocation *a = memory_find(at);
+    if (a == NULL || a->start != at || a->kind == KIND_VIRTUAL || a->kind == KIND_IPC || a->kind == KIND_ARRAY)
+        return NULL;
+    return a;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+    CUcontext ctx;
+    TRY(context_require(&ctx));
+    if (at == 0)
+        return CUDA_SUCCESS;
+    driver_lock();
+    bool valid = find_to_free(at) != NULL;
+    driver_unlock();
+    if (!valid)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* As in CUDA, freeing waits for what still runs. */
+    timeline_wait(&driver.m, ctx->dev->gpu, driver.slot, timeline_end(&driver.m, ctx->dev->gpu, driver.slot));
+    driver_lock();
+    allocation *a = find_to_free(at);
+    memory_free(a);
+    driver_unlock();
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    CUcontext ctx;
+    uint64_t available, all;
+    TRY(context_require(&ctx));
+    slots_sweep(&driver.m, SWEEP_PAUSE_NS);
+    charge_available(ctx->dev, &available, &all);
+    if (free_bytes != NULL)
+        *free_bytes = available;
+    if (total != NULL)
+        *total = all;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr at)
+{
+    CUcontext ctx;
+    TRY(context_require(&ctx));
+    driver_lock();
+    allocation *a = memory_find(at);
+    if (a != NULL && start != NULL)
+        *start = a->start;
+    if (a != NULL && size != NULL)
+        *size = a->size;
+    driver_unlock();
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

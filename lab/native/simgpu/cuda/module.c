@@ -1,0 +1,144 @@
+#include "module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "function.h"
+#include "memory.h"
+
+#define MODULE_MAGIC 0x4d4f4455u
+
+struct CUmod_st {
+    uint32_t magic;
+    CUfunction functions;
+    allocation *memory; /* NULL: none, or ended with its context */
+};
+
+CUmodule module_create(void)
+{
+    CUmodule module = calloc(1, sizeof *module);
+    if (module != NULL)
+        module->magic = MODULE_MAGIC;
+    return module;
+}
+
+static void destroy(CUmodule module)
+{
+    driver_lock();
+    memory_free(module->memory);
+    driver_unlock();
+    while (module->functions != NULL) {
+        CUfunction f = module->functions;
+        module->functions = f->next;
+        function_destroy(f);
+    }
+    module->magic = 0;
+    free(module);
+}
+
+static CUresult check(CUmodule module)
+{
+    return module != NULL && module->magic == MODULE_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* The function of this name. It is created at the first call. */
+static CUfunction find_function(CUmodule module, const char *name)
+{
+    driver_lock();
+    CUfunction f = module->functions;
+    while (f != NULL && strcmp(f->name, name) != 0)
+        f = f->next;
+    if (f == NULL && (f = function_create(module, name)) != NULL) {
+        f->next = module->functions;
+        module->functions = f;
+    }
+    driver_unlock();
+    return f;
+}
+
+static CUresult take_memory(CUmodule module, CUcontext ctx, const char *image)
+{
+    unsigned int mib;
+    if (strncmp(image, "mib=", 4) != 0 || sscanf(image, "mib=%u", &mib) != 1 || mib == 0)
+        return CUDA_SUCCESS;
+    driver_lock();
+    CUresult result = memory_allocate(ctx, KIND_ARRAY, mib * MIB, &module->memory); /* not freed by its address */
+    if (result == CUDA_SUCCESS)
+        module->memory->extra = &module->memory;
+    driver_unlock();
+    return result;
+}
+
+static CUresult load(CUmodule *out, const void *image)
+{
+    CUcontext ctx;
+    TRY(context_require(&ctx));
+    if (out == NULL || image == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUmodule module = module_create();
+    if (module == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = take_memory(module, ctx, image);
+    if (result == CUDA_SUCCESS)
+        *out = module;
+    else
+        destroy(module);
+    return result;
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *file)
+{
+    return load(out, file);
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+    return load(out, image);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count, CUjit_option *options, void **values)
+{
+    (void)count, (void)options, (void)values;
+    return load(out, image);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+    return load(out, image);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+    TRY(driver_check_ready());
+    TRY(check(module));
+    destroy(module);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
+{
+    TRY(driver_check_ready());
+    if (out == NULL || name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(check(module));
+    *out = find_function(module, name);
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name)
+{
+    (void)at, (void)bytes, (void)module, (void)name;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+    enum { LAZY = 2 };
+    TRY(driver_check_ready());
+    if (mode == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = LAZY;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,30 @@
+/* Pools of stream-ordered memory. A pool takes memory from the device in big steps and keeps what it has until the
+ * program waits for the device; then it gives back what is above its release threshold. */
+#ifndef SIMGPU_POOL_H
+#define SIMGPU_POOL_H
+
+#include "memory.h"
+
+struct CUmemPoolHandle_st {
+    device *dev;
+    bool of_device; /* the default pool; it cannot be destroyed */
+    bool destroyed; /* removed with the last allocation from it */
+    uint64_t threshold, used, used_high;
+    uint32_t reserved_mib, reserved_high_mib, limit_mib;
+    int reuse[3];
+    CUmemoryPool next;
+};
+
+/* Call these with the driver's lock held. */
+CUmemoryPool pool_default(device *dev); /* created at the first call; NULL without host memory */
+bool pool_exists(CUmemoryPool pool);
+CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdeviceptr *out);
+void pool_free(allocation *a);
+/* Gives back what all pools of the device hold but do not use. */
+void pool_trim_all(device *dev);
+
+/* The program waited for the device: pools shrink to their thresholds. */
+void pool_trim_idle(device *dev);
+void pool_after_fork(void);
+
+#endif

@@ -1,0 +1,93 @@
+/* Entry points by name and version, as cuGetProcAddress finds them, and the other names under which the same code is
+ * exported: for per-thread default streams (_ptds, _ptsz), and from before a function had versions. With one queue per
+ * process the per-thread variants do the same. They are still separate entry points, so that a library in front of the
+ * driver can distinguish them. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "driver.h"
+
+#if defined(__x86_64__)
+#define JUMP "jmp "
+#define THROUGH "@PLT"
+#elif defined(__aarch64__)
+#define JUMP "b "
+#define THROUGH ""
+#endif
+
+#define TWIN(name, target)                                                                                             \
+    __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" JUMP #target THROUGH "\n.size " #name  \
+            ", . - " #name "\n");
+
+#define ENTRY(base, version, symbol)
+#define ENTRY_PER_THREAD(base, version, symbol, suffix)                                                                \
+    __typeof__(symbol) symbol##suffix;                                                                                 \
+    TWIN(symbol##suffix, symbol)
+#define OLDER(name, symbol) TWIN(name, symbol)
+#include "entry_points.def"
+#undef ENTRY
+#undef ENTRY_PER_THREAD
+#undef OLDER
+
+typedef struct {
+    const char *base;
+    int version;
+    void (*function)(void);
+    void (*per_thread)(void);
+} entry;
+
+static const entry entries[] = {
+#define ENTRY(base, version, symbol) {#base, version, (void (*)(void))symbol, NULL},
+#define ENTRY_PER_THREAD(base, version, symbol, suffix)                                                                \
+    {#base, version, (void (*)(void))symbol, (void (*)(void))symbol##suffix},
+#define OLDER(name, symbol)
+#include "entry_points.def"
+};
+
+static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
+                     CUdriverProcAddressQueryResult *status)
+{
+    const entry *best = NULL;
+    bool known = false;
+    int newest = 0;
+    if (name == NULL || out == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+        return CUDA_ERROR_INVALID_VALUE;
+    cuDriverGetVersion(&newest);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        const entry *e = &entries[i];
+        if (strcmp(e->base, name) != 0 || (newest > 0 && e->version > newest))
+            continue;
+        known = true;
+        if (e->version <= version && (best == NULL || e->version > best->version))
+            best = e;
+    }
+    bool per_thread =
+        flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && best != NULL && best->per_thread != NULL;
+    *out = best != NULL ? (void *)(per_thread ? best->per_thread : best->function) : NULL;
+    if (status != NULL)
+        *status = best != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
+                : known        ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                               : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return best != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* The later form reports a missing name in its status; the earlier one has only the result. */
+CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
+{
+    return find(name, out, version, flags, status);
+}
+
+CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
+{
+    return find(name, out, version, flags, NULL);
+}
+
+/* Private interfaces between NVIDIA's own libraries; there are none here. */
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    (void)id;
+    if (table != NULL)
+        *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}

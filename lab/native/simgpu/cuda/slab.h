@@ -1,0 +1,14 @@
+/* Small allocations: blocks of 2 MiB, each divided into equal pieces. Call all of these with the driver's lock held. */
+#ifndef SIMGPU_SLAB_H
+#define SIMGPU_SLAB_H
+
+#include "memory.h"
+
+CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out);
+void slab_free(allocation *a);
+/* Whether what arena_get returned is a slab. */
+bool slab_is_slab(const void *what);
+/* The allocation at an address of a slab, or NULL. */
+allocation *slab_find(void *found, CUdeviceptr at);
+
+#endif

@@ -1,0 +1,21 @@
+#include "transfer.h"
+
+#include "capture.h"
+#include "context.h"
+
+CUresult transfer_begin_sync(void)
+{
+    CUcontext ctx;
+    TRY(context_require(&ctx));
+    TRY(stream_check_uncaptured(ctx));
+    context_wait(ctx);
+    return CUDA_SUCCESS;
+}
+
+CUresult transfer_begin_async(CUstream handle, CUgraphNodeType node, bool *captured)
+{
+    CUstream stream;
+    TRY(stream_resolve(handle, &stream));
+    *captured = stream->capture != NULL;
+    return *captured ? capture_add_node(stream, node) : CUDA_SUCCESS;
+}

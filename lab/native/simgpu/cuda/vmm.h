@@ -1,0 +1,24 @@
+/* Virtual memory management: separate addresses and memory, in granules of 2 MiB. Memory is charged when it is created,
+ * mapped or not. Data belongs to the addresses: memory that is mapped twice has two contents. */
+#ifndef SIMGPU_VMM_H
+#define SIMGPU_VMM_H
+
+#include "device.h"
+#include "imports.h"
+
+typedef struct {
+    uint32_t magic, references;
+    device *dev;
+    size_t size;
+    uint32_t mib;
+    CUmemAllocationProp prop;
+    imported what; /* number 0: never exported; an owner other than this process: imported */
+} vmm_memory;
+
+/* The memory of a handle, or NULL. */
+vmm_memory *vmm_find(CUmemGenericAllocationHandle handle);
+CUmemGenericAllocationHandle vmm_handle(vmm_memory *memory);
+/* Fills the record of new or imported memory, with one reference. */
+void vmm_fill(vmm_memory *memory, device *dev, size_t size, const CUmemAllocationProp *prop);
+
+#endif

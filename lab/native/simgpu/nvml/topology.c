@@ -1,0 +1,77 @@
+/* How the GPUs are connected to each other and to the processors. */
+#include <string.h>
+#include <unistd.h>
+
+#include "device.h"
+
+enum { P2P_WRITE = 1, P2P_OK = 0, P2P_NOT_SUPPORTED = 5, BITS = 64 };
+
+static nvmlReturn_t find_pair(nvmlDevice_t one, nvmlDevice_t other, const void *out, simgpu_gpu *gpus[2])
+{
+    TRY(device_find(one, out, &gpus[0]));
+    return device_find(other, out, &gpus[1]);
+}
+
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level)
+{
+    simgpu_gpu *gpus[2];
+    TRY(find_pair(device, other, level, gpus));
+    *level = gpus[0] == gpus[1]             ? NVML_TOPOLOGY_INTERNAL
+           : gpus[0]->numa == gpus[1]->numa ? NVML_TOPOLOGY_NODE
+                                            : NVML_TOPOLOGY_SYSTEM;
+    return NVML_SUCCESS;
+}
+
+/* Read and write work; NVLink, atomics and the rest do not. */
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t capability,
+                                    nvmlGpuP2PStatus_t *status)
+{
+    simgpu_gpu *gpus[2];
+    TRY(find_pair(device, other, status, gpus));
+    *status = capability <= P2P_WRITE ? P2P_OK : P2P_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device, nvmlDevice_t other, int *same)
+{
+    simgpu_gpu *gpus[2];
+    TRY(find_pair(device, other, same, gpus));
+    *same = gpus[0] == gpus[1];
+    return NVML_SUCCESS;
+}
+
+DEVICE_VALUE(nvmlDeviceGetNumaNodeId, unsigned int, gpu->numa)
+
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
+                                         nvmlAffinityScope_t scope)
+{
+    simgpu_gpu *gpu;
+    (void)scope;
+    TRY(device_find(device, nodes, &gpu));
+    if (words == 0 || gpu->numa < 0 || (unsigned int)gpu->numa >= words * BITS)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    memset(nodes, 0, words * sizeof *nodes);
+    nodes[gpu->numa / BITS] = 1ul << gpu->numa % BITS;
+    return NVML_SUCCESS;
+}
+
+/* Every processor of this machine, since a simulated GPU is close to all of them. */
+nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus)
+{
+    simgpu_gpu *gpu;
+    TRY(device_find(device, cpus, &gpu));
+    if (words == 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    memset(cpus, 0, words * sizeof *cpus);
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    for (long cpu = 0; cpu < count && cpu < (long)words * BITS; cpu++)
+        cpus[cpu / BITS] |= 1ul << cpu % BITS;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *cpus,
+                                                 nvmlAffinityScope_t scope)
+{
+    (void)scope;
+    return nvmlDeviceGetCpuAffinity(device, words, cpus);
+}

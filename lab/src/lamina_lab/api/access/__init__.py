@@ -1,0 +1,1 @@
+"""Access to the API server: its certificates, the kubeconfig, and authorization reviews."""

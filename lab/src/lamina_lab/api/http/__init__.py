@@ -1,0 +1,1 @@
+"""The HTTP side of the API server: routing, reading, writing, watching, logs and exec."""

@@ -1,0 +1,1 @@
+"""Kubernetes' protobuf encoding, which some commands of kubectl send."""

@@ -1,0 +1,1 @@
+"""Resources: which ones the API serves, their fields, defaults and validation."""

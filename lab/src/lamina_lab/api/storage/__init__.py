@@ -1,0 +1,1 @@
+"""Stored objects, their history, and the verbs that read and write them."""

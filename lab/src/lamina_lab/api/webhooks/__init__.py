@@ -1,0 +1,1 @@
+"""Admission webhooks and their match conditions."""

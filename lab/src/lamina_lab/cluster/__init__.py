@@ -1,0 +1,1 @@
+"""A lab as a whole: starting, supervising, inspecting and stopping it."""

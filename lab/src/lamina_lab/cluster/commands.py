@@ -1,0 +1,77 @@
+"""The command lines of a lab's processes. Agent and controller use the product's own commands and options."""
+
+import json
+import os
+import sys
+
+from lamina_lab import simgpu
+from lamina_lab.cluster.children import Child
+from lamina_lab.cluster.plan import NodePlan
+from lamina_lab.host.directory import MARKER, LabDirectory, NodeDirectory
+
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+
+
+def environment(directory: LabDirectory) -> dict[str, str]:
+    """The environment of every process of the lab: a few of the caller's variables, and the lab's marker."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return inherited | {MARKER: str(directory.root), "PYTHONUNBUFFERED": "1"}
+
+
+def controller(directory: LabDirectory) -> Child:
+    """The controller, which writes the ports it got to the lab's `addresses` file."""
+    command = [
+        *(sys.executable, "-m", "lamina", "controller"),
+        *("--kubeconfig", str(directory.kubeconfig)),
+        *("--extender-bind", "127.0.0.1:0"),
+        *("--admission-bind", "127.0.0.1:0"),
+        *("--addresses-file", str(directory.addresses)),
+    ]
+    return Child("controller", command, directory.log("controller"), environment(directory))
+
+
+def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
+    """One node's agent, on the simulated machine of that node."""
+    command = [
+        *(sys.executable, "-m", "lamina", "agent"),
+        *("--node", name),
+        *("--kubeconfig", str(directory.kubeconfig)),
+        *("--kubelet-dir", str(node.kubelet)),
+        *("--cdi-dir", str(node.cdi)),
+        *("--state-dir", str(node.agent_state)),
+        *("--driver-dir", str(simgpu.driver_folder())),
+        *("--mps-root", str(node.mps)),
+        *("--metrics-bind", "127.0.0.1:0"),
+    ]
+    machine, common = simgpu.environment(node.machine), environment(directory)
+    path = os.pathsep.join((str(directory.programs), common.get("PATH", os.defpath)))  # where nvidia-smi is
+    return Child(f"agent of {name}", command, node.log("agent"), common | machine | {"PATH": path})
+
+
+def kubelet(directory: LabDirectory, node: NodeDirectory, plan: NodePlan) -> Child:
+    """One node's kubelet. Containers with a GPU find the simulated driver; the others see no GPU."""
+    machine = simgpu.environment(node.machine)
+    command = [
+        *(sys.executable, "-m", "lamina_lab.kubelet"),
+        *("--node", plan.name),
+        *("--lab-id", str(directory.root)),
+        *("--kubeconfig", str(directory.kubeconfig)),
+        *("--kubelet-dir", str(node.kubelet)),
+        *("--cdi-dir", str(node.cdi)),
+        *("--programs", str(directory.programs)),
+        *("--root-dir", str(node.root)),
+        *("--socket", str(node.kubelet_api)),
+        *("--cpus", str(plan.cpus)),
+        *("--memory-mib", str(plan.memory_mib)),
+        *(option for key, value in plan.labels.items() for option in ("--label", f"{key}={value}")),
+        *(option for key, value in machine.items() for option in ("--container-env", f"{key}={value}")),
+    ]
+    return Child(f"kubelet of {plan.name}", command, node.log("kubelet"), environment(directory))
+
+
+def extender_url(directory: LabDirectory) -> str | None:
+    """The URL of the controller's extender, or None while the controller has not written it."""
+    try:
+        return str(json.loads(directory.addresses.read_text())["extender"])
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,48 @@
+"""Faults of a lab's simulated GPUs: driver errors, and GPUs that fall off the bus."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from lamina.errors import BadInput
+from lamina_lab import simgpu
+from lamina_lab.cluster.plan import LabPlan
+from lamina_lab.host import status
+from lamina_lab.host.directory import NodeDirectory, lab_directory
+
+
+class Target(NamedTuple):
+    """One GPU of one node of a lab."""
+
+    disk: NodeDirectory
+    uuid: str
+
+    def report(self, xid: int) -> None:
+        """Make the driver report an error of the GPU."""
+        simgpu.inject_xid(self.disk.machine, self.uuid, xid)
+
+    def lose(self) -> None:
+        """Remove the GPU from the bus."""
+        simgpu.set_lost(self.disk.machine, self.uuid, True)
+
+    def restore(self) -> None:
+        """Put the GPU back on the bus."""
+        simgpu.set_lost(self.disk.machine, self.uuid, False)
+
+
+def target(lab: str, node: str, gpu: str) -> Target:
+    """The GPU of a running lab, by index or UUID. Raises BadInput, which lists the nodes or GPUs that exist."""
+    directory = lab_directory(lab)
+    if not status.is_running(directory):
+        raise BadInput(f"lab {lab} is not running; start it with `lamina lab up`")
+    plan = msgspec.json.decode(directory.plan.read_bytes(), type=LabPlan)
+    names = [node_plan.name for node_plan in plan.nodes]
+    if node not in names:
+        raise BadInput(f"lab {lab} has no node {node}; its nodes are: {', '.join(names)}")
+    disk = directory.node(names.index(node))
+    uuids = [gpu_state.uuid for gpu_state in simgpu.read(disk.machine).gpus]
+    chosen = next((uuid for index, uuid in enumerate(uuids) if gpu in (str(index), uuid)), None)
+    if chosen is None:
+        known = ", ".join(f"{index} ({uuid})" for index, uuid in enumerate(uuids)) or "none"
+        raise BadInput(f"node {node} has no GPU {gpu}; its GPUs are: {known}")
+    return Target(disk, chosen)

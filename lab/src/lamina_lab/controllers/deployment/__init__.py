@@ -1,0 +1,1 @@
+"""The Deployment controller: revisions, rolling updates and status."""

@@ -1,0 +1,1 @@
+"""What all controllers share: the sync loop, ownership, pod templates, and carrying out actions."""

@@ -1,0 +1,1 @@
+"""The node controller: conditions, taints and eviction."""

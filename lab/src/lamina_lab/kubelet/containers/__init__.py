@@ -1,0 +1,1 @@
+"""Containers as local processes: the shim that supervises one, its environment and mounts."""

@@ -1,0 +1,1 @@
+"""Kubelet's device manager: device plugins, allocation, CDI and the PodResources service."""

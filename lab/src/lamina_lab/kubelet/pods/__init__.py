@@ -1,0 +1,1 @@
+"""Pods on a node: one worker per pod, planning, probes and status."""

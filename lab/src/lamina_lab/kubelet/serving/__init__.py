@@ -1,0 +1,1 @@
+"""The kubelet's HTTP server: logs and exec."""

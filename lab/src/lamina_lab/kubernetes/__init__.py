@@ -1,0 +1,1 @@
+"""Rules of the Kubernetes API that several components share: objects, selectors, taints, quantities, errors."""

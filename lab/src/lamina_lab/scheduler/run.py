@@ -1,0 +1,31 @@
+"""Runs the lab's scheduler until it is canceled."""
+
+import asyncio
+from collections.abc import Collection
+
+from lamina.configuration import DEFAULT
+from lamina.ports.clock import Clock
+from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube
+from lamina_lab.informer.cache import Cache
+from lamina_lab.informer.supervise import supervise
+from lamina_lab.scheduler.extender import Extender, ExtenderConfig
+from lamina_lab.scheduler.loop import Scheduler
+
+
+async def run(
+    kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = DEFAULT.schedulers
+) -> None:
+    """Place pods whose schedulerName is one of `names`, until canceled. The extender is optional."""
+    cache = Cache(kube, clock, (PODS, NODES), optional=(INVENTORIES, GRANTS))
+    caller = Extender(extender) if extender else None
+
+    async def schedule() -> None:
+        await Scheduler(kube, cache, clock, names, caller).run()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(supervise("the scheduler's cache", cache.run, clock))
+            group.create_task(supervise("the scheduler", schedule, clock))
+    finally:
+        if caller:
+            await caller.close()

@@ -1,0 +1,16 @@
+"""The simulated machine of `lamina run --simulate` and `lamina verify --simulate`."""
+
+from pathlib import Path
+
+from lamina.enforcement.driver import LocalGpu
+from lamina.enforcement.simulator import SimulatedMachine
+from lamina_lab.simgpu.description import GpuSpec, Machine, place
+from lamina_lab.simgpu.machine_file import driver_folder, write
+
+
+def simulate(model: str, folder: Path) -> SimulatedMachine:
+    """A machine with one GPU of that model; its file is in the directory. Raises BadInput for an unknown model."""
+    machine = Machine(gpus=(GpuSpec(model=model),), seed=str(folder))
+    write(machine, folder / "machine")
+    gpus = tuple(LocalGpu(gpu.index, gpu.uuid, gpu.card.name, gpu.card.memory_mib) for gpu in place(machine))
+    return SimulatedMachine(driver_folder(), gpus, {"SIMGPU_MACHINE": str(folder / "machine")})
