@@ -1,8 +1,8 @@
 """The tree of errors that Lamina raises on purpose.
 
     LaminaError            one sentence for a person; the command line prints it and exits with 2
-    ├── BadInput           what somebody wrote is wrong: a manifest, a configuration, an argument
-    ├── NotYet             the answer is not there yet; whoever asked should ask again
+    ├── BadInput           an input is wrong: a manifest, a configuration, an argument
+    ├── NotYet             the answer is not there yet; the caller should ask again
     └── Outside            another system failed or refused: Kubernetes, NVML, kubelet, the file system
 
 Catch the narrowest one that you can act upon. A cause is chained with `raise ... from`.
@@ -16,7 +16,7 @@ class LaminaError(Exception):
 
 
 class BadInput(LaminaError):
-    """Somebody's input is wrong; the message says what, where, and what is allowed."""
+    """An input is wrong; the message says what, where, and what is allowed."""
 
 
 class NotYet(LaminaError):

@@ -1,4 +1,4 @@
-"""Where the compiled parts lie: beside the Python package, as one `pip install` puts them there."""
+"""Where the compiled parts lie: next to the Python package, as one `pip install` puts them there."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Plain data that every room shares: GPUs, requests, shares, grants, quantities. No I/O, no clock."""
+"""Plain data that all packages share: GPUs, requests, shares, grants, quantities. No I/O, no clock."""

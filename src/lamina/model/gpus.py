@@ -1,54 +1,33 @@
-"""A GPU as its node publishes it, and the inventory that holds a node's GPUs.
+"""A GPU as its node publishes it, and the inventory of all GPUs of a node.
 
-An inventory is a cluster-scoped object `inventories.lamina.dev`, named like its node. The node's agent writes it,
-and only when it changes; everybody else reads it.
+The object that a node's agent writes for it is described in `lamina.api.v1alpha1.inventory`.
 """
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from lamina.model.gpu_modes import MigInstance as MigInstance
+from lamina.model.gpu_modes import Mode as Mode
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import Strategy, TimeSlice
+from lamina.model.survivors import Survivor
 
-GROUP = "lamina.dev"
-VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
 CORDON = "hami.io/device-cordon"
 """The annotation of a node that names the GPUs on which nothing new is placed: UUIDs, joined by commas."""
-
-
-class Mode(StrEnum):
-    """How one GPU is divided at a time. An idle GPU may change its mode, a busy one may not."""
-
-    WHOLE = "whole"
-    QUOTA = "quota"
-    TIMESLICE = "timeslice"
-    MPS = "mps"
-    MIG = "mig"
-
-
 BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA, Mode.MIG})
 """Modes in which grants say who has which part; in the others kubelet's own choice of a device does."""
 
 
-class MigInstance(Struct, frozen=True, kw_only=True):
-    """A MIG instance of a GPU: its profile and the memory slice at which it begins."""
-
-    profile: str
-    start: int
-
-
-class InstanceThere(MigInstance, frozen=True, kw_only=True, omit_defaults=True):
-    """An instance that is on a GPU now. One that was `made` for a grant is taken away when no grant has it. Others
-    stay, and may be granted as they are unless somebody without a grant has `used` them."""
+class ExistingMigInstance(MigInstance, frozen=True, kw_only=True):
+    """An instance that exists on a GPU. One that was `made` for a grant is removed when no grant has it. Others
+    stay, and may be granted unless a process without a grant has `used` them."""
 
     made: bool = False
     used: bool = False
 
 
-class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Gpu(Struct, frozen=True, kw_only=True):
     """One physical GPU. Memory is in MiB, compute in percent of one GPU's time.
 
     `capacity_mib` and `cores_capacity` are what may be granted in sum: the physical amount times the node's scaling.
@@ -58,8 +37,8 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     uuid: str
     index: int
     model: str
-    memory_mib: int = field(name="memoryMiB")
-    capacity_mib: int = field(name="capacityMiB")
+    memory_mib: int
+    capacity_mib: int
     cores_capacity: int = 100
     slots: int = 10
     mig_capable: bool = False
@@ -73,17 +52,17 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     """How well the GPU is connected to each GPU of its inventory, in that order, 0 to itself; empty where unknown."""
     mode: Mode | None = None
     """The mode that containers on the GPU have put it in; None while it is idle and may take any of its node's."""
-    plain: str = ""
-    """The resource by which kubelet gives the GPU out without a grant, such as nvidia.com/gpu; empty with grants."""
+    native_resource: str = ""
+    """The resource by which kubelet allocates the GPU without a grant, such as nvidia.com/gpu; empty with grants."""
     modes: tuple[Mode, ...] = ()
     """The modes that grants may put the GPU in while it is idle, the preferred one first; empty stands for quota and
     whole. MIG is among them only where instances can be made for grants: `mig_card` is known then."""
     mig_card: str = ""
-    """What the GPU can be cut into: a key of `mig_cards.MIG_CARDS`."""
+    """How the GPU may be partitioned: a key of `mig_cards.MIG_CARDS`."""
     mig_enabled: bool = False
     """Whether MIG mode is on."""
-    instances: tuple[InstanceThere, ...] = ()
-    """What is there of instances, in use or not. Only on GPUs that grants may cut."""
+    instances: tuple[ExistingMigInstance, ...] = ()
+    """Instances on the GPU, in use or not. Only on GPUs that grants may partition."""
     time_slice: TimeSlice | None = None
     """How long turns are at most, where the node's configuration says; None leaves that to the driver."""
     time_slice_failure: str = ""
@@ -91,8 +70,8 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
 
     @property
     def by_grant(self) -> bool:
-        """Whether new shares of the GPU may be granted: its node offers it so, and nobody is on it otherwise."""
-        return not self.plain and (self.mode is None or self.mode in BY_GRANT)
+        """Whether new shares of the GPU may be granted: its node offers it for shares, and nothing else uses it."""
+        return not self.native_resource and (self.mode is None or self.mode in BY_GRANT)
 
 
 def cordoned(annotations: Mapping[str, str] | None) -> frozenset[str]:
@@ -100,8 +79,8 @@ def cordoned(annotations: Mapping[str, str] | None) -> frozenset[str]:
     return frozenset(uuid for part in (annotations or {}).get(CORDON, "").split(",") if (uuid := part.strip()))
 
 
-class Plain(Struct, frozen=True):
-    """A resource that a node offers by itself: kubelet gives out its `count` devices, and no grant is needed.
+class NativeResource(Struct, frozen=True):
+    """A resource that a node offers by itself: kubelet allocates its `count` devices, and no grant is needed.
 
     Each GPU, or part of one, is offered `replicas` times, by the strategy `sharing`, which is none for one time.
     """
@@ -112,22 +91,24 @@ class Plain(Struct, frozen=True):
     sharing: Strategy = Strategy.NONE
 
 
-class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The spec of an `Inventory` object: what one node has."""
+class Inventory(Struct, frozen=True, kw_only=True):
+    """What one node has."""
 
     node: str
     driver: str = ""
     gpus: tuple[Gpu, ...] = ()
-    plain: tuple[Plain, ...] = ()
+    native_resources: tuple[NativeResource, ...] = ()
     """What the node offers without grants; pods that only count these are kube-scheduler's to place."""
-    driver_held: tuple[str, ...] = ()
-    """Containers whose memory the driver itself limits, beside the facade, as `<pod UID>/<container>`."""
+    driver_limited: tuple[str, ...] = ()
+    """Containers whose memory the driver itself limits, in addition to the facade, as `<pod UID>/<container>`."""
     mps: tuple[MpsDaemon, ...] = ()
     """The daemons by which GPUs are shared, those that still stop included."""
-    mig_left: tuple[str, ...] = ()
-    """What Lamina made of MIG and has to take away, and why it is still there, in sentences."""
+    mig_leftovers: tuple[str, ...] = ()
+    """What Lamina created by MIG and must remove, and why it still exists, in sentences."""
+    survivors: tuple[Survivor, ...] = ()
+    """Pods that are deleted and whose processes still run here."""
 
-    def offers_plainly(self, resources: Iterable[str]) -> bool:
+    def offers_native_devices(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""
         wanted = set(resources)
-        return bool(wanted) and wanted <= {each.resource for each in self.plain}
+        return bool(wanted) and wanted <= {each.resource for each in self.native_resources}

@@ -1,15 +1,15 @@
 """Shares and grants: the record that a pod's containers hold parts of GPUs on a node.
 
-A grant is a namespaced object `grants.lamina.dev` owned by its pod, so that garbage collection frees it. The control
-part alone writes it; for everything after placement it is the only authority.
+The object that the controller writes for it is described in `lamina.api.v1alpha1.grant`; for everything after placement
+it is the only authority.
 """
 
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from lamina.model.gpus import MigInstance as MigInstance
-from lamina.model.gpus import Mode
+from lamina.model.gpu_modes import MigInstance as MigInstance
+from lamina.model.gpu_modes import Mode
 
 
 class ComputePolicy(StrEnum):
@@ -20,12 +20,12 @@ class ComputePolicy(StrEnum):
     WEIGHT = "weight"
 
 
-class Share(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Part of one GPU given to one container. Nobody else may use the GPU of an `exclusive` share at the same time."""
+class Share(Struct, frozen=True, kw_only=True):
+    """Part of one GPU for one container. No other container may use the GPU of an `exclusive` share meanwhile."""
 
     gpu: str
-    memory_mib: int = field(name="memoryMiB")
-    physical_mib: int = field(name="physicalMiB", default=0)
+    memory_mib: int
+    physical_mib: int = 0
     """The part of it that is sure to have a place on the GPU; 0 stands for all."""
     cores: int = 0
     mode: Mode = Mode.QUOTA
@@ -36,10 +36,10 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     one_isolation: bool = False
     """The GPU serves only shares that do as this one: all with a share of time, or all without."""
     mig: MigInstance | None = None
-    """Where the mode is `mig`: the instance that the share is, which the node's agent makes and takes away."""
+    """Where the mode is `mig`: the instance that the share is, which the agent of the node creates and removes."""
 
 
-class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ContainerGrant(Struct, frozen=True, kw_only=True):
     """The shares of one container, one for each GPU that it was given."""
 
     name: str
@@ -54,11 +54,11 @@ class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """In which mode its GPUs are and why, for people; empty where their node has no policy for modes."""
 
 
-class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The spec of a `Grant` object."""
+class Grant(Struct, frozen=True, kw_only=True):
+    """The shares of one pod on a node."""
 
     pod: str
-    pod_uid: str = field(name="podUID")
+    pod_uid: str
     node: str
     dialect: str
     containers: tuple[ContainerGrant, ...]

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
 
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
+from lamina.model.requests import MAX_CONTAINERS
 
 _MIB = 1 << 20
+_MOST = 2**53
+"""No amount is larger: arrays of integers hold it, and doubles hold it exactly."""
 
 
 class HostSize(NamedTuple):
@@ -17,19 +21,24 @@ class HostSize(NamedTuple):
     cpu: int = 0
     memory_mib: int = 0
 
+    def clamped(self) -> "HostSize":
+        """The size with amounts from -2**53 to 2**53. The API server accepts any, such as 9E of CPU."""
+        return HostSize(*(max(-_MOST, min(amount, _MOST)) for amount in self))
+
 
 def offered_by(node: Mapping[str, Any]) -> HostSize:
     """What a node lets pods have."""
     status = node.get("status") or {}
     offered = status.get("allocatable") or status.get("capacity") or {}
-    return HostSize(_amount(offered.get("cpu"), 1000), _amount(offered.get("memory"), 1) // _MIB)
+    return HostSize(_amount(offered.get("cpu"), 1000), _amount(offered.get("memory"), 1) // _MIB).clamped()
 
 
 def asked_by(pod: Mapping[str, Any]) -> HostSize:
     """What a pod takes of its node: what runs together, or what starts before it where that is more, and its overhead.
 
-    Init containers that keep running count with the containers, and beside each init container after them. What is
-    asked for the pod as a whole takes the place of what its containers ask.
+    Init containers that keep running count with the containers, and with each init container after them. What is
+    asked for the pod as a whole takes the place of what its containers ask. Of more containers than a pod with GPUs may
+    have, the first ones count.
     """
     spec = pod.get("spec") or {}
     whole, overhead = spec.get("resources") or {}, spec.get("overhead") or {}
@@ -43,18 +52,19 @@ def asked_by(pod: Mapping[str, Any]) -> HostSize:
             together = _together(spec, of)
         return together + _amount(overhead.get(name), times)
 
-    return HostSize(total("cpu", 1000), -(-total("memory", 1) // _MIB))
+    return HostSize(total("cpu", 1000), -(-total("memory", 1) // _MIB)).clamped()
 
 
 def _together(spec: Mapping[str, Any], of: Callable[[Mapping[str, Any]], int]) -> int:
     sidecars = peak = 0
     inits: Iterable[Mapping[str, Any]] = spec.get("initContainers") or ()
-    for container in inits:
+    for container in islice(inits, MAX_CONTAINERS):
         asked = of(container)
         peak = max(peak, sidecars + asked)
         if container.get("restartPolicy") == "Always":
             sidecars += asked
-    return max(peak, sidecars + sum(of(container) for container in spec.get("containers") or ()))
+    containers: Iterable[Mapping[str, Any]] = spec.get("containers") or ()
+    return max(peak, sidecars + sum(of(container) for container in islice(containers, MAX_CONTAINERS)))
 
 
 def _requested(resources: Mapping[str, Any], name: str, times: int) -> int | None:

@@ -1,6 +1,6 @@
 """Kubernetes quantities, exactly: `"10k"`, `"1e3"`, `"500m"`, `"10Gi"`, and plain numbers of JSON.
 
-The API server writes quantities in a canonical form, so the 10000 of a manifest comes back as `"10k"`: whoever reads
+The API server writes quantities in a canonical form, so the 10000 of a manifest comes back as `"10k"`: code that reads
 a count or an amount has to read this syntax. Values are fractions, never floats; nothing is rounded.
 """
 
@@ -48,10 +48,10 @@ def parse_quantity(written: Any, *, where: str) -> Quantity:
     Raises BadInput for anything that is not a quantity of Kubernetes.
     """
     if isinstance(written, bool) or not isinstance(written, str | int | float):
-        raise BadInput(f"{where} is {written!r}; allowed is a number")
+        raise BadInput(f"{where} must be a Kubernetes quantity such as 2 or 1500m, got {written!r}")
     match = _FORM.fullmatch(str(written))
     if match is None:
-        raise BadInput(f"{where} is {written!r}, which is not a number as Kubernetes writes them")
+        raise BadInput(f"{where} must be a Kubernetes quantity such as 2 or 1500m, got {written!r}")
     value = Fraction(match["digits"].rstrip("."))
     if match["sign"] == "-":
         value = -value

@@ -1,7 +1,7 @@
 """What is taken of each GPU: the sum of shares, counted as Kubernetes counts containers.
 
 Ordinary init containers run one after another before the others, so a pod needs, on each GPU, the larger of what its
-largest init container takes and what all containers that run side by side take. Sidecars run beside both.
+largest init container takes and what all containers that run at the same time take. Sidecars run with both.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from lamina.model.mig import Placed
 
 
 class Taken(NamedTuple):
-    """What is taken of one GPU: `slots` containers, `memory_mib` MiB, `cores` percent; `whole` when nobody may join.
+    """What is taken of one GPU: `slots` containers, `memory_mib` MiB, `cores` percent; `whole` if none may join.
 
     `without_cores` when one of them has no share of time, `one_isolation` when one shares the GPU only with containers
     that do as it does. `most` is the greatest number of containers that one of them allows on the GPU, 0 where the
@@ -80,8 +80,8 @@ def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
                 sidecars[uuid] = sidecars.get(uuid, NOTHING).plus(taken)
                 running[uuid] = running.get(uuid, NOTHING).plus(taken)
             elif container.init:
-                beside = sidecars.get(uuid, NOTHING).plus(taken)
-                starting[uuid] = starting.get(uuid, NOTHING).at_least(beside)
+                with_sidecars = sidecars.get(uuid, NOTHING).plus(taken)
+                starting[uuid] = starting.get(uuid, NOTHING).at_least(with_sidecars)
             else:
                 running[uuid] = running.get(uuid, NOTHING).plus(taken)
     return {uuid: running.get(uuid, NOTHING).at_least(starting.get(uuid, NOTHING)) for uuid in running | starting}

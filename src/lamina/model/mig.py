@@ -96,7 +96,7 @@ class MigCard(Struct, frozen=True):
         return min(count, self.media // profile.media) if profile.media else count
 
     def places(self, profile: MigProfile, layout: Iterable[Placed]) -> tuple[int, ...]:
-        """Where one more instance may begin beside those of the layout."""
+        """Where one more instance may begin next to those of the layout."""
         used = media = 0
         for each in layout:
             kind = self.profile(each.profile)
@@ -112,26 +112,26 @@ class MigCard(Struct, frozen=True):
             profile = self._named(each.profile)
             places = self.places(profile, layout[:number])
             if each.start not in places:
-                there = f"at {', '.join(map(str, places))}" if places else "nowhere"
-                beside = ", ".join(f"{other.profile} at {other.start}" for other in layout[:number]) or "an empty card"
+                allowed = f"it can begin at {', '.join(map(str, places))}" if places else "no place is left for it"
                 raise BadInput(
-                    f"{each.profile} cannot begin at {each.start} of {self.model} beside {beside}; it can {there}"
+                    f"{each.profile} cannot begin at {each.start} of {self.model}{_next_to(layout[:number])}; {allowed}"
                 )
 
-    def arrange(self, counts: Mapping[str, int], beside: tuple[Placed, ...] = ()) -> tuple[Placed, ...]:
-        """Places for so many instances of each profile beside those that stay, the largest first.
+    def arrange(self, counts: Mapping[str, int], kept: tuple[Placed, ...] = ()) -> tuple[Placed, ...]:
+        """Places for so many instances of each profile next to those that are kept, the largest first.
 
         Raises BadInput where they do not fit.
         """
         profiles = [self._named(name) for name, count in counts.items() for _ in range(count)]
         profiles.sort(key=lambda profile: (-profile.size, -profile.slices, profile.name))
-        found = self._arrange(profiles, beside, len(beside))
+        found = self._arrange(profiles, kept, len(kept))
         if found is None:
             wanted = ", ".join(f"{count} {name}" for name, count in counts.items())
             singly = ", ".join(f"{self.most(profile)} {profile.name}" for profile in self.profiles)
-            stays = "".join(f" beside {place.profile} at {place.start}" for place in beside)
-            raise BadInput(f"{wanted} do not fit {self.model} together{stays}; of one profile alone fit {singly}")
-        return found[len(beside) :]
+            raise BadInput(
+                f"{wanted} do not fit {self.model} together{_next_to(kept)}; of one profile alone fit {singly}"
+            )
+        return found[len(kept) :]
 
     def _arrange(
         self, profiles: Sequence[MigProfile], layout: tuple[Placed, ...], first: int
@@ -162,3 +162,8 @@ class MigCard(Struct, frozen=True):
             return self.profile(name)
         except KeyError as unknown:
             raise BadInput(str(unknown.args[0])) from None
+
+
+def _next_to(layout: Sequence[Placed]) -> str:
+    """The part of a message that names the instances in the way; empty where there are none."""
+    return f" next to {', '.join(f'{other.profile} at {other.start}' for other in layout)}" if layout else ""

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 
 class MpsState(StrEnum):
@@ -11,20 +11,20 @@ class MpsState(StrEnum):
     READY = "ready"
     STARTING = "starting"
     WAITING = "waiting"
-    """Somebody uses the GPU in another way, or with other limits; the reason says who."""
+    """The GPU is in use in another way, or with other limits; the reason says by what."""
     FAILED = "failed"
     """It could not be started, or has ended, and is tried again; the reason says why."""
     STOPPING = "stopping"
 
 
-class MpsDaemon(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class MpsDaemon(Struct, frozen=True, kw_only=True):
     """`gpu` is a UUID. Each process that is a client may hold `memory_mib` and use `threads_percent` of the GPU."""
 
     gpu: str
     state: MpsState
     reason: str = ""
     """Why it is not ready; empty while it is."""
-    memory_mib: int = field(name="memoryMiB", default=0)
+    memory_mib: int = 0
     threads_percent: int = 0
 
     @property

@@ -9,5 +9,5 @@ KEPT_OUT = (("lamina.dev/agent", ("false",)), ("nvidia.com/gpu.deploy.device-plu
 
 
 def kept_out(labels: Mapping[str, str] | None) -> bool:
-    """Whether a node with these labels is somebody else's: it has no agent, offers nothing, and is given no shares."""
+    """Whether labels exclude a node from Lamina: it has no agent, offers nothing, and gets no shares."""
     return any((labels or {}).get(key) in values for key, values in KEPT_OUT)

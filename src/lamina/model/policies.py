@@ -11,7 +11,7 @@ NODE_POLICIES = (BINPACK, SPREAD, PACKING)
 GPU_ORDERS = (BINPACK, SPREAD, NUMA)
 """Ways to put GPUs in order."""
 GPU_POLICIES = (*GPU_ORDERS, TOPOLOGY, MUTEX, PACKING)
-"""Orders, and rules that go beside an order: connected GPUs together, idle GPUs only, least expected waste."""
+"""Orders, and rules in addition to an order: connected GPUs together, idle GPUs only, least expected waste."""
 
 
 def chain(policy: str) -> tuple[str, ...]:

@@ -1,27 +1,34 @@
-"""What a pod asks of GPUs, in neutral terms: every dialect is parsed into these, and placement reads nothing else."""
+"""What a pod requests of GPUs, in neutral terms: every dialect is parsed into these, and placement reads only them."""
 
 from msgspec import Struct
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 
+MAX_CONTAINERS = 200
+"""The most containers of a pod, init containers included, that are read: each event of a pod must take little time."""
+MAX_GPU_CONTAINERS = 32
+"""The most of them that request GPUs: their shares are arranged together, on each node where the pod may go."""
+MAX_GPUS = 1024
+"""The most GPUs, or replicas of GPUs, that one container can request."""
 
-class Sharing(Struct, frozen=True, kw_only=True):
-    """Who may be on a GPU together with a container, where its vocabulary has rules of its own."""
+
+class SharingRules(Struct, frozen=True, kw_only=True):
+    """Which containers may share a GPU with a container, if its dialect has rules of its own."""
 
     most: int | None = None
-    """So many containers on one GPU, this one included; None leaves it to the GPU's slots."""
+    """The most containers on one GPU, this one included; None leaves it to the GPU's slots."""
     one_isolation: bool = False
-    """Only with containers that do as this one: all with a share of time, or all without."""
+    """Only with containers of the same kind: all with a share of compute, or all without."""
     alone_below_mib: int = 0
-    """Nobody else on a GPU of which it leaves less than so many MiB."""
+    """No other container on a GPU of which it leaves less than this."""
 
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):
-    """What one container asks: `count` GPUs, and the same share of each of them.
+    """What one container requests: `count` GPUs, and the same share of each of them.
 
-    Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 where the container takes whatever time
-    is left. An `exclusive` container has its GPUs to itself; where it also asks 100 % of the memory, it gets whole
+    Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 if the container takes whatever time
+    is left. An `exclusive` container has its GPUs to itself; if it also requests 100 % of the memory, it gets whole
     GPUs. `sidecar` is an init container that keeps running.
     """
 
@@ -34,7 +41,7 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     init: bool = False
     sidecar: bool = False
-    sharing: Sharing = Sharing()
+    sharing: SharingRules = SharingRules()
 
     def memory_on(self, capacity_mib: int) -> int:
         """MiB that the container takes of a GPU on which `capacity_mib` MiB may be granted in sum."""
@@ -46,12 +53,12 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether the container gets GPUs as they are, with nothing to hold it to."""
+        """Whether the container gets whole GPUs, without limits."""
         return self.exclusive and self.memory_percent == 100
 
 
-class Wishes(Struct, frozen=True, kw_only=True):
-    """Which GPUs a pod accepts. Types are case-insensitive parts of the model name; empty means no wish."""
+class GpuSelector(Struct, frozen=True, kw_only=True):
+    """Which GPUs a pod accepts. Types are case-insensitive parts of the model name; empty accepts all."""
 
     types: tuple[str, ...] = ()
     not_types: tuple[str, ...] = ()
@@ -64,22 +71,24 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
-    """All that one pod asks of GPUs; containers that ask nothing are left out.
+    """All that one pod requests of GPUs; containers that request nothing are left out.
 
     Containers stand in the order in which Kubernetes starts them, init containers first. Policies are names of
-    `policies` or empty, `gpu_policy` a comma list of them. With `numa_bind` all GPUs of a container are beside one NUMA
-    node. `compute_policy` says how shares of compute are to be held where a container has one.
+    `policies` or empty, `gpu_policy` a comma-separated list of them. With `numa_bind` all GPUs of a container belong to
+    one NUMA node. `compute_policy` says how shares of compute are enforced.
     """
 
     dialect: str
     containers: tuple[ContainerRequest, ...]
-    wishes: Wishes = Wishes()
+    selector: GpuSelector = GpuSelector()
     node_policy: str = ""
     gpu_policy: str = ""
     numa_bind: bool = False
     compute_policy: ComputePolicy = ComputePolicy.WEIGHT
-    plain: tuple[str, ...] = ()
-    """The resources that the pod counts, where it asks nothing else of GPUs: a node that offers all of them without
-    grants will do as well."""
-    only_plain: str = ""
-    """Why only such a node will do, so that nothing can be granted; empty where both will."""
+    native_devices: tuple[str, ...] = ()
+    """The resources that the pod counts, if it requests nothing else of GPUs: a node that offers all of them as native
+    devices will do as well."""
+    only_native_reason: str = ""
+    """Why only such a node will do, so that nothing can be granted; empty if both will."""
+    warnings: tuple[str, ...] = ()
+    """What the user should know about a request that is served otherwise than it is written."""

@@ -51,7 +51,7 @@ class Replicated(Struct, frozen=True, kw_only=True):
         return self.offered != self.name
 
 
-class Sharing(Struct, frozen=True, kw_only=True):
+class ReplicaSharing(Struct, frozen=True, kw_only=True):
     """What a node's configuration says about sharing. A resource that is not listed is offered once per device."""
 
     strategy: Strategy = Strategy.NONE
