@@ -1,0 +1,100 @@
+"""The CustomResourceDefinitions of our kinds, derived from the wire types."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lamina.api.v1alpha1 import GROUP, VERSION
+from lamina.api.v1alpha1.grant import Grant
+from lamina.api.v1alpha1.inventory import Inventory
+from lamina.api.v1alpha1.schema import Schema, structural_schema
+
+
+class PrinterColumn(NamedTuple):
+    """A column of `kubectl get`. A path that matches several values shows the first."""
+
+    name: str
+    type: str
+    path: str
+    description: str
+
+
+class ObjectKind(NamedTuple):
+    """A kind of objects whose spec is of the type `spec`."""
+
+    spec: type[msgspec.Struct]
+    plural: str
+    short_name: str
+    namespaced: bool
+    columns: tuple[PrinterColumn, ...]
+
+    @property
+    def name(self) -> str:
+        return self.spec.__name__
+
+
+_AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp", "Time since creation")
+_SHARE = ".spec.containers[*].shares[*]"
+
+INVENTORY = ObjectKind(
+    spec=Inventory,
+    plural="inventories",
+    short_name="inv",
+    namespaced=False,
+    columns=(
+        PrinterColumn("Driver", "string", ".spec.driver", "Version of the driver"),
+        PrinterColumn("Model", "string", ".spec.gpus[*].model", "Model of the first GPU"),
+        PrinterColumn("Memory", "integer", ".spec.gpus[*].memoryMiB", "Memory of the first GPU in MiB"),
+        _AGE,
+    ),
+)
+GRANT = ObjectKind(
+    spec=Grant,
+    plural="grants",
+    short_name="gr",
+    namespaced=True,
+    columns=(
+        PrinterColumn("Pod", "string", ".spec.pod", "Pod that has the shares"),
+        PrinterColumn("Node", "string", ".spec.node", "Node of the pod and its GPUs"),
+        PrinterColumn("GPU", "string", f"{_SHARE}.gpu", "GPU of the first share"),
+        PrinterColumn("Memory", "integer", f"{_SHARE}.memoryMiB", "Memory of the first share in MiB"),
+        PrinterColumn("Cores", "integer", f"{_SHARE}.cores", "Compute time of the first share in percent"),
+        _AGE,
+    ),
+)
+
+
+def custom_resource_definitions() -> list[Schema]:
+    """The CustomResourceDefinition objects of all our kinds."""
+    return [_definition(INVENTORY), _definition(GRANT)]
+
+
+def _definition(kind: ObjectKind) -> dict[str, Any]:
+    names = {
+        "plural": kind.plural,
+        "singular": kind.name.lower(),
+        "kind": kind.name,
+        "shortNames": [kind.short_name],
+    }
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": structural_schema(kind.spec)}}
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": [
+            {"name": column.name, "type": column.type, "jsonPath": column.path, "description": column.description}
+            for column in kind.columns
+        ],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": names,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [version],
+        },
+    }
