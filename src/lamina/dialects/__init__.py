@@ -1,23 +1,47 @@
-"""Dialects: the vocabularies of GPU-sharing systems in pod specifications, parsed into neutral requests. Pure.
+"""Dialects: the resource names and annotations of GPU-sharing systems, parsed into neutral requests. Pure.
 
-Served are HAMi's, which is also 4paradigm's, Volcano's and that of Huawei CCE; `nvidia` reads the configuration of
-NVIDIA's device plugin and knows the resources that pods only count. Configuration is in
-`lamina.dialects.config`.
+registry        the dialects that are supported: HAMi, Volcano, CCE and NVIDIA, a folder each
+protocol        what a dialect implements
+parser          a pod -> its request, in whatever dialect it is written
+admission       the defaults that admission fills into pods
+hidden_gpus     what hides GPUs from containers that request none
+templates       what admission changes in the pod templates of workloads
+high_priority   where high priority counts
+unsupported     resources that no dialect has
+native_devices  the resources of NVIDIA's device plugin, which need no grant
+object_shapes   the types of what is read of pods and workloads
+groups          pod groups, whose members are to run together
+
+choices, containers, patches, granted, samples and metrics are what dialects share.
 """
 
-from lamina.dialects.defaults import Fill, defaults, schedulers, unseen_by_admission
-from lamina.dialects.parsing import parse
-from lamina.dialects.templates import template_fills
-from lamina.dialects.vocabularies import Vocabulary, hami, vocabularies
+from lamina.dialects.admission import explain_missing_defaults, fill_defaults, places, scheduler_names
+from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
+from lamina.dialects.object_shapes import check_pod, check_workload
+from lamina.dialects.parser import parse, ticket_holders
+from lamina.dialects.patches import PatchOperation
+from lamina.dialects.protocol import Dialect, ResourceNames
+from lamina.dialects.registry import dialect_named, quota_names, resource_domains, resource_names
+from lamina.dialects.templates import fill_template, template_condition
 
 __all__ = [
-    "Fill",
-    "Vocabulary",
-    "defaults",
-    "hami",
+    "Dialect",
+    "PatchOperation",
+    "ResourceNames",
+    "check_pod",
+    "check_workload",
+    "dialect_named",
+    "explain_missing_defaults",
+    "fill_defaults",
+    "fill_template",
+    "hide_from_ephemeral",
+    "hide_gpus",
     "parse",
-    "schedulers",
-    "template_fills",
-    "unseen_by_admission",
-    "vocabularies",
+    "places",
+    "quota_names",
+    "resource_domains",
+    "resource_names",
+    "scheduler_names",
+    "template_condition",
+    "ticket_holders",
 ]

@@ -1,18 +1,28 @@
-"""The containers of a pod, and how amounts are read from them, whatever the vocabulary."""
+"""The containers of a pod, and how amounts are read from them, whatever the dialect."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
+from lamina.model.requests import MAX_CONTAINERS
+
+MAX_MEMORY = 2**31 - 1
+"""The most units of memory per GPU that one container can request."""
+MAX_RESOURCES = 1000
+"""The most limits and requests of all containers of a pod together. Each of their names has to be looked at."""
+_MAX_DIGITS, _MAX_SHOWN = 18, 100
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,40}([eE][+-]?[0-9]{1,40}|[a-zA-Z]{0,2})")
 
 
-class Container(NamedTuple):
-    """A container of a pod: where it stands, what it is, what it asks by resource name."""
+class ContainerManifest(NamedTuple):
+    """A container of a pod: its JSON pointer, its specification, and the resources that it requests, by name."""
 
     pointer: str
     spec: Mapping[str, Any]
-    asked: Mapping[str, object]
+    requested: Mapping[str, object]
     init: bool
     sidecar: bool
 
@@ -23,80 +33,119 @@ class Container(NamedTuple):
     @property
     def where(self) -> str:
         """How errors name it."""
-        return f"container {self.name}"
+        return f'container "{self.name}"'
 
-    def names_any(self, resources: Iterable[str]) -> bool:
-        """Whether it asks any of these resources."""
-        return any(name in self.asked for name in resources)
-
-
-def containers_of(pod: Mapping[str, Any]) -> tuple[Container, ...]:
-    """The containers in the order in which Kubernetes starts them. Raises BadInput for resources of no known form."""
-    return tuple(_containers(pod.get("spec") or {}))
+    def requests_any(self, resources: Iterable[str]) -> bool:
+        """Whether it requests any of these resources."""
+        return any(name in self.requested for name in resources)
 
 
-def _containers(spec: Mapping[str, Any]) -> Iterator[Container]:
+def read_containers(pod: Mapping[str, Any]) -> tuple[ContainerManifest, ...]:
+    """The containers in the order in which Kubernetes starts them.
+
+    Raises BadInput for malformed resources, and for a pod that is too large to be read in a short time.
+    """
+    spec = pod.get("spec") or {}
+    count = sum(len(spec.get(field) or ()) for field in ("initContainers", "containers"))
+    if count > MAX_CONTAINERS:
+        raise BadInput(f"the pod has {count} containers; it may have at most {MAX_CONTAINERS}")
+    containers, resources = [], 0
     for field in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(field) or ()):
+            requests, limits = _amounts(container)
+            resources += len(requests) + len(limits)
+            if resources > MAX_RESOURCES:
+                raise BadInput(f"the containers of a pod may have at most {MAX_RESOURCES} limits and requests in total")
             init = field == "initContainers"
             sidecar = init and container.get("restartPolicy") == "Always"
-            yield Container(f"/spec/{field}/{index}", container, _asked_by(container), init, sidecar)
+            # A limit takes precedence over a request, as in HAMi.
+            requested = {**requests, **limits} if requests else limits
+            containers.append(ContainerManifest(f"/spec/{field}/{index}", container, requested, init, sidecar))
+    return tuple(containers)
 
 
-def _asked_by(container: Mapping[str, object]) -> dict[str, object]:
-    """What the container asks, by resource name: a limit goes before a request, as HAMi reads them."""
+def _amounts(container: Mapping[str, Any]) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """The requests and the limits of the container, by resource name."""
     resources = container.get("resources") or {}
-    if not isinstance(resources, Mapping):
-        raise BadInput(f"container {container.get('name')}: resources is {resources!r}; allowed is limits and requests")
-    asked: dict[str, object] = {}
+    if not isinstance(resources, dict):
+        raise BadInput(f'container "{container.get("name")}": resources must be a mapping, got {quote(resources)}')
     for field in ("requests", "limits"):
-        named = resources.get(field) or {}
-        if not isinstance(named, Mapping):
-            raise BadInput(f"container {container.get('name')}: {field} is {named!r}; allowed is names with amounts")
-        asked.update(named)
-    return asked
+        amounts = resources.get(field) or {}
+        if not isinstance(amounts, dict):
+            where = f'container "{container.get("name")}": resources.{field}'
+            raise BadInput(f"{where} must map names to amounts, got {quote(amounts)}")
+    return resources.get("requests") or {}, resources.get("limits") or {}
 
 
-def whole_number(container: Container, name: str, least: int, most: int | None, *, step: int = 1) -> int | None:
-    """The whole number that the container gives for `name`, or None where it gives none. Raises BadInput."""
-    if name not in container.asked:
+def read_integer(container: ContainerManifest, name: str, minimum: int, maximum: int, *, step: int = 1) -> int | None:
+    """The integer that the container gives for `name`, or None where it gives none. Raises BadInput."""
+    if name not in container.requested:
         return None
-    written = container.asked[name]
-    quantity = parse_quantity(written, where=f"{container.where}: {name}")
-    number = quantity.whole
-    allowed = "a whole number" if step == 1 else f"a multiple of {step}"
-    allowed += f" from {least}" if most is None else f" from {least} to {most}"
-    if number is None or number < least or (most is not None and number > most) or number % step:
-        raise BadInput(f"{container.where}: {name} is {written!r}; allowed is {allowed}")
-    if quantity.binary:
+    written = container.requested[name]
+    number = _read_digits(written)
+    unit = ""
+    if number is None:
+        try:
+            quantity = parse_quantity(written, where=name)
+            number, unit = quantity.whole, " without a unit such as Gi" if quantity.binary else ""
+        except BadInput:
+            pass
+    if number is None or unit or not minimum <= number <= maximum or number % step:
+        expected = "an integer" if step == 1 else f"a multiple of {step}"
         raise BadInput(
-            f"{container.where}: {name} is {written!r}, a count in units of powers of 1024; allowed is {allowed}"
+            f"{container.where}: {name} must be {expected} from {minimum} to {maximum}{unit}, got {show(written)}"
         )
     return number
 
 
-def is_privileged(container: Container) -> bool:
+def _read_digits(written: object) -> int | None:
+    """The usual form of an amount, which needs no parser."""
+    if isinstance(written, str) and written.isdecimal() and written.isascii() and len(written) <= _MAX_DIGITS:
+        return int(written)
+    return None
+
+
+def show(written: object) -> str:
+    """An amount as it was written, for an error message: numbers as they are, all else quoted."""
+    return written if isinstance(written, str) and _NUMBER.fullmatch(written) else quote(written)
+
+
+def quote(written: object) -> str:
+    """What was written, as JSON in ASCII and shortened, for an error message."""
+    text = json.dumps(written, default=str)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def is_privileged(container: ContainerManifest) -> bool:
     security = container.spec.get("securityContext")
     return isinstance(security, Mapping) and security.get("privileged") is True
 
 
-def sees_all(container: Container) -> str:
+def explain_privileged(container: ContainerManifest) -> str:
     """The sentence that refuses a privileged container."""
-    return f"{container.where} is privileged and would see every GPU of its node; a share cannot be held there"
+    return (
+        f"{container.where}: a privileged container sees every GPU of its node, so its share cannot be enforced; "
+        "set privileged to false or request no GPU"
+    )
 
 
-def check_not_privileged(container: Container) -> None:
+def check_not_privileged(container: ContainerManifest) -> None:
     """Raises BadInput for a container that sees all devices of its node, whatever it was granted."""
     if is_privileged(container):
-        raise BadInput(sees_all(container))
+        raise BadInput(explain_privileged(container))
 
 
-def check_limits_equal_requests(container: Container, names: Iterable[str]) -> None:
-    """Raises BadInput where one of these resources has a limit and another request."""
+def check_limits_equal_requests(container: ContainerManifest, names: Iterable[str]) -> None:
+    """Raises BadInput where the limit and the request of one of these resources differ."""
     resources = container.spec.get("resources") or {}
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    limits, requests = resources.get("limits"), resources.get("requests")
+    if not limits or not requests:
+        return
     for name in names:
         if name in limits and name in requests:
-            here = f"{container.where}: {name}"
-            if parse_quantity(limits[name], where=here).value != parse_quantity(requests[name], where=here).value:
-                raise BadInput(f"{here} has the limit {limits[name]} and the request {requests[name]}; make them equal")
+            where = f"{container.where}: {name}"
+            limit, request = (parse_quantity(amounts[name], where=where).value for amounts in (limits, requests))
+            if limit != request:
+                raise BadInput(
+                    f"{where} must have a request equal to its limit {show(limits[name])}, got {show(requests[name])}"
+                )

@@ -7,6 +7,10 @@ annotation scheduling.k8s.io/group-name   PodGroup of scheduling.volcano.sh (Vol
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from lamina.dialects.containers import quote
+from lamina.errors import BadInput
+from lamina.model.object_names import MAX_LENGTH, is_object_name
+
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 VOLCANO = "scheduling.volcano.sh"
@@ -22,6 +26,15 @@ class GroupName(NamedTuple):
 
     def __str__(self) -> str:
         return f"pod group {self.namespace}/{self.name}"
+
+    def check(self) -> None:
+        """Raises BadInput for a name that no PodGroup can have. Annotations may contain any text."""
+        if not is_object_name(self.name):
+            where = f"label {GROUP_LABEL}" if self.api == SCHEDULER_PLUGINS else f"annotation {GROUP_ANNOTATION}"
+            raise BadInput(
+                f"{where} must be the name of a PodGroup, at most {MAX_LENGTH} lower-case letters, digits, "
+                f"hyphens and periods, got {quote(self.name)}"
+            )
 
 
 def group_of(pod: Mapping[str, Any]) -> GroupName | None:

@@ -1,13 +1,15 @@
-"""NVIDIA's device plugin: its configuration file of version v1, and the resources that pods count.
+"""NVIDIA's device plugin: pods count devices, and kubelet allocates them without a grant.
 
-document   the file as it is written: every key, and what is allowed there
-rules      the file -> what follows from it, by NVIDIA's rules and in its words
-choice     which of several named files holds on a node
-resources  the names by which pods ask for devices, replicas and MIG devices
+dialect         the names, and how the parts below make up the dialect
+feature_labels  the labels of GPU feature discovery
+mig_labels      those that describe MIG devices
+node_gpus       what the plugin and GPU feature discovery say about the GPUs of a node
+metrics         those of the DCGM exporter
+
+The resources that pods count are in `lamina.dialects.native_devices`, since HAMi's dialect has one of them too; the
+plugin's configuration is in `lamina.configuration.nvidia`.
 """
 
-from lamina.dialects.nvidia.choice import FALLBACKS, choose
-from lamina.dialects.nvidia.document import Gfd
-from lamina.dialects.nvidia.rules import NvidiaConfig, load
+from lamina.dialects.nvidia.dialect import NvidiaDialect
 
-__all__ = ["FALLBACKS", "Gfd", "NvidiaConfig", "choose", "load"]
+__all__ = ["NvidiaDialect"]

@@ -5,8 +5,8 @@
     nvidia.com/mig-1g.5gb         a MIG device of that profile, or a replica of one
     nvidia.com/mig-1g.5gb.shared  a replica, where its configuration renames
 
-A pod that counts only these asks nothing that has to be granted: kube-scheduler finds a node with enough of them and
-kubelet chooses the device. `nvidia.com/gpu` is HAMi's word too, and is read as that.
+A pod that counts only these needs no grant: kube-scheduler finds a node with enough of them and kubelet chooses the
+device. A dialect may use `nvidia.com/gpu` too, and then reads it.
 """
 
 import re
@@ -15,6 +15,6 @@ from collections.abc import Iterable
 _NAME = re.compile(r"nvidia\.com/(gpu|mig-[1-9][0-9]*g\.[1-9][0-9]*gb(\.[a-z0-9.]+?)?)(\.shared)?")
 
 
-def countable(names: Iterable[str]) -> tuple[str, ...]:
+def native_resources(names: Iterable[str]) -> tuple[str, ...]:
     """Those of the names that are resources of NVIDIA's plugin, in order."""
     return tuple(sorted({name for name in names if _NAME.fullmatch(name)}))

@@ -1,0 +1,72 @@
+"""What admission changes in a new pod: the defaults that its dialect promises."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lamina.dialects.containers import read_containers
+from lamina.dialects.parser import dialect_of, read_pod
+from lamina.dialects.patches import PatchOperation
+from lamina.dialects.registry import name_index
+from lamina.errors import BadInput
+from lamina.model.config import Config
+from lamina.model.requests import PodRequest
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def scheduler_names(config: Config) -> tuple[str, ...]:
+    """Names in `spec.schedulerName` under which Lamina places pods."""
+    return tuple(dict.fromkeys((*config.schedulers, config.assigned_scheduler or DEFAULT_SCHEDULER)))
+
+
+def places(pod_spec: Mapping[str, Any], config: Config) -> bool:
+    """Whether pods with this specification name a scheduler under which Lamina places pods."""
+    return (pod_spec.get("schedulerName") or DEFAULT_SCHEDULER) in scheduler_names(config)
+
+
+def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Config) -> tuple[PatchOperation, ...]:
+    """What is to be added to a new pod with this request, in the order in which it can be applied.
+
+    Empty where the pod belongs to another scheduler, or requests no GPU. Raises BadInput for a pod that is already
+    assigned to a node: its share would not be counted.
+    """
+    spec = pod.get("spec") or {}
+    if request is None or not places(spec, config):
+        return ()
+    check_unassigned(spec)
+    index, dialect = name_index(config), dialect_of(request)
+    return (
+        *_fill_pod(spec, dialect.scheduler_name(config), config),
+        *dialect.fill_defaults(read_pod(pod, read_containers(pod), index), request, index.names[dialect.name]),
+    )
+
+
+def check_unassigned(spec: Mapping[str, Any]) -> None:
+    """Raises BadInput for the specification of a new pod that passes the scheduler by."""
+    if spec.get("nodeName"):
+        raise BadInput(f"the pod is already assigned to node {spec['nodeName']}; remove nodeName so that it is placed")
+
+
+def explain_missing_defaults(pod: Mapping[str, Any], request: PodRequest, config: Config) -> str:
+    """Why a pod that admission has not filled in is refused, or nothing.
+
+    kubelet allocates GPUs by one resource alone: a container with a share that does not request it would hold the share
+    on paper and start without any GPU.
+    """
+    dialect, requesting = dialect_of(request), {container.container for container in request.containers}
+    names = name_index(config).names[dialect.name]
+    for container in read_containers(pod):
+        if container.name in requesting and not dialect.has_defaults(container, names):
+            return (
+                f"{container.where}: {names.ticket} is missing because admission has not seen this pod; "
+                "delete the pod and create it again"
+            )
+    return ""
+
+
+def _fill_pod(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterator[PatchOperation]:
+    named = spec.get("schedulerName")
+    if (named or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER and scheduler not in ("", named):
+        yield PatchOperation("/spec/schedulerName", scheduler)
+    if config.runtime_class_name and spec.get("runtimeClassName") is None:
+        yield PatchOperation("/spec/runtimeClassName", config.runtime_class_name)

@@ -1,0 +1,105 @@
+"""A pod -> its request: find the dialect that it uses, and let that dialect read it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from lamina.dialects.containers import ContainerManifest, read_containers
+from lamina.dialects.high_priority import lower_priorities
+from lamina.dialects.protocol import Dialect, PodManifest
+from lamina.dialects.registry import NameIndex, dialect_named, name_index
+from lamina.dialects.unsupported import explain_unknown, system_of
+from lamina.errors import BadInput
+from lamina.model.config import Config
+from lamina.model.requests import MAX_CONTAINERS, MAX_GPU_CONTAINERS, PodRequest
+
+DEFAULT_NAMESPACE = "default"
+
+
+def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
+    """What the pod requests of GPUs, or None where it requests none. Raises BadInput with one sentence.
+
+    The answer is the same before and after admission has filled in the defaults. Parse a pod once and pass the request
+    on: what else this package offers takes it along with the pod.
+    """
+    index = name_index(config)
+    containers = read_containers(pod)
+    dialect = _find_dialect(containers, index)
+    if dialect is None:
+        return None
+    names = index.names[dialect.name]
+    request = dialect.parse(read_pod(pod, containers, index), names)
+    if request is None:
+        return None
+    if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
+        raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
+    namespace = (pod.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE
+    return lower_priorities(request, namespace, config, names.priority)
+
+
+def ticket_holders(pod: Mapping[str, Any], config: Config) -> frozenset[str]:
+    """The names of the containers that request tickets, also in a pod that `parse` refuses.
+
+    No other container can have a GPU by a grant: kubelet asks an agent only about the tickets of its node.
+    """
+    spec, tickets = pod.get("spec") or {}, name_index(config).tickets
+    containers = islice(chain(spec.get("initContainers") or (), spec.get("containers") or ()), MAX_CONTAINERS)
+    return frozenset(container["name"] for container in containers if _requests(container, tickets))
+
+
+def _requests(container: Mapping[str, Any], names: Iterable[str]) -> bool:
+    resources = container.get("resources") or {}
+    amounts = [resources.get(field) or {} for field in ("limits", "requests")]
+    return any(name in each for each in amounts for name in names)
+
+
+def read_pod(pod: Mapping[str, Any], containers: Sequence[ContainerManifest], index: NameIndex) -> PodManifest:
+    """What dialects read of a pod with these containers."""
+    metadata = pod.get("metadata") or {}
+    return PodManifest(
+        containers=containers,
+        annotations=metadata.get("annotations") or {},
+        labels=metadata.get("labels") or {},
+        choice_annotations=index.choice_annotations,
+        config=index.config,
+    )
+
+
+def dialect_of(request: PodRequest) -> Dialect:
+    """The dialect that the request was parsed from. Raises KeyError for a request that was made in another way."""
+    dialect = dialect_named(request.dialect)
+    if dialect is None:
+        raise KeyError(request.dialect)
+    return dialect
+
+
+def _find_dialect(containers: Sequence[ContainerManifest], index: NameIndex) -> Dialect | None:
+    """The dialect of these containers, None where they request no GPU.
+
+    Raises BadInput for mixed, unsupported and misspelled names.
+    """
+    concerned: dict[str, ContainerManifest] = {}
+    seen: set[str] = set()
+    for container in containers:
+        new = container.requested.keys() - seen
+        seen |= new
+        for name in new:
+            if name in index.owners or name.startswith(index.guarded_prefixes) or system_of(name):
+                concerned[name] = container
+    granted = [name for name in sorted(concerned) if name in index.owners and _needs_grant(name, index)]
+    first = granted[0] if granted else ""
+    for name in sorted(concerned):
+        owner = index.owners.get(name)
+        system = owner.name if owner else system_of(name)
+        if system and first and system != index.owners[first].name:
+            raise BadInput(
+                f"{concerned[name].where}: {name} of the {system} dialect cannot be combined with {first} in one pod; "
+                "use one of the two"
+            )
+        if owner is None and (problem := explain_unknown(name, index)):
+            raise BadInput(f"{concerned[name].where}: {problem}")
+    return index.owners[first] if first else None
+
+
+def _needs_grant(name: str, index: NameIndex) -> bool:
+    return bool(index.names[index.owners[name].name].ticket)

@@ -1,0 +1,178 @@
+"""What a dialect is: everything that Lamina knows of one family of resource names and annotations.
+
+A dialect is one folder of this package with one class that implements `Dialect`, and one entry in `registry.DIALECTS`.
+Dialects do not know each other. They take plain data and return plain data: the controller and the agent ask the
+registry, then write or render what they get. No other code depends on the name of a dialect.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from lamina.api.v1alpha1.field_types import Group
+from lamina.dialects.choices import ChoiceAnnotations, Choices
+from lamina.dialects.containers import ContainerManifest
+from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
+from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
+from lamina.dialects.patches import PatchOperation, add_limits
+from lamina.model.config import Config
+from lamina.model.gpus import Gpu
+from lamina.model.requests import PodRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceNames:
+    """The names under which containers request shares in one dialect; an empty name is one that it does not have.
+
+    kubelet allocates tickets for `ticket`, so every container with a share has to request it, and kube-scheduler counts
+    it on nodes. kube-scheduler ignores the other names. Without `ticket` the dialect's pods need no grant.
+    """
+
+    ticket: str = ""
+    ticket_prefix: str = ""
+    """What the device IDs of tickets start with, and part of the name of the plugin's socket; unique."""
+    ticket_mib: int = 0
+    """How much memory a ticket stands for; 0 where it stands for one GPU of a container."""
+    count: str = ""
+    memory: str = ""
+    memory_unit_mib: int = 1
+    """How many MiB one unit of `memory` stands for."""
+    memory_percentage: str = ""
+    cores: str = ""
+    priority: str = ""
+
+    @cached_property
+    def all(self) -> tuple[str, ...]:
+        """Every name, the count first."""
+        names = (self.count, self.memory, self.memory_percentage, self.cores, self.priority)
+        return tuple(name for name in names if name)
+
+    @cached_property
+    def ignored_by_scheduler(self) -> tuple[str, ...]:
+        """Names that kube-scheduler must not look for on nodes."""
+        return tuple(name for name in self.all if name != self.ticket)
+
+
+class PodManifest(NamedTuple):
+    """What dialects read of a pod."""
+
+    containers: Sequence[ContainerManifest]
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
+    choice_annotations: ChoiceAnnotations
+    """Those of all dialects: a pod may use the annotations of any."""
+    config: Config
+
+    def read_choices(self) -> Choices:
+        """What the annotations choose. Raises BadInput."""
+        return self.choice_annotations.read(self.annotations, self.config)
+
+
+class Listed(NamedTuple):
+    """How a list in the configuration's group `compatibility` names what a dialect writes for tools."""
+
+    name: str
+    by_default: bool = True
+
+
+class Dialect(Protocol):
+    """One dialect. Attributes and methods have defaults that fit dialects without that feature."""
+
+    name: str
+    """How grants record it."""
+    section: type[Group] | None = None
+    """The type of its section of the configuration, `dialects.<name>`: an option in each field, all with defaults.
+
+    `Config.section` returns what is written there. Strings in a field `resources` are names of resources, which must
+    differ from those of other dialects.
+    """
+    schedulers: tuple[str, ...] = ()
+    """The schedulers that its manifests name. `schedulers.served` has them by default."""
+    listed_annotations: Listed | None = None
+    """How `compatibility.annotations` chooses the annotations of nodes; None if there are none."""
+    listed_resources: Listed | None = None
+    """How `compatibility.resources` chooses whether nodes have sums of memory and cores under its names, instead of a
+    large number; None if they never do."""
+    listed_metrics: Listed | None = None
+    """How `compatibility.metrics` chooses its metrics; None if there are none."""
+    node_metrics: NodeMetrics = NodeMetrics()
+    """What agents serve."""
+    cluster_metrics: ClusterMetrics = ClusterMetrics()
+    """What the controller serves."""
+    choice_annotations: ChoiceAnnotations = ChoiceAnnotations()
+    """The annotations by which pods choose GPUs, policies and modes."""
+    node_annotations: tuple[str, ...] = ()
+    """The annotations that `node_metadata` can have."""
+    label_prefixes: tuple[str, ...] = ()
+    """What the labels that `node_metadata` can have start with. An installation lets agents write no others."""
+    observed_annotations: tuple[str, ...] = ()
+    """The annotations of nodes that `labels_of_others` reads."""
+    limits_by_quota: bool = False
+    """Whether ResourceQuotas name memory and cores as this dialect does."""
+
+    def resource_names(self, config: Config) -> ResourceNames:
+        """The names of its resources, as configured."""
+        ...
+
+    def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
+        """An unknown resource that starts with one of these is refused: it is a misspelled limit."""
+        return ()
+
+    def scheduler_name(self, config: Config) -> str:
+        """The scheduler of its pods that name only the default one; empty leaves them alone."""
+        return ""
+
+    def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest | None:
+        """What the pod requests of GPUs; None where no grant is needed. Raises BadInput with one sentence.
+
+        The answer is the same before and after admission has filled in the defaults.
+        """
+        ...
+
+    def fill_defaults(self, pod: PodManifest, request: PodRequest, names: ResourceNames) -> Iterator[PatchOperation]:
+        """What admission adds to a new pod, in the order in which it can be applied."""
+        yield from fill_tickets(pod, request, names)
+
+    def has_defaults(self, container: ContainerManifest, names: ResourceNames) -> bool:
+        """Whether admission has filled in what kubelet needs to give the container its share."""
+        return names.ticket in container.requested
+
+    def fill_template(self, containers: Sequence[ContainerManifest], names: ResourceNames) -> Iterator[PatchOperation]:
+        """What admission changes in the pod template of a workload. Raises BadInput."""
+        return iter(())
+
+    def template_condition(self, amounts: str, names: ResourceNames) -> str:
+        """CEL: whether `fill_template` has something to do for the limits or requests `amounts`; empty for never."""
+        return ""
+
+    def pod_metadata(self, pod: BoundPod) -> Metadata:
+        """What its bound pods carry."""
+        return Metadata()
+
+    def node_metadata(self, node: NodeFacts) -> Metadata:
+        """What nodes carry, if the configuration does not leave it out."""
+        return Metadata()
+
+    def owns_label(self, key: str) -> bool:
+        """Whether a label of a node is one that `node_metadata` can have, so that it is removed where it has it not."""
+        return False
+
+    def labels_of_others(self, annotations: Mapping[str, str]) -> frozenset[str]:
+        """Labels that another program writes on the node, as its annotations say; Lamina leaves them alone."""
+        return frozenset()
+
+    def read_node(self, node: Mapping[str, Any]) -> list[Gpu]:
+        """The GPUs of a Node object according to what the dialect's own system writes there; empty where nothing is.
+
+        Memory is 0 where the node does not say. Raises ValueError, LookupError or DecodeError for what cannot be read.
+        """
+        return []
+
+
+def fill_tickets(pod: PodManifest, request: PodRequest, names: ResourceNames) -> Iterator[PatchOperation]:
+    """Add the tickets that containers with a share do not request themselves."""
+    counts = {container.container: container.count for container in request.containers}
+    for container in pod.containers:
+        if container.name in counts and names.ticket not in container.requested:
+            yield from add_limits(container, {names.ticket: str(counts[container.name])})
