@@ -1,14 +1,15 @@
 """Placement: which GPUs of which node a pod gets, and in numbers why it gets none. Pure: no I/O, no clock."""
 
-from lamina.placement.causes import Cause
-from lamina.placement.explain import Explanation, explain
-from lamina.placement.fit import Placement, fit
-from lamina.placement.misfit import Misfit
-from lamina.placement.nodes import NodeState
-from lamina.placement.policies import node_score
-from lamina.placement.summary import Miss, miss_of, summary
-from lamina.placement.survey import FITS, NO_NODE, Survey, alike
-from lamina.placement.table import NodeTable
+from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.explanation.summary import Miss, miss_of, summary
+from lamina.placement.rules.refusal import Cause
+from lamina.placement.search.bounds import most_pods
+from lamina.placement.search.explain import Explanation, explain
+from lamina.placement.search.fit import PodPlacement, fit
+from lamina.placement.search.policies import node_score
+from lamina.placement.search.survey import FITS, NO_NODE, Survey, alike
+from lamina.placement.state.nodes import NodeState
+from lamina.placement.state.table import NodeTable
 
 __all__ = [
     "FITS",
@@ -19,12 +20,13 @@ __all__ = [
     "Miss",
     "NodeState",
     "NodeTable",
-    "Placement",
+    "PodPlacement",
     "Survey",
     "alike",
     "explain",
     "fit",
     "miss_of",
+    "most_pods",
     "node_score",
     "summary",
 ]

@@ -16,7 +16,7 @@ REFUSED = 2**31 - 1
 """In `Ask.gpu_memory`: the pod does not accept GPUs of this kind, or they are too small for it."""
 
 MOST_GPUS = 64
-"""GPUs of one node that can be told apart."""
+"""Distinguishable GPUs of one node."""
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -58,7 +58,7 @@ class Cluster:
     def gpus_for(self, ask: Ask, rows: slice | Longs = slice(None)) -> Bools:
         """Which GPUs of these nodes could each carry a share of the pod: (rows, g)."""
         wanted = np.append(np.asarray(ask.gpu_memory, np.int32), np.int32(REFUSED))[self.kind[rows]]
-        cores = max(1, ask.gpu_cores)  # also a share that asks for no compute needs that some is left
+        cores = max(1, ask.gpu_cores)  # even a share without compute needs some compute to be left
         return (self.gpu_memory[rows] >= wanted) & (self.gpu_cores[rows] >= cores) & (self.slots[rows] > 0)
 
     def feasible(self, ask: Ask, rows: slice | Longs = slice(None)) -> Bools:

@@ -4,6 +4,7 @@ All are integers held in doubles, so that sums come out the same in any order. T
 `native/placement/packing.h`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,20 +16,41 @@ UNIT = 1_000_000
 """Amounts are in millionths of a GPU, weights in millionths."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftoverValues:
+    """What each leftover is worth for a mix, in its natural size. `step` and `levels` are in GPUs.
+
+    `one` and `fill` have an entry for each pod of the mix. `remainder` has 1001 entries for each kind and `idle`
+    MOST_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor, CPU factor in GPUs per thousandth of a core).
+    """
+
+    one: Floats
+    fill: Floats
+    gpu_price: Floats
+    cpu_price: Floats
+    hinges: Sequence[tuple[float, float, float]]
+    remainder: Floats
+    unpaired: float
+    idle: Floats
+    all_idle: float
+    step: float
+    levels: Floats | None = None
+
+
 @dataclass(frozen=True)
 class Coefficients:
     """One policy for one mix.
 
-    Each of m classes of pods has one of j shares (count, memory by kind, cores) and one of r rooms (CPU and
+    Each of m classes of pods has one of j shares (count, memory by kind, cores) and one of r host sizes (CPU and
     host memory, at least a thousandth of a core and 1 MiB). k kinds, h hinges.
     """
 
-    room_cpu: Floats
-    room_memory: Floats
+    host_cpu: Floats
+    host_memory: Floats
     one_weight: Floats
     fill_weight: Floats
     class_share: Ints
-    class_room: Ints
+    class_host: Ints
     share_count: Ints
     share_cores: Ints
     share_memory: Ints
@@ -79,54 +101,35 @@ def amounts(mix: Mix, examples: list[Ask]) -> Floats:
     return found
 
 
-def coefficients(
-    mix: Mix,
-    *,
-    one: Floats,
-    fill: Floats,
-    gpu_price: Floats,
-    cpu_price: Floats,
-    hinges: list[tuple[float, float, float]],
-    remainder: Floats,
-    unpaired: float,
-    idle: Floats,
-    all_idle: float,
-    step: float,
-    levels: Floats | None = None,
-    host_memory: bool = True,
-) -> Coefficients:
-    """Coefficients from weights in their natural size. `step` and `levels` are in GPUs.
-
-    `remainder` has 1001 entries for each kind and `idle` MOST_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor,
-    CPU factor in GPUs per thousandth of a core).
-    """
+def coefficients(mix: Mix, values: LeftoverValues) -> Coefficients:
+    """The coefficients for a mix, from values in their natural size."""
     of_class, examples = shares_of(mix.asks)
-    rooms = [(max(1, ask.cpu), max(1, ask.memory) if host_memory else 1) for ask in mix.asks]
-    distinct = list(dict.fromkeys(rooms))
+    hosts = [(max(1, ask.cpu), max(1, ask.memory)) for ask in mix.asks]
+    distinct = list(dict.fromkeys(hosts))
     kinds = len(mix.full_memory)
     wanted = np.array([ask.gpu_memory for ask in examples], np.int32).reshape(len(examples), kinds)
-    hinge = np.array(hinges, np.float64).reshape(-1, 3)
+    hinge = np.array(values.hinges, np.float64).reshape(-1, 3)
     return Coefficients(
-        room_cpu=whole([cpu for cpu, _ in distinct]),
-        room_memory=whole([memory for _, memory in distinct]),
-        one_weight=whole(one * UNIT),
-        fill_weight=whole(fill * UNIT),
+        host_cpu=whole([cpu for cpu, _ in distinct]),
+        host_memory=whole([memory for _, memory in distinct]),
+        one_weight=whole(values.one * UNIT),
+        fill_weight=whole(values.fill * UNIT),
         class_share=of_class,
-        class_room=np.array([distinct.index(room) for room in rooms], np.int32),
+        class_host=np.array([distinct.index(host) for host in hosts], np.int32),
         share_count=np.array([ask.gpus for ask in examples], np.int32),
         share_cores=np.array([ask.gpu_cores for ask in examples], np.int32),
         share_memory=np.ascontiguousarray(np.where(wanted > mix.full_memory, REFUSED, wanted).astype(np.int32)),
         share_amount=whole(amounts(mix, examples)),
         parts=mix.parts,
-        gpu_price=whole(gpu_price * UNIT),
-        cpu_price=whole(cpu_price * UNIT * UNIT),
+        gpu_price=whole(values.gpu_price * UNIT),
+        cpu_price=whole(values.cpu_price * UNIT * UNIT),
         hinge_weight=whole(hinge[:, 0] * UNIT),
         hinge_gpu=whole(hinge[:, 1]),
         hinge_cpu=whole(hinge[:, 2] * UNIT),
-        remainder=whole(remainder * UNIT * UNIT),
-        unpaired=float(round(unpaired * UNIT)),
-        idle=whole(np.broadcast_to(idle, MOST_GPUS + 1) * UNIT * UNIT),
-        all_idle=float(round(all_idle * UNIT * UNIT)),
-        levels=np.zeros(0) if levels is None else whole(levels * UNIT * UNIT),
-        step=float(round(step * UNIT * UNIT)),
+        remainder=whole(values.remainder * UNIT * UNIT),
+        unpaired=float(round(values.unpaired * UNIT)),
+        idle=whole(np.broadcast_to(values.idle, MOST_GPUS + 1) * UNIT * UNIT),
+        all_idle=float(round(values.all_idle * UNIT * UNIT)),
+        levels=np.zeros(0) if values.levels is None else whole(values.levels * UNIT * UNIT),
+        step=float(round(values.step * UNIT * UNIT)),
     )

@@ -1,11 +1,12 @@
 """The packing core in C, called over arrays: how good nodes are, and what stays unused of a GPU.
 
-The library's path is handed in (`lamina.native.path(LIBRARY)`), since this room opens no files of its own.
+The library's path is handed in (`lamina.native.path(LIBRARY)`), since this package opens no files of its own.
 """
 
 import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_void_p
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from lamina.placement.packing.coefficients import Coefficients
 from lamina.placement.packing.mix import Floats
 
 LIBRARY = "placement/liblamina_packing.so"
+_MOST_ASKS = 1024
+"""Requests that are kept in the core's terms, which is twice as many as levels are kept of."""
 
 
 class _Cluster(Structure):
@@ -28,10 +31,10 @@ class _Cluster(Structure):
 
 class _Policy(Structure):
     _fields_ = (
-        *((name, c_int64) for name in ("classes", "shares", "rooms", "hinges")),
+        *((name, c_int64) for name in ("classes", "shares", "hosts", "hinges")),
         *(
             (name, c_void_p)
-            for name in ("room_cpu", "room_memory", "one_weight", "fill_weight", "class_share", "class_room")
+            for name in ("host_cpu", "host_memory", "one_weight", "fill_weight", "class_share", "class_host")
         ),
         *((name, c_void_p) for name in ("share_count", "share_cores", "share_memory", "share_amount")),
         *((name, c_double) for name in ("memory_part", "cores_part")),
@@ -68,7 +71,6 @@ class Kernel:
         self._held = (cluster, policy)
         self._cluster = _cluster(cluster)
         self._policy = _policy(policy)
-        self._asks: dict[Ask, tuple[_Ask, NDArray[np.int32]]] = {}
 
     def levels(
         self, ask: Ask, rows: Longs, level: Floats, chosen: NDArray[np.uint64], count: int | None = None
@@ -78,10 +80,7 @@ class Kernel:
         The higher a level the better; -inf where the pod does not fit. Levels of one pod compare between nodes.
         Arrays are int64, float64 and uint64, as long as `rows`.
         """
-        held = self._asks.get(ask)
-        if held is None:
-            wanted = np.array(ask.gpu_memory, np.int32)
-            held = self._asks[ask] = _Ask(ask.cpu, ask.memory, ask.gpus, ask.gpu_cores, wanted.ctypes.data), wanted
+        held = _ask(ask)
         n = len(rows) if count is None else count
         if self._call(self._cluster, self._policy, held[0], rows.ctypes.data, n, level.ctypes.data, chosen.ctypes.data):
             raise ValueError("a row is out of range, or the policy has more classes or shares than the core takes")
@@ -105,6 +104,18 @@ def _fields(layout: type[Structure]) -> list[tuple[str, type]]:
     return [(field[0], field[1]) for field in layout._fields_]
 
 
+@lru_cache(_MOST_ASKS)
+def _ask(ask: Ask) -> tuple[_Ask, NDArray[np.int32]]:
+    """Raises ValueError for amounts out of range, of which ctypes would silently keep the low bits."""
+    longs, ints = (ask.cpu, ask.memory), (ask.gpus, ask.gpu_cores, *ask.gpu_memory)
+    if not all(-(2**63) <= amount < 2**63 for amount in longs) or not all(
+        -(2**31) <= amount < 2**31 for amount in ints
+    ):
+        raise ValueError(f"the packing core cannot hold the amounts of {ask}")
+    wanted = np.array(ask.gpu_memory, np.int32)
+    return _Ask(ask.cpu, ask.memory, ask.gpus, ask.gpu_cores, wanted.ctypes.data), wanted
+
+
 def _cluster(cluster: Cluster) -> _Cluster:
     nodes, gpus = cluster.kind.shape
     made = _Cluster(nodes=nodes, gpus=gpus, kinds=len(cluster.full_memory))
@@ -125,7 +136,7 @@ def _policy(policy: Coefficients) -> _Policy:
     made = _Policy(
         classes=len(policy.class_share),
         shares=len(policy.share_count),
-        rooms=len(policy.room_cpu),
+        hosts=len(policy.host_cpu),
         hinges=len(policy.hinge_weight),
     )
     made.memory_part, made.cores_part = policy.parts

@@ -1,4 +1,4 @@
-"""The pods that usually come: how often each kind of request was seen, and what can be said from that.
+"""The pods that usually come: how often each kind of request comes, and what follows from that.
 
 Counting what arrives is all the knowledge the policy has: no pod is known before it comes.
 """
@@ -33,12 +33,14 @@ class Mix:
     supply: Longs
 
     @classmethod
-    def of(cls, seen: Mapping[Ask, int] | Iterable[Ask], full_memory: Ints, full_cores: Ints, supply: Longs) -> "Mix":
-        """What was seen, cut to the most frequent requests where there are very many.
+    def of(
+        cls, requests: Mapping[Ask, int] | Iterable[Ask], full_memory: Ints, full_cores: Ints, supply: Longs
+    ) -> "Mix":
+        """The requests, reduced to the most frequent requests where there are very many.
 
         Requests that differ in host memory alone are one class with their mean: it is seldom what runs out.
         """
-        counted = Counter(seen)
+        counted = Counter(requests)
         memory: Counter[Ask] = Counter()
         merged: Counter[Ask] = Counter()
         for ask, n in counted.items():
@@ -67,7 +69,7 @@ class Mix:
     def parts(self) -> tuple[int, int]:
         """How GPU memory and compute weigh in an amount of GPU, in thousandths: as much as each is asked for.
 
-        Where nobody asks for compute, compute that is left over is no waste.
+        If no request asks for compute, unused compute is no waste.
         """
         count = np.array([ask.gpus for ask in self.asks], np.float64) * self.counts
         memory, cores = self._fractions()
@@ -79,7 +81,7 @@ class Mix:
 
     def _fractions(self) -> tuple[Floats, Floats]:
         """Parts of one GPU's memory and compute that each class asks, averaged over the kinds it accepts."""
-        weight = self.accepted * np.maximum(self.supply, 1e-9)
+        weight = np.where(self.accepted, np.maximum(self.supply, 1e-9), 0.0)
         weight = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
         wanted = np.array([ask.gpu_memory for ask in self.asks], np.float64).reshape(weight.shape)
         cores = np.array([ask.gpu_cores for ask in self.asks], np.float64)[:, None]
@@ -141,7 +143,7 @@ class Mix:
     def scarcity(self) -> Floats:
         """How far pods that accept only some kinds need each kind: their demand against what they accept, by kind.
 
-        Demand is scaled to the whole supply. 0: nobody depends on the kind. 1: those who do would fill it.
+        Demand is scaled to the whole supply. 0: no request depends on the kind. 1: those that do would fill it.
         """
         total = float(self.supply.sum())
         fitting = self.accepted @ self.supply

@@ -1,7 +1,7 @@
 """Which node a pod gets, with the levels of every kind of request kept between decisions.
 
 A placement changes one node, so of what was worked out for a request before, only nodes that changed since are worked
-out again. Whoever changes a row of the cluster says so with `changed`.
+out again. A caller that changes a row of the cluster reports it with `changed`.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MOST_KEPT = 512
 class _Kept:
     levels: Floats
     gpus: NDArray[np.uint64]
-    seen: int
+    changes: int
 
 
 class Ranking:
@@ -43,7 +43,7 @@ class Ranking:
     def missed(self, ask: Ask) -> int:
         """How many rows the next `levels` would work out, at most."""
         kept = self._kept.get(ask)
-        return self._nodes if kept is None else min(self._nodes, len(self._log) - kept.seen)
+        return self._nodes if kept is None else min(self._nodes, len(self._log) - kept.changes)
 
     def kept(self) -> list[Ask]:
         """Requests whose levels are kept, the one that was asked for last at the end."""
@@ -67,15 +67,15 @@ class Ranking:
         if kept is None:
             kept = _Kept(np.zeros(self._nodes), np.zeros(self._nodes, np.uint64), 0)
             self._kernel.levels(ask, np.arange(self._nodes), kept.levels, kept.gpus)
-        elif kept.seen < len(self._log):
-            stale = list(dict.fromkeys(self._log[kept.seen :]))
+        elif kept.changes < len(self._log):
+            stale = list(dict.fromkeys(self._log[kept.changes :]))
             n = len(stale)
             rows = self._rows[:n]
             rows[:] = stale
             self._kernel.levels(ask, rows, self._levels, self._gpus, n)
             kept.levels[rows] = self._levels[:n]
             kept.gpus[rows] = self._gpus[:n]
-        kept.seen = len(self._log)
+        kept.changes = len(self._log)
         self._kept[ask] = kept
         if len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -88,9 +88,9 @@ class Ranking:
         return (row, int(gpus[row])) if levels[row] > -np.inf else None
 
     def _forget(self) -> None:
-        """Shorten the log by half; levels that have missed more than the rest are worked out anew."""
+        """Shorten the log by half; levels that have missed more than the rest are computed again."""
         half = len(self._log) // 2
         del self._log[:half]
-        self._kept = {ask: kept for ask, kept in self._kept.items() if kept.seen >= half}
+        self._kept = {ask: kept for ask, kept in self._kept.items() if kept.changes >= half}
         for kept in self._kept.values():
-            kept.seen -= half
+            kept.changes -= half

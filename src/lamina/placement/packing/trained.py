@@ -1,4 +1,4 @@
-"""The weights of the policy, as `python -m bench.packing.train` found them. docs/placement.md tells how."""
+"""The weights of the policy, found by `python -m bench.packing.train`; docs/concepts/packing-policy.md says how."""
 
 from lamina.placement.packing.waste import Weights
 

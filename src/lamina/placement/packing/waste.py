@@ -1,7 +1,8 @@
 """Lamina's own policy: place where the expected waste of the cluster grows least.
 
 The waste of a node is a weighted sum of features of what is free on it, each an amount of GPU that pods of the usual
-mix are likely to leave unused. docs/placement.md gives the reason for each; the weights come from `bench/train`.
+mix are likely to leave unused. docs/concepts/packing-policy.md gives the reason for each;
+the weights come from `bench.packing.train`.
 """
 
 import ctypes
@@ -10,7 +11,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from lamina.placement.packing.cluster import MOST_GPUS
-from lamina.placement.packing.coefficients import Coefficients, coefficients
+from lamina.placement.packing.coefficients import Coefficients, LeftoverValues, coefficients
 from lamina.placement.packing.kernel import remainders
 from lamina.placement.packing.mix import Floats, Mix
 
@@ -18,10 +19,10 @@ OFFERS = (4, 16, 64)
 """For how many pods that could be put on it a GPU's remainder is kept open."""
 
 LEAST_CORES = 100.0
-"""Thousandths of a core per GPU: no mark lies below, so that sums stay exact."""
+"""Thousandths of a core per GPU: no threshold lies below, so that sums stay exact."""
 
 LOW, MIDDLE, HIGH = 0.25, 0.5, 0.75
-"""Parts of the GPU demand whose cores per GPU are the marks for a node's balance of CPU and GPU."""
+"""Parts of the GPU demand whose cores per GPU are the thresholds for a node's balance of CPU and GPU."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +56,24 @@ def waste(mix: Mix, weights: Weights, library: ctypes.CDLL) -> Coefficients:
     Where no pod's CPU is counted, CPU plays no part.
     """
     w = weights
-    marks = [max(LEAST_CORES, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
+    thresholds = [max(LEAST_CORES, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
     hinges: list[tuple[float, float, float]] = [
-        (w.short_of_cpu_low, 1, -1 / marks[0]),
-        (w.short_of_cpu_middle, 1, -1 / marks[1]),
-        (w.short_of_cpu_high, 1, -1 / marks[2]),
+        (w.short_of_cpu_low, 1, -1 / thresholds[0]),
+        (w.short_of_cpu_middle, 1, -1 / thresholds[1]),
+        (w.short_of_cpu_high, 1, -1 / thresholds[2]),
         (w.short_of_cpu_all, 1, -1 / max(LEAST_CORES, mix.all_cores_per_gpu)),
-        (w.stranded_cpu, -1, 1 / marks[1]),
+        (w.stranded_cpu, -1, 1 / thresholds[1]),
     ]
     counted = mix.all_cpu > 0
     scarce = np.minimum(1.0, mix.scarcity())
     unused = remainder_values(mix, library)
     kept = np.array([w.remainder_few, w.remainder_some, w.remainder_many])
-    return coefficients(
-        mix,
+    values = LeftoverValues(
         one=w.one_by_count * mix.by_count
         + mix.by_demand * (w.one_by_demand + w.one_of_several * mix.several + w.one_of_choosy * mix.choosy),
         fill=w.fill_by_count * mix.by_count + w.fill_by_demand * mix.by_demand,
         gpu_price=w.scarce_gpu * scarce,
-        cpu_price=w.scarce_cpu * scarce / marks[1] * counted,
+        cpu_price=w.scarce_cpu * scarce / thresholds[1] * counted,
         hinges=hinges if counted else [],
         remainder=np.tensordot(kept, unused, axes=1),
         unpaired=float(kept.sum()),
@@ -81,6 +81,7 @@ def waste(mix: Mix, weights: Weights, library: ctypes.CDLL) -> Coefficients:
         all_idle=w.idle_node,
         step=w.step,
     )
+    return coefficients(mix, values)
 
 
 def remainder_values(mix: Mix, library: ctypes.CDLL) -> Floats:

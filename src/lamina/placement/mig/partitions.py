@@ -1,21 +1,22 @@
-"""What one kind of GPU can be cut into for shares, and where on a GPU one more instance may go.
+"""What one kind of GPU can be partitioned into for shares, and where on a GPU one more instance may go.
 
 A request gets the smallest profile that holds its memory and its compute, at the place after which most of the card
-can still be used (`mig_layouts`). What is there already and nobody uses comes first: it costs nothing.
+can still be used (`mig_layouts`). An existing idle instance comes first: it costs nothing.
 """
 
 from functools import cache, lru_cache
 
-from lamina.model.gpus import InstanceThere
+from lamina.errors import BadInput
+from lamina.model.gpus import ExistingMigInstance
 from lamina.model.mig import MigCard, MigProfile, Placed
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.mig_rules import MigRule, rule_for
 from lamina.model.requests import ContainerRequest
-from lamina.placement.mig_layouts import Layouts
+from lamina.placement.mig.layouts import Layouts
 
 
-class Cut:
-    """A card under a rule. Profiles that claim special engines are used only where the rule names them.
+class PartitionScheme:
+    """How a card may be partitioned under a rule. Profiles with special engines are used only where a rule names them.
 
     `profiles` stand from the smallest; sets of them are bits in this order.
     """
@@ -37,10 +38,10 @@ class Cut:
         """The first of a set that is not empty."""
         return self.profiles[(holding & -holding).bit_length() - 1]
 
-    def allows(self, profile: MigProfile, beside: tuple[Placed, ...]) -> bool:
-        """Whether some layout of the rule has one more instance of the profile beside these."""
+    def allows(self, profile: MigProfile, present: tuple[Placed, ...]) -> bool:
+        """Whether some layout of the rule has one more instance of the profile in addition to these."""
         counts = {profile.name: 1}
-        for each in beside:
+        for each in present:
             counts[each.profile] = counts.get(each.profile, 0) + 1
         layouts = self._layouts
         return not layouts or any(all(layout.get(n, 0) >= k for n, k in counts.items()) for layout in layouts)
@@ -62,55 +63,70 @@ class Cut:
         return (container.memory_percent or 0) * self.card.slices <= profile.size * 100
 
 
-class Room:
-    """One GPU that is cut, or may be: `held` are instances that are granted, `there` those on the GPU now.
+class Partitions:
+    """The partitions of one GPU: `held` are instances that are granted, `there` those on the GPU now.
 
     What was made for a grant that has ended is not in the way; what others made stays. `open` are the profiles of
     which one more instance has a place.
     """
 
-    def __init__(self, cut: Cut, held: tuple[Placed, ...], there: tuple[InstanceThere, ...]) -> None:
-        self.cut = cut
+    def __init__(
+        self, scheme: PartitionScheme, held: tuple[Placed, ...], there: tuple[ExistingMigInstance, ...]
+    ) -> None:
+        self.scheme = scheme
         spare = [each for each in there if (each.profile, each.start) not in held]
         self._made = {Placed(each.profile, each.start) for each in spare if each.made and not each.used}
         self._free = {Placed(each.profile, each.start) for each in spare if not each.made and not each.used}
         self._taken = held + tuple(Placed(each.profile, each.start) for each in spare if each.used)
         self._held = held
-        self.open = sum(1 << place for place, profile in enumerate(cut.profiles) if self.places(profile))
+        self.open = sum(1 << place for place, profile in enumerate(scheme.profiles) if self.places(profile))
 
     def places(self, profile: MigProfile, more: tuple[Placed, ...] = ()) -> list[Placed]:
-        """Where an instance of the profile may go beside `more`, the best place first."""
-        if not self.cut.allows(profile, self._held + more):
+        """Where an instance of the profile may go in addition to `more`, the best place first."""
+        if not self.scheme.allows(profile, self._held + more):
             return []
         able = []
         for start in profile.starts:
             wanted = Placed(profile.name, start)
             others = (*self._taken, *more, *(self._free - {wanted, *more}))
-            if wanted not in more and start in self.cut.card.places(profile, others):
-                able.append((wanted not in self._free, self.cut.waste(others, profile, start), wanted))
+            if wanted not in more and start in self.scheme.card.places(profile, others):
+                able.append((wanted not in self._free, self.scheme.waste(others, profile, start), wanted))
         return [wanted for *_, wanted in sorted(able, key=lambda e: (*e[:2], e[2] not in self._made, -e[2].start))]
 
     def first(self, holding: int) -> Placed | None:
         """The best place of the smallest of these profiles that has one."""
         able = holding & self.open
-        return self.places(self.cut.smallest(able))[0] if able else None
+        return self.places(self.scheme.smallest(able))[0] if able else None
+
+    def conflict(self, instances: tuple[Placed, ...]) -> str:
+        """Why exactly these instances cannot be on the GPU next to those that are held or stay, or nothing."""
+        wanted = set(instances)
+        if granted := sorted(wanted & set(self._taken)):
+            return f"{granted[0].profile} at slice {granted[0].start} is in use already"
+        try:
+            self.scheme.card.check((*sorted({*self._taken, *self._free} - wanted), *sorted(wanted)))
+        except BadInput as problem:
+            return str(problem)
+        return ""
 
 
 @lru_cache(1 << 12)
-def cut_of(card: str, model: str, rules: tuple[MigRule, ...] = ()) -> Cut | None:
-    """What GPUs of the model, which are the card `card` of MIG_CARDS, can be cut into; None for an unknown card.
+def scheme_of(card: str, model: str, rules: tuple[MigRule, ...] = ()) -> PartitionScheme | None:
+    """How GPUs of the model, which are the card `card` of MIG_CARDS, may be partitioned; None for an unknown card.
 
     The same rule gives the same object."""
     known = MIG_CARDS.get(card)
-    return None if known is None else _cut(card, rule_for(rules, model, known))
+    return None if known is None else _scheme(card, rule_for(rules, model, known))
 
 
 @cache
-def _cut(card: str, rule: MigRule | None) -> Cut:
-    return Cut(MIG_CARDS[card], rule)
+def _scheme(card: str, rule: MigRule | None) -> PartitionScheme:
+    return PartitionScheme(MIG_CARDS[card], rule)
 
 
 @lru_cache(1 << 14)
-def room_of(cut: Cut, held: tuple[Placed, ...], there: tuple[InstanceThere, ...]) -> Room:
-    """The room of GPUs that are in the same state: many are."""
-    return Room(cut, held, there)
+def partitions_of(
+    scheme: PartitionScheme, held: tuple[Placed, ...], there: tuple[ExistingMigInstance, ...]
+) -> Partitions:
+    """Cached: many GPUs are in the same state."""
+    return Partitions(scheme, held, there)

@@ -4,7 +4,8 @@ A container that asks n GPUs gets the same share of n different ones. Several co
 Ordinary init containers run before the others, so on each GPU the pod holds its peak: they are placed last and prefer
 the GPUs that the pod has anyway. For a pod with one GPU container the choice is a sort; for several it is a search
 over choices in the policy's order, which makes the answer exact: more free capacity never makes a pod unfit. On
-nodes whose GPUs may be cut all shares of a pod are in one mode, since the agent gives a container one kind of device.
+nodes whose GPUs may be partitioned, all shares of a pod are in one mode, since the agent gives a container one kind of
+device.
 """
 
 from collections.abc import Callable
@@ -15,52 +16,52 @@ from msgspec import Struct
 from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ComputePolicy, ContainerGrant, Share
 from lamina.model.mig import Placed
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from lamina.placement.causes import needs_alone, refusal
-from lamina.placement.chosen_mode import chosen_mode
-from lamina.placement.cut import Cut
-from lamina.placement.misfit import Misfit
-from lamina.placement.modes import MODES
-from lamina.placement.nodes import GpuState, NodeState
-from lamina.placement.policies import gpu_order, node_score
-from lamina.placement.sets import preferred
-from lamina.placement.several import Seat, arrange, seat
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.mig.partitions import PartitionScheme
+from lamina.placement.rules.chosen_mode import chosen_mode
+from lamina.placement.rules.refusal import needs_alone, refusal
+from lamina.placement.search.gpu_sets import preferred
+from lamina.placement.search.multi_container import Seat, arrange, seat
+from lamina.placement.search.policies import gpu_order, node_score
+from lamina.placement.state.modes import MODES
+from lamina.placement.state.nodes import GpuState, NodeState
 
 
-class Placement(Struct, frozen=True):
+class PodPlacement(Struct, frozen=True):
     """A pod on a node: what its containers get, in the pod's order, and the node's score from 0 to 10."""
 
     containers: tuple[ContainerGrant, ...]
     score: float
 
 
-_NO_WISHES = Wishes()
+_NO_WISHES = GpuSelector()
 
 
-def fit(request: PodRequest, node: NodeState, favoured: frozenset[str] = frozenset()) -> Placement | Misfit:
+def fit(request: PodRequest, node: NodeState, favored: frozenset[str] = frozenset()) -> PodPlacement | Misfit:
     """The pod's shares on the node, or why it does not fit. The pod itself must not be counted in the node's state.
 
-    `favoured` are UUIDs of GPUs that a pod with one GPU container gets before others.
+    `favored` are UUIDs of GPUs that a pod with one GPU container gets before others.
     """
-    wishes = None if request.wishes == _NO_WISHES else request.wishes
+    selector = None if request.selector == _NO_WISHES else request.selector
     for container in request.containers:
-        refusals = tuple([refusal(container, wishes, state) for state in node.gpus])
+        refusals = tuple([refusal(container, selector, state) for state in node.gpus])
         if refusals.count(None) < container.count:
-            return Misfit(node, container, request.wishes, refusals, request.containers)
-    order = _order(request.gpu_policy, request.containers[0], favoured)
-    for mode in _modes(request, wishes, node, order):
+            return Misfit(node, container, request.selector, refusals, request.containers)
+    order = _order(request.gpu_policy, request.containers[0], favored)
+    for mode in _modes(request, selector, node, order):
         if len(request.containers) == 1:
-            chosen = _one(request, wishes, node, mode, order)
+            chosen = _one(request, selector, node, mode, order)
         else:
-            chosen = arrange(request, wishes, node, mode)
+            chosen = arrange(request, selector, node, mode)
         if chosen is not None:
             return _placement(request, chosen, node)
     several = len(request.containers) > 1
-    mixed = not several and all(_able(container, wishes, node, mode) < container.count for mode in MODES)
+    mixed = not several and all(_able(container, selector, node, mode) < container.count for mode in MODES)
     return Misfit(
         node,
         container,
-        request.wishes,
+        request.selector,
         refusals,
         request.containers,
         together=several,
@@ -70,54 +71,54 @@ def fit(request: PodRequest, node: NodeState, favoured: frozenset[str] = frozens
 
 
 def _order(
-    policy: str, container: ContainerRequest, favoured: frozenset[str]
+    policy: str, container: ContainerRequest, favored: frozenset[str]
 ) -> Callable[[GpuState], tuple[object, ...]]:
     """A sort key that puts the GPU to try first first."""
     order = gpu_order(policy, container)
-    return lambda state: (state.gpu.uuid not in favoured, order(state))
+    return lambda state: (state.gpu.uuid not in favored, order(state))
 
 
 def _modes(
-    request: PodRequest, wishes: Wishes | None, node: NodeState, order: Callable[[GpuState], Any]
+    request: PodRequest, selector: GpuSelector | None, node: NodeState, order: Callable[[GpuState], Any]
 ) -> tuple[Mode, ...]:
     """The modes to try: that of the first GPU for the first container, and the other one. All shares of a pod are in
     one mode."""
     container = request.containers[0]
     if all(state.modes == (Mode.QUOTA,) for state in node.gpus):
         return (Mode.QUOTA,)
-    first = min((s for s in node.gpus if refusal(container, wishes, s) is None), key=order)
-    preferred = [mode for mode in first.modes if refusal(container, wishes, first, mode=mode) is None]
+    first = min((s for s in node.gpus if refusal(container, selector, s) is None), key=order)
+    preferred = [mode for mode in first.modes if refusal(container, selector, first, mode=mode) is None]
     return tuple(dict.fromkeys((*preferred, *MODES)))
 
 
 def _one(
-    request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode, order: Callable[[GpuState], Any]
+    request: PodRequest, selector: GpuSelector | None, node: NodeState, mode: Mode, order: Callable[[GpuState], Any]
 ) -> list[tuple[Seat, ...]] | None:
     """The GPUs for a container that is alone in its pod."""
     [container] = request.containers
-    able = [place for place, state in enumerate(node.gpus) if refusal(container, wishes, state, mode=mode) is None]
+    able = [place for place, state in enumerate(node.gpus) if refusal(container, selector, state, mode=mode) is None]
     able.sort(key=lambda place: order(node.gpus[place]))
     places = next(preferred(request, container.count, able, node.gpus), None)
     return None if places is None else [tuple([seat(container, node.gpus[place], mode) for place in places])]
 
 
-def _able(container: ContainerRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> int:
+def _able(container: ContainerRequest, selector: GpuSelector | None, node: NodeState, mode: Mode) -> int:
     """How many GPUs take the container in the mode."""
-    return sum(refusal(container, wishes, state, mode=mode) is None for state in node.gpus)
+    return sum(refusal(container, selector, state, mode=mode) is None for state in node.gpus)
 
 
-def _placement(request: PodRequest, chosen: list[tuple[Seat, ...]], node: NodeState) -> Placement:
+def _placement(request: PodRequest, chosen: list[tuple[Seat, ...]], node: NodeState) -> PodPlacement:
     grants = tuple(
         _grant(request, container, seats, node) for container, seats in zip(request.containers, chosen, strict=True)
     )
-    return Placement(grants, node_score(request.node_policy, node.usage))
+    return PodPlacement(grants, node_score(request.node_policy, node.usage))
 
 
 def _grant(
     request: PodRequest, container: ContainerRequest, seats: tuple[Seat, ...], node: NodeState
 ) -> ContainerGrant:
     shares = tuple([_share(request, container, seat) for seat in seats])
-    because = [chosen_mode(share, seat.state, request.wishes) for share, seat in zip(shares, seats, strict=True)]
+    because = [chosen_mode(share, seat.state, request.selector) for share, seat in zip(shares, seats, strict=True)]
     scaled = [seat.state.gpu for seat in seats if not container.whole and seat.instance is None]
     return ContainerGrant(
         name=container.container,
@@ -138,9 +139,9 @@ def _physical(memory: int, state: GpuState) -> int:
 
 
 def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Share:
-    state, room = seat.state, seat.state.room
-    if seat.instance is not None and room is not None:
-        return _instance(container, state, room.cut, seat.instance)
+    state, partitions = seat.state, seat.state.partitions
+    if seat.instance is not None and partitions is not None:
+        return _instance(container, state, partitions.scheme, seat.instance)
     alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
     return Share(
         gpu=state.gpu.uuid,
@@ -156,13 +157,13 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Shar
     )
 
 
-def _instance(container: ContainerRequest, state: GpuState, cut: Cut, placed: Placed) -> Share:
+def _instance(container: ContainerRequest, state: GpuState, scheme: PartitionScheme, placed: Placed) -> Share:
     """An instance has the memory and compute of its profile, and the hardware holds it to them."""
-    profile = cut.card.profile(placed.profile)
+    profile = scheme.card.profile(placed.profile)
     return Share(
         gpu=state.gpu.uuid,
         memory_mib=profile.holds_mib,
-        cores=cut.card.cores(profile),
+        cores=scheme.card.cores(profile),
         mode=Mode.MIG,
         exclusive=container.exclusive,
         most_sharers=container.sharing.most,

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import Taken
-from lamina.model.requests import Wishes
+from lamina.model.requests import GpuSelector
 
 MODES = (Mode.QUOTA, Mode.MIG)
 _SHARED = (Mode.QUOTA,)
 
 
-def allowed(gpu: Gpu, *, cuttable: bool) -> tuple[Mode, ...]:
-    """The modes that the node allows, the preferred one first. `cuttable` tells that the card's layouts are known."""
+def allowed(gpu: Gpu, *, partitionable: bool) -> tuple[Mode, ...]:
+    """The modes that the node allows, the preferred one first. `partitionable`: the card's layouts are known."""
     if not gpu.modes:
         return _SHARED
     named = dict.fromkeys(Mode.QUOTA if mode is Mode.WHOLE else mode for mode in gpu.modes)
-    return tuple(mode for mode in named if mode is Mode.QUOTA or (mode is Mode.MIG and cuttable))
+    return tuple(mode for mode in named if mode is Mode.QUOTA or (mode is Mode.MIG and partitionable))
 
 
 def kept(gpu: Gpu, taken: Taken) -> Mode | None:
@@ -28,8 +28,8 @@ def kept(gpu: Gpu, taken: Taken) -> Mode | None:
     return Mode.QUOTA if taken.slots or taken.whole or gpu.mode is not None else None
 
 
-def accepted(modes: Sequence[Mode], wishes: Wishes | None) -> tuple[Mode, ...]:
+def accepted(modes: Sequence[Mode], selector: GpuSelector | None) -> tuple[Mode, ...]:
     """Those of the modes that the pod accepts."""
-    if wishes is None or not wishes.modes:
+    if selector is None or not selector.modes:
         return tuple(modes)
-    return tuple(mode for mode in modes if mode in wishes.modes)
+    return tuple(mode for mode in modes if mode in selector.modes)

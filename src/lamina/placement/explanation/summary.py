@@ -1,11 +1,11 @@
-"""One text about a pod that waits: nodes counted by cause, and the nearest miss in numbers."""
+"""One text about a pending pod: nodes counted by cause, and the nearest miss in numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lamina.placement.causes import Cause
-from lamina.placement.misfit import Misfit
+from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.rules.refusal import Cause
 
 _COUNTED = {
     Cause.NO_GPU: "without a GPU",

@@ -46,7 +46,7 @@ class Layouts:
 
 
 def usable(profile: MigProfile, layout: int) -> int:
-    """Memory slices that instances of the profile could take beside what is in use."""
+    """Memory slices that instances of the profile could take in addition to what is in use."""
     found = 0
     for mask in profile.masks:
         if not mask & layout:

@@ -1,6 +1,6 @@
 """Which sets of GPUs a container may be given, the best first.
 
-Ordinarily these are combinations in the policy's order. A pod bound to one NUMA node gets GPUs beside one node only.
+Ordinarily these are combinations in the policy's order. A pod bound to one NUMA node gets GPUs of one node only.
 With the policy `topology-aware` the set with the highest sum of connections comes first; of single GPUs the one whose
 connections to the others that would do are worth least, so that well connected ones stay together.
 """
@@ -11,7 +11,7 @@ from math import comb
 
 from lamina.model.policies import TOPOLOGY, chain
 from lamina.model.requests import PodRequest
-from lamina.placement.nodes import GpuState
+from lamina.placement.state.nodes import GpuState
 
 _MOST_SETS = 2000
 """Sets that are compared one by one: 8 of 12 GPUs are 495. Beyond that each set is grown from one GPU."""
@@ -33,7 +33,7 @@ def preferred(
 
 
 def _numa_groups(able: Sequence[int], states: Sequence[GpuState]) -> list[list[int]]:
-    """The places by NUMA node. A GPU whose node is not known is beside no other."""
+    """The places by NUMA node. A GPU whose node is not known shares it with no other."""
     groups: dict[tuple[str, int], list[int]] = {}
     for place in able:
         numa = states[place].gpu.numa

@@ -7,7 +7,7 @@ have their own. A search over places, the best first, which tries equal layouts 
 from collections.abc import Callable, Iterator, Sequence
 
 from lamina.model.mig import Placed
-from lamina.placement.cut import Room
+from lamina.placement.mig.partitions import Partitions
 
 _MOST_STEPS = 2000
 """Layouts looked at for one pod on one GPU; a card has a few hundred."""
@@ -16,9 +16,9 @@ Chosen = tuple[Placed, ...]
 
 
 def arrange_instances(
-    room: Room, holding: Sequence[int], together: Callable[[int, int], bool] = lambda one, other: True
+    partitions: Partitions, holding: Sequence[int], together: Callable[[int, int], bool] = lambda one, other: True
 ) -> Chosen | None:
-    """An instance for each of the containers, of which `holding` are the profiles that hold them, see `Cut.holding`.
+    """An instance for each of the containers; `holding` are the profiles that hold them (`PartitionScheme.holding`).
 
     `together` says of two of them whether they ever run at the same time. None where not all find a place.
     """
@@ -28,7 +28,7 @@ def arrange_instances(
         nonlocal steps
         if len(chosen) == len(holding):
             return chosen
-        for placed in _candidates(room, holding, together, chosen):
+        for placed in _candidates(partitions, holding, together, chosen):
             likeness = tuple(sorted((*chosen, placed)))
             steps -= 1
             if likeness in dead or steps < 0:
@@ -43,13 +43,13 @@ def arrange_instances(
 
 
 def _candidates(
-    room: Room, holding: Sequence[int], together: Callable[[int, int], bool], chosen: Chosen
+    partitions: Partitions, holding: Sequence[int], together: Callable[[int, int], bool], chosen: Chosen
 ) -> Iterator[Placed]:
     """Instances for the next container: those of containers that it never meets, then new ones from the smallest."""
     index = len(chosen)
     met = {placed for other, placed in enumerate(chosen) if together(index, other)}
-    able = [profile for place, profile in enumerate(room.cut.profiles) if holding[index] >> place & 1]
+    able = [profile for place, profile in enumerate(partitions.scheme.profiles) if holding[index] >> place & 1]
     names = {profile.name for profile in able}
     yield from dict.fromkeys(placed for placed in chosen if placed.profile in names and placed not in met)
     for profile in able:
-        yield from room.places(profile, tuple(dict.fromkeys(chosen)))
+        yield from partitions.places(profile, tuple(dict.fromkeys(chosen)))

@@ -1,7 +1,7 @@
 """Where pods of one kind fit, over all nodes, kept up to date: only nodes that changed are asked again.
 
 The rules run over columns. What a column cannot say is asked of `fit` itself: pods whose containers have to be
-arranged together, or whose GPUs have to be beside one NUMA node or in one mode. Sentences are `Misfit`'s, made once for
+arranged together, or whose GPUs must be on one NUMA node or in one mode. Sentences are `Misfit`'s, made once for
 all nodes about which they say the same.
 """
 
@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.model.grants import ComputePolicy
-from lamina.model.requests import PodRequest, Wishes
-from lamina.placement.causes import Cause
-from lamina.placement.fit import Placement, fit
-from lamina.placement.misfit import Misfit
-from lamina.placement.nodes import NodeState
-from lamina.placement.refusals import ABSENT, TAKES, Codes, codes
-from lamina.placement.summary import Miss, miss_of
-from lamina.placement.table import Columns, Ints, NodeTable
+from lamina.model.requests import GpuSelector, PodRequest
+from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.explanation.summary import Miss, miss_of
+from lamina.placement.rules.refusal import Cause
+from lamina.placement.rules.refusal_arrays import ABSENT, TAKES, Codes, codes
+from lamina.placement.search.fit import PodPlacement, fit
+from lamina.placement.state.nodes import NodeState
+from lamina.placement.state.table import Columns, Ints, NodeTable
 
 FITS, NO_NODE = 0, -1
 _MOST_MISSES = 20_000
-_NO_WISHES = Wishes()
+_NO_WISHES = GpuSelector()
 _NO_MISS = Miss("", Cause.NO_GPU, False, (0, 0, 0.0))
 
 
@@ -50,19 +50,19 @@ class Survey:
 
     def __init__(self, request: PodRequest, table: NodeTable) -> None:
         self._request = request
-        self._wishes = None if request.wishes == _NO_WISHES else request.wishes
+        self._wishes = None if request.selector == _NO_WISHES else request.selector
         self._table = table
-        self._stamp = 0
+        self._stamp, self._numbering = 0, table.numbering
         self._verdicts: NDArray[np.int32] = np.zeros(1, np.int32)
         self.misses: list[Miss] = [_NO_MISS]
         self._numbers: dict[bytes, int] = {}
 
     def refresh(self) -> None:
         """Ask again where something was written since the last time."""
-        if len(self._numbers) > _MOST_MISSES:
-            self._stamp, self.misses = 0, [_NO_MISS]
-            self._numbers.clear()
         table = self._table
+        if len(self._numbers) > _MOST_MISSES or self._numbering != table.numbering:
+            self._stamp, self.misses, self._numbering = 0, [_NO_MISS], table.numbering
+            self._numbers.clear()
         if len(self._verdicts) < len(table.stamps):
             more = np.full(len(table.stamps) - len(self._verdicts), NO_NODE, np.int32)
             self._verdicts = np.concatenate([self._verdicts, more])
@@ -90,7 +90,7 @@ class Survey:
             rows, columns = rows[fits], Columns(columns.cells[:, fits])
             found = [each[fits] for each in found]
         several = len(found) > 1 or self._request.numa_bind
-        if not several and (self._request.containers[0].count == 1 or not columns.cut.any()):
+        if not several and (self._request.containers[0].count == 1 or not columns.scheme.any()):
             self._verdicts[rows] = FITS
         elif rows.size:
             self._arrange(rows, columns, found)
@@ -109,7 +109,9 @@ class Survey:
 
         def misfit(place: int) -> Misfit:
             refusals = tuple([None if c == TAKES else Cause(c) for c in found[place].tolist() if c != ABSENT])
-            return Misfit(self._state(rows, place), container, self._request.wishes, refusals, self._request.containers)
+            return Misfit(
+                self._state(rows, place), container, self._request.selector, refusals, self._request.containers
+            )
 
         self._number(rows, keys, misfit)
 
@@ -121,7 +123,7 @@ class Survey:
 
         def misfit(place: int) -> Misfit | None:
             answer = fit(self._request, self._state(rows, place))
-            return None if isinstance(answer, Placement) else answer
+            return None if isinstance(answer, PodPlacement) else answer
 
         self._number(rows, keys, misfit)
 

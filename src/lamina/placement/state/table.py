@@ -1,6 +1,6 @@
 """All nodes side by side: what `NodeState` says of each GPU, as columns, so that one question is asked of all at once.
 
-A row is a node, a cell one of its GPUs. Each write stamps its row, so that whoever keeps answers asks again only for
+A row is a node, a cell one of its GPUs. Each write stamps its row, so that a cache of answers asks again only for
 the rows stamped since.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.model.gpus import Gpu, Mode
-from lamina.placement.cut import Cut, Room
-from lamina.placement.nodes import GpuState, NodeState
+from lamina.placement.mig.partitions import Partitions, PartitionScheme
+from lamina.placement.state.nodes import GpuState, NodeState
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -29,13 +29,15 @@ _NUMBERS = (
     "uuid",
     "flags",
     "slots_taken",
-    "cut",
+    "scheme",
     "open",
-    "room",
+    "partitions",
 )
+_MOST_UNUSED = 1000
+"""Twice as many numbers as there are places for GPUs, and so many more, may be in use before they are given again."""
 _PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _BY_GRANT = (1 << n for n in range(6))
 _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(6, 9))
-_MAY_SHARE, _MAY_CUT, _KEPT_SHARED, _KEPT_CUT = (1 << n for n in range(9, 13))
+_MAY_SHARE, _MAY_CUT, _KEPT_SHARED, _KEPT_MIG = (1 << n for n in range(9, 13))
 
 
 _VARYING: dict[str, Any] = {"uuid": "", "index": 0, "instances": ()}
@@ -45,8 +47,8 @@ _VARYING: dict[str, Any] = {"uuid": "", "index": 0, "instances": ()}
 class Columns:
     """Cells of some rows, by what they tell; each has the shape (rows, most GPUs of a node).
 
-    `model`, `uuid`, `cut` and `room` are numbers that the table gave them; `cut` is 0 where a GPU cannot be cut, and
-    `open` are the profiles of which one more instance has a place, as bits in the cut's order.
+    `model`, `uuid`, `scheme` and `partitions` are numbers that the table gave them; `scheme` is 0 where a GPU cannot be
+    partitioned, and `open` are the profiles of which one more instance has a place, as bits in the scheme's order.
     """
 
     def __init__(self, cells: Ints) -> None:
@@ -55,7 +57,7 @@ class Columns:
         self.capacity, self.cores_capacity = cells[3], cells[4]
         self.model, self.uuid = cells[5], cells[6]
         self.slots_taken = cells[8]
-        self.cut, self.open = cells[9], cells[10]
+        self.scheme, self.open = cells[9], cells[10]
 
     @property
     def present(self) -> Bools:
@@ -71,7 +73,7 @@ class Columns:
 
     @property
     def whole(self) -> Bools:
-        """Somebody has the GPU to itself."""
+        """A container has the whole GPU."""
         return self._flag(_WHOLE)
 
     @property
@@ -85,38 +87,38 @@ class Columns:
 
     @property
     def with_cores(self) -> Bools:
-        """Somebody has a share of the time."""
+        """A container has a compute limit."""
         return self._flag(_WITH_CORES)
 
     @property
     def without_cores(self) -> Bools:
-        """Somebody has no share of the time."""
+        """A container has no compute limit."""
         return self._flag(_WITHOUT_CORES)
 
     @property
     def one_isolation(self) -> Bools:
-        """Somebody shares the GPU only with containers that do as it does."""
+        """A container shares the GPU only with containers of its isolation mode."""
         return self._flag(_ONE_ISOLATION)
 
     @property
     def may_share(self) -> Bools:
-        """The node allows the GPU to be shared without cutting it, or given out whole."""
+        """The node allows shares of the unpartitioned GPU, or the whole GPU."""
         return self._flag(_MAY_SHARE)
 
     @property
-    def may_cut(self) -> Bools:
-        """The node allows the GPU to be cut."""
+    def may_partition(self) -> Bools:
+        """The node allows the GPU to be partitioned."""
         return self._flag(_MAY_CUT)
 
     @property
     def kept_shared(self) -> Bools:
-        """Somebody has a share of it, or all."""
+        """A container has a share of it, or all."""
         return self._flag(_KEPT_SHARED)
 
     @property
-    def kept_cut(self) -> Bools:
-        """Somebody has an instance of it."""
-        return self._flag(_KEPT_CUT)
+    def kept_partitioned(self) -> Bools:
+        """A container has an instance of it."""
+        return self._flag(_KEPT_MIG)
 
     def _flag(self, bit: int) -> Bools:
         found: Bools = (self.cells[7] & bit) != 0
@@ -129,24 +131,25 @@ class NodeTable:
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
         self.states: list[NodeState | None] = []
-        self.models: dict[str, int] = {"": 0}
-        self.uuids: dict[str, int] = {"": 0}
-        self.cuts: dict[Cut | None, int] = {None: 0}
-        self._rooms: dict[Room | None, int] = {None: 0}
+        self.numbering = 0
+        """How often all numbers were given again. Those from before mean something else."""
+        self._start_numbers()
         self.stamp = 0
         """The number of the last write."""
         self.stamps: Ints = np.zeros(0, np.int64)
         self.kinds: Ints = np.zeros(0, np.int64)
         """Nodes with the same hardware, cell by cell, have the same kind; -1 where the row has no node."""
         self.usage: NDArray[np.float64] = np.zeros(0)
-        self.uniform: list[bool] = []
-        """By kind: whether all GPUs of such a node are alike but for their place and connections."""
         self._cells: Ints = np.zeros((len(_NUMBERS), 0, 1), np.int64)
-        self._kinds: dict[tuple[tuple[Gpu, Cut | None], ...], int] = {}
         self._spare: list[int] = []
 
     def put(self, state: NodeState) -> None:
         """The node as it is now."""
+        if self.numbers > 2 * len(self.rows) * self._cells.shape[2] + _MOST_UNUSED:
+            self._renumber()
+        self._put(state)
+
+    def _put(self, state: NodeState) -> None:
         row = self.rows.get(state.name)
         if row is None:
             row = self._new_row(state.name)
@@ -191,6 +194,28 @@ class NodeTable:
     def columns(self, rows: Ints) -> Columns:
         return Columns(self._cells[:, rows, :])
 
+    @property
+    def numbers(self) -> int:
+        """How many values have a number, of the property with the most values."""
+        return max(len(self.models), len(self.uuids), len(self.schemes), len(self._partitions), len(self._kinds))
+
+    def _start_numbers(self) -> None:
+        self.models: dict[str, int] = {"": 0}
+        self.uuids: dict[str, int] = {"": 0}
+        self.schemes: dict[PartitionScheme | None, int] = {None: 0}
+        self._partitions: dict[Partitions | None, int] = {None: 0}
+        self._kinds: dict[tuple[tuple[Gpu, PartitionScheme | None], ...], int] = {}
+        self.uniform: list[bool] = []
+        """By kind: whether all GPUs of such a node are alike but for their place and connections."""
+
+    def _renumber(self) -> None:
+        """Number only what nodes have now: GPUs, instances and nodes come and go for as long as the process runs."""
+        self.numbering += 1
+        self._start_numbers()
+        for state in self.states:
+            if state is not None:
+                self._put(state)
+
     def _cell(self, state: GpuState) -> tuple[int, ...]:
         gpu = state.gpu
         flags = _PRESENT | _HEALTHY * gpu.healthy | _BUSY * state.busy | _WHOLE * state.taken.whole
@@ -200,25 +225,25 @@ class NodeTable:
         for mode in state.modes:
             flags |= _MAY_SHARE if mode is Mode.QUOTA else _MAY_CUT
         if state.kept is not None:
-            flags |= _KEPT_SHARED if state.kept is Mode.QUOTA else _KEPT_CUT
+            flags |= _KEPT_SHARED if state.kept is Mode.QUOTA else _KEPT_MIG
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
         whole = (gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags, taken.slots)
-        if state.room is None:
+        if state.partitions is None:
             return (*free, *whole, 0, 0, 0)
-        cut = self.cuts.setdefault(state.room.cut, len(self.cuts))
-        room = self._rooms.setdefault(state.room, len(self._rooms))
-        return (*free, *whole, cut, state.room.open, room)
+        scheme = self.schemes.setdefault(state.partitions.scheme, len(self.schemes))
+        partitions = self._partitions.setdefault(state.partitions, len(self._partitions))
+        return (*free, *whole, scheme, state.partitions.open, partitions)
 
     def _kind(self, state: NodeState) -> int:
-        cuts = [None if each.room is None else each.room.cut for each in state.gpus]
+        schemes = [None if each.partitions is None else each.partitions.scheme for each in state.gpus]
         gpus = [msgspec.structs.replace(each.gpu, **_VARYING) for each in state.gpus]
-        hardware = tuple(zip(gpus, cuts, strict=True))
+        hardware = tuple(zip(gpus, schemes, strict=True))
         kind = self._kinds.get(hardware)
         if kind is None:
             kind = self._kinds[hardware] = len(self.uniform)
-            alike = {(msgspec.structs.replace(gpu, numa=None, links=()), cut) for gpu, cut in hardware}
+            alike = {(msgspec.structs.replace(gpu, numa=None, links=()), scheme) for gpu, scheme in hardware}
             self.uniform.append(len(alike) <= 1)
         return kind
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.model.gpus import Mode
-from lamina.model.requests import ContainerRequest, Wishes
-from lamina.placement.causes import Cause
-from lamina.placement.modes import accepted
-from lamina.placement.table import Bools, Columns, Ints, NodeTable
+from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.placement.rules.refusal import Cause
+from lamina.placement.state.modes import accepted
+from lamina.placement.state.table import Bools, Columns, Ints, NodeTable
 
 Codes = NDArray[np.int8]
 TAKES, ABSENT = 127, -1
@@ -19,22 +19,29 @@ _MOST = 1 << 62
 """More than any GPU has, and still a number of the columns."""
 
 
-def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, columns: Columns) -> Codes:
+def codes(container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns) -> Codes:
     """A `Cause` for each cell, TAKES where the GPU takes the container, ABSENT where the node has no such GPU."""
     found = np.full(columns.capacity.shape, Cause.NOT_ALLOWED, np.int8)
-    shares = _shared_codes(container, wishes, columns)
-    ways = [(columns.may_share, columns.kept_cut, Cause.SIZE, shares)] if _accepts(wishes, Mode.QUOTA) else []
-    if columns.cut.any() and _accepts(wishes, Mode.MIG):
-        ways.append(
-            (columns.may_cut, columns.kept_shared, Cause.PROFILE, _cut_codes(container, wishes, table, columns))
+    shares = _shared_codes(container, selector, columns)
+    modes = (
+        [(columns.may_share, columns.kept_partitioned, Cause.SIZE, shares)] if _accepts(selector, Mode.QUOTA) else []
+    )
+    if columns.scheme.any() and _accepts(selector, Mode.MIG):
+        modes.append(
+            (
+                columns.may_partition,
+                columns.kept_shared,
+                Cause.PROFILE,
+                _partition_codes(container, selector, table, columns),
+            )
         )
-    for may, _, small, here in ways:
+    for may, _, small, here in modes:
         found = np.where(may & (here == small), np.maximum(found, small), found)
-    for may, kept, small, here in ways:
+    for may, kept, small, here in modes:
         enough = may & (here != small)
         found = np.where(enough, np.maximum(found, np.where(kept, Cause.OTHER_MODE, here)), found)
-    if wishes is not None:
-        _unwanted(found, wishes, table, columns)
+    if selector is not None:
+        _unwanted(found, selector, table, columns)
     found[~columns.by_grant] = Cause.MODE
     found[columns.cordoned] = Cause.CORDONED
     found[~columns.healthy] = Cause.UNHEALTHY
@@ -42,12 +49,12 @@ def codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, 
     return found
 
 
-def _accepts(wishes: Wishes | None, mode: Mode) -> bool:
-    return mode in accepted((mode,), wishes)
+def _accepts(selector: GpuSelector | None, mode: Mode) -> bool:
+    return mode in accepted((mode,), selector)
 
 
-def _shared_codes(container: ContainerRequest, wishes: Wishes | None, columns: Columns) -> Codes:
-    """For shares of GPUs that are not cut: SIZE where even an idle GPU is too small."""
+def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, columns: Columns) -> Codes:
+    """For shares of GPUs that are not partitioned: SIZE where even an idle GPU is too small."""
     memory, cores = needed_memory(container, columns), min(container.cores, _MOST)
     alone = columns.capacity - memory < container.sharing.alone_below_mib
     if container.exclusive:
@@ -61,21 +68,23 @@ def _shared_codes(container: ContainerRequest, wishes: Wishes | None, columns: C
     found[memory > columns.free_memory] = Cause.MEMORY
     found[_no_slot(container, columns)] = Cause.SLOTS
     found[_mixes_isolation(container, columns)] = Cause.ISOLATION
-    idle = wishes is not None and wishes.idle
+    idle = selector is not None and selector.idle
     found[columns.busy if idle else columns.busy & alone] = Cause.NOT_IDLE
     found[columns.whole & ~alone] = Cause.HELD
     found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
     return found
 
 
-def _cut_codes(container: ContainerRequest, wishes: Wishes | None, table: NodeTable, columns: Columns) -> Codes:
+def _partition_codes(
+    container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns
+) -> Codes:
     """For instances: PROFILE where no profile holds the request."""
-    by_cut = np.array([cut.holding(container) if cut is not None else 0 for cut in table.cuts], np.int64)
-    holding = by_cut[columns.cut]
+    by_scheme = np.array([scheme.holding(container) if scheme is not None else 0 for scheme in table.schemes], np.int64)
+    holding = by_scheme[columns.scheme]
     found = np.full(columns.capacity.shape, TAKES, np.int8)
     found[holding & columns.open == 0] = Cause.PLACE
     found[_no_slot(container, columns)] = Cause.SLOTS
-    if container.exclusive or (wishes is not None and wishes.idle):
+    if container.exclusive or (selector is not None and selector.idle):
         found[columns.busy] = Cause.NOT_IDLE
     found[columns.whole] = Cause.NOT_IDLE if container.exclusive else Cause.HELD
     found[holding == 0] = Cause.PROFILE
@@ -103,15 +112,15 @@ def _mixes_isolation(container: ContainerRequest, columns: Columns) -> Bools:
     return others if container.sharing.one_isolation else others & columns.one_isolation
 
 
-def _unwanted(found: Codes, wishes: Wishes, table: NodeTable, columns: Columns) -> None:
-    if wishes.not_uuids:
-        found[_among(wishes.not_uuids, table.uuids, columns.uuid)] = Cause.UUID
-    if wishes.uuids:
-        found[~_among(wishes.uuids, table.uuids, columns.uuid)] = Cause.UUID
-    if wishes.not_types:
-        found[_named(wishes.not_types, table.models)[columns.model]] = Cause.TYPE
-    if wishes.types:
-        found[~_named(wishes.types, table.models)[columns.model]] = Cause.TYPE
+def _unwanted(found: Codes, selector: GpuSelector, table: NodeTable, columns: Columns) -> None:
+    if selector.not_uuids:
+        found[_among(selector.not_uuids, table.uuids, columns.uuid)] = Cause.UUID
+    if selector.uuids:
+        found[~_among(selector.uuids, table.uuids, columns.uuid)] = Cause.UUID
+    if selector.not_types:
+        found[_named(selector.not_types, table.models)[columns.model]] = Cause.TYPE
+    if selector.types:
+        found[~_named(selector.types, table.models)[columns.model]] = Cause.TYPE
 
 
 def _among(names: tuple[str, ...], numbers: dict[str, int], column: Ints) -> Bools:

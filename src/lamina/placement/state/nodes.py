@@ -7,8 +7,8 @@ from msgspec import Struct
 from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.mig_rules import MigRule
-from lamina.placement.cut import Room, cut_of, room_of
-from lamina.placement.modes import allowed, kept
+from lamina.placement.mig.partitions import Partitions, partitions_of, scheme_of
+from lamina.placement.state.modes import allowed, kept
 
 
 class GpuState(Struct, frozen=True):
@@ -26,12 +26,12 @@ class GpuState(Struct, frozen=True):
     """The modes that the node allows, see `modes`."""
     kept: Mode | None = None
     """The mode that who is on the GPU keeps it in."""
-    room: Room | None = None
-    """Where it can be cut."""
+    partitions: Partitions | None = None
+    """Where it can be partitioned."""
 
     @classmethod
     def of(cls, gpu: Gpu, taken: Taken, rules: tuple[MigRule, ...] = ()) -> "GpuState":
-        cut = cut_of(gpu.mig_card, gpu.model, rules) if Mode.MIG in gpu.modes else None
+        scheme = scheme_of(gpu.mig_card, gpu.model, rules) if Mode.MIG in gpu.modes else None
         return cls(
             gpu=gpu,
             taken=taken,
@@ -40,9 +40,9 @@ class GpuState(Struct, frozen=True):
             free_cores=max(0, gpu.cores_capacity - taken.cores),
             busy=taken.slots > 0 or taken.whole,
             usage=share(gpu, taken.slots, taken.memory_mib, taken.cores),
-            modes=allowed(gpu, cuttable=cut is not None),
+            modes=allowed(gpu, partitionable=scheme is not None),
             kept=kept(gpu, taken),
-            room=room_of(cut, taken.instances, gpu.instances) if cut is not None else None,
+            partitions=partitions_of(scheme, taken.instances, gpu.instances) if scheme is not None else None,
         )
 
 
@@ -66,7 +66,7 @@ class NodeState(Struct, frozen=True):
         rules: tuple[MigRule, ...] = (),
     ) -> "NodeState":
         """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods. `rules` say how GPUs may be
-        cut."""
+        partitioned."""
         listed = gpus.gpus if isinstance(gpus, Inventory) else tuple(gpus)
         held = taken or {}
         states = tuple(GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules) for gpu in listed)

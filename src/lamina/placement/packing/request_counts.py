@@ -1,4 +1,4 @@
-"""What has come so far, in bounded memory: old pods fade."""
+"""Counts of the requests that have come, in bounded memory: old ones fade."""
 
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
@@ -17,13 +17,13 @@ class Countable(Hashable, Protocol):
 Kind = TypeVar("Kind", bound=Countable)
 
 
-class Seen(Generic[Kind]):
+class RequestCounts(Generic[Kind]):
     """Counts of requests. `arrived` is how many pods with GPUs have come in all."""
 
     def __init__(self) -> None:
         self.counts: dict[Kind, int] = {}
         self.arrived = 0
-        self._room = WINDOW
+        self._remaining = WINDOW
 
     def add(self, ask: Kind) -> bool:
         """Count one more; returns whether that made the old ones fade."""
@@ -31,9 +31,9 @@ class Seen(Generic[Kind]):
         if not ask.gpus:
             return False
         self.arrived += 1
-        self._room -= 1
-        if self._room:
+        self._remaining -= 1
+        if self._remaining:
             return False
         self.counts = {ask: n // 2 for ask, n in self.counts.items() if n > 1}
-        self._room = WINDOW // 2
+        self._remaining = WINDOW // 2
         return True

@@ -1,8 +1,8 @@
-"""Advice on moving pods so that GPUs become idle, for whole-GPU pods that find none. Pure; nobody is moved by it.
+"""Advice on moving pods so that GPUs become idle, for whole-GPU pods that find none. Pure; nothing is moved.
 
 GPUs that are shared are looked at one after the other, the one that is held least first. If all pods on it would fit
 elsewhere on GPUs that stay shared, moving them frees it. Each step is worked out with the one before it done, in an
-order in which every move has its room at its time. Nobody is moved twice.
+order in which every move fits at its time. No pod is moved twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.policies import BINPACK
 from lamina.model.requests import PodRequest
-from lamina.placement.fit import Placement, fit
-from lamina.placement.nodes import NodeState
+from lamina.placement.search.fit import PodPlacement, fit
+from lamina.placement.state.nodes import NodeState
 
 
 class Resident(Struct, frozen=True):
     """A pod that holds GPUs of a node. `movable` is False for one that must stay where it is.
 
-    `request` is None where nobody knows what it asked; it stays too. `elsewhere` is False for one that may be moved on
-    its own node only.
+    `request` is None where it is unknown; such a pod stays too. `elsewhere` is False for one that may be moved on its
+    own node only.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Move(Struct, frozen=True):
     to_gpus: tuple[str, ...]
 
 
-class Step(Struct, frozen=True):
+class DefragStep(Struct, frozen=True):
     """The moves, in their order, after which the GPU `frees` of `node` is idle."""
 
     node: str
@@ -51,10 +51,12 @@ class Step(Struct, frozen=True):
     moves: tuple[Move, ...]
 
 
-def advise(nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident], *, most_moves: int = 20) -> list[Step]:
+def advise(
+    nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident], *, most_moves: int = 20
+) -> list[DefragStep]:
     """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them."""
     board = _Board(nodes, residents)
-    steps: list[Step] = []
+    steps: list[DefragStep] = []
     tried: set[str] = set()
     left = most_moves
     while (found := board.least_held(tried)) is not None:
@@ -63,7 +65,7 @@ def advise(nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident], *,
         moves = board.emptied(node, uuid, left)
         if moves:
             left -= len(moves)
-            steps.append(Step(node, uuid, tuple(moves)))
+            steps.append(DefragStep(node, uuid, tuple(moves)))
     return steps
 
 
@@ -101,7 +103,7 @@ class _Board:
         return moves
 
     def _moved(self, resident: Resident, uuid: str) -> Resident | None:
-        """The pod elsewhere: on GPUs that others share already, preferably of its own node; None where none has room.
+        """The pod elsewhere: on GPUs that others share already, preferably of its own node; None where it fits nowhere.
 
         Its old place stays taken until it has its new one.
         """
@@ -116,13 +118,13 @@ class _Board:
             settled = [gpu for gpu in shared if self._settled(gpu.uuid)]
             for gpus in (settled, shared):
                 answer = fit(request, NodeState.of(node, gpus, taken))
-                if isinstance(answer, Placement):
+                if isinstance(answer, PodPlacement):
                     held = taken_by(answer.containers)
                     return msgspec.structs.replace(resident, node=node, taken=held, movable=False)
         return None
 
     def _settled(self, uuid: str) -> bool:
-        """Whether somebody on the GPU stays there, so that it will not be freed."""
+        """Whether a pod on the GPU stays, so that the GPU will not be freed."""
         return any(uuid in each.taken and not each.movable for each in self._residents.values())
 
     def _taken(self, node: str) -> dict[str, Taken]:

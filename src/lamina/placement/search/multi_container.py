@@ -10,19 +10,19 @@ from typing import NamedTuple
 from lamina.model.gpus import Mode
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.mig import Placed
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from lamina.placement.causes import needs_alone, refusal, slots_for
-from lamina.placement.instances import arrange_instances
-from lamina.placement.nodes import GpuState, NodeState
-from lamina.placement.policies import gpu_order
-from lamina.placement.sets import preferred
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.placement.mig.instances import arrange_instances
+from lamina.placement.rules.refusal import needs_alone, refusal, slots_for
+from lamina.placement.search.gpu_sets import preferred
+from lamina.placement.search.policies import gpu_order
+from lamina.placement.state.nodes import GpuState, NodeState
 
 _MOST_STEPS = 400
 """Sets of GPUs looked at for one pod on one node. Real pods need a few; three containers on four GPUs at most 258."""
 
 
 class Seat(NamedTuple):
-    """Where a container has a share: the GPU, and the instance where it is cut for it."""
+    """Where a container has a share: the GPU, and the instance where it has one."""
 
     state: GpuState
     instance: Placed | None = None
@@ -30,18 +30,20 @@ class Seat(NamedTuple):
 
 def seat(container: ContainerRequest, state: GpuState, mode: Mode) -> Seat:
     """The share of a container that is alone in its pod."""
-    room = state.room if mode is Mode.MIG else None
-    return Seat(state, None if room is None else room.first(room.cut.holding(container)))
+    partitions = state.partitions if mode is Mode.MIG else None
+    return Seat(state, None if partitions is None else partitions.first(partitions.scheme.holding(container)))
 
 
-def arrange(request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> list[tuple[Seat, ...]] | None:
-    """Shares for each container, in the order of `request.containers`, or None where not all of them find room.
+def arrange(
+    request: PodRequest, selector: GpuSelector | None, node: NodeState, mode: Mode
+) -> list[tuple[Seat, ...]] | None:
+    """Shares for each container, in the order of `request.containers`, or None where not all of them fit.
 
     All are in `mode`.
     """
     if mode is Mode.QUOTA and not _enough_in_sum(request, node):
         return None
-    search = _Search(request, wishes, node, mode)
+    search = _Search(request, selector, node, mode)
     return search.seats() if search.run(0) else None
 
 
@@ -63,9 +65,9 @@ def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
 class _Search:
     """Depth-first over containers. `held` maps a GPU's place on the node to the containers of this pod on it."""
 
-    def __init__(self, request: PodRequest, wishes: Wishes | None, node: NodeState, mode: Mode) -> None:
+    def __init__(self, request: PodRequest, selector: GpuSelector | None, node: NodeState, mode: Mode) -> None:
         self.request = request
-        self.wishes = wishes
+        self.selector = selector
         self.mode = mode
         self.states = node.gpus
         self.held: dict[int, tuple[int, ...]] = {}
@@ -104,7 +106,7 @@ class _Search:
         return _only_starts(container), container.cores == 0, -memory, index
 
     def _choices(self, index: int) -> Iterator[tuple[int, ...]]:
-        """Sets of GPUs for the container, the policy's favourite first, equal ones once."""
+        """Sets of GPUs for the container, the policy's preferred set first, equal ones once."""
         container = self.request.containers[index]
         able = [place for place in range(len(self.states)) if self._takes(index, place)]
         key = gpu_order(self.request.gpu_policy, container)
@@ -126,18 +128,18 @@ class _Search:
     def _takes(self, index: int, place: int) -> bool:
         container, held, state = self.request.containers[index], self.held.get(place), self.states[place]
         if held is None:
-            return refusal(container, self.wishes, state, mode=self.mode) is None
-        beside = self._sum((other for other in held if self._together(index, other)), state)
+            return refusal(container, self.selector, state, mode=self.mode) is None
+        pod_holds = self._sum((other for other in held if self._together(index, other)), state)
         total = self._peak((*held, index), state)
-        if refusal(container, self.wishes, state, beside, total, self.mode) is not None:
+        if refusal(container, self.selector, state, pod_holds, total, self.mode) is not None:
             return False
         return self.mode is not Mode.MIG or self._instances((*held, index), place) is not None
 
     def _instances(self, indices: tuple[int, ...], place: int) -> tuple[Placed, ...] | None:
-        room = self.states[place].room
-        assert room is not None, "a GPU without known layouts is never in the mode mig"
-        holding = [room.cut.holding(self.request.containers[index]) for index in indices]
-        return arrange_instances(room, holding, lambda one, other: self._together(indices[one], indices[other]))
+        partitions = self.states[place].partitions
+        assert partitions is not None, "a GPU without known layouts is never in the mode mig"
+        holding = [partitions.scheme.holding(self.request.containers[index]) for index in indices]
+        return arrange_instances(partitions, holding, lambda one, other: self._together(indices[one], indices[other]))
 
     def _together(self, one: int, other: int) -> bool:
         """Whether two containers of the pod run at the same time."""
@@ -153,8 +155,8 @@ class _Search:
         peak = self._sum((index for index in indices if not _only_starts(containers[index])), state)
         for index in indices:
             if _only_starts(containers[index]):
-                beside = (other for other in indices if other != index and self._together(index, other))
-                peak = peak.at_least(self._sum((index, *beside), state))
+                pod_holds = (other for other in indices if other != index and self._together(index, other))
+                peak = peak.at_least(self._sum((index, *pod_holds), state))
         return peak
 
     def _sum(self, indices: Iterator[int] | tuple[int, ...], state: GpuState) -> Taken:
@@ -177,10 +179,10 @@ class _Search:
         gpu = state.gpu
         taken = state.taken
         isolation = (taken.slots, taken.cores, taken.without_cores, taken.one_isolation)
-        room = (state.free_slots, state.free_memory, state.free_cores, state.busy, taken.whole, *isolation)
+        free = (state.free_slots, state.free_memory, state.free_cores, state.busy, taken.whole, *isolation)
         where = (gpu.numa if self.request.numa_bind and gpu.numa is not None else -1, *gpu.links)
-        cut = (state.modes, state.kept, state.room)
-        return (*room, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()), cut)
+        division = (state.modes, state.kept, state.partitions)
+        return (*free, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()), division)
 
 
 def _only_starts(container: ContainerRequest) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from lamina.model.requests import ContainerRequest, Wishes
-from lamina.placement.causes import Cause
-from lamina.placement.modes import MODES
-from lamina.placement.nodes import GpuState, NodeState
-from lamina.placement.sentences import Numbers, numbers, sentence
+from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.placement.explanation.sentences import Numbers, RefusedGpus, numbers, sentence
+from lamina.placement.rules.refusal import Cause
+from lamina.placement.state.modes import MODES
+from lamina.placement.state.nodes import GpuState, NodeState
 
 
 class Misfit(Struct, frozen=True):
@@ -21,16 +21,16 @@ class Misfit(Struct, frozen=True):
 
     node: NodeState
     container: ContainerRequest
-    wishes: Wishes
+    selector: GpuSelector
     refusals: tuple[Cause | None, ...]
     containers: tuple[ContainerRequest, ...]
     """All GPU containers of the pod; `container` is the first of them that finds no place."""
     together: bool = False
     """Each container would fit alone, but not all of them."""
     apart: bool = False
-    """Enough GPUs would do, but not enough beside one NUMA node."""
+    """Enough GPUs fit, but not enough on one NUMA node."""
     mixed: bool = False
-    """Enough GPUs would do, but not enough in one mode."""
+    """Enough GPUs fit, but not enough in one mode."""
 
     @property
     def fitting(self) -> int:
@@ -39,7 +39,7 @@ class Misfit(Struct, frozen=True):
 
     @property
     def cause(self) -> Cause:
-        """The nearest cause: the one to mend first."""
+        """The nearest cause: the one to fix first."""
         if self.together:
             return Cause.TOGETHER
         if self.apart:
@@ -57,7 +57,7 @@ class Misfit(Struct, frozen=True):
         """Whether the pod would not fit even if every other pod left the node."""
         able = sum(1 for cause in self.refusals if cause is None or not cause.lasting)
         if self.apart:
-            able = max(self._beside(lambda cause: cause is None or not cause.lasting).values())
+            able = max(self._by_numa(lambda cause: cause is None or not cause.lasting).values())
         if self.mixed:
             able = max(sum(mode in state.modes for state in self.node.gpus) for mode in MODES)
         return not self.together and able < self.container.count
@@ -81,24 +81,24 @@ class Misfit(Struct, frozen=True):
         if asked > there:
             return f"{prefix}needs {asked} GPUs; this node has {there}"
         if self.apart:
-            most = max(self._beside(lambda cause: cause is None).values())
-            return f"{prefix}needs {asked} GPUs of one NUMA node; at most {most} would do beside one"
+            most = max(self._by_numa(lambda cause: cause is None).values())
+            return f"{prefix}needs {asked} GPUs on one NUMA node; at most {most} fit on one"
         if self.mixed:
-            return f"{prefix}needs {asked} GPUs in one mode; {self.fitting} would do, but not all in the same"
+            return f"{prefix}needs {asked} GPUs in one mode; {self.fitting} fit, but not all in the same"
         if self.fitting:
             prefix += f"needs {asked} GPUs; {self.fitting} {'fits' if self.fitting == 1 else 'fit'}; "
         groups = self._groups()
         if len(groups) == 1 and not self.fitting:
             [(cause, group)] = groups.items()
-            return prefix + sentence(cause, self.container, self.wishes, group, all_of_node=True)
+            return prefix + sentence(RefusedGpus(cause, self.container, self.selector, group, all_of_node=True))
         return prefix + "; ".join(
             f"on {len(groups[cause])} of {there} GPUs: "
-            + sentence(cause, self.container, self.wishes, groups[cause], all_of_node=False)
+            + sentence(RefusedGpus(cause, self.container, self.selector, groups[cause], all_of_node=False))
             for cause in sorted(groups, reverse=True)
         )
 
-    def _beside(self, counts: Callable[[Cause | None], bool]) -> Counter[int | None]:
-        """How many GPUs whose refusal counts are beside each NUMA node."""
+    def _by_numa(self, counts: Callable[[Cause | None], bool]) -> Counter[int | None]:
+        """How many GPUs with such a refusal are on each NUMA node."""
         pairs = zip(self.node.gpus, self.refusals, strict=True)
         known = Counter(state.gpu.numa for state, cause in pairs if counts(cause))
         if known.pop(None, 0):
@@ -116,7 +116,7 @@ class Misfit(Struct, frozen=True):
         able = [state for state, cause in zip(self.node.gpus, self.refusals, strict=True) if cause is None]
         free = ", ".join(f"{state.free_memory} MiB and {state.free_cores} %" for state in able)
         needs = ", ".join(_need(container) for container in self.containers)
-        return f"its containers fit one by one but not together ({needs}); free are {free}"
+        return f"its containers fit one by one but not together ({needs}); free: {free}"
 
 
 def _need(container: ContainerRequest) -> str:

@@ -72,7 +72,7 @@ def cost(victims: Sequence[Victim], violations: Callable[[frozenset[str]], int])
 
 
 def _spare(pool: Sequence[Victim], enough: Callable[[frozenset[str]], bool]) -> tuple[Victim, ...]:
-    """What is left to evict when the most important pods are spared first: nobody of it could stay."""
+    """What is left to evict when the most important pods are spared first: none of them could stay."""
     left = {victim.uid for victim in pool}
     for victim in reversed(pool):
         if enough(frozenset(left - {victim.uid})):

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from lamina.model.requests import PodRequest
-from lamina.placement.causes import Cause
-from lamina.placement.fit import Placement, fit
-from lamina.placement.nodes import NodeState
-from lamina.placement.summary import Miss, miss_of, summary
+from lamina.placement.explanation.summary import Miss, miss_of, summary
+from lamina.placement.rules.refusal import Cause
+from lamina.placement.search.fit import PodPlacement, fit
+from lamina.placement.state.nodes import NodeState
 
 NOTHING_COUNTED: Mapping[str, Miss | None] = {}
 
 
-class Group(Struct, frozen=True):
+class NodeGroup(Struct, frozen=True):
     """Nodes for which the same sentence holds."""
 
     cause: Cause
@@ -26,7 +26,7 @@ class Explanation(Struct, frozen=True):
     """Where a pod fits and why not elsewhere. Groups stand nearest miss first; `summary` is one text for an event."""
 
     fitting: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
     summary: str
 
 
@@ -35,7 +35,7 @@ def explain(
 ) -> Explanation:
     """Tries every node; the answer says the same as `fit` does for each of them.
 
-    `counted` are the answers of nodes that give out without grants what the pod counts: None where there is enough.
+    `counted` has the answers of nodes that allocate, without grants, what the pod counts: None where there is enough.
     """
     fitting: list[str] = []
     missed: dict[Miss, list[str]] = {}
@@ -48,7 +48,7 @@ def explain(
                 missed.setdefault(lack, []).append(node.name)
             continue
         answer = fit(request, node)
-        if isinstance(answer, Placement):
+        if isinstance(answer, PodPlacement):
             fitting.append(node.name)
         else:
             missed.setdefault(miss_of(answer), []).append(node.name)
@@ -59,7 +59,9 @@ def explain(
     return Explanation(
         fitting=tuple(fitting),
         groups=tuple(
-            Group(alike[0][0].cause, reason, tuple(name for _, names in alike for name in names), alike[0][0].lasting)
+            NodeGroup(
+                alike[0][0].cause, reason, tuple(name for _, names in alike for name in names), alike[0][0].lasting
+            )
             for reason, alike in groups.items()
         ),
         summary=summary(sorted(fitting), ranked),

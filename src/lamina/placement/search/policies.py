@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lamina.model.policies import BINPACK, NUMA, PACKING, SPREAD, chain
 from lamina.model.requests import ContainerRequest
-from lamina.placement.nodes import GpuState, share
+from lamina.placement.state.nodes import GpuState, share
 
 Usage = TypeVar("Usage", float, NDArray[np.float64])
 Order = tuple[float, ...]

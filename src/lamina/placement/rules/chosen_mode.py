@@ -2,24 +2,24 @@
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import Share
-from lamina.model.requests import Wishes
-from lamina.placement.modes import accepted
-from lamina.placement.nodes import GpuState
+from lamina.model.requests import GpuSelector
+from lamina.placement.state.modes import accepted
+from lamina.placement.state.nodes import GpuState
 
 
-def chosen_mode(share: Share, state: GpuState, wishes: Wishes | None) -> str:
+def chosen_mode(share: Share, state: GpuState, selector: GpuSelector | None) -> str:
     """Such as "mig, 1g.5gb at slice 6: the pod accepts no other mode"; empty where the node has no policy."""
     if not state.gpu.modes:
         return ""
     mode = Mode.MIG if share.mode is Mode.MIG else Mode.QUOTA
     named = f"{share.mode}, {share.mig.profile} at slice {share.mig.start}" if share.mig else f"{share.mode}"
-    return f"{named}: {_why(mode, state, wishes)}"
+    return f"{named}: {_why(mode, state, selector)}"
 
 
-def _why(mode: Mode, state: GpuState, wishes: Wishes | None) -> str:
+def _why(mode: Mode, state: GpuState, selector: GpuSelector | None) -> str:
     if len(state.modes) == 1:
         return "the node allows no other mode"
-    if len(accepted(state.modes, wishes)) == 1:
+    if len(accepted(state.modes, selector)) == 1:
         return "the pod accepts no other mode"
     if state.kept is not None:
         return "the GPU is in this mode already"

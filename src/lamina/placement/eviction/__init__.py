@@ -1,0 +1,1 @@
+"""Which pods to evict or move so that others fit."""

@@ -1,0 +1,1 @@
+"""Why nodes do not fit, in sentences with numbers."""

@@ -1,0 +1,1 @@
+"""MIG within placement: which partitions a GPU can get, and where."""

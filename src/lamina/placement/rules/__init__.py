@@ -1,0 +1,1 @@
+"""The rules of sharing: why one GPU does not take one container."""
