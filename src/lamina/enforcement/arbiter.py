@@ -73,7 +73,7 @@ class Arbiter:
         self._settled: dict[str, float] = {}
         self._open: dict[str, Fractions] = {}
         self._last = 0
-        self._seen: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
+        self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
     def tick(
         self, now: int, tenants: Sequence[Tenant], refunded: Mapping[str, int] | None = None
@@ -81,7 +81,7 @@ class Arbiter:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
         for tenant in tenants:
             self._settled.setdefault(tenant.name, float((refunded or {}).get(tenant.name, 0)))
-        found = self._got([tenant for tenant in tenants if tenant.activity.seen], now)
+        found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
         refunds = self._refunds(now // layout.BIN_NS, tenants, found)
         working = [_works(tenant.activity, now) for tenant in tenants]
         used = [_used(found[tenant.name][0], tenant.share) if tenant.name in found else 0.0 for tenant in tenants]
@@ -102,30 +102,34 @@ class Arbiter:
         """What each of those that had work got, and for how many ns it was charged that it did not get. Bins in which
         nothing changed since the last time are not reckoned again."""
         if not tenants:
-            self._seen = None
+            self._last_window = None
             return {}
         names = [tenant.name for tenant in tenants]
         brief = np.stack([tenant.activity.brief for tenant in tenants])
-        worked = np.stack([_shown(tenant.activity, now) for tenant in tenants])
+        worked = np.stack([_shown(tenant.activity) for tenant in tenants])
         last, real, changed = now // layout.BIN_NS, np.zeros_like(brief), np.ones(WINDOW, bool)
-        if self._seen is not None and self._seen[0] == names and 0 <= (moved := last - self._seen[1]) < WINDOW:
-            _, _, brief_before, worked_before, real_before = self._seen
+        if (
+            self._last_window is not None
+            and self._last_window[0] == names
+            and 0 <= (moved := last - self._last_window[1]) < WINDOW
+        ):
+            _, _, brief_before, worked_before, real_before = self._last_window
             kept = WINDOW - moved
             real[:, :kept] = real_before[:, moved:]
             same = (brief[:, :kept] == brief_before[:, moved:]) & (worked[:, :kept] == worked_before[:, moved:])
             changed[:kept] = ~same.all(axis=0)
         if changed.any():
             real[:, changed] = got(brief[:, changed], worked[:, changed])
-        self._seen = names, last, brief, worked, real
-        told = np.stack([tenant.activity.brief + tenant.activity.worked for tenant in tenants])
-        paid = told * real / np.maximum(brief + worked, 1e-9)
-        excess = np.maximum(np.minimum(told, 1) - paid, 0) * layout.BIN_NS
+        self._last_window = names, last, brief, worked, real
+        reported = np.stack([tenant.activity.brief + tenant.activity.worked for tenant in tenants])
+        paid = reported * real / np.maximum(brief + worked, 1e-9)
+        excess = np.maximum(np.minimum(reported, 1) - paid, 0) * layout.BIN_NS
         return {name: (real[i], excess[i]) for i, name in enumerate(names)}
 
     def _refunds(
         self, last: int, tenants: Sequence[Tenant], found: Mapping[str, tuple[Fractions, Fractions]]
     ) -> list[float]:
-        """In ns, ever. What processes told late changes a refund as long as its bin is in the window."""
+        """In ns, in total. A late report changes a refund as long as its bin is in the window."""
         moved = max(0, min(last - self._last, WINDOW)) if self._last else WINDOW
         self._last = last
         totals = []
@@ -143,23 +147,20 @@ class Arbiter:
         return totals
 
 
-def _shown(activity: Activity, now: int) -> Fractions:
-    """How much work there was, with that which is not finished and so not yet told."""
-    if not activity.busy_since:
+def _shown(activity: Activity) -> Fractions:
+    """How much work there was, including work that is not finished and so not yet reported."""
+    if not activity.busy:
         return activity.worked
-    last = now // layout.BIN_NS
-    unfinished = np.zeros(WINDOW)
-    for since in activity.busy_since:
-        unfinished[max(0, WINDOW - 1 - (last - since // layout.BIN_NS)) :] += 1
+    unfinished = activity.unfinished
     return np.maximum(activity.worked, unfinished - np.minimum(activity.brief, unfinished))
 
 
 def _works(activity: Activity, now: int) -> bool:
     recent = RECENT_NS // layout.BIN_NS
     return (
-        bool(activity.busy_since)
+        activity.busy
         or activity.asked_at + RECENT_NS > now
-        or (activity.seen and bool(activity.brief[-recent:].any() or activity.worked[-recent:].any()))
+        or (activity.active and bool(activity.brief[-recent:].any() or activity.worked[-recent:].any()))
     )
 
 
@@ -167,7 +168,7 @@ def _used(real: Fractions, share: float) -> float:
     """Of the GPU, lately; all of its share by who begins, until there is more to judge by."""
     if not real[:_BEGINNING].any():
         return share
-    return max(float(real.mean()), float(real[-20:].mean()))
+    return max(float(real.sum()) / WINDOW, float(real[-20:].sum()) / 20)
 
 
 def _watched(tenants: Sequence[Tenant]) -> list[bool]:

@@ -1,147 +1,123 @@
 """The arbiter at work: reads the `usage` of all containers of a machine, decides, and writes into their `arbiter`.
 
-An arbiter file belongs to whoever decides and containers only read it, so it is mapped; a usage file belongs to its
-tenants, who may cut it off at any time, so it is read.
+Whatever a container has made of its files concerns that container alone: it is set aside, and tried again later.
 """
 
-import ctypes
-import mmap
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from lamina.enforcement import layout
-from lamina.enforcement.activity import activity, head_bytes, slots_used
-from lamina.enforcement.arbiter import RECENT_NS, Arbiter, Decision, Tenant
-from lamina.enforcement.files import ARBITER, LIMITS, USAGE
-from lamina.enforcement.limits import Limits, read_limits
-from lamina.errors import LaminaError
+from lamina.enforcement.activity import Reading, activities
+from lamina.enforcement.arbiter import Arbiter, Tenant
+from lamina.enforcement.attended import AttendedContainer, inode
+from lamina.enforcement.container_files import reason
 
-_PPM = 1_000_000
-
-
-class _Container:
-    """The open files of one container. Raises OSError and LaminaError where they are not sound."""
-
-    def __init__(self, folder: Path, *, writing: bool) -> None:
-        self.name = str(folder)
-        self.limits: Limits = read_limits(folder / LIMITS)
-        self._before: tuple[bytes, bytes] = b"", b""
-        self._resting: list[Tenant] = []  # when nothing happened and nothing in the file changes
-        self._decided: dict[int, Decision] = {}
-        self._mapped: mmap.mmap | None = None
-        self._decisions: layout.Arbiter | None = None
-        self.inode = _inode(folder)
-        self._usage = os.open(folder / USAGE, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if writing:
-                with (folder / ARBITER).open("r+b") as file:
-                    self._mapped = mmap.mmap(file.fileno(), ctypes.sizeof(layout.Arbiter))
-                self._decisions = layout.Arbiter.from_buffer(self._mapped)
-        except (OSError, ValueError):
-            os.close(self._usage)
-            raise
-
-    def tenants(self, now: int) -> list[Tenant]:
-        """One for each of its GPUs; none when its tenants spoilt the file."""
-        count = len(self.limits.devices)
-        head = os.pread(self._usage, head_bytes(count), 0)
-        wanted = slots_used(head) * layout.slot_stride(count)
-        slots = os.pread(self._usage, wanted, ctypes.sizeof(layout.Usage))
-        if len(head) < head_bytes(count) or len(slots) < wanted:
-            return []
-        if self._resting and self._before == (head, slots):
-            return self._resting
-        found = [
-            Tenant(
-                name=self.name,
-                share=limit.cores_percent / 100,
-                policy=limit.compute_policy,
-                priority=self.limits.priority,
-                activity=activity(head, slots, device, count, now),
-            )
-            for device, limit in enumerate(self.limits.devices)
-        ]
-        self._before = head, slots
-        lately = any(one.activity.seen or one.activity.asked_at + RECENT_NS > now for one in found)
-        self._resting = [] if lately else found
-        return found
-
-    @property
-    def fresh(self) -> bool:
-        """Nothing was decided about it here."""
-        return not self._decided
-
-    def refunded(self, device: int) -> int:
-        return int(self._decisions.devices[device].refund_ns) if self._decisions else 0
-
-    def decide(self, device: int, decision: Decision, now: int) -> None:
-        """Each word is written in one step; the heartbeat last."""
-        if self._decisions is None:
-            return
-        if self._decided.get(device) != decision:
-            self._decided[device] = decision
-            word = self._decisions.devices[device]
-            word.closed = int(decision.closed)
-            word.watched = int(decision.watched)
-            word.attention = int(decision.closed or decision.watched)
-            word.rate_ppm = round(decision.rate * _PPM)
-            word.refund_ns = decision.refund_ns
-        self._decisions.heartbeat = now
-
-    def close(self) -> None:
-        os.close(self._usage)
-        self._decisions = None
-        self._mapped = None
+_Member = tuple[AttendedContainer, int, Tenant]
+"""A container on a GPU, and which of the container's GPUs that is."""
+_Read = tuple[AttendedContainer, Reading]
+Report = Callable[[Path, str], None]
+"""Called with the folder of a container and what is wrong with its files, as often as that is found."""
 
 
-def _inode(folder: Path) -> int:
-    """Which usage file it is: a container that starts anew gets another one. 0 when there is none."""
-    try:
-        return (folder / USAGE).stat().st_ino
-    except OSError:
-        return 0
+Failed = Callable[[str, Exception], None]
+"""Called with the UUID of a GPU whose time could not be divided, as often as that happens."""
+
+
+def _say_nothing(what: object, problem: object) -> None: ...
 
 
 class Arbitration:
     """Arbiters for all GPUs that the attended containers share."""
 
-    def __init__(self, *, low_priority_percent: float = 0) -> None:
-        self._containers: dict[Path, _Container] = {}
+    def __init__(
+        self, *, low_priority_percent: float = 0, report: Report = _say_nothing, failed: Failed = _say_nothing
+    ) -> None:
+        self._containers: dict[Path, AttendedContainer] = {}
         self._arbiters: dict[str, Arbiter] = {}
         self._low_priority_percent = low_priority_percent
+        self._report = report
+        self._failed = failed
 
     def attend(self, folders: Iterable[Path], writing: Callable[[Path], bool] = lambda folder: True) -> None:
         """These are the containers now. One whose files are not sound is left to its own share."""
         wanted = set(folders)
         for folder, container in list(self._containers.items()):
-            if folder not in wanted or _inode(folder) != container.inode:
+            if folder not in wanted or inode(folder) != container.inode:
                 self._containers.pop(folder).close()
         for folder in wanted - self._containers.keys():
             try:
-                self._containers[folder] = _Container(folder, writing=writing(folder))
-            except (OSError, ValueError, LaminaError):
-                continue
+                self._containers[folder] = AttendedContainer(folder, writing=writing(folder))
+            except Exception as error:
+                if not isinstance(error.__cause__ or error, FileNotFoundError):  # it is being made or removed
+                    self._report(folder, _problem(error))
 
     def tick(self, now: int) -> bool:
         """Decides once; `now` is CLOCK_MONOTONIC in ns. Returns whether anybody worked lately."""
-        groups: dict[str, list[tuple[_Container, int, Tenant]]] = {}
+        groups: dict[str, list[_Member]] = {}
         working = False
+        self._observe(now)
         for container in self._containers.values():
-            for device, tenant in enumerate(container.tenants(now)):
-                working = working or tenant.activity.seen
+            for device, tenant in enumerate(container.tenants):
+                working = working or tenant.activity.active
                 groups.setdefault(container.limits.devices[device].uuid, []).append((container, device, tenant))
         for uuid in self._arbiters.keys() - groups.keys():
             del self._arbiters[uuid]
         for uuid, members in groups.items():
-            arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
-            before = {
-                tenant.name: container.refunded(device) for container, device, tenant in members if container.fresh
-            }
-            decisions = arbiter.tick(now, [tenant for _, _, tenant in members], before)
-            for container, device, tenant in members:
-                container.decide(device, decisions[tenant.name], now)
+            try:
+                self._divide(uuid, members, now)
+            except Exception as error:
+                self._arbiters.pop(uuid, None)  # another one starts; until then each container has its own share
+                self._failed(uuid, error)
         return working
+
+    def _divide(self, uuid: str, members: Sequence[_Member], now: int) -> None:
+        """Decide for the containers of one GPU."""
+        arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
+        before = {tenant.name: container.refunded(device) for container, device, tenant in members if container.fresh}
+        decisions = arbiter.tick(now, [tenant for _, _, tenant in members], before)
+        for container, device, tenant in members:
+            container.decide(device, decisions[tenant.name], now)
+
+    def _observe(self, now: int) -> None:
+        """Read all usage files. A container whose file is not sound is left out until it is attended to again."""
+        read: dict[int, list[_Read]] = {}
+        for folder, container in list(self._containers.items()):
+            try:
+                if changed := container.restore():
+                    what = " and ".join(changed)
+                    self._report(folder, f"a process changed the {what} of its usage file; it was restored")
+                if (reading := container.read()) is not None:
+                    read.setdefault(container.devices, []).append((container, reading))
+            except Exception as error:
+                self._leave_out(folder, error)
+        for devices, group in read.items():
+            try:
+                _understand(group, devices, now)
+            except Exception:
+                self._understand_each(group, devices, now)
+
+    def _understand_each(self, group: Sequence[_Read], devices: int, now: int) -> None:
+        """As all together, but what one file says stops no other."""
+        for container, reading in group:
+            try:
+                _understand([(container, reading)], devices, now)
+            except Exception as error:
+                self._leave_out(Path(container.name), error)
+
+    def _leave_out(self, folder: Path, error: Exception) -> None:
+        """Leave a container to its own share until it is attended to again."""
+        self._report(folder, _problem(error))
+        self._containers.pop(folder).close()
 
     def close(self) -> None:
         self.attend(())
+
+
+def _understand(group: Sequence[_Read], devices: int, now: int) -> None:
+    """Work out what the files say, all together, because that is quick."""
+    found = activities([reading for _, reading in group], devices, now)
+    for (container, _), activity in zip(group, found, strict=True):
+        container.observe(activity, now)
+
+
+def _problem(error: Exception) -> str:
+    return f"its files cannot be used: {reason(error) if isinstance(error, OSError) else error}"

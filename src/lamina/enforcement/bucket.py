@@ -1,4 +1,4 @@
-"""The twin of native/facade/bucket.c: how a container's time is charged. Times in ns, rates in millionths."""
+"""The twin of native/facade/compute/bucket.c: how a container's time is charged. Times in ns, rates in millionths."""
 
 from lamina.enforcement import layout
 

@@ -24,7 +24,7 @@ _DIRECTORIES = (
 _FACADE_MARK = b"LAMINA_DRIVER"
 
 
-class Gpu(Struct, frozen=True):
+class LocalGpu(Struct, frozen=True):
     """A GPU as NVML tells it."""
 
     index: int
@@ -70,7 +70,7 @@ def _is_facade(directory: Path) -> bool:
     return _FACADE_MARK in (directory / "libcuda.so.1").read_bytes()
 
 
-def gpus(driver: Path) -> tuple[Gpu, ...]:
+def gpus(driver: Path) -> tuple[LocalGpu, ...]:
     """The GPUs that the NVML library in a directory knows. Raises Outside when it does not answer."""
     nvml = _Nvml(driver)
     try:
@@ -101,7 +101,7 @@ class _Nvml:
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return count.value
 
-    def gpu(self, index: int) -> Gpu:
+    def gpu(self, index: int) -> LocalGpu:
         handle = ctypes.c_void_p()
         uuid, name = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
         memory = (ctypes.c_ulonglong * 3)()
@@ -109,13 +109,13 @@ class _Nvml:
         self._call("nvmlDeviceGetUUID", handle, uuid, ctypes.c_uint(len(uuid)))
         self._call("nvmlDeviceGetName", handle, name, ctypes.c_uint(len(name)))
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
-        return Gpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20)
+        return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20)
 
     def close(self) -> None:
         self._library.nvmlShutdown()
 
 
-def choose(found: tuple[Gpu, ...], wanted: str) -> Gpu:
+def choose(found: tuple[LocalGpu, ...], wanted: str) -> LocalGpu:
     """The GPU of an index, or of a UUID or its unambiguous beginning. Raises BadInput."""
     if wanted.isascii() and wanted.isdigit():
         matches = [gpu for gpu in found if gpu.index == int(wanted)]

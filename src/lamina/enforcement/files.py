@@ -6,26 +6,28 @@ import secrets
 from pathlib import Path
 
 from lamina.enforcement import layout
+from lamina.enforcement.container_files import open_file
 from lamina.enforcement.limits import Limits, encode
+from lamina.enforcement.open_usage import MODE, give_away
 from lamina.enforcement.usage import new_usage, uuids_of
 from lamina.errors import BadInput, Outside
 
 LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
-_READ_ONLY, _SHARED, _WRITTEN_BY_US = 0o444, 0o666, 0o644
+_READ_ONLY, _WRITTEN_BY_US = 0o444, 0o644
 
 
 def write_container(folder: Path, limits: Limits) -> None:
     """Makes `limits`, `usage` and `arbiter` in the folder, each in one step.
 
     Usage and arbiter for the same GPUs stay as they are, since running processes have mapped them. Raises BadInput
-    for limits that nobody could be held to, and Outside when the file system refuses; then the old files are whole.
+    for limits that cannot be enforced, and Outside when the file system refuses; then the old files are whole.
     """
     content = encode(limits)
     uuids = tuple(device.uuid for device in limits.devices)
     try:
         if _uuids_in(folder / USAGE) != uuids:
-            _replace(folder / ARBITER, new_arbiter(len(uuids)), _WRITTEN_BY_US, ctypes.sizeof(layout.Arbiter))
-            _replace(folder / USAGE, new_usage(uuids, secrets.randbits(63)), _SHARED, layout.usage_bytes(len(uuids)))
+            _replace(folder / ARBITER, new_arbiter(len(uuids)), _WRITTEN_BY_US, ctypes.sizeof(layout.ArbiterFile))
+            _replace(folder / USAGE, new_usage(uuids, secrets.randbits(63)), MODE, layout.usage_bytes(len(uuids)))
         _replace(folder / LIMITS, content, _READ_ONLY, len(content))
     except OSError as error:
         raise Outside(f"cannot write limits, usage and arbiter in {folder}: {error.strerror}") from error
@@ -33,14 +35,15 @@ def write_container(folder: Path, limits: Limits) -> None:
 
 def new_arbiter(devices: int) -> bytes:
     """An arbiter file in which nothing was decided yet."""
-    return bytes(layout.Arbiter(magic=layout.ARBITER_MAGIC, version=layout.VERSION, device_count=devices))
+    return bytes(layout.ArbiterFile(magic=layout.ARBITER_MAGIC, version=layout.VERSION, device_count=devices))
 
 
 def _uuids_in(path: Path) -> tuple[str, ...]:
+    """A file that is leased counts as one of other GPUs, since it cannot be kept without reading it."""
     try:
-        with path.open("rb") as file:
-            return uuids_of(file.read(ctypes.sizeof(layout.Usage)), path.stat().st_size)
-    except (FileNotFoundError, BadInput):
+        with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
+            return uuids_of(file.read(ctypes.sizeof(layout.UsageFile)), os.fstat(file.fileno()).st_size)
+    except (FileNotFoundError, BlockingIOError, BadInput):
         return ()
 
 
@@ -52,6 +55,8 @@ def _replace(path: Path, content: bytes, mode: int, size: int) -> None:
         os.posix_fallocate(file, 0, size)
         os.pwrite(file, content, 0)
         os.fchmod(file, mode)
+        if mode == MODE:
+            give_away(file)
         temporary.rename(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ CLEARING = 1 << 63
 SHARE_OWN, SHARE_USE = 2, 3
 
 
-class Limit(ctypes.Structure):
+class LimitRecord(ctypes.Structure):
     """One device of `limits`."""
 
     _fields_ = (
@@ -38,7 +38,7 @@ class Limit(ctypes.Structure):
     )
 
 
-class Limits(ctypes.Structure):
+class LimitsFile(ctypes.Structure):
     """The whole of `limits`."""
 
     _fields_ = (
@@ -51,7 +51,7 @@ class Limits(ctypes.Structure):
         ("priority", c_uint32),
         ("flags", c_uint32),
         ("reserved", c_uint8 * 24),
-        ("devices", Limit * MAX_DEVICES),
+        ("devices", LimitRecord * MAX_DEVICES),
     )
 
 
@@ -120,7 +120,7 @@ class UsageDevice(ctypes.Structure):
     )
 
 
-class Share(ctypes.Structure):
+class ShareRecord(ctypes.Structure):
     """A process's word about an allocation that processes share."""
 
     _fields_ = (
@@ -132,7 +132,7 @@ class Share(ctypes.Structure):
     )
 
 
-class Usage(ctypes.Structure):
+class UsageFile(ctypes.Structure):
     """The head of `usage`; the slots follow, then the shares."""
 
     _fields_ = (
@@ -151,7 +151,7 @@ class Usage(ctypes.Structure):
     )
 
 
-class Decision(ctypes.Structure):
+class DecisionRecord(ctypes.Structure):
     """One device of `arbiter`."""
 
     _fields_ = (
@@ -164,7 +164,7 @@ class Decision(ctypes.Structure):
     )
 
 
-class Arbiter(ctypes.Structure):
+class ArbiterFile(ctypes.Structure):
     """The whole of `arbiter`."""
 
     _fields_ = (
@@ -173,12 +173,13 @@ class Arbiter(ctypes.Structure):
         ("device_count", c_uint32),
         ("heartbeat", c_uint64),
         ("reserved", c_uint64 * 5),
-        ("devices", Decision * MAX_DEVICES),
+        ("devices", DecisionRecord * MAX_DEVICES),
     )
 
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
-    Limit, Limits, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, Share, Usage, Decision, Arbiter,
+    LimitRecord, LimitsFile, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, ShareRecord, UsageFile,
+    DecisionRecord, ArbiterFile,
 )  # fmt: skip
 
 
@@ -189,17 +190,17 @@ def slot_stride(devices: int) -> int:
 
 def usage_bytes(devices: int) -> int:
     """Size of a usage file for so many devices."""
-    return shares_offset(devices) + SHARES * ctypes.sizeof(Share)
+    return shares_offset(devices) + SHARES * ctypes.sizeof(ShareRecord)
 
 
 def shares_offset(devices: int) -> int:
     """Where the shares of a usage file begin."""
-    return ctypes.sizeof(Usage) + SLOTS * slot_stride(devices)
+    return ctypes.sizeof(UsageFile) + SLOTS * slot_stride(devices)
 
 
 def checksum(limits: bytes) -> int:
     """FNV-1a of a limits file, its own checksum taken as zeros."""
-    start = Limits.checksum.offset
+    start = LimitsFile.checksum.offset
     value = 0xCBF29CE484222325
     for byte in limits[:start] + bytes(8) + limits[start + 8 :]:
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF

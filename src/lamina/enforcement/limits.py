@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lamina.enforcement import layout
+from lamina.enforcement.container_files import read_file, reason
 from lamina.errors import BadInput, Outside
 from lamina.model.grants import ComputePolicy
 
@@ -17,7 +18,7 @@ LOWEST_PRIORITY = 0xFFFFFFFF
 class DeviceLimit(Struct, frozen=True, kw_only=True):
     """One GPU of a container.
 
-    `context_bytes` is what a context is known to cost on it, 0 if nobody measured it. `physical_bytes` is the part of
+    `context_bytes` is what a context is known to cost on it, 0 if it was not measured. `physical_bytes` is the part of
     `memory_bytes` that may be memory which stays on the GPU; 0 stands for all of it. What exceeds it becomes managed
     memory, which the driver moves between GPU and host.
     """
@@ -43,7 +44,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 def check(limits: Limits) -> None:
     """Raises BadInput unless the limits can be held: no memory limit, or none at all, never means unlimited."""
     if not 1 <= len(limits.devices) <= layout.MAX_DEVICES:
-        raise BadInput(f"limits name {len(limits.devices)} GPUs; allowed are 1 to {layout.MAX_DEVICES}")
+        raise BadInput(f"limits must name 1 to {layout.MAX_DEVICES} GPUs, got {len(limits.devices)}")
     uuids = [device.uuid.lower() for device in limits.devices]
     for device in limits.devices:
         if not _UUID.fullmatch(device.uuid):
@@ -51,17 +52,17 @@ def check(limits: Limits) -> None:
         if uuids.count(device.uuid.lower()) > 1:
             raise BadInput(f"limits name {device.uuid} twice")
         if not 0 < device.memory_bytes < 1 << 63:
-            raise BadInput(f"limits: {device.memory_bytes} bytes of memory on {device.uuid}; allowed is 1 and more")
+            raise BadInput(f"limits: memory on {device.uuid} must be at least 1 byte, got {device.memory_bytes}")
         if not 0 <= device.context_bytes < 1 << 63:
-            raise BadInput(f"limits: a context of {device.context_bytes} bytes on {device.uuid}; allowed is 0 and more")
+            raise BadInput(f"limits: context_bytes of {device.uuid} must be at least 0, got {device.context_bytes}")
         if not 0 <= device.physical_bytes <= device.memory_bytes:
             raise BadInput(
-                f"limits: {device.physical_bytes} bytes of physical memory on {device.uuid}; "
-                f"allowed are 0 to {device.memory_bytes}, its memory"
+                f"limits: physical_bytes of {device.uuid} must be 0 to {device.memory_bytes}, its memory, "
+                f"got {device.physical_bytes}"
             )
         lowest = 0 if device.compute_policy is ComputePolicy.NONE else 1
         if not lowest <= device.cores_percent <= 100:
-            raise BadInput(f"limits: {device.cores_percent} percent of {device.uuid}; allowed are {lowest} to 100")
+            raise BadInput(f"limits: cores of {device.uuid} must be {lowest} to 100, got {device.cores_percent}")
     if not 0 <= limits.priority <= LOWEST_PRIORITY or not 0 <= limits.log_level <= LOWEST_PRIORITY:
         raise BadInput("limits: priority and log level must not be negative")
 
@@ -69,10 +70,10 @@ def check(limits: Limits) -> None:
 def encode(limits: Limits) -> bytes:
     """The bytes of the limits file. Raises BadInput."""
     check(limits)
-    record = layout.Limits(
+    record = layout.LimitsFile(
         magic=layout.LIMITS_MAGIC,
         version=layout.VERSION,
-        size=ctypes.sizeof(layout.Limits),
+        size=ctypes.sizeof(layout.LimitsFile),
         device_count=len(limits.devices),
         log_level=limits.log_level,
         priority=limits.priority,
@@ -90,9 +91,9 @@ def encode(limits: Limits) -> bytes:
 
 def decode(data: bytes) -> Limits:
     """The limits in a file's bytes. Raises BadInput for a file that programs would refuse too."""
-    if len(data) != ctypes.sizeof(layout.Limits):
-        raise BadInput(f"a limits file has {ctypes.sizeof(layout.Limits)} bytes, this one {len(data)}")
-    record = layout.Limits.from_buffer_copy(data)
+    if len(data) != ctypes.sizeof(layout.LimitsFile):
+        raise BadInput(f"a limits file has {ctypes.sizeof(layout.LimitsFile)} bytes, this one {len(data)}")
+    record = layout.LimitsFile.from_buffer_copy(data)
     if record.magic != layout.LIMITS_MAGIC or record.version != layout.VERSION:
         raise BadInput("the file is not a limits file of this version")
     if record.checksum != layout.checksum(data):
@@ -106,7 +107,7 @@ def decode(data: bytes) -> Limits:
     return limits
 
 
-def _device(record: layout.Limit) -> DeviceLimit:
+def _device(record: layout.LimitRecord) -> DeviceLimit:
     if record.compute_policy >= len(layout.COMPUTE_POLICIES):
         raise BadInput(f"the limits file has the unknown compute policy {record.compute_policy}")
     return DeviceLimit(
@@ -122,6 +123,6 @@ def _device(record: layout.Limit) -> DeviceLimit:
 def read_limits(path: Path) -> Limits:
     """The limits in a file. Raises Outside when it cannot be read, BadInput when it is not sound."""
     try:
-        return decode(path.read_bytes())
+        return decode(read_file(path, ctypes.sizeof(layout.LimitsFile) + 1))
     except OSError as error:
-        raise Outside(f"cannot read {path}: {error.strerror}") from error
+        raise Outside(f"cannot read {path}: {reason(error)}") from error

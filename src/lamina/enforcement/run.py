@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lamina import native, simgpu
 from lamina.enforcement import guard
-from lamina.enforcement.driver import Gpu, choose, find_driver, gpus
+from lamina.enforcement.driver import LocalGpu, choose, find_driver, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
+from lamina.enforcement.simulator import find_simulator
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 from lamina.model.quantities import MIB, parse_memory_mib
-from lamina.simgpu.description import place
 
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
@@ -49,9 +48,9 @@ def run(
         raise BadInput("there is no command to run; write it after --")
     mib = parse_memory_mib(memory, where="--memory")
     if not 0 <= cores <= 100:
-        raise BadInput(f"--cores is {cores}; allowed is a whole number from 0 to 100")
+        raise BadInput(f"--cores must be an integer from 0 to 100, got {cores}")
     if policy not in ("cap", "weight"):
-        raise BadInput(f"--policy is {policy!r}; allowed is cap or weight")
+        raise BadInput(f"--policy must be cap or weight, got {policy!r}")
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r}")
     with _folder() as folder:
@@ -71,7 +70,7 @@ def run(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A private directory, gone afterwards. Signals wait until there is somebody to get them."""
+    """A private directory, removed afterwards. Signals wait until there is a process to receive them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
@@ -110,18 +109,15 @@ def _runs() -> list[Path]:
     return found
 
 
-def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, str], Path, Gpu]:
+def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, str], Path, LocalGpu]:
     """Environment, driver directory and chosen GPU of the machine that the command shall see."""
     variables = dict(os.environ)
     if simulate is None:
         driver = find_driver()
         return variables, driver, choose(gpus(driver), gpu)
-    machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model=simulate),), seed=str(folder))
-    simgpu.write(machine, folder / "machine")
-    variables["SIMGPU_MACHINE"] = str(folder / "machine")
     variables.pop("NVIDIA_VISIBLE_DEVICES", None)
-    found = tuple(Gpu(one.index, one.uuid, one.card.name, one.card.memory_mib) for one in place(machine))
-    return variables, native.path("simgpu/libcuda.so.1").parent, choose(found, gpu)
+    machine = find_simulator()(simulate, folder)
+    return variables | machine.environment, machine.driver, choose(machine.gpus, gpu)
 
 
 def _held(command: Sequence[str], variables: dict[str, str], folder: Path) -> int:

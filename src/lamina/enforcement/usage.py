@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lamina.enforcement import layout
+from lamina.enforcement.container_files import read_file, reason
 from lamina.errors import BadInput, Outside
 
 
@@ -55,8 +56,8 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 def new_usage(uuids: tuple[str, ...], generation: int) -> bytes:
-    """The head of a usage file in which nobody holds anything; the rest of the file is zeros."""
-    record = layout.Usage(
+    """The head of a usage file without any allocation; the rest of the file is zeros."""
+    record = layout.UsageFile(
         magic=layout.USAGE_MAGIC,
         version=layout.VERSION,
         device_count=len(uuids),
@@ -72,9 +73,9 @@ def new_usage(uuids: tuple[str, ...], generation: int) -> bytes:
 
 def uuids_of(head: bytes, size: int) -> tuple[str, ...]:
     """The devices that a usage file is about, from its first bytes and its size. Raises BadInput."""
-    if len(head) < ctypes.sizeof(layout.Usage):
+    if len(head) < ctypes.sizeof(layout.UsageFile):
         raise BadInput("the usage file is truncated")
-    record = layout.Usage.from_buffer_copy(head)
+    record = layout.UsageFile.from_buffer_copy(head)
     if record.magic != layout.USAGE_MAGIC or record.version != layout.VERSION:
         raise BadInput("the file is not a usage file of this version")
     count = record.device_count
@@ -86,9 +87,9 @@ def uuids_of(head: bytes, size: int) -> tuple[str, ...]:
 def decode(data: bytes) -> Usage:
     """What a usage file says. Raises BadInput."""
     uuids = uuids_of(data, len(data))
-    record = layout.Usage.from_buffer_copy(data)
+    record = layout.UsageFile.from_buffer_copy(data)
     processes = tuple(
-        _process(data, ctypes.sizeof(layout.Usage) + i * layout.slot_stride(len(uuids)), uuids)
+        _process(data, ctypes.sizeof(layout.UsageFile) + i * layout.slot_stride(len(uuids)), uuids)
         for i in range(min(record.slots_used, layout.SLOTS))
     )
     living = tuple(process for process in processes if process is not None)
@@ -119,13 +120,13 @@ def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage |
     )
 
 
-def _orphaned(data: bytes, record: layout.Usage) -> dict[int, int]:
+def _orphaned(data: bytes, record: layout.UsageFile) -> dict[int, int]:
     """Bytes that count by their uses, by device: shared allocations without a standing word of their owner."""
     owned: set[int] = set()
     used: dict[int, tuple[int, int]] = {}
     offset = layout.shares_offset(record.device_count)
     for i in range(min(record.shares_used, layout.SHARES)):
-        share = layout.Share.from_buffer_copy(data, offset + i * ctypes.sizeof(layout.Share))
+        share = layout.ShareRecord.from_buffer_copy(data, offset + i * ctypes.sizeof(layout.ShareRecord))
         role = share.holder >> 48
         if not _stands(data, share.holder, record.device_count):
             continue
@@ -144,7 +145,7 @@ def _stands(data: bytes, holder: int, devices: int) -> bool:
     number = holder & 0xFFFF
     if number >= layout.SLOTS:
         return False
-    slot = layout.Slot.from_buffer_copy(data, ctypes.sizeof(layout.Usage) + number * layout.slot_stride(devices))
+    slot = layout.Slot.from_buffer_copy(data, ctypes.sizeof(layout.UsageFile) + number * layout.slot_stride(devices))
     alive = slot.owner != 0 and not slot.owner & layout.CLEARING
     return alive and slot.generation == holder >> 16 & 0xFFFFFFFF
 
@@ -169,7 +170,6 @@ def read_usage(path: Path) -> Usage:
     It is read, not mapped: its tenants may truncate it at any time, and touching a page that is gone kills the reader.
     """
     try:
-        with path.open("rb") as file:
-            return decode(file.read(layout.usage_bytes(layout.MAX_DEVICES) + 1))
+        return decode(read_file(path, layout.usage_bytes(layout.MAX_DEVICES) + 1))
     except OSError as error:
-        raise Outside(f"cannot read {path}: {error.strerror}") from error
+        raise Outside(f"cannot read {path}: {reason(error)}") from error

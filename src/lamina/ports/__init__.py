@@ -1,1 +1,1 @@
-"""The doors to the outside: Kubernetes, NVML, kubelet, files, the clock. One small protocol each, and a fake of it."""
+"""The ports to the outside: Kubernetes, NVML, kubelet, files, the clock. One small protocol each, and a fake of it."""

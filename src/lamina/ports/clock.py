@@ -1,10 +1,13 @@
-"""The door to time, so that whoever waits or compares moments can be tested without waiting."""
+"""The port to time, so that code that waits or compares times can be tested without waiting."""
 
 import asyncio
 import heapq
 import itertools
 import time
-from typing import Protocol
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -34,8 +37,22 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+async def within(clock: Clock, seconds: float, awaited: Awaitable[T]) -> T:
+    """What `awaited` returns. After `seconds` of the clock it is canceled, and TimeoutError is raised."""
+    work = asyncio.ensure_future(awaited)
+    timer = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((work, timer), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise TimeoutError
+        return work.result()
+    finally:
+        work.cancel()
+        timer.cancel()
+
+
 class FakeClock:
-    """A clock that stands still until `advance` moves it; whoever sleeps wakes in the order of their moments."""
+    """A clock that stands still until `advance` moves it; tasks that sleep wake in the order of their times."""
 
     def __init__(self, start: float = 1_000_000.0) -> None:
         self._now = start

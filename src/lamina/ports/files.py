@@ -1,6 +1,6 @@
-"""The door to the file system: files that are whole or absent, and trees that go without complaint.
+"""The port to the file system: files that are whole or absent, and trees that go without complaint.
 
-A file is written beside its place under a hidden name, brought to the disk and then renamed, so that nobody ever reads
+A file is written next to its path under a hidden name, synced and then renamed, so that a reader never sees
 a half of it, whatever happens to the machine. The hidden name ends in `.tmp`, which no reader of a folder of .json,
 .yaml or named files takes for one of them; leftovers are found by it.
 """
@@ -9,7 +9,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from lamina.errors import BadInput, Outside
@@ -17,15 +17,18 @@ from lamina.errors import BadInput, Outside
 TEMPORARY = ".tmp"
 LOCK = "lock"
 """The file by which a process has a folder to itself."""
+_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+"""Where a process has a lease on a file, opening it fails at once."""
 
 
 class Files:
     """Every call raises Outside when the file system refuses. Tests put a subclass in its place."""
 
     def read(self, path: Path) -> bytes | None:
-        """The content of `path`, or None where there is no such file."""
+        """The content of `path`, or None where there is no such file. A lease on it is an error at once."""
         try:
-            return path.read_bytes()
+            with os.fdopen(os.open(path, _READING), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -46,6 +49,8 @@ class Files:
             temporary.rename(path)
             _sync_folder(path.parent)
         except OSError as error:
+            with suppress(OSError):  # on a full disk, what was written of it only takes more of the space
+                temporary.unlink(missing_ok=True)
             raise _outside("write", path, error) from error
 
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
@@ -55,6 +60,15 @@ class Files:
                 if not folder.exists():
                     folder.mkdir(exist_ok=True)
                     folder.chmod(mode)
+        except OSError as error:
+            raise _outside("make the folder", path, error) from error
+
+    def make_private_folder(self, path: Path) -> None:
+        """Make `path` a folder that only its owner can enter, also if it exists already."""
+        self.make_folder(path.parent)
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+            path.chmod(0o700)
         except OSError as error:
             raise _outside("make the folder", path, error) from error
 
@@ -85,14 +99,22 @@ class Files:
     def remove_tree(self, path: Path) -> None:
         """Remove `path` and all below it if it is there. Links are removed, not followed."""
         try:
-            if path.is_symlink() or path.is_file():
-                path.unlink()
-            else:
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
+            else:
+                path.unlink()
         except FileNotFoundError:
             return
         except OSError as error:
             raise _outside("remove", path, error) from error
+
+    def has_file(self, path: Path) -> bool:
+        """Whether there is a file at `path`, or a link to one."""
+        return path.is_file()
+
+    def has_folder(self, path: Path) -> bool:
+        """Whether there is a folder at `path`, or a link to one."""
+        return path.is_dir()
 
     def identity(self, path: Path) -> tuple[int, int, int] | None:
         """What tells the file at `path` from another one of the same name; None where there is none."""
@@ -139,6 +161,18 @@ def in_use(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+@contextmanager
+def kept_open(folder: Path) -> Iterator[None]:
+    """Keep all files below `folder` open while the block runs: the kernel grants no lease on a file that is open, and
+    one on a file that several containers have would stop all of them where they open it."""
+    with ExitStack() as stack:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                with suppress(OSError):
+                    stack.callback(os.close, os.open(path, _READING))
+        yield
 
 
 def _sync_folder(folder: Path) -> None:

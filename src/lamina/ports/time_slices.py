@@ -1,7 +1,7 @@
-"""The door to the length of turns on a GPU.
+"""The port to the length of turns on a GPU.
 
 NVML has no call for it, neither in nvidia-ml-py nor in the headers of CUDA 13, so `nvidia-smi compute-policy` is the
-way, as in NVIDIA's own DRA driver. It is only told: how its listing looks is documented nowhere.
+way, as in NVIDIA's own DRA driver. It is write-only: the format of its listing is not documented.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ class NvidiaSmi:
         except OSError as error:
             raise Outside(f"nvidia-smi cannot be run: {error.strerror}") from error
         try:
-            said, _ = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
+            output, _ = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
         except TimeoutError as error:
             raise Outside(f"nvidia-smi did not set the time slice of {uuid} within {_PATIENCE_S:.0f} s") from error
         finally:
             if process.returncode is None:
                 process.kill()
         if process.returncode != 0:
-            first = said.decode(errors="replace").strip().partition("\n")[0]
+            first = output.decode(errors="replace").strip().partition("\n")[0]
             raise Outside(
                 f"nvidia-smi does not set the time slice of {uuid}: {first or f'it ended with {process.returncode}'}"
             )

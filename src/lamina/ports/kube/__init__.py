@@ -1,4 +1,4 @@
-"""The door to Kubernetes: objects are plain dictionaries, as JSON has them.
+"""The port to Kubernetes: objects are plain dictionaries, as JSON has them.
 
 `protocol` says what can be asked, `client` asks a real API server, `fake` is a small one in memory for tests, `follow`
 keeps up with a collection whatever happens to the connection, `events` writes events that count their repetitions.
@@ -7,7 +7,7 @@ keeps up with a collection whatever happens to the connection, `events` writes e
 from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, NotFound, Refused, Unreachable
 from lamina.ports.kube.events import EventRecorder
 from lamina.ports.kube.follow import Followed, follow
-from lamina.ports.kube.protocol import Kube, Listing, Object, Patch, PatchKind, Watched
+from lamina.ports.kube.protocol import Kube, Listing, Object, Patch, StrategicPatch, Watched
 from lamina.ports.kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -73,9 +73,9 @@ __all__ = [
     "NotFound",
     "Object",
     "Patch",
-    "PatchKind",
     "Refused",
     "Resource",
+    "StrategicPatch",
     "Unreachable",
     "Watched",
     "follow",

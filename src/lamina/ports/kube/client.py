@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
@@ -21,10 +20,12 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from lamina.errors import BadInput, Outside
+from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
 from lamina.ports.kube.errors import Gone, Refused, Unreachable
-from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
+from lamina.ports.kube.protocol import Listing, Object, Patch, Watched, encoded_patch
 from lamina.ports.kube.resources import PODS, Resource
+from lamina.ports.polling import FailureLog, retry
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,12 @@ _CHUNK = 1000
 _WATCH_S = 240
 """How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
 _TIMEOUT_S = 30.0
+_OBJECT_S, _LIST_S = 60.0, 300.0
+"""How long one answer may take as a whole. `_TIMEOUT_S` is about silence, which an endless answer never keeps."""
+_LARGEST_OBJECT, _LARGEST_LIST = 16 * 2**20, 512 * 2**20
+"""Bytes of one answer. etcd holds no object of more than some MiB; a list may have to be read in one piece."""
 _BUSY_TRIES = 4
+_SHOWN = 100
 _NO_TOKEN = (json.JSONDecodeError, LookupError, TypeError)
 _NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
 """What lightkube raises at a request when a token's file is gone, or a login program fails or says something else."""
@@ -58,25 +64,17 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
         await _answered(kube, again_s)
     except Outside as error:
         await kube.close()
-        raise BadInput(f"{_named(config.fname)} leads nowhere: {error}") from error
+        raise BadInput(f"{_named(config.fname)} does not lead to a Kubernetes API: {error}") from error
     return kube
 
 
 async def _answered(kube: "KubeClient", again_s: float | None) -> None:
     """Raises Outside."""
-    told = ""
-    while True:
-        try:
-            await kube.version()
-        except Unreachable as error:
-            if again_s is None:
-                raise
-            if str(error) != told:
-                log.warning("Waiting for the cluster: %s", error)
-            told = str(error)
-            await asyncio.sleep(again_s)
-        else:
-            return
+    if again_s is None:
+        await kube.version()
+        return
+    failures = FailureLog(log, "Waiting for the cluster: %s")
+    await retry(kube.version, SystemClock(), every_s=again_s, failed=failures.failed, on=Unreachable)
 
 
 def _load(path: Path | None, context: str) -> SingleConfig:
@@ -89,9 +87,9 @@ def _load(path: Path | None, context: str) -> SingleConfig:
     try:
         config = KubeConfig.from_service_account() if inside else KubeConfig.from_file(path)
         chosen = config.get(context or None)
-    except (ConfigError, OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (ConfigError, OSError, yaml.YAMLError, ValueError) as error:
         raise BadInput(f"{where} cannot be used: {answers.one_line(error)}") from error
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{where} is not a kubeconfig with clusters, users and contexts that name each other") from error
     if chosen is None:
         raise BadInput(f"{where} names no current context")
@@ -132,11 +130,12 @@ class KubeClient:
     async def _list(self, path: str, params: dict[str, str]) -> Listing:
         items: list[Object] = []
         while True:
-            page = await self._ask("GET", path, params=params)
-            items += page.get("items") or ()
-            if not page["metadata"].get("continue"):
-                return Listing(items, page["metadata"]["resourceVersion"])
-            params = {**params, "continue": page["metadata"]["continue"]}
+            answer = await self._ask("GET", path, params=params, most=_LARGEST_LIST, limit_s=_LIST_S)
+            page = answers.page_of(answer, f"GET {path}")
+            items += page.items
+            if not page.more:
+                return Listing(items, page.version)
+            params = {**params, "continue": page.more}
 
     async def watch(
         self, resource: Resource, version: str, *, namespace: str = "", labels: str = "", fields: str = ""
@@ -156,7 +155,9 @@ class KubeClient:
                     raise answers.error_of(response.status_code, await response.aread(), f"watching {path}")
                 async for line in _lines(response):
                     if line:
-                        yield _watched(line, path)
+                        yield answers.watched_in(line, f"watching {path}")
+        except httpx.InvalidURL as error:
+            raise _no_address("watching", path, error) from error
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
         except (ConfigError, OSError) as error:
@@ -174,17 +175,10 @@ class KubeClient:
         return await self._ask("PUT", path, body=body)
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Patch,
-        *,
-        namespace: str = "",
-        kind: PatchKind = PatchKind.MERGE,
-        subresource: str = "",
+        self, resource: Resource, name: str, body: Patch, *, namespace: str = "", subresource: str = ""
     ) -> Object:
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        return await self._ask("PATCH", path, body=body, content_type=kind.value)
+        return await self._ask("PATCH", path, body=body)
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
@@ -214,14 +208,26 @@ class KubeClient:
         path: str,
         *,
         params: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = "application/json",
+        body: Patch | None = None,
+        most: int | None = None,
+        limit_s: float | None = None,
     ) -> Object:
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content else {})
+        """`most` are the bytes of an answer, `limit_s` its seconds; without them those of one object."""
+        most, limit_s = most or _LARGEST_OBJECT, limit_s or _OBJECT_S
+        headers, content = {"Accept": "application/json"}, None
+        if body is not None:
+            headers["Content-Type"], content = _encoded(method, body)
         for tries in range(1, _BUSY_TRIES + 1):
+            request = self._client.stream(method, path, params=params, content=content, headers=headers)
             try:
-                response = await self._client.request(method, path, params=params, content=content, headers=headers)
+                async with asyncio.timeout(limit_s), request as response:
+                    answer = await _body(response, most, f"{method} {path}")
+            except TimeoutError as error:
+                raise Unreachable(
+                    f"the Kubernetes server {self.server} does not answer: {method} {path} took more than {limit_s:g} s"
+                ) from error
+            except httpx.InvalidURL as error:
+                raise _no_address(method, path, error) from error
             except httpx.RequestError as error:
                 raise self._unreachable(error) from error
             except _NO_LOGIN as error:
@@ -230,20 +236,34 @@ class KubeClient:
                 break
             await asyncio.sleep(answers.retry_after(response.headers.get("Retry-After")))
         if response.status_code >= 300:
-            raise answers.error_of(response.status_code, response.content, f"{method} {path}")
-        return cast(Object, answers.decoded(response.content, f"{method} {path}"))
+            raise answers.error_of(response.status_code, answer, f"{method} {path}")
+        return answers.object_of(answer, f"{method} {path}")
 
     def _not_logged_in(self, error: Exception) -> Refused:
-        told = "a login program gave no token" if isinstance(error, _NO_TOKEN) else answers.one_line(error)
-        return Refused(f"nobody could log in to the Kubernetes server {self.server}: {told}")
+        reason = "a login program returned no token" if isinstance(error, _NO_TOKEN) else answers.one_line(error)
+        return Refused(f"cannot log in to the Kubernetes server {self.server}: {reason}")
 
     def _unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(f"the Kubernetes server {self.server} does not answer: {answers.one_line(error)}")
 
 
+def _encoded(method: str, body: Patch) -> tuple[str, bytes]:
+    return encoded_patch(body) if method == "PATCH" else ("application/json", msgspec.json.encode(body))
+
+
 def _selectors(labels: str, fields: str) -> dict[str, str]:
     chosen = {"labelSelector": labels, "fieldSelector": fields}
     return {name: value for name, value in chosen.items() if value}
+
+
+async def _body(response: httpx.Response, most: int, doing: str) -> bytes:
+    """The whole body. Raises Outside where it is larger than `most` bytes."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > most:
+            raise Outside(f"Kubernetes answered {doing} with more than {most} bytes")
+    return bytes(body)
 
 
 async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
@@ -256,9 +276,6 @@ async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
     yield rest
 
 
-def _watched(line: bytes, path: str) -> Watched:
-    event: dict[str, Any] = answers.decoded(line, f"watching {path}")
-    if event["type"] == "ERROR":
-        status = event["object"]
-        raise answers.error_of(status.get("code", 500), msgspec.json.encode(status), f"watching {path}")
-    return Watched(event["type"], event["object"])
+def _no_address(doing: str, path: str, error: httpx.InvalidURL) -> Refused:
+    """A name may be longer than an address can be."""
+    return Refused(f"the address of {doing} {path[:_SHOWN]}... cannot be used: {answers.one_line(error)}")

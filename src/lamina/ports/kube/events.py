@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 
-from lamina.errors import Outside
+from lamina.errors import LaminaError, Outside
 from lamina.ports.kube.errors import AlreadyExists, NotFound
 from lamina.ports.kube.moments import rfc3339
 from lamina.ports.kube.protocol import Kube, Object
@@ -35,7 +35,7 @@ class EventRecorder:
     async def record(
         self, resource: Resource, obj: Object, reason: str, message: str, *, warning: bool = False
     ) -> None:
-        """Record that `reason` (one CamelCase word) befell `obj`; `message` is for people."""
+        """Record that `reason` (one CamelCase word) happened to `obj`, with a message for people."""
         meta = obj["metadata"]
         namespace = meta.get("namespace") or "default"
         digest = hashlib.sha256(f"{meta.get('uid')} {self._component} {reason} {message}".encode()).hexdigest()[:16]
@@ -55,8 +55,9 @@ class EventRecorder:
             await self._kube.create(EVENTS, {"metadata": {"name": name, "namespace": namespace}, **event})
         except AlreadyExists:
             await self._again(namespace, name)
-        except Outside as error:
-            log.warning("The event %s on %s could not be written: %s", reason, meta["name"], error)
+        except Exception as error:
+            trace = None if isinstance(error, LaminaError) else error
+            log.warning("The event %s on %s could not be written: %s", reason, meta["name"], error, exc_info=trace)
 
     def _event(self, resource: Resource, meta: Object, reason: str, message: str, *, warning: bool) -> Object:
         time = rfc3339(self._now())

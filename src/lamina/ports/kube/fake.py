@@ -5,18 +5,18 @@ by owner, watches from a version with 410 once history is cut, binding. It check
 """
 
 import asyncio
-import copy
 import uuid
-from collections.abc import AsyncGenerator, Callable
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 import jsonpatch
 import msgspec
 
 from lamina.errors import Outside
-from lamina.ports.kube import merging, selecting
-from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, NotFound, Refused
-from lamina.ports.kube.protocol import Listing, Object, Patch, PatchKind, Watched
+from lamina.ports.kube import merge_patch, selectors
+from lamina.ports.kube.errors import AlreadyExists, Conflict, NotFound, Refused
+from lamina.ports.kube.fake_history import FakeHistory
+from lamina.ports.kube.protocol import Listing, Object, Patch, StrategicPatch, Watched
 from lamina.ports.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     GRANTS,
@@ -26,16 +26,10 @@ from lamina.ports.kube.resources import (
     Resource,
 )
 
-_Key = tuple[Resource, str, str]
+_Key = tuple[str, str]
+"""Namespace and name."""
 _ONLY_WITH_VERSION = (MUTATING_WEBHOOKS, CUSTOM_RESOURCE_DEFINITIONS, GRANTS, INVENTORIES)
 """Kinds that a server replaces only for those who name the version they have seen."""
-
-
-class _Change(NamedTuple):
-    version: int
-    resource: Resource
-    before: Object | None
-    after: Object | None
 
 
 class FakeKube:
@@ -48,48 +42,43 @@ class FakeKube:
     def __init__(self) -> None:
         self.failing: dict[str, Callable[[Resource, str], Outside | None]] = {}
         self.calls: list[tuple[str, Resource, str]] = []
-        self._objects: dict[_Key, Object] = {}
-        self._history: list[_Change] = []
-        self._version = 0
-        self._oldest = 0
+        self._objects: defaultdict[Resource, dict[_Key, Object]] = defaultdict(dict)
+        self._history = FakeHistory()
         self._lines = 0
-        self._wake = asyncio.Event()
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         await self._called("get", resource, name)
-        return copy.deepcopy(self._found(resource, namespace, name))
+        return _copy(self._found(resource, namespace, name))
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing:
         await self._called("list", resource, "")
-        wanted = selecting.selector(resource, namespace, labels, fields)
-        items = [copy.deepcopy(obj) for (kind, _, _), obj in self._objects.items() if kind == resource and wanted(obj)]
-        return Listing(items, str(self._version))
+        wanted = selectors.selector(resource, namespace, labels, fields)
+        items = [_copy(obj) for obj in self._objects[resource].values() if wanted(obj)]
+        return Listing(items, str(self._history.version))
 
     async def watch(
         self, resource: Resource, version: str, *, namespace: str = "", labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Watched]:
         await self._called("watch", resource, "")
-        wanted = selecting.selector(resource, namespace, labels, fields)
+        wanted = selectors.selector(resource, namespace, labels, fields)
         seen, line = int(version), self._lines
         while self._lines == line:
-            if seen < self._oldest:
-                raise Gone(f"resourceVersion {seen} is too old")
-            for change in [change for change in self._history if change.version > seen]:
-                seen = change.version
-                if change.resource == resource and (told := _told(change, wanted)) is not None:
-                    yield told
-            if seen == self._version:
-                await self._wake.wait()
+            changes, seen = self._history.since(resource, seen)
+            for change in changes:
+                if (event := change.event(wanted)) is not None:
+                    yield event
+            if not changes:
+                await self._history.next_change(resource)
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        obj = _sent(obj)
+        obj = _copy(obj)
         meta = obj["metadata"]
         if meta.get("generateName") and not meta.get("name"):
             meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
         await self._called("create", resource, meta["name"])
         if resource.namespaced:
             meta["namespace"] = namespace or meta.get("namespace") or "default"
-        if self._key(resource, meta.get("namespace", ""), meta["name"]) in self._objects:
+        if _key(resource, meta.get("namespace", ""), meta["name"]) in self._objects[resource]:
             raise AlreadyExists(f"{resource.plural} {meta['name']!r} already exists")
         meta.setdefault("uid", str(uuid.uuid4()))
         meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
@@ -107,18 +96,11 @@ class FakeKube:
             )
         if meta.get("resourceVersion", before["metadata"]["resourceVersion"]) != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {meta['name']!r} has changed meanwhile")
-        after = {"apiVersion": resource.api_version, "kind": resource.kind} | _sent(obj)
+        after = {"apiVersion": resource.api_version, "kind": resource.kind} | _copy(obj)
         return self._change(resource, before, after, subresource)
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Patch,
-        *,
-        namespace: str = "",
-        kind: PatchKind = PatchKind.MERGE,
-        subresource: str = "",
+        self, resource: Resource, name: str, body: Patch, *, namespace: str = "", subresource: str = ""
     ) -> Object:
         await self._called("patch", resource, name)
         before = self._found(resource, namespace, name)
@@ -127,11 +109,13 @@ class FakeKube:
                 after = jsonpatch.apply_patch(before, body)
             except jsonpatch.JsonPatchException as error:
                 raise Refused(f"the patch of {resource.plural} {name!r} does not apply: {error}") from error
+        elif isinstance(body, StrategicPatch):
+            after = merge_patch.merged(before, body.body, by_key=True)
         else:
-            after = merging.merged(before, body, by_key=kind is PatchKind.STRATEGIC)
+            after = merge_patch.merged(before, body)
         if after["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{resource.plural} {name!r} has changed meanwhile")
-        return self._change(resource, before, _sent(after), subresource)
+        return self._change(resource, before, _copy(after), subresource)
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", grace_s: int | None = None
@@ -141,7 +125,7 @@ class FakeKube:
         if uid and obj["metadata"]["uid"] != uid:
             raise Conflict(f"{resource.plural} {name!r} has the UID {obj['metadata']['uid']}, not {uid}")
         if obj["metadata"].get("finalizers"):
-            after = copy.deepcopy(obj)
+            after = _copy(obj)
             after["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             self._store(resource, obj, after)
         else:
@@ -154,7 +138,7 @@ class FakeKube:
             raise Conflict(f"pod {pod!r} has the UID {obj['metadata']['uid']}, not {uid}")
         if obj["spec"].get("nodeName") or obj["metadata"].get("deletionTimestamp"):
             raise Conflict(f"pod {pod!r} is being deleted or already assigned to a node")
-        after = copy.deepcopy(obj)
+        after = _copy(obj)
         after["spec"]["nodeName"] = node
         self._store(PODS, obj, after)
 
@@ -164,12 +148,11 @@ class FakeKube:
     def disconnect(self) -> None:
         """End every watch, as a server does that restarts."""
         self._lines += 1
-        self._wake_up()
+        self._history.wake_up()
 
     def forget_history(self) -> None:
         """Cut the history: a watch from any version before now is answered with Gone."""
-        self._oldest = self._version
-        self._history.clear()
+        self._history.forget()
 
     async def _called(self, verb: str, resource: Resource, name: str) -> None:
         self.calls.append((verb, resource, name))
@@ -177,12 +160,13 @@ class FakeKube:
         if verb in self.failing and (error := self.failing[verb](resource, name)) is not None:
             raise error
 
-    def _key(self, resource: Resource, namespace: str, name: str) -> _Key:
-        return resource, namespace if resource.namespaced else "", name
+    def stored(self) -> Iterator[tuple[Resource, Object]]:
+        """Every object as it is kept here, not to be changed."""
+        return ((resource, obj) for resource, objects in self._objects.items() for obj in list(objects.values()))
 
     def _found(self, resource: Resource, namespace: str, name: str) -> Object:
         try:
-            return self._objects[self._key(resource, namespace, name)]
+            return self._objects[resource][_key(resource, namespace, name)]
         except KeyError:
             raise NotFound(f"{resource.plural} {name!r} not found") from None
 
@@ -190,7 +174,7 @@ class FakeKube:
         if subresource not in ("", "status"):
             raise Refused(f"{resource.plural} have no subresource {subresource!r} that can be written")
         if subresource:
-            after = copy.deepcopy(before) | {"status": after.get("status", {})}
+            after = _copy(before) | {"status": after.get("status", {})}
         kept = ("uid", "creationTimestamp", "generation", "namespace", "deletionTimestamp")
         after["metadata"] |= {field: before["metadata"][field] for field in kept if field in before["metadata"]}
         if after.get("spec") != before.get("spec"):
@@ -202,50 +186,33 @@ class FakeKube:
 
     def _store(self, resource: Resource, before: Object | None, after: Object) -> Object:
         meta = after["metadata"]
-        self._happened(resource, before, after)
-        self._objects[self._key(resource, meta.get("namespace", ""), meta["name"])] = after
-        return copy.deepcopy(after)
+        self._history.add(resource, before, after)
+        self._objects[resource][_key(resource, meta.get("namespace", ""), meta["name"])] = after
+        return _copy(after)
 
     def _remove(self, resource: Resource, obj: Object) -> None:
-        last = copy.deepcopy(obj)
-        del self._objects[self._key(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])]
-        self._happened(resource, last, None)
-        self._collect_garbage(obj["metadata"]["uid"])
+        meta = obj["metadata"]
+        del self._objects[resource][_key(resource, meta.get("namespace", ""), meta["name"])]
+        self._history.add(resource, obj, None)
+        self._collect_garbage(meta["uid"])
 
     def _collect_garbage(self, owner: str) -> None:
-        alive = {obj["metadata"]["uid"] for obj in self._objects.values()}
-        for (resource, _, _), obj in list(self._objects.items()):
-            owners = {reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()}
-            if owner in owners and not owners & alive:
+        owned = [(resource, obj) for resource, obj in self.stored() if owner in _owners(obj)]
+        alive = {obj["metadata"]["uid"] for _, obj in self.stored()} if owned else set()
+        for resource, obj in owned:
+            if not alive.intersection(_owners(obj)):
                 self._remove(resource, obj)
 
-    def _happened(self, resource: Resource, before: Object | None, after: Object | None) -> None:
-        self._version += 1
-        changed = after if after is not None else before
-        assert changed is not None
-        changed["metadata"]["resourceVersion"] = str(self._version)
-        self._history.append(_Change(self._version, resource, before, after))
-        self._wake_up()
 
-    def _wake_up(self) -> None:
-        self._wake.set()
-        self._wake = asyncio.Event()
+def _key(resource: Resource, namespace: str, name: str) -> _Key:
+    return namespace if resource.namespaced else "", name
 
 
-def _sent(obj: Object) -> Object:
+def _copy(obj: Object) -> Object:
     """A copy as the wire makes it: what JSON cannot say does not arrive."""
-    sent: Object = msgspec.json.decode(msgspec.json.encode(obj))
-    return sent
+    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
 
 
-def _told(change: _Change, wanted: Callable[[Object], bool]) -> Watched | None:
-    """What a watch with a selector sees of a change: an object that leaves the selection is deleted for it."""
-    before = change.before if change.before is not None and wanted(change.before) else None
-    after = change.after if change.after is not None and wanted(change.after) else None
-    if after is not None:
-        return Watched("ADDED" if before is None else "MODIFIED", copy.deepcopy(after))
-    if before is None:
-        return None
-    last = copy.deepcopy(before)
-    last["metadata"]["resourceVersion"] = str(change.version)
-    return Watched("DELETED", last)
+def _owners(obj: Object) -> list[str]:
+    return [reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()]

@@ -1,22 +1,31 @@
 """What can be asked of Kubernetes. Errors are those of `errors`; every call may raise `Outside`."""
 
 from collections.abc import AsyncGenerator
-from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from lamina.ports.kube.resources import Resource
 
 Object = dict[str, Any]
-Patch = Object | list[Object]
+
+
+class StrategicPatch(NamedTuple):
+    """A patch that merges the elements of lists by their keys, which Kubernetes knows for its own kinds."""
+
+    body: Object
+
+
+Patch = Object | list[Object] | StrategicPatch
 """A merge patch is an object, a JSON patch a list of operations."""
 
 
-class PatchKind(StrEnum):
-    """How a patch is written; the value is its media type."""
-
-    MERGE = "application/merge-patch+json"
-    JSON = "application/json-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
+def encoded_patch(patch: Patch) -> tuple[str, bytes]:
+    """The media type and the body of a request."""
+    if isinstance(patch, StrategicPatch):
+        return "application/strategic-merge-patch+json", msgspec.json.encode(patch.body)
+    kind = "json-patch" if isinstance(patch, list) else "merge-patch"
+    return f"application/{kind}+json", msgspec.json.encode(patch)
 
 
 class Listing(NamedTuple):
@@ -58,14 +67,7 @@ class Kube(Protocol):
         ...
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Patch,
-        *,
-        namespace: str = "",
-        kind: PatchKind = PatchKind.MERGE,
-        subresource: str = "",
+        self, resource: Resource, name: str, body: Patch, *, namespace: str = "", subresource: str = ""
     ) -> Object: ...
 
     async def delete(

@@ -1,8 +1,10 @@
 """Kinds of objects and where the API serves them."""
 
 from typing import NamedTuple
+from urllib.parse import quote
 
-from lamina.model.gpus import GROUP, VERSION
+from lamina.api.v1alpha1 import GROUP, VERSION
+from lamina.ports.kube.errors import Refused
 
 
 class Resource(NamedTuple):
@@ -18,14 +20,27 @@ class Resource(NamedTuple):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path below the server's address. No namespace on a namespaced kind means all namespaces."""
+    def path(self, *, namespace: str = "", name: str | None = None, subresource: str = "") -> str:
+        """The path below the server's address, of the whole collection without a name.
+
+        No namespace on a namespaced kind means all namespaces. Raises Refused for names that are no names: clients and
+        servers would make another path of them.
+        """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
-        return "/".join(parts)
+        if name is not None:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(_quoted(part) for part in parts)
+
+
+def _quoted(part: str) -> str:
+    if part in ("", ".", ".."):
+        raise Refused(f"{part!r} is not the name of an object of Kubernetes")
+    return quote(part, safe="")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -127,12 +127,12 @@ class FakeKubelet(RegistrationServicer, PodResourcesListerServicer):
     async def _follow(self, resource: str) -> None:
         try:
             async with self.channel(resource) as channel:
-                async for told in DevicePluginStub(channel).ListAndWatch(plugin_messages.Empty()):
-                    await self._heard(resource, {d.ID: d.health == "Healthy" for d in told.devices})
+                async for response in DevicePluginStub(channel).ListAndWatch(plugin_messages.Empty()):
+                    await self._update(resource, {d.ID: d.health == "Healthy" for d in response.devices})
         except grpc.RpcError:
-            await self._heard(resource, {})
+            await self._update(resource, {})
 
-    async def _heard(self, resource: str, devices: dict[str, bool]) -> None:
+    async def _update(self, resource: str, devices: dict[str, bool]) -> None:
         async with self._changed:
             self.devices[resource] = devices
             self._changed.notify_all()

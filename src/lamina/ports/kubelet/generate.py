@@ -1,7 +1,7 @@
-"""Write the stubs of kubelet's protocols anew: `python -m lamina.ports.kubelet.generate [FOLDER]`.
+"""Generate the stubs of kubelet's protocols: `python -m lamina.ports.kubelet.generate [FOLDER]`.
 
 The compiler is given the source root as its include folder, so the generated files import each other by their full
-package names and need no mending. grpcio-tools is needed for this alone, not at run time.
+package names and need no changes. grpcio-tools is only needed for this, not at run time.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The door to NVIDIA's MPS: the control daemon of each GPU, started and asked through `nvidia-cuda-mps-control`.
+"""The port to NVIDIA's MPS: the control daemon of each GPU, started and asked through `nvidia-cuda-mps-control`.
 
 `protocol` says what can be asked, `program` runs the real program, `fake` is a small one for tests.
 """

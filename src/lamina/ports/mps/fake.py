@@ -8,7 +8,7 @@ from lamina.ports.mps.protocol import Hangs, Home
 
 @dataclass
 class FakeDaemon:
-    """One daemon: what it was told, and whether it hangs."""
+    """One daemon: the commands it got, and whether it hangs."""
 
     percent: float = 100.0
     memory: str = "0G"
@@ -19,7 +19,7 @@ class FakeDaemon:
 class FakeMps:
     """`daemons` are those that run, by GPU. `refuses` is a sentence with which every start fails.
 
-    `deaf` daemons forget limits that they are told.
+    `deaf` daemons forget limits.
     """
 
     def __init__(self) -> None:

@@ -36,9 +36,9 @@ class ControlProgram:
         with output:
             code = await self._run(home, "-d", stdout=output.fileno())
             output.seek(0)
-            said = " ".join(output.read().decode(errors="replace").split())
+            answer = " ".join(output.read().decode(errors="replace").split())
         if code != 0:
-            raise Outside(f"the MPS control daemon of {home.gpu} does not start: {said or f'it ended with {code}'}")
+            raise Outside(f"the MPS control daemon of {home.gpu} does not start: {answer or f'it ended with {code}'}")
 
     async def ask(self, home: Home, command: str) -> str:
         process = await self._process(
@@ -51,10 +51,10 @@ class ControlProgram:
             process.kill()
             await process.wait()
             raise Hangs(f"the MPS control daemon of {home.gpu} gives no answer within {self._answer_s:g} s") from error
-        said = output.decode(errors="replace").strip()
+        answer = output.decode(errors="replace").strip()
         if process.returncode != 0:
-            raise Outside(f"the MPS control daemon of {home.gpu} does not answer: {said or process.returncode}")
-        return said
+            raise Outside(f"the MPS control daemon of {home.gpu} does not answer: {answer or process.returncode}")
+        return answer
 
     async def end(self, home: Home) -> None:
         deadline = time.monotonic() + _END_S
@@ -93,7 +93,7 @@ class ControlProgram:
 
 
 def environment(home: Home, base: Mapping[str, str]) -> dict[str, str]:
-    """What the program is told: its GPU, alone, and its folders."""
+    """The environment of the program: its one GPU and its folders."""
     kept = {name: value for name, value in base.items() if not name.startswith("CUDA_")}
     return kept | {
         "CUDA_VISIBLE_DEVICES": home.gpu,

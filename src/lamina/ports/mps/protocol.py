@@ -11,7 +11,7 @@ class Hangs(Outside):
 
 
 class Home(NamedTuple):
-    """Where one GPU's daemon lives; it serves that GPU alone, so that a fault ends nobody on another one."""
+    """Where one GPU's daemon lives; it serves that GPU alone, so that a fault does not reach clients on another one."""
 
     gpu: str
     root: Path
@@ -31,7 +31,7 @@ class Home(NamedTuple):
 
 
 class Mps(Protocol):
-    """The control daemons of one node. They live on when whoever started them ends."""
+    """The control daemons of one node. They outlive the process that started them."""
 
     async def start(self, home: Home) -> None:
         """Start the daemon. Its folders exist, and no other daemon uses them."""

@@ -1,9 +1,9 @@
-"""NVML through nvidia-ml-py, in a thread of its own so that a slow driver delays nobody else.
+"""NVML through nvidia-ml-py, in a thread of its own so that a slow driver delays nothing else.
 
-One thread makes all calls, one after another: a driver that has to be initialised anew is then never shut down under a
-call that still runs. An error that means a restarted or missing driver leads to one new initialisation before it is
-told. A driver that hangs, as it does over some sick GPUs, is told of as one that does not answer; its call runs on, and
-all others wait for it.
+One thread makes all calls, one after another: a driver that must be initialized again is then never shut down under a
+call that still runs. An error that means a restarted or missing driver leads to one new initialization before it is
+reported. A driver that hangs, as it does with some faulty GPUs, is reported as one that does not answer; its call runs
+on, and all others wait for it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from msgspec import structs
 from lamina.errors import Outside
 from lamina.model.mig import MigCard, Placed
 from lamina.ports.nvml import links, memory_faults, memory_limits, mig, readings
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, XidEvent
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +88,13 @@ class DriverNvml:
     async def mig_card(self, uuid: str) -> MigCard:
         return await self._ask(f"the MIG profiles of {uuid}", lambda: mig.card(_handle(uuid)))
 
-    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+    async def mig_instances(self, uuid: str) -> tuple[MigInstanceFacts, ...]:
         return await self._ask(f"the MIG instances of {uuid}", lambda: mig.instances(_handle(uuid)))
 
     async def set_mig_mode(self, uuid: str, on: bool) -> bool:
         return await self._ask(f"that the MIG mode of {uuid} is set", partial(self._set_mig_mode, uuid, on))
 
-    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstanceFacts:
         return await self._ask(
             f"that a {place.profile} begins at {place.start} of {uuid}", lambda: mig.create(_handle(uuid), place)
         )
@@ -217,7 +217,7 @@ def _watching(events: Any, watched: frozenset[str]) -> frozenset[str]:
 
 
 def _register(handle: Any, uuid: str, events: Any) -> None:
-    """Errors of memory that cannot be corrected are asked for beside XIDs where the GPU can tell them."""
+    """Errors of memory that cannot be corrected are read in addition to XIDs where the GPU reports them."""
     try:
         nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError | _DOUBLE_BIT, events)
     except nvml.NVMLError:
@@ -258,15 +258,15 @@ def _facts(index: int) -> GpuFacts:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = _if_supported(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB)
     mode = _if_supported(lambda: nvml.nvmlDeviceGetMigMode(handle))
-    cut = mode is not None and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE
+    enabled = mode is not None and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE
     return GpuFacts(
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
         index=index,
         name=_text(nvml.nvmlDeviceGetName(handle)),
         memory_mib=memory,
         mig_capable=mode is not None,
-        mig_enabled=cut,
-        instances=mig.instances(handle) if cut else (),
+        mig_enabled=enabled,
+        instances=mig.instances(handle) if enabled else (),
         pci_device=_if_supported(lambda: nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId) or 0,
         numa=_numa(handle),
         compute=_if_supported(lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))),
@@ -287,14 +287,14 @@ def _pci_class(handle: Any) -> tuple[int, int]:
 
 
 def _numa(handle: Any) -> int | None:
-    """The NUMA node beside the GPU; None where there is not just one."""
+    """The NUMA node of the GPU; None where there is not exactly one."""
     words = _if_supported(lambda: nvml.nvmlDeviceGetMemoryAffinity(handle, _NODE_WORDS, nvml.NVML_AFFINITY_SCOPE_NODE))
     nodes = [64 * i + bit for i, word in enumerate(words or ()) for bit in range(64) if word >> bit & 1]
     return nodes[0] if len(nodes) == 1 else None
 
 
 def _processes(uuid: str) -> tuple[GpuProcess, ...]:
-    """Who computes has to be told: a GPU of which that is not known would pass for an idle one."""
+    """Compute processes must be known: otherwise the GPU would pass for an idle one."""
     handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
     found = list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
     for listed in (nvml.nvmlDeviceGetGraphicsRunningProcesses, nvml.nvmlDeviceGetMPSComputeRunningProcesses):

@@ -9,7 +9,8 @@ from msgspec import structs
 from lamina.errors import BadInput, Outside
 from lamina.model.mig import MigCard, Placed
 from lamina.model.mig_cards import mig_card
-from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstance, XidEvent
+from lamina.ports.clock import Clock, SystemClock, within
+from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 
 
 def fake_gpus(count: int, *, name: str = "Tesla V100-SXM2-32GB", memory_mib: int = 32768) -> list[GpuFacts]:
@@ -29,8 +30,10 @@ def connect(gpus: list[GpuFacts], pairs: Mapping[tuple[int, int], int], *, other
 class FakeNvml:
     """`present` is what `gpus` answers. While `broken` is a sentence, every call fails with it."""
 
-    def __init__(self, gpus: Iterable[GpuFacts] = (), *, driver: str = "515.86.01") -> None:
+    def __init__(self, gpus: Iterable[GpuFacts] = (), clock: Clock | None = None, *, driver: str = "515.86.01") -> None:
+        """`clock` limits how long `wait_event` waits; the machine's clock if it is None."""
         self.present = list(gpus)
+        self._clock = clock or SystemClock()
         self.driver = driver
         self.cuda = (11, 7)
         self.broken = ""
@@ -42,7 +45,7 @@ class FakeNvml:
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
         self.read: dict[str, GpuReading] = {}
         """What GPUs say of themselves; a GPU that is not named here says nothing but its place."""
-        self.instances: dict[str, tuple[MigInstance, ...]] = {}
+        self.instances: dict[str, tuple[MigInstanceFacts, ...]] = {}
         self._events: asyncio.Queue[XidEvent] = asyncio.Queue()
 
     def strike(self, uuid: str, xid: int) -> None:
@@ -95,7 +98,7 @@ class FakeNvml:
             raise Outside(f"NVML does not tell the MIG profiles of {uuid}: Not Supported")
         return card
 
-    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+    async def mig_instances(self, uuid: str) -> tuple[MigInstanceFacts, ...]:
         self._check()
         return self.instances.get(uuid, ())
 
@@ -109,7 +112,7 @@ class FakeNvml:
         self.present = [structs.replace(each, mig_enabled=on) if each is facts else each for each in self.present]
         return True
 
-    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstanceFacts:
         card, there = await self.mig_card(uuid), self.instances.get(uuid, ())
         if not self._facts(uuid).mig_enabled:
             raise Outside(f"NVML makes no instance on {uuid}: Not Supported")
@@ -118,7 +121,7 @@ class FakeNvml:
         except BadInput as refused:
             raise Outside(f"NVML makes no instance: Insufficient Resources ({refused})") from refused
         free = next(number for number in range(1, 15) if all(each.id != number for each in there))
-        made = MigInstance(free, place.profile, place.start, f"MIG-{uuid[4:-2]}{free:02x}", free - 1)
+        made = MigInstanceFacts(free, place.profile, place.start, f"MIG-{uuid[4:-2]}{free:02x}", free - 1)
         self.instances[uuid] = (*there, made)
         return made
 
@@ -132,7 +135,7 @@ class FakeNvml:
     async def wait_event(self, timeout_s: float) -> XidEvent | None:
         self._check()
         try:
-            return await asyncio.wait_for(self._events.get(), timeout_s)
+            return await within(self._clock, timeout_s, self._events.get())
         except TimeoutError:
             return None
 

@@ -1,6 +1,6 @@
 """The driver's own limits on the memory of a cgroup (since R615), which nvidia-ml-py does not have yet.
 
-Structures and meanings as in nvml.h of CUDA 13.4 and later. The soft limit is left at 0: it is a guarantee that nobody
+Structures and meanings as in nvml.h of CUDA 13.4 and later. The soft limit is left at 0: it is a guarantee that nothing
 asked for, MPS ends clients that are over it, and it must be 0 before a cgroup is removed.
 """
 

@@ -11,7 +11,7 @@ import pynvml as nvml
 from lamina.errors import Outside
 from lamina.model.mig import Engines, MigCard, MigProfile, Placed
 from lamina.model.mig_cards import mig_card
-from lamina.ports.nvml.protocol import MigAttributes, MigInstance
+from lamina.ports.nvml.protocol import MigAttributes, MigInstanceFacts
 
 _MOST = 8
 """GPU instances of one profile."""
@@ -20,10 +20,10 @@ _HALF_MADE = ("", 0, None)
 
 def card(handle: Any) -> MigCard:
     """What the GPU can be cut into: from the table of known cards, else as the driver tells it."""
-    return mig_card(int(nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId)) or _told(handle)
+    return mig_card(int(nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId)) or _reported_card(handle)
 
 
-def _told(handle: Any) -> MigCard:
+def _reported_card(handle: Any) -> MigCard:
     profiles = []
     for index in range(nvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
@@ -62,7 +62,7 @@ def _placements(handle: Any, profile: int) -> list[Any]:
     return list(found[: count.value])
 
 
-def instances(handle: Any) -> tuple[MigInstance, ...]:
+def instances(handle: Any) -> tuple[MigInstanceFacts, ...]:
     """The GPU's instances, those without a compute instance included, by their ids; none while MIG is off."""
     if not _on(handle):
         return ()
@@ -72,7 +72,7 @@ def instances(handle: Any) -> tuple[MigInstance, ...]:
         for each in _of_profile(handle, profile.id):
             info = nvml.nvmlGpuInstanceGetInfo(each)
             device = devices.get(info.id, _HALF_MADE)
-            found.append(MigInstance(info.id, profile.name, info.placement.start, *device))
+            found.append(MigInstanceFacts(info.id, profile.name, info.placement.start, *device))
     return tuple(sorted(found, key=lambda instance: instance.id))
 
 
@@ -121,17 +121,17 @@ def _on(handle: Any) -> bool:
 
 def _attributes(device: Any) -> MigAttributes | None:
     try:
-        told = nvml.nvmlDeviceGetAttributes_v2(device)
+        attributes = nvml.nvmlDeviceGetAttributes_v2(device)
     except nvml.NVMLError:
         return None
     engines = Engines(
-        told.sharedCopyEngineCount,
-        told.sharedDecoderCount,
-        told.sharedEncoderCount,
-        told.sharedJpegCount,
-        told.sharedOfaCount,
+        attributes.sharedCopyEngineCount,
+        attributes.sharedDecoderCount,
+        attributes.sharedEncoderCount,
+        attributes.sharedJpegCount,
+        attributes.sharedOfaCount,
     )
-    return MigAttributes(told.memorySizeMB, told.multiprocessorCount, engines)
+    return MigAttributes(attributes.memorySizeMB, attributes.multiprocessorCount, engines)
 
 
 def set_mode(handle: Any, on: bool) -> bool:
@@ -141,7 +141,7 @@ def set_mode(handle: Any, on: bool) -> bool:
     return bool(nvml.nvmlDeviceGetMigMode(handle)[0] == int(on))
 
 
-def create(handle: Any, place: Placed) -> MigInstance:
+def create(handle: Any, place: Placed) -> MigInstanceFacts:
     """Make an instance, and nothing if not all of it. Raises NVMLError, Outside."""
     profile = card(handle).profile(place.profile)
     at = nvml.c_nvmlGpuInstancePlacement_t(start=place.start, size=profile.size)
@@ -155,7 +155,7 @@ def create(handle: Any, place: Placed) -> MigInstance:
     found = _devices(handle).get(ident)
     if found is None:
         raise Outside(f"NVML made GPU instance {ident} of profile {place.profile} but shows no MIG device of it")
-    return MigInstance(ident, place.profile, place.start, *found)
+    return MigInstanceFacts(ident, place.profile, place.start, *found)
 
 
 def _compute_profile(instance: Any, profile: MigProfile) -> int:

@@ -4,66 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
-
-from lamina.model.mig import Engines, MigCard, Placed
-
-
-class MigAttributes(NamedTuple):
-    """What a MIG device has."""
-
-    memory_mib: int
-    sms: int
-    engines: Engines
-
-
-class MigInstance(NamedTuple):
-    """An instance of a GPU. `uuid` names its MIG device; it is empty where the instance was left half made.
-
-    `ordinal` is the number of the MIG device on its GPU, as nvidia-smi shows it. `attributes` are what the driver says
-    of the device; None where it does not.
-    """
-
-    id: int
-    profile: str
-    start: int
-    uuid: str
-    ordinal: int = 0
-    attributes: MigAttributes | None = None
-
-
-class GpuFacts(Struct, frozen=True):
-    """One GPU that answers. `memory_mib` is None where the GPU has no memory of its own to report."""
-
-    uuid: str
-    index: int
-    name: str
-    memory_mib: int | None
-    mig_capable: bool = False
-    mig_enabled: bool = False
-    pci_device: int = 0
-    """PCI device id in the upper half, vendor in the lower, as NVML and mig-parted's device-filter have it."""
-    numa: int | None = None
-    compute: tuple[int, int] | None = None
-    """CUDA's compute capability, such as (8, 0)."""
-    pci_class: tuple[int, int] | None = None
-    """Base class and subclass of the PCI device; (3, 2) is a 3D controller, (3, 0) one with a display."""
-    remapping_failed: bool = False
-    """Rows of memory were faulty and there was nothing left in their place."""
-    retired_pages: int | None = None
-    """Pages of memory that the driver uses no more because of errors; None where it does not tell."""
-    sram_errors: int | None = None
-    """Errors of SRAM that could not be corrected, in the GPU's life; None where it does not tell."""
-    virtual: bool = False
-    """The GPU is a vGPU of a hypervisor."""
-    minor: int | None = None
-    """The number of its device node, /dev/nvidia<minor>, which need not be its index."""
-    fabric: str = ""
-    """Its place among machines that share one NVLink fabric, `<cluster's UUID>.<clique>`; empty outside of one."""
-    links: Mapping[str, int] = {}
-    """How well the GPU is connected to others, by their UUIDs; see `links`."""
-    instances: tuple[MigInstance, ...] = ()
-    """Its MIG instances, by their ids; none while its MIG mode is off."""
+from lamina.model.gpu_facts import GpuFacts as GpuFacts
+from lamina.model.gpu_facts import MigAttributes as MigAttributes
+from lamina.model.gpu_facts import MigInstanceFacts as MigInstanceFacts
+from lamina.model.gpu_readings import GpuReading as GpuReading
+from lamina.model.mig import MigCard, Placed
 
 
 class GpuProcess(NamedTuple):
@@ -71,18 +16,6 @@ class GpuProcess(NamedTuple):
 
     pid: int
     memory_mib: int | None
-
-
-class GpuReading(Struct, frozen=True, kw_only=True):
-    """What one GPU says of itself now: bytes, percent of the last moments, degrees, watts. None: it does not tell."""
-
-    bus_id: str = ""
-    used_bytes: int | None = None
-    free_bytes: int | None = None
-    busy_percent: int | None = None
-    memory_busy_percent: int | None = None
-    temperature_c: int | None = None
-    power_w: float | None = None
 
 
 class XidEvent(NamedTuple):
@@ -130,7 +63,7 @@ class Nvml(Protocol):
         """What a GPU that is capable of MIG can be cut into."""
         ...
 
-    async def mig_instances(self, uuid: str) -> tuple[MigInstance, ...]:
+    async def mig_instances(self, uuid: str) -> tuple[MigInstanceFacts, ...]:
         """The instances of a GPU, by their ids; none while its MIG mode is off."""
         ...
 
@@ -138,8 +71,8 @@ class Nvml(Protocol):
         """Ask for a mode. Whether it is in force now; else it is pending because the GPU is in use."""
         ...
 
-    async def create_mig(self, uuid: str, place: Placed) -> MigInstance:
-        """Make an instance at a place. Whoever is killed in between may leave one that is half made."""
+    async def create_mig(self, uuid: str, place: Placed) -> MigInstanceFacts:
+        """Create an instance at a placement. A process that is killed meanwhile may leave a half-made one."""
         ...
 
     async def destroy_mig(self, uuid: str, instance: int) -> None:

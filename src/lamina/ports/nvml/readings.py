@@ -29,7 +29,7 @@ def read(handle: Any) -> GpuReading:
 
 
 def read_part(handle: Any) -> GpuReading:
-    """What a MIG device tells: its memory. NVML measures no utilisation of it, and sensors are the GPU's."""
+    """What a MIG device reports: its memory. NVML does not measure its utilization, and sensors are the GPU's."""
     memory = if_answered(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     return GpuReading() if memory is None else GpuReading(used_bytes=int(memory.used), free_bytes=int(memory.free))
 

@@ -9,36 +9,44 @@ from lamina.ports.kube.resources import Resource
 
 def selector(resource: Resource, namespace: str, labels: str, fields: str) -> Callable[[Object], bool]:
     """Whether an object is one of those asked for."""
-    label_terms = [term for term in labels.split(",") if term]
-    field_terms = [term for term in fields.split(",") if term]
+    tests = [_label_test(term) for term in labels.split(",") if term]
+    tests += [_field_test(term) for term in fields.split(",") if term]
+    if resource.namespaced and namespace:
+        tests.append(lambda obj: obj["metadata"].get("namespace") == namespace)
 
-    def wanted(obj: Object) -> bool:
-        meta = obj["metadata"]
-        if resource.namespaced and namespace and meta.get("namespace") != namespace:
-            return False
-        has = meta.get("labels") or {}
-        return all(_holds(term, has.get) for term in label_terms) and all(
-            _holds(term, lambda path: _field(obj, path)) for term in field_terms
-        )
-
-    return wanted
+    # A list asks this of every object there is, and most often with one term.
+    return tests[0] if len(tests) == 1 else lambda obj: all(test(obj) for test in tests)
 
 
-def _holds(term: str, value: Callable[[str], str | None]) -> bool:
+def _label_test(term: str) -> Callable[[Object], bool]:
+    name, holds = _parsed(term)
+    return lambda obj: holds((obj["metadata"].get("labels") or {}).get(name))
+
+
+def _field_test(term: str) -> Callable[[Object], bool]:
+    path, holds = _parsed(term)
+    names = path.split(".")
+
+    def test(obj: Object) -> bool:
+        found: Any = obj
+        for name in names:
+            found = found.get(name, "") if isinstance(found, dict) else ""
+        return holds(str(found))
+
+    return test
+
+
+def _parsed(term: str) -> tuple[str, Callable[[str | None], bool]]:
+    """What a term is about, and whether a value, or None, is one of those it asks for."""
     if "!=" in term:
         name, wanted = term.split("!=", 1)
-        return value(name) != wanted
+        return name, lambda value: value != wanted
     if "=" in term:
         name, wanted = term.replace("==", "=").split("=", 1)
-        return value(name) == wanted
-    return value(term[1:]) is None if term.startswith("!") else value(term) is not None
-
-
-def _field(obj: Object, path: str) -> str:
-    found: Any = obj
-    for part in path.split("."):
-        found = found.get(part, "") if isinstance(found, dict) else ""
-    return str(found)
+        return name, lambda value: value == wanted
+    if term.startswith("!"):
+        return term[1:], lambda value: value is None
+    return term, lambda value: value is not None
 
 
 def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:

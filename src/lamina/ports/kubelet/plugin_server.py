@@ -21,7 +21,7 @@ _LONGEST = 107
 async def serving(plugin: DevicePluginServicer, socket: Path) -> AsyncIterator[None]:
     """Serve `plugin` on `socket` for as long as the block runs. Raises BadInput for a long path, Outside if refused."""
     if len(os.fsencode(socket)) > _LONGEST:
-        raise BadInput(f"{socket} is too long for a socket; allowed are {_LONGEST} bytes")
+        raise BadInput(f"the socket path {socket} must have at most {_LONGEST} bytes")
     if not socket.parent.is_dir():
         raise Outside(f"kubelet's folder of device plugins, {socket.parent}, is not there")
     server = grpc.aio.server()

@@ -13,6 +13,9 @@ from aiohttp import web
 
 from lamina.errors import BadInput
 
+_BACKLOG = 1024
+"""Connections that may wait to be accepted."""
+
 
 class Address(NamedTuple):
     """Where a service listens; an empty host is all interfaces, by IPv6 and IPv4. Port 0 takes a free one."""
@@ -42,7 +45,7 @@ def parse_address(text: str, *, where: str) -> Address:
         or int(port) > 65535
         or (":" in host.strip("[]")) != (host.startswith("[") and host.endswith("]"))
     ):
-        raise BadInput(f"{where}: {text!r} is not an address; allowed is HOST:PORT such as 127.0.0.1:8080")
+        raise BadInput(f"{where} must be HOST:PORT, such as 127.0.0.1:8080, got {text!r}")
     return Address(host.strip("[]"), int(port))
 
 
@@ -50,19 +53,34 @@ def parse_address(text: str, *, where: str) -> Address:
 async def listening(
     what: str, app: web.Application, address: Address, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Address]:
-    """Serve `app`; yields the address with the port that it got. Raises BadInput where nobody can listen there."""
+    """Serve `app`; yields the address with the assigned port. Raises BadInput if the address cannot be used."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
     await runner.setup()
     try:
         try:
             await _site(runner, address, tls).start()
         except OSError as error:
-            number = error.errno or 0
-            reason = os.strerror(number) if number > 0 else error.strerror
-            raise BadInput(f"{what} cannot listen on {address}: {reason}; choose another address") from error
+            raise _unusable(what, address, error) from error
         yield Address(address.host, runner.addresses[0][1])
     finally:
         await runner.cleanup()
+
+
+def bind(what: str, address: Address) -> socket.socket:
+    """A socket that listens there, for a process that is to serve it. Raises BadInput if the address cannot be used."""
+    try:
+        if not address.host:
+            return _on_all_interfaces(address.port)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise _unusable(what, address, error) from error
+
+
+def _unusable(what: str, address: Address, error: OSError) -> BadInput:
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror
+    return BadInput(f"{what} cannot listen on {address}: {reason}; choose another address")
 
 
 def _site(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | None) -> web.BaseSite:
@@ -75,8 +93,8 @@ def _on_all_interfaces(port: int) -> socket.socket:
     """One socket, by IPv6 and IPv4 where the machine has both: a pod may have either address."""
     if socket.has_dualstack_ipv6():
         try:
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:  # as where IPv6 is there, and switched off
                 raise
-    return socket.create_server(("", port))
+    return socket.create_server(("", port), backlog=_BACKLOG)

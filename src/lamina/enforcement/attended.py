@@ -1,0 +1,129 @@
+"""The open files of one container to which an arbiter attends.
+
+The arbiter file belongs to the arbiter and containers only read it, so it is mapped; the usage file belongs to its
+tenants, who may cut it off at any time, so it is read.
+"""
+
+import ctypes
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lamina.enforcement import layout
+from lamina.enforcement.activity import Activity, Reading, slots_read
+from lamina.enforcement.arbiter import RECENT_NS, Decision, Tenant
+from lamina.enforcement.container_files import open_file
+from lamina.enforcement.files import ARBITER, LIMITS, USAGE
+from lamina.enforcement.limits import Limits, read_limits
+from lamina.enforcement.open_usage import OpenUsage
+from lamina.enforcement.usage_arrays import head_bytes
+from lamina.errors import BadInput
+
+_PPM = 1_000_000
+
+
+class AttendedContainer:
+    """Raises OSError and LaminaError where its files are not sound. With `writing` they are this process's to keep."""
+
+    def __init__(self, folder: Path, *, writing: bool) -> None:
+        self.name = str(folder)
+        self.limits: Limits = read_limits(folder / LIMITS)
+        self._before: tuple[bytes, bytes] = b"", b""
+        self._resting = False  # when nothing happened; until something in the file changes
+        self.tenants: list[Tenant] = []
+        """One for each of its GPUs, as it was last observed."""
+        self._decided: dict[int, Decision] = {}
+        self._mapped: mmap.mmap | None = None
+        self._decisions: layout.ArbiterFile | None = None
+        self._usage = OpenUsage(folder / USAGE, len(self.limits.devices))
+        self.inode = self._usage.inode
+        try:
+            if writing:
+                self._usage.claim()
+                self._map(folder / ARBITER)
+        except (OSError, ValueError):
+            self._usage.close()
+            raise
+
+    def _map(self, path: Path) -> None:
+        file = open_file(path, os.O_RDWR)
+        try:
+            self._mapped = mmap.mmap(file, ctypes.sizeof(layout.ArbiterFile))
+        finally:
+            os.close(file)
+        self._decisions = layout.ArbiterFile.from_buffer(self._mapped)
+
+    def restore(self) -> tuple[str, ...]:
+        """Undo what its tenants have changed of the usage file. Returns what that was."""
+        return () if self._decisions is None else self._usage.restore()
+
+    @property
+    def devices(self) -> int:
+        return len(self.limits.devices)
+
+    def read(self) -> Reading | None:
+        """What its usage file says now; None if it rests, and says what it said before.
+
+        Raises OSError, and BadInput where a process has cut off the file.
+        """
+        size = head_bytes(self.devices)
+        head = self._usage.read(size, 0)
+        wanted = slots_read(head) * layout.slot_stride(self.devices)
+        slots = self._usage.read(wanted, ctypes.sizeof(layout.UsageFile))
+        if len(head) < size or len(slots) < wanted:
+            raise BadInput("a process has cut off its usage file")
+        if self._resting and self._before == (head, slots):
+            return None
+        self._before = head, slots
+        return Reading(head, slots)
+
+    def observe(self, activities: Sequence[Activity], now: int) -> None:
+        """What was read comes to these activities, one on each of its GPUs."""
+        self.tenants = [
+            Tenant(
+                name=self.name,
+                share=limit.cores_percent / 100,
+                policy=limit.compute_policy,
+                priority=self.limits.priority,
+                activity=activity,
+            )
+            for limit, activity in zip(self.limits.devices, activities, strict=True)
+        ]
+        lately = any(one.active or one.asked_at + RECENT_NS > now for one in activities)
+        self._resting = not lately
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing was decided about it here."""
+        return not self._decided
+
+    def refunded(self, device: int) -> int:
+        return int(self._decisions.devices[device].refund_ns) if self._decisions else 0
+
+    def decide(self, device: int, decision: Decision, now: int) -> None:
+        """Each word is written in one step; the heartbeat last."""
+        if self._decisions is None:
+            return
+        if self._decided.get(device) != decision:
+            self._decided[device] = decision
+            word = self._decisions.devices[device]
+            word.closed = int(decision.closed)
+            word.watched = int(decision.watched)
+            word.attention = int(decision.closed or decision.watched)
+            word.rate_ppm = round(decision.rate * _PPM)
+            word.refund_ns = decision.refund_ns
+        self._decisions.heartbeat = now
+
+    def close(self) -> None:
+        self._usage.close()
+        self._decisions = None
+        self._mapped = None
+
+
+def inode(folder: Path) -> int:
+    """Which usage file it is: a container that starts again gets another one. 0 when there is none."""
+    try:
+        return (folder / USAGE).stat().st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,70 @@
+"""A container's usage file as its node's agent has it: opened once, kept open, and kept as it was made.
+
+Its tenants may write anything into it, change its size, mode and owner, and take a lease on it. While it is open for
+writing the kernel grants no lease on it and executes it for no one.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from lamina.enforcement import layout
+from lamina.enforcement.container_files import open_file
+from lamina.errors import BadInput
+
+OWNER = (1 << 31) + (1 << 16)
+"""User and group that usage files belong to, where the agent may change owners. No container can be started as this
+user: Kubernetes accepts IDs up to 2^31 - 1 and assigns user namespaces below. So its mode bits are those for others,
+and as a setuid program the file would give no rights."""
+MODE = 0o666
+
+
+class OpenUsage:
+    """The open file. Every call raises OSError."""
+
+    def __init__(self, path: Path, devices: int) -> None:
+        self._size = layout.usage_bytes(devices)
+        self._file = open_file(path, os.O_RDWR)
+        found = os.fstat(self._file)
+        self._owner = found.st_uid
+        self.inode = found.st_ino
+
+    def read(self, size: int, offset: int) -> bytes:
+        return os.pread(self._file, size, offset)
+
+    def claim(self) -> None:
+        """Make the file OWNER's, whatever its tenants have made of it before it was opened."""
+        give_away(self._file)
+        self._owner = os.fstat(self._file).st_uid
+
+    def restore(self) -> tuple[str, ...]:
+        """Undo what its tenants have changed of the file. Returns what that was: size, owner, mode.
+
+        Raises BadInput where it has become shorter: processes that use it end when they touch what is gone, and would
+        take zeros in its place for an empty account.
+        """
+        found = os.fstat(self._file)
+        if found.st_size < self._size:
+            raise BadInput("a process has cut off its usage file")
+        size, owner = found.st_size == self._size, found.st_uid == self._owner
+        mode = stat.S_IMODE(found.st_mode) == MODE
+        if size and owner and mode:
+            return ()
+        if not size:
+            os.ftruncate(self._file, self._size)
+        if not (owner and mode):
+            with suppress(PermissionError):
+                os.fchown(self._file, os.geteuid(), os.getegid())  # only an owner may change modes without CAP_FOWNER
+            os.fchmod(self._file, MODE)
+            give_away(self._file)
+        return tuple(name for name, same in (("size", size), ("owner", owner), ("mode", mode)) if not same)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def give_away(file: int) -> None:
+    """Make an open file OWNER's. Without CAP_CHOWN, or in a user namespace without that ID, it stays whose it is."""
+    with suppress(OSError):
+        os.fchown(file, OWNER, OWNER)

@@ -1,0 +1,49 @@
+"""What a usage file says of GPU time, as arrays: the bins of its beginning, and the stamps of its slots."""
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.enforcement import layout
+
+Words = NDArray[np.int64]
+
+
+def head_bytes(devices: int) -> int:
+    """How much of the beginning of a usage file tells about so many devices."""
+    return layout.UsageFile.devices.offset + devices * ctypes.sizeof(layout.UsageDevice)
+
+
+def bins(heads: bytes, devices: int) -> Words:
+    """The bins in the beginnings of usage files, one after the other: by file and device, and by place."""
+    found: Words = np.frombuffer(heads, _head(devices))["devices"]["bins"]
+    return found.reshape(-1, layout.BINS)
+
+
+def stamps(slots: bytes, devices: int) -> Words:
+    """busy_since, asked_at and waited_at; by device; by slot."""
+    found: Words = np.frombuffer(slots, _slot(devices))["devices"]["stamps"]
+    return found.T
+
+
+@lru_cache(maxsize=layout.MAX_DEVICES)
+def _head(devices: int) -> "np.dtype[np.void]":
+    place = layout.UsageDevice.compute.offset + layout.UsageCompute.bins.offset
+    device = _field("bins", ("<i8", layout.BINS), place, ctypes.sizeof(layout.UsageDevice))
+    return _field("devices", (device, (devices,)), layout.UsageFile.devices.offset, head_bytes(devices))
+
+
+@lru_cache(maxsize=layout.MAX_DEVICES)
+def _slot(devices: int) -> "np.dtype[np.void]":
+    device = _field("stamps", ("<i8", 3), layout.SlotDevice.compute.offset, ctypes.sizeof(layout.SlotDevice))
+    return _field("devices", (device, (devices,)), ctypes.sizeof(layout.Slot), layout.slot_stride(devices))
+
+
+def _field(name: str, kind: Any, offset: int, size: int) -> "np.dtype[np.void]":
+    """A record of `size` bytes of which only one field is of interest."""
+    record: Any = {"names": [name], "formats": [kind], "offsets": [offset], "itemsize": size}
+    found: np.dtype[np.void] = np.dtype(record)
+    return found
