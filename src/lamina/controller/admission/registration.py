@@ -1,0 +1,108 @@
+"""Keeps the webhook registered, with the certificate and the resource names in force.
+
+Both are checked every few minutes, so a registration that was removed or changed is restored, and the certificate is
+renewed in time. A new certificate is served only after its authority was registered and the API servers had time to
+notice. Until then the previous certificate is served, whose authority stays registered as well.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lamina.controller.admission.certificate_store import CertificateStore
+from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.admission.webhook_configuration import (
+    NAMESPACE,
+    SERVICE,
+    register,
+    service_address,
+    url_address,
+)
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.settings import ControllerSettings
+from lamina.errors import Outside
+from lamina.ports.clock import Clock, within
+from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
+from lamina.ports.polling import FailureLog
+
+log = logging.getLogger(__name__)
+
+_CHECK_S = 300.0
+_SETTLE_S = 5.0
+"""By then all API servers have noticed a changed registration."""
+_POLL_S = 0.1
+"""How often a replica that is not ready checks whether it is."""
+_RETRY_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, _CHECK_S)
+"""After failures in a row."""
+
+
+def own_host(settings: ControllerSettings) -> str:
+    """The host by which the API server reaches admission directly; empty where it uses the Service."""
+    return settings.admission_host or (settings.admission.host if settings.admission.is_loopback else "")
+
+
+def certificate_names(settings: ControllerSettings) -> list[str]:
+    """The names that the serving certificate must contain."""
+    service = f"{SERVICE}.{NAMESPACE}.svc"
+    return [service, f"{service}.cluster.local", *filter(None, [own_host(settings)])]
+
+
+def client_config(settings: ControllerSettings, port: int) -> Mapping[str, Any]:
+    """How the API server reaches admission, which listens on `port`."""
+    host = own_host(settings)
+    return url_address(host, port) if host else service_address()
+
+
+class WebhookRegistration:
+    """Updates the registration whenever it is time, or the configuration has changed."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        clock: Clock,
+        configuration: LiveConfiguration,
+        store: CertificateStore,
+        address: Mapping[str, Any],
+    ) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._configuration = configuration
+        self._store = store
+        self._address = address
+        self._due = asyncio.Event()
+        configuration.listeners.append(self._due.set)
+
+    async def reconcile(self) -> float:
+        """Check once, and write what differs. Returns after how many seconds to check again. Raises Outside."""
+        if not self._configuration.value.enabled:
+            with contextlib.suppress(NotFound):
+                await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
+            return _CHECK_S
+        certificate = await self._store.agree()
+        trusted = self._store.trusted_authorities(certificate)
+        if await register(self._kube, self._configuration.value, self._address, trusted):
+            return _SETTLE_S
+        self._store.serve(certificate)
+        return _CHECK_S
+
+    async def run(self, ready: Callable[[], bool]) -> None:
+        """Register when this replica is ready, and keep the registration up to date until canceled."""
+        failures = FailureLog(log, "Cannot register the webhook: %s", pauses_s=_RETRY_PAUSES_S)
+        while True:
+            if not ready():
+                await self._clock.sleep(_POLL_S)
+                continue
+            self._due.clear()
+            try:
+                pause = await self.reconcile()
+            except Outside as error:
+                pause = failures.failed(error)
+            else:
+                failures.succeeded()
+            await self._wait_until_due(pause)
+
+    async def _wait_until_due(self, pause_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, pause_s, self._due.wait())

@@ -1,0 +1,161 @@
+"""The MutatingWebhookConfiguration: which pods the API server sends to Lamina, and how it reaches Lamina.
+
+* `pods` gets pods that name a resource in one of Lamina's domains, so an outage stops no other pod. It fails closed.
+  API servers without match conditions (before 1.28) drop the condition and would send every pod. There the webhook
+  must not be able to stop the cluster, so it fails open, and a GPU pod that it missed gets no grant.
+* `templates` gets workloads whose pod template requests a fraction of a GPU. It fails open, which is safe: the API
+  server itself refuses a fraction that was not rewritten.
+* `hiding` exists only if the configuration hides GPUs (`admission.hideGpus`). It gets every new pod and ephemeral
+  container, whatever its labels say, because who writes those may want to see GPUs. Namespaces are exempt by their
+  labels, which tenants cannot write. It fails as the configuration says.
+"""
+
+import base64
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lamina.configuration import Config
+from lamina.controller.comparison import includes
+from lamina.dialects import resource_domains, template_condition
+from lamina.dialects.templates import WORKLOADS
+from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
+
+log = logging.getLogger(__name__)
+
+NAME = "lamina.dev"
+PATH = "/mutate"
+HIDING_PATH = "/hide-gpus"
+NAMESPACE = "lamina-system"
+SERVICE = "lamina-admission"
+_IGNORE_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
+
+
+def service_address() -> Mapping[str, Any]:
+    """`clientConfig` for a webhook behind the Service lamina-admission."""
+    return {"service": {"namespace": NAMESPACE, "name": SERVICE, "path": PATH, "port": 443}}
+
+
+def url_address(host: str, port: int) -> Mapping[str, Any]:
+    """`clientConfig` for a webhook that the API server reaches without a Service."""
+    name = f"[{host}]" if ":" in host else host
+    return {"url": f"https://{name}:{port}{PATH}"}
+
+
+def webhook_configuration(config: Config, address: Mapping[str, Any], ca: bytes, *, policy: str = "Fail") -> Object:
+    """The object to register. `ca` is PEM; `policy` applies to GPU pods while no replica answers."""
+    requests_gpus = match_expression(config)
+    templates = [_rule(group, resources, "CREATE", "UPDATE") for group, resources in WORKLOADS.items()]
+    webhooks = [
+        _webhook("pods", [_PODS], requests_gpus, policy, address, ca),
+        _webhook("templates", templates, template_expression(config), "Ignore", address, ca),
+    ]
+    if config.hide_gpus:
+        webhooks.append(_hiding_webhook(config.hiding_failure_policy, address, ca))
+    return {"metadata": {"name": NAME}, "webhooks": webhooks}
+
+
+def _rule(group: str, resources: Sequence[str], *operations: str) -> dict[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": list(operations),
+        "resources": list(resources),
+        "scope": "Namespaced",
+    }
+
+
+_PODS = _rule("", ["pods"], "CREATE")
+_EPHEMERAL_CONTAINERS = _rule("", ["pods/ephemeralcontainers"], "UPDATE")
+
+
+def _webhook(
+    name: str, rules: Sequence[Mapping[str, Any]], condition: str, policy: str, address: Mapping[str, Any], ca: bytes
+) -> Object:
+    not_ignored = [{"key": label, "operator": "NotIn", "values": ["ignore"]} for label in _IGNORE_LABELS]
+    own_name = "kubernetes.io/metadata.name"
+    not_system = {"key": own_name, "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
+    return {
+        "name": f"{name}.{NAME}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {**address, "caBundle": base64.b64encode(ca).decode()},
+        "rules": list(rules),
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [not_system, *not_ignored]},
+        "objectSelector": {"matchExpressions": not_ignored},
+        "matchConditions": [{"name": f"{name}-condition", "expression": condition}],
+        "failurePolicy": policy,
+        "reinvocationPolicy": "IfNeeded",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+    }
+
+
+def _hiding_webhook(policy: str, address: Mapping[str, Any], ca: bytes) -> Object:
+    webhook = _webhook("hiding", [_PODS, _EPHEMERAL_CONTAINERS], "", policy, _hiding_address(address), ca)
+    return {name: value for name, value in webhook.items() if name not in ("objectSelector", "matchConditions")}
+
+
+def _hiding_address(address: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "url" in address:
+        return {"url": address["url"].removesuffix(PATH) + HIDING_PATH}
+    return {"service": {**address["service"], "path": HIDING_PATH}}
+
+
+def match_expression(config: Config) -> str:
+    """CEL: whether any container names a resource in one of Lamina's domains, even a misspelled one."""
+    ours = " || ".join(f"name.startsWith('{domain}')" for domain in resource_domains(config))
+    return _any_container("object.spec", lambda amounts: f"{amounts}.exists(name, {ours})")
+
+
+def template_expression(config: Config) -> str:
+    """CEL: whether a container of a template requests a fraction of a GPU, or has the result of an earlier rewrite."""
+    of_job = "object.spec.jobTemplate.spec.template.spec"
+    spec = f"has(object.spec.jobTemplate) ? {of_job} : object.spec.template.spec"
+    return f"[{spec}].exists(spec, {_any_container('spec', lambda amounts: template_condition(amounts, config))})"
+
+
+def _any_container(spec: str, condition: Callable[[str], str]) -> str:
+    """CEL: whether `condition` holds for the limits or the requests of any container of the pod spec."""
+    amounts = " || ".join(
+        f"(has(c.resources.{field}) && {condition(f'c.resources.{field}')})" for field in ("limits", "requests")
+    )
+    requests = f"(c, has(c.resources) && ({amounts}))"
+    return (
+        f"{spec}.containers.exists{requests} || (has({spec}.initContainers) && {spec}.initContainers.exists{requests})"
+    )
+
+
+async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> bool:
+    """Create or update the registration. Returns whether it was missing or different before.
+
+    Raises Outside, and Conflict where others write it too.
+
+    The webhook fails closed only on a server that has been observed to keep the match conditions. A server that drops
+    them is sent the conditions again at each check, which changes nothing until it has been upgraded.
+    """
+    first: Object | None = None
+    try:
+        first = present = await kube.get(MUTATING_WEBHOOKS, NAME)
+    except NotFound:
+        wanted = webhook_configuration(config, address, ca, policy="Ignore")
+        present = await kube.create(MUTATING_WEBHOOKS, wanted)
+    if not _keeps_conditions(present):
+        present = await _write(kube, present, webhook_configuration(config, address, ca, policy="Ignore"))
+    if _keeps_conditions(present):
+        present = await _write(kube, present, webhook_configuration(config, address, ca))
+    else:
+        log.warning("This API server has no match conditions: while admission is down, pods are created without a GPU")
+    return first is None or present.get("webhooks") != first.get("webhooks")
+
+
+def _keeps_conditions(present: Object) -> bool:
+    webhooks = present.get("webhooks") or [{}]
+    return bool(webhooks[0].get("matchConditions"))
+
+
+async def _write(kube: Kube, present: Object, wanted: Object) -> Object:
+    """Replace `present` by `wanted`, but keep its metadata, such as labels from the installation."""
+    if includes(present.get("webhooks"), wanted["webhooks"]):
+        return present
+    return await kube.replace(MUTATING_WEBHOOKS, wanted | {"metadata": present["metadata"]})

@@ -1,0 +1,205 @@
+"""The parts of the controller, how they depend on each other, and the tasks that keep them running."""
+
+import gc
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from lamina.controller.admission.certificate_store import CertificateStore
+from lamina.controller.admission.cluster_answers import ClusterAnswers
+from lamina.controller.admission.process import AdmissionProcess, AdmissionSources
+from lamina.controller.admission.registration import WebhookRegistration, certificate_names, client_config
+from lamina.controller.background import BackgroundTasks
+from lamina.controller.binding.binder import Binder
+from lamina.controller.binding.node_leases import NodeLeases
+from lamina.controller.binding.orphan_grants import remove_orphan_grants
+from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.compat.metrics import families
+from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
+from lamina.controller.context import Context
+from lamina.controller.extender.client_certificates import ExtenderTls
+from lamina.controller.extender.preemption import Preemption
+from lamina.controller.extender.service import ExtenderService, Verbs
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.leadership.election import LeaderElection
+from lamina.controller.leadership.label import LeaderLabel
+from lamina.controller.leadership.readiness import Readiness
+from lamina.controller.metrics import Metrics
+from lamina.controller.observation.watches import Watches
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.quotas.status import update_statuses
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.waiting_pods import WaitingPods
+from lamina.controller.settings import ControllerSettings
+from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.kube import EventRecorder, Kube, Object, Resource
+from lamina.ports.polling import poll
+from lamina.ports.supervision import keep_running
+
+_EXPIRE_S = 5.0
+_RETRY_S = 1.0
+_QUOTA_STATUS_S = 1.0
+
+
+@dataclass(frozen=True)
+class Controller:
+    """All parts of one replica."""
+
+    context: Context
+    settings: ControllerSettings
+    events: EventRecorder
+    background: BackgroundTasks
+    locks: PodLocks
+    verbs: Verbs
+    watches: Watches
+    election: LeaderElection
+    readiness: Readiness
+    extender: ExtenderService
+    extender_tls: ExtenderTls | None
+    metrics: Metrics
+    certificates: CertificateStore
+
+
+def assemble(
+    kube: Kube, clock: Clock, settings: ControllerSettings, configuration: LiveConfiguration, events: EventRecorder
+) -> Controller:
+    """Build all parts. Nothing is read or written yet."""
+    capacity, quotas = Capacity(configuration), ResourceQuotas()
+    context = Context(kube, clock, configuration, capacity, quotas)
+    background, locks = BackgroundTasks(), PodLocks()
+
+    def report(resource: Resource, obj: Object, reason: str) -> None:
+        background.start(events.record(resource, obj, "SetAside", f"Lamina cannot use it: {reason}", warning=True))
+
+    watches = Watches(context, report)
+    election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
+    readiness = Readiness(watches, election)
+    metrics = Metrics(
+        capacity.ledger, capacity.set_aside, lambda: families(capacity.ledger, quotas, configuration.value)
+    )
+    decisions = Decisions(capacity, quotas, configuration)
+    gangs = GangCoordinator(context, decisions)
+    leases = NodeLeases(kube, clock, election.identity, catch_up=watches.catch_up, uid_of=watches.uid_of_node)
+    binder = Binder(
+        context, decisions, leases=leases, locks=locks, background=background, leading=lambda: election.leading
+    )
+    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, WaitingPods(kube))
+    return Controller(
+        context=context,
+        settings=settings,
+        events=events,
+        background=background,
+        locks=locks,
+        verbs=verbs,
+        watches=watches,
+        election=election,
+        readiness=readiness,
+        extender=ExtenderService(context, verbs, readiness, metrics, events, background),
+        extender_tls=ExtenderTls(settings.extender_tls) if settings.extender_tls else None,
+        metrics=metrics,
+        certificates=CertificateStore(kube, clock, certificate_names(settings)),
+    )
+
+
+def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[Any, Any, None]]:
+    """What runs until the controller stops, once it listens. Admission is served on `listener`."""
+    context, settings = controller.context, controller.settings
+    kube, clock, configuration = context.kube, context.clock, context.configuration
+    address = client_config(settings, listener.getsockname()[1])
+    registration = WebhookRegistration(kube, clock, configuration, controller.certificates, address)
+    label = LeaderLabel(kube, clock, controller.election.identity)
+    admission = _admission_process(controller)
+
+    def ready() -> bool:
+        return bool(controller.readiness)
+
+    loops: dict[str, Callable[[], Awaitable[None]]] = {
+        "admission": lambda: admission.run(listener),
+        "configuration": lambda: _follow_configuration(controller),
+        "watches": controller.watches.run,
+        "election": controller.election.run,
+        "leader label": lambda: label.run(ready),
+        "webhook registration": lambda: registration.run(ready),
+        "reservations": lambda: _every(clock, _EXPIRE_S, lambda: _expire_reservations(context)),
+        "waiting pods": lambda: _retry_waiting_pods(controller),
+        "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
+        "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
+        "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
+        "freezing": lambda: _freeze_after_sync(controller.watches),
+        "packing policy": lambda: _learn_after_sync(controller),
+    }
+    if (tls := controller.extender_tls) is not None:
+        loops["extender certificates"] = lambda: tls.follow(clock)
+    return [keep_running(name, loop, clock, context.set_aside) for name, loop in loops.items()]
+
+
+def _admission_process(controller: Controller) -> AdmissionProcess:
+    """A process lives by the machine's clock, whatever the clock of the cluster is."""
+    context = controller.context
+    answers = ClusterAnswers(context, controller.watches)
+    sources = AdmissionSources(context.configuration, controller.certificates, answers.refusal, controller.metrics)
+    return AdmissionProcess(sources, SystemClock())
+
+
+def _every(clock: Clock, seconds: float, step: Callable[[], Awaitable[None]]) -> Awaitable[None]:
+    return poll(step, clock, every_s=seconds, delay_s=seconds)
+
+
+async def _follow_configuration(controller: Controller) -> None:
+    context, settings = controller.context, controller.settings
+    if settings.config is not None:
+        await follow_file(settings.config, context.configuration, context.clock, context.set_aside)
+    else:
+        await follow_config_map(
+            context.kube, context.clock, context.configuration, controller.events, context.set_aside
+        )
+
+
+async def _expire_reservations(context: Context) -> None:
+    context.ledger.expire(context.now())
+
+
+async def _retry_waiting_pods(controller: Controller) -> None:
+    """Soon after processes of deleted pods have ended. Only the leader filters, so only it knows of waiting pods."""
+    ledger, clock, retried = controller.context.ledger, controller.context.clock, 0
+
+    async def step() -> None:
+        nonlocal retried
+        if ledger.survivors_ended != retried:
+            retried = ledger.survivors_ended
+            await controller.verbs.waiting.retry(f"{clock.wall():.0f}")
+
+    await _every(clock, _RETRY_S, step)
+
+
+async def _expire_gangs(controller: Controller) -> None:
+    controller.verbs.gangs.expire()
+
+
+async def _remove_orphan_grants(controller: Controller) -> None:
+    """Settle unconfirmed claims, which only the leader may."""
+    if controller.readiness:
+        await remove_orphan_grants(controller.context, controller.locks)
+
+
+async def _update_quota_statuses(controller: Controller) -> None:
+    context = controller.context
+    if controller.readiness:
+        await update_statuses(
+            context.kube, context.quotas, context.ledger, context.configuration.value, context.set_aside
+        )
+
+
+async def _freeze_after_sync(watches: Watches) -> None:
+    """Exclude what was read at the start from garbage collection: a pass over a large cluster takes up to 0.5 s."""
+    await watches.synced.wait()
+    gc.collect()
+    gc.freeze()
+
+
+async def _learn_after_sync(controller: Controller) -> None:
+    """Learn the packing policy, beginning with the pods that exist at the start."""
+    await controller.watches.synced.wait()
+    await controller.verbs.decisions.packing.run(controller.context.clock)

@@ -1,0 +1,68 @@
+"""Free CPU and memory of nodes: what a node offers, less the requests of the pods bound there that have not ended.
+
+kube-scheduler decides whether a pod fits the CPU and memory of a node. These figures serve the packing policy alone,
+which asks what GPUs are still worth given the CPU and memory that are left on their node.
+"""
+
+from collections.abc import Iterable
+
+from lamina.model.host_size import HostSize
+
+UNKNOWN = HostSize(128_000, 1_024_000)
+"""What is assumed to be free on a node that has not been observed."""
+
+
+class HostCapacity:
+    """Sums by node, updated pod by pod."""
+
+    def __init__(self) -> None:
+        self._offered: dict[str, HostSize] = {}
+        self._taken: dict[str, HostSize] = {}
+        self._pods: dict[str, tuple[str, HostSize]] = {}
+        self._changed: set[str] = set()
+
+    def observe_node(self, node: str, offered: HostSize) -> None:
+        if self._offered.get(node) != offered:
+            self._offered[node] = offered
+            self._changed.add(node)
+
+    def remove_node(self, node: str) -> None:
+        if self._offered.pop(node, None) is not None:
+            self._changed.add(node)
+
+    def observe_pod(self, uid: str, node: str, size: HostSize) -> bool:
+        """The pod is bound to the node. Returns whether it was not known before."""
+        before = self._pods.get(uid)
+        if before == (node, size):
+            return False
+        self.remove_pod(uid)
+        self._pods[uid] = node, size
+        self._add(node, size, 1)
+        return before is None
+
+    def remove_pod(self, uid: str) -> None:
+        """The pod has ended or is deleted."""
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            self._add(*known, -1)
+
+    def free(self, node: str) -> HostSize:
+        """What is left; below 0 where pods were bound that do not fit."""
+        offered, taken = self._offered.get(node), self._taken.get(node, HostSize())
+        if offered is None:
+            return UNKNOWN
+        return HostSize(offered.cpu - taken.cpu, offered.memory_mib - taken.memory_mib)
+
+    def pop_changed(self) -> Iterable[str]:
+        """The nodes that have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def _add(self, node: str, size: HostSize, sign: int) -> None:
+        before = self._taken.get(node, HostSize())
+        taken = HostSize(before.cpu + sign * size.cpu, before.memory_mib + sign * size.memory_mib)
+        if taken == HostSize():
+            self._taken.pop(node, None)
+        else:
+            self._taken[node] = taken
+        self._changed.add(node)

@@ -1,0 +1,75 @@
+"""What is granted, under the names that tools of other systems expect: the tables of the dialects, rendered."""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from prometheus_client.core import GaugeMetricFamily
+
+from lamina.configuration import Config
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.quotas.status import usage
+from lamina.dialects.metrics import MetricTable
+from lamina.dialects.registry import cluster_metrics
+from lamina.dialects.samples import GrantedGpu, GrantedShare, QuotaUsage
+from lamina.errors import BadInput
+from lamina.model.kube_quantity import parse_quantity
+from lamina.model.ledger import NOTHING
+
+S = TypeVar("S")
+
+
+def families(ledger: Ledger, quotas: ResourceQuotas, config: Config) -> Iterator[GaugeMetricFamily]:
+    """The families of the dialects that the configuration wants, from the ledger as it is now."""
+    every = cluster_metrics(config)
+    if not every:
+        return
+    yield from _render((table for metrics in every for table in metrics.gpus), tuple(_granted_gpus(ledger)))
+    yield from _render((table for metrics in every for table in metrics.shares), tuple(_granted_shares(ledger)))
+    used = tuple(_used_quotas(quotas, ledger, config))
+    yield from _render((table for metrics in every for table in metrics.quotas), used)
+
+
+def _render(tables: Iterable[MetricTable[S]], samples: tuple[S, ...]) -> Iterator[GaugeMetricFamily]:
+    """Values with the same labels are summed, such as those of a pod's containers where no label names a container."""
+    for table in tables:
+        rows = [(table.key(sample), sample) for sample in samples]
+        for family in table.families:
+            sums: dict[tuple[str, ...], float] = {}
+            for key, sample in rows:
+                for own, value in family.read(sample):
+                    labels = (*key, *own)
+                    sums[labels] = sums.get(labels, 0) + (value or 0)
+            metric = GaugeMetricFamily(family.name, family.help, labels=(*table.labels, *family.labels))
+            for labels, total in sums.items():
+                metric.add_metric(labels, total)
+            yield metric
+
+
+def _granted_gpus(ledger: Ledger) -> Iterator[GrantedGpu]:
+    for node in sorted(ledger.nodes()):
+        inventory, taken = ledger.inventory(node), ledger.holdings.taken(node)
+        for gpu in inventory.gpus if inventory else ():
+            yield GrantedGpu(node, gpu, taken.get(gpu.uuid, NOTHING))
+
+
+def _granted_shares(ledger: Ledger) -> Iterator[GrantedShare]:
+    for record in ledger.records():
+        grant = record.grant
+        for number, container in enumerate(grant.containers):
+            for share in container.shares:
+                yield GrantedShare(record.namespace, grant.pod, grant.node, number, share)
+
+
+def _used_quotas(quotas: ResourceQuotas, ledger: Ledger, config: Config) -> Iterator[QuotaUsage]:
+    """A quota whose limit cannot be understood is left out. Of equal limits in one namespace the last one counts."""
+    rows: dict[tuple[str, str, str], QuotaUsage] = {}
+    for namespace, quota in quotas.objects():
+        for key, (used, hard) in usage(quota, ledger.holdings.taken_in_namespace(namespace), config).items():
+            try:
+                limit = float(parse_quantity(hard, where=key).value)
+            except BadInput:
+                continue
+            resource = key.removeprefix("limits.")
+            rows[namespace, resource, hard] = QuotaUsage(namespace, resource, hard, limit, used)
+    yield from rows.values()

@@ -1,0 +1,124 @@
+"""The configuration in force, from a file or from the ConfigMap, and what follows when it changes.
+
+A new text that is invalid is refused with one sentence, and the previous configuration stays in force.
+`startup.initial_config` handles the start, when there is no previous one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from lamina.configuration import CONFIG_MAP as NAME
+from lamina.configuration import CONFIG_MAP_KEY as KEY
+from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.configuration import Config, load
+from lamina.errors import BadInput, LaminaError
+from lamina.ports.clock import Clock
+from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
+from lamina.ports.kube.follow import ADDED, MODIFIED
+from lamina.ports.polling import FailureLog, poll
+from lamina.ports.set_aside import SetAside
+from lamina.ports.user_files import read_text
+
+log = logging.getLogger(__name__)
+
+_SOURCE = f"ConfigMap {NAMESPACE}/{NAME}, {KEY}"
+_FILE_POLL_S = 2.0
+REFUSED = "ConfigurationRefused"
+"""The reason of the event on the ConfigMap."""
+
+
+class LiveConfiguration:
+    """Holds the configuration in force as `value`; `listeners` are called when another one comes into force."""
+
+    def __init__(self, value: Config, text: str) -> None:
+        self.value = value
+        self.listeners: list[Callable[[], None]] = []
+        self._text = text
+
+    def update(self, text: str, source: str) -> str:
+        """Put `text` into force. Returns why it is refused as a sentence, or nothing."""
+        if text == self._text:
+            return ""
+        self._text = text
+        try:
+            value = _load(text, source)
+        except BadInput as problem:
+            return str(problem)
+        if value != self.value:
+            self.value = value
+            log.info("The configuration of %s is in force", source)
+            for listener in self.listeners:
+                listener()
+        return ""
+
+
+async def read_file(path: Path) -> LiveConfiguration:
+    """The configuration in a file. Raises BadInput."""
+    text = await asyncio.to_thread(read_text, path)
+    return LiveConfiguration(_load(text, str(path)), text)
+
+
+async def read_config_map(kube: Kube) -> LiveConfiguration:
+    """The configuration in the ConfigMap; the defaults where there is none. Raises BadInput, Outside."""
+    try:
+        text = _text_in(await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
+    except NotFound:
+        text = ""
+    return LiveConfiguration(_load(text, _SOURCE), text)
+
+
+async def follow_file(path: Path, configuration: LiveConfiguration, clock: Clock, set_aside: SetAside) -> None:
+    """Update the configuration whenever the file changes, until canceled."""
+
+    async def update() -> None:
+        text = await asyncio.to_thread(read_text, path)
+        if refusal := configuration.update(text, str(path)):
+            set_aside.add("configuration", str(path), BadInput(refusal))
+
+    failures = FailureLog(log, "The configuration is unchanged: %s")
+    await poll(update, clock, every_s=_FILE_POLL_S, delay_s=_FILE_POLL_S, failures=failures, on=BadInput)
+
+
+async def wait_for_valid_config_map(
+    kube: Kube, clock: Clock, events: EventRecorder, refused: Callable[[str], None]
+) -> LiveConfiguration:
+    """The ConfigMap's configuration, as soon as it is valid. `refused` is called with each reason why it is not."""
+    async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
+        if kind not in (ADDED, MODIFIED):
+            continue
+        try:
+            text = _text_in(obj)
+            return LiveConfiguration(_load(text, _SOURCE), text)
+        except BadInput as problem:
+            refused(str(problem))
+            await events.record(CONFIG_MAPS, obj, REFUSED, str(problem), warning=True)
+    raise AssertionError("following a ConfigMap never ends")
+
+
+async def follow_config_map(
+    kube: Kube, clock: Clock, configuration: LiveConfiguration, events: EventRecorder, set_aside: SetAside
+) -> None:
+    """Update the configuration whenever the ConfigMap changes, until canceled. Deleting it changes nothing."""
+    async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
+        if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
+            problem = configuration.update(_text_in(obj), _SOURCE)
+            if problem:
+                set_aside.add(CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}", BadInput(problem))
+                await events.record(CONFIG_MAPS, obj, REFUSED, problem, warning=True)
+
+
+def _load(text: str, source: str) -> Config:
+    """The configuration in a text. Raises BadInput, also for a text on which `load` itself fails."""
+    try:
+        return load(text, source)
+    except LaminaError:
+        raise
+    except Exception as error:
+        log.exception("The configuration of %s cannot be read", source)
+        raise BadInput(f"{source} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _text_in(config_map: Object) -> str:
+    return str((config_map.get("data") or {}).get(KEY, ""))

@@ -1,0 +1,39 @@
+"""What most parts of the controller share: the API server, the clock, the configuration, and what is known so far."""
+
+from dataclasses import dataclass
+
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.ports.clock import Clock
+from lamina.ports.kube import Kube, Object
+from lamina.ports.set_aside import SetAside
+
+
+@dataclass(frozen=True)
+class Context:
+    """One cluster as one replica sees it."""
+
+    kube: Kube
+    clock: Clock
+    configuration: LiveConfiguration
+    capacity: Capacity
+    quotas: ResourceQuotas
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.capacity.ledger
+
+    @property
+    def set_aside(self) -> SetAside:
+        return self.capacity.set_aside
+
+    def now(self) -> float:
+        """Seconds of the monotonic clock, for durations."""
+        return self.clock.monotonic()
+
+    def parse(self, obj: Object) -> ParsedPod:
+        """The pod with its request under the configuration in force."""
+        return parse_pod(obj, self.configuration.value)

@@ -1,0 +1,1 @@
+"""The extender of kube-scheduler over HTTP: filter, prioritize, preempt and bind."""

@@ -1,0 +1,188 @@
+"""The preempt verb: which pods to evict on which node, so that a pod of higher priority gets its GPUs.
+
+For each candidate node, kube-scheduler names the pods that it would evict for the resources it counts itself. Where
+their GPUs do not suffice, more pods are needed, or others instead: one of its victims may stay if the chosen pods free
+at least as much of everything that kube-scheduler counts. A node where no eviction helps is dropped. If the pod fits
+one of the nodes already, or will fit when pods that are terminating are gone, no pod is evicted anywhere. For a member
+of a pod group, an eviction helps if the other needed members fit on other nodes, or on this node as well.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.context import Context
+from lamina.controller.extender.disruption import violations
+from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.pods import ParsedPod
+from lamina.dialects import check_pod
+from lamina.model.requests import PodRequest
+from lamina.placement.eviction.victims import Victim, cheapest
+from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, Object
+
+_CONCURRENT_NODES = 16
+"""How many nodes' pods are listed at the same time."""
+_MOST_SETS = 4000
+"""How many sets of victims are compared for one pod, over all nodes."""
+
+
+class _Victims(Struct):
+    pods: list[Object] | None = None
+
+
+class _VictimIdentity(Struct):
+    uid: str
+
+
+class _WholeVictim(Struct):
+    metadata: _VictimIdentity
+
+
+class PreemptArgs(Struct, frozen=True):
+    """`ExtenderPreemptionArgs` of kube-scheduler: victims as whole pods, or by UID from one with a node cache."""
+
+    pod: Object
+    nodenametovictims: dict[str, Object] | None = None
+    nodenametometavictims: dict[str, Object] | None = None
+
+    @property
+    def victims(self) -> dict[str, list[str]]:
+        """By node, the UIDs of the pods that kube-scheduler would evict."""
+        by_uid = {
+            node: [msgspec.convert(_lower_case(pod), _VictimIdentity).uid for pod in _pods_of(victims)]
+            for node, victims in (self.nodenametometavictims or {}).items()
+        }
+        return by_uid | {
+            node: [msgspec.convert(pod, _WholeVictim).metadata.uid for pod in _pods_of(victims)]
+            for node, victims in (self.nodenametovictims or {}).items()
+        }
+
+    def check(self) -> None:
+        """Raises BadInput or ValidationError for a pod or for victims that kube-scheduler does not send."""
+        check_pod(self.pod)
+        _ = self.victims
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One candidate node: its pods by UID, and the requests that are to fit there."""
+
+    name: str
+    pods: Mapping[str, Object]
+    requests: list[PodRequest]
+    budgets: list[Object]
+    capacity: Capacity
+
+    def fits(self, pod: ParsedPod, evicted: frozenset[str]) -> bool:
+        """Whether the requests fit when the evicted pods are gone."""
+        inventory = self.capacity.ledger.inventory(self.name)
+        if inventory is not None and all(
+            inventory.offers_native_devices(request.native_devices) for request in self.requests
+        ):
+            return True  # kube-scheduler counts these devices itself
+        return not self.requests or self.capacity.fits_without(self.name, self.requests, evicted | {pod.uid})
+
+    def violated_budgets(self, uids: Iterable[str]) -> int:
+        return violations([self.pods[uid] for uid in sorted(uids)], self.budgets)
+
+
+class Preemption:
+    """Reads the ledger, pods and budgets, and changes nothing: kube-scheduler evicts."""
+
+    def __init__(self, context: Context, gangs: GangCoordinator) -> None:
+        self._kube = context.kube
+        self._capacity = context.capacity
+        self._gangs = gangs
+
+    async def preempt(self, args: PreemptArgs, pod: ParsedPod) -> Object:
+        """`ExtenderPreemptionResult`. Raises Outside where pods or budgets cannot be read."""
+        if pod.problem:
+            return {"nodeNameToMetaVictims": {}}
+        budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
+        companions = await self._gangs.companions(pod)
+        limit = asyncio.Semaphore(_CONCURRENT_NODES)
+        candidates = args.victims
+        most_sets = _MOST_SETS // max(1, len(candidates))
+
+        async def victims_on(name: str, named: list[str]) -> Object | None:
+            async with limit:
+                pods = (await self._kube.list(PODS, fields=f"spec.nodeName={name}")).items
+            others = companions(name) if pod.request is not None else []
+            if others is None:
+                return None
+            requests = [] if pod.request is None else [pod.request, *others]
+            by_uid = {str(obj["metadata"]["uid"]): obj for obj in pods}
+            return self._victims(pod, _Node(name, by_uid, requests, budgets, self._capacity), named, most_sets)
+
+        victims = await asyncio.gather(*[victims_on(node, named) for node, named in candidates.items()])
+        helpful = {node: meta for node, meta in zip(candidates, victims, strict=True) if meta is not None}
+        if pod.request is not None and not all(meta["pods"] for meta in helpful.values()):
+            return {"nodeNameToMetaVictims": {}}  # it fits somewhere without an eviction
+        return {"nodeNameToMetaVictims": {node: meta for node, meta in helpful.items() if meta["pods"]}}
+
+    def _victims(self, pod: ParsedPod, node: _Node, named: list[str], most_sets: int) -> Object | None:
+        """`MetaVictims` for one node, or None where the node is to be dropped.
+
+        It is empty where the pod fits already, or will when pods that are terminating are gone.
+        """
+        if any(uid not in node.pods for uid in named):
+            return None  # a pod is gone meanwhile: kube-scheduler will try again
+        terminating = frozenset(uid for uid, obj in node.pods.items() if obj["metadata"].get("deletionTimestamp"))
+        chosen: frozenset[str] | None = frozenset(named)
+        if not node.fits(pod, terminating | frozenset(named)):
+            chosen = self._choose(pod, node, named, terminating, most_sets)
+        if chosen is None:
+            return None
+        return {
+            "pods": [{"uid": uid} for uid in sorted(chosen, key=list(node.pods).index)],
+            "numPDBViolations": node.violated_budgets(chosen),
+        }
+
+    def _choose(
+        self, pod: ParsedPod, node: _Node, named: list[str], terminating: frozenset[str], most_sets: int
+    ) -> frozenset[str] | None:
+        """The cheapest victims that let the requests fit, or None where no eviction helps."""
+        required = frozenset(uid for uid in named if not exchangeable(pod.obj, node.pods[uid]))
+        candidates = [
+            _victim(obj)
+            for uid, obj in node.pods.items()
+            if uid not in terminating | required and (uid in named or self._may_evict(pod, obj, node))
+        ]
+        owed = freed_by(node.pods[uid] for uid in frozenset(named) - required)
+
+        def suffices(uids: frozenset[str]) -> bool:
+            freed = freed_by(node.pods[uid] for uid in uids)
+            frees_enough = all(freed.get(name, Fraction(0)) >= amount for name, amount in owed.items())
+            return frees_enough and node.fits(pod, terminating | required | uids)
+
+        def violated(uids: frozenset[str]) -> int:
+            return node.violated_budgets(required | uids)
+
+        victims = cheapest(candidates, suffices, violated, most_sets=most_sets)
+        return None if victims is None else required | {victim.uid for victim in victims}
+
+    def _may_evict(self, pod: ParsedPod, other: Object, node: _Node) -> bool:
+        uid = str(other["metadata"]["uid"])
+        return priority_of(other) < priority_of(pod.obj) and self._capacity.ledger.holdings.holds(uid, node.name)
+
+
+def _pods_of(victims: Object) -> list[Object]:
+    return msgspec.convert(_lower_case(victims), _Victims).pods or []
+
+
+def _lower_case(fields: Mapping[str, Any]) -> Object:
+    return {name.lower(): value for name, value in fields.items()}
+
+
+def _victim(pod: Object) -> Victim:
+    started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp")
+    seconds = datetime.fromisoformat(started).timestamp() if started else 0.0
+    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), seconds)

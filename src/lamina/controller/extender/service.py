@@ -1,0 +1,188 @@
+"""The scheduler extender over HTTP: filter, prioritize, preempt and bind.
+
+Errors are answered inside the protocol, as `error` with status 200: kube-scheduler shows that text on the pod, while it
+shows any other status as a number. A replica that may not answer closes the connection after its answer, so that the
+next request reaches the replica that leads.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from lamina.controller.background import BackgroundTasks
+from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.context import Context
+from lamina.controller.extender.bodies import LARGEST_BODY, read_body
+from lamina.controller.extender.preemption import PreemptArgs, Preemption
+from lamina.controller.extender.wire import Arguments, ExtenderArgs, HostPriority, decode_args, filter_result
+from lamina.controller.failures import Failures, malformed
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.leadership.readiness import Readiness
+from lamina.controller.metrics import Metrics
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.waiting_pods import WaitingPods
+from lamina.errors import BadInput, Outside
+from lamina.ports.kube import PODS, EventRecorder
+
+_NOT_READY = "not_ready"
+_VERBS_WITH_ERROR = ("filter", "bind")
+"""Verbs whose answer has a field for an error."""
+
+_Args = TypeVar("_Args", bound=Arguments)
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """The parts that answer the extender's verbs."""
+
+    decisions: Decisions
+    gangs: GangCoordinator
+    preemption: Preemption
+    binder: Binder
+    waiting: WaitingPods
+
+
+class ExtenderService:
+    """The HTTP routes. Nothing is decided while the replica is not ready."""
+
+    def __init__(
+        self,
+        context: Context,
+        verbs: Verbs,
+        readiness: Readiness,
+        metrics: Metrics,
+        events: EventRecorder,
+        background: BackgroundTasks,
+    ) -> None:
+        self._context = context
+        self._verbs = verbs
+        self._readiness = readiness
+        self._metrics = metrics
+        self._events = events
+        self._background = background
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        self._add_verb(app, "filter", ExtenderArgs, self._filter)
+        self._add_verb(app, "prioritize", ExtenderArgs, self._prioritize)
+        self._add_verb(app, "preempt", PreemptArgs, self._preempt)
+        self._add_verb(app, "bind", BindArgs, self._bind)
+        self._add_probes(app)
+        return app
+
+    def probes_application(self) -> web.Application:
+        """Probes and metrics without the verbs, for an address that more clients may reach."""
+        app = web.Application()
+        self._add_probes(app)
+        return app
+
+    def _add_probes(self, app: web.Application) -> None:
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/warmz", self._warmz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._show_metrics)
+
+    def _add_verb(
+        self,
+        app: web.Application,
+        verb: str,
+        kind: type[_Args],
+        answer: Callable[[_Args], Awaitable[tuple[Any, str]]],
+    ) -> None:
+        """A handler that decodes, answers and counts. `answer` returns the message to send and the outcome's name.
+
+        A body that cannot be decoded is the caller's mistake; all that fails later is not.
+        """
+        failures = Failures(self._context.set_aside)
+
+        async def handle(request: web.Request) -> web.Response:
+            try:
+                body = await read_body(request)
+            except BadInput as problem:
+                self._metrics.decisions.labels(verb, "malformed").inc()
+                return _closing(web.json_response({"error": str(problem)}))
+            started = self._context.now()
+            try:
+                args = decode_args(body, kind)
+            except BadInput as error:
+                self._metrics.decisions.labels(verb, "malformed").inc()
+                return malformed(f"what kube-scheduler sends to {verb}", error)
+            try:
+                message, outcome = await answer(args)
+            except Exception as error:
+                if verb not in _VERBS_WITH_ERROR:
+                    self._metrics.decisions.labels(verb, "failed").inc()
+                    raise
+                message, outcome = {"error": failures.sentence(verb, error)}, "failed"
+            self._metrics.decisions.labels(verb, outcome).inc()
+            self._metrics.seconds.labels(verb).observe(self._context.now() - started)
+            response = web.Response(body=msgspec.json.encode(message), content_type="application/json")
+            # kube-scheduler keeps its connection open, and a Service chooses a replica once per connection.
+            return _closing(response) if outcome == _NOT_READY else response
+
+        app.router.add_post(f"/{verb}", failures.answering(verb, handle))
+
+    async def _filter(self, args: ExtenderArgs) -> tuple[Any, str]:
+        if not self._readiness:
+            return {"error": self._readiness.reason}, _NOT_READY
+        pod = self._context.parse(args.pod)
+        try:
+            result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, args.names))
+        except Outside as error:
+            return {"error": str(error)}, "refused"
+        self._verbs.waiting.observe(pod, fits=not result.summary)
+        if result.summary and pod.name:
+            self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
+        return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
+
+    async def _prioritize(self, args: ExtenderArgs) -> tuple[Any, str]:
+        if self._readiness:
+            pod = self._context.parse(args.pod)
+            await self._verbs.decisions.warm_up(pod)
+            scores, outcome = self._verbs.decisions.scores(pod, args.names), "scored"
+        else:
+            scores, outcome = dict.fromkeys(args.names, 0), _NOT_READY
+        return list(map(HostPriority, scores, scores.values())), outcome
+
+    async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
+        if not self._readiness:
+            return {"nodeNameToMetaVictims": {}}, _NOT_READY
+        answer = await self._verbs.preemption.preempt(args, self._context.parse(args.pod))
+        return answer, "helps" if answer["nodeNameToMetaVictims"] else "helps_nowhere"
+
+    async def _bind(self, args: BindArgs) -> tuple[Any, str]:
+        if not self._readiness:
+            return {"error": self._readiness.reason}, _NOT_READY
+        error = await self._verbs.gangs.wait(args)
+        if not error:
+            error = await self._verbs.binder.bind(args)
+            self._verbs.gangs.restore_place(args)
+        return {"error": error}, "refused" if error else "bound"
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _warmz(self, request: web.Request) -> web.Response:
+        """Whether this replica could lead: a standby that has read the cluster is as good as the leader."""
+        if self._readiness.warm:
+            return web.Response(text="ok")
+        return web.Response(status=503, text=self._readiness.reason)
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        if self._readiness:
+            return web.Response(text="ok")
+        return web.Response(status=503, text=self._readiness.reason)
+
+    async def _show_metrics(self, request: web.Request) -> web.Response:
+        headers = {"Content-Type": CONTENT_TYPE_LATEST}
+        return web.Response(body=generate_latest(self._metrics.registry), headers=headers)
+
+
+def _closing(response: web.Response) -> web.Response:
+    """The response, after which the connection is closed."""
+    response.force_close()
+    return response

@@ -1,0 +1,1 @@
+"""Pod groups, which are placed completely or not at all."""

@@ -1,0 +1,309 @@
+"""Pod groups are placed completely or not at all.
+
+kube-scheduler filters one pod after another and binds pods concurrently, so an extender can hold places while it waits
+for the rest of a group. When the first member is to be bound, places for the whole group are searched together and
+reserved in one step: a group without enough places holds nothing, so two groups never block each other half placed.
+Bindings wait until every needed member has passed kube-scheduler's own filters, and then continue. A binding that has
+waited almost as long as kube-scheduler's own timeout is refused with the reason; its place stays reserved for the next
+attempt, until the group's timeout. Then everything is released, and the group pauses so that another one gets a turn.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lamina.controller.binding.binder import BindArgs
+from lamina.controller.context import Context
+from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner
+from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
+from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
+from lamina.controller.ledger.claims import Reservation
+from lamina.controller.ledger.ledger import DoesNotFit
+from lamina.controller.ledger.pod_stages import Stage, pod_state
+from lamina.controller.pods import ParsedPod
+from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.dialects.groups import GroupName, group_of
+from lamina.errors import BadInput, LaminaError
+from lamina.model.ledger import taken_by
+from lamina.model.requests import PodRequest
+from lamina.placement import PodPlacement
+from lamina.ports.clock import within
+from lamina.ports.kube import PODS, NotFound
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 3.0
+"""How long one binding waits for the other members: together they stay within kube-scheduler's timeout."""
+PAUSE_S = 5.0
+"""How long a group that gave up lets others go first."""
+PLAN_S = 5.0
+"""How long the filter sends members to the planned places while nothing is reserved."""
+ALLOWED_S = 300.0
+"""How long it is remembered where members may go. kube-scheduler retries a pending pod at least this often."""
+_MOST_UNGROUPED = 100_000
+
+
+@dataclass
+class HeldGang:
+    """A group that holds places. `planned` are its members with their places, `arrived` those that are to be bound."""
+
+    needed: int
+    until: float
+    planned: GangPlan
+    arrived: set[str] = field(default_factory=set)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
+class FilteredGang:
+    """What the filter found for a group that holds nothing yet, so that its members do not all go for one place.
+
+    `allowed` are the nodes that passed kube-scheduler's own filters, by the template of the member.
+    """
+
+    filtered_at: float
+    allowed: dict[bytes, list[str]] = field(default_factory=dict)
+    planned: GangPlan = field(default_factory=dict)
+
+
+class RefusedPlan(NamedTuple):
+    """What a refused plan depended on: the state of all nodes, the group as it was read, the member and its nodes."""
+
+    stamp: int
+    group: PodGroup
+    kind: tuple[bytes, PodRequest | None]
+    nodes: list[str]
+
+
+class GangCoordinator:
+    """Holds places for groups in the ledger."""
+
+    def __init__(self, context: Context, decisions: Decisions) -> None:
+        self._context = context
+        self._ledger = context.ledger
+        self._decisions = decisions
+        self._groups = PodGroups(context)
+        self._planner = GangPlanner(context, decisions)
+        self._held: dict[GroupName, HeldGang] = {}
+        self._paused: dict[GroupName, tuple[float, str]] = {}
+        """Until when, and why."""
+        self._filtered: dict[GroupName, FilteredGang] = {}
+        self._refusals: dict[GroupName, tuple[RefusedPlan, str]] = {}
+        """The last plan that was refused, and why."""
+        self._ungrouped: set[str] = set()
+        """UIDs of pods that passed the filter and belong to no group: their binding need not look for one."""
+
+    async def restrict(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
+        """The filter's answer for a member of a group: the node planned for it, or why the group has to wait.
+
+        Raises Outside where the group cannot be read.
+        """
+        self.expire()
+        name = pod.group
+        if name is None and result.fitting:
+            self._remember_ungrouped(pod)
+        if name is None or result.error or pod.request is None:
+            return result
+        now = self._context.now()
+        filtered = self._filtered.setdefault(name, FilteredGang(now))
+        filtered.filtered_at, filtered_before = now, filtered.filtered_at
+        if pod.template in filtered.allowed or len(filtered.allowed) < MAX_KINDS:
+            filtered.allowed[pod.template] = [*result.fitting, *result.failed]
+        if not result.fitting:
+            return result
+        try:
+            group = await self._groups.read(name)
+        except BadInput as problem:
+            return _refuse_all(result, str(problem))
+        held = self._held.get(name)
+        if len(self._planner.bound_members(group)) >= group.needed:
+            return result
+        if filtered_before + PLAN_S <= self._context.now():
+            filtered.planned = {}
+        planned = filtered.planned if held is None else held.planned
+        if pod.uid in planned and planned[pod.uid].node in result.fitting:
+            return _only(result, planned[pod.uid].node)
+        if held is not None:
+            return result
+        plan = self._plan(name, group, pod, result.fitting)
+        if isinstance(plan, str):
+            return _refuse_all(result, plan)
+        filtered.planned = plan
+        return _only(result, plan[pod.uid].node)
+
+    async def wait(self, args: BindArgs) -> str:
+        """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
+        if args.podUID in self._ungrouped:
+            self._ungrouped.discard(args.podUID)
+            return ""
+        self.expire()
+        try:
+            obj = await self._context.kube.get(PODS, args.podName, namespace=args.podNamespace)
+            name = group_of(obj)
+            if name is None or pod_state(obj).stage is not Stage.PENDING:
+                return ""
+            pod = self._context.parse(obj)
+            if pod.foreign_scheduler or pod.request is None:
+                return ""  # the binder says why it refuses the pod
+            group = await self._groups.read(name)
+        except NotFound:
+            return ""  # the binder reports it
+        except LaminaError as error:
+            return str(error)
+        if len(self._planner.bound_members(group)) >= group.needed:
+            return ""
+        held = self._held.get(name)
+        if held is None:
+            plan = self._plan(name, group, pod, [args.node])
+            if isinstance(plan, str):
+                return plan
+            try:
+                held = self._hold(name, group, plan)
+            except DoesNotFit as error:
+                return str(error)
+        elif refusal := self._move_place(held, args, pod, pod.request):
+            return refusal
+        return await self._wait_for_members(name, held, args.podUID)
+
+    async def companions(self, pod: ParsedPod) -> Callable[[str], list[PodRequest] | None]:
+        """By node, the requests that must fit there together with the pod, so that its group is complete.
+
+        None for a node where evictions do not help the group. Empty for a pod in no group, and for one whose group
+        holds places already. Raises Outside.
+        """
+        name = pod.group
+        if name is None or name in self._held:
+            return lambda node: []
+        try:
+            group = await self._groups.read(name)
+        except BadInput:
+            return lambda node: None
+        filtered = self._filtered.get(name)
+        return self._planner.companions(group, pod, filtered.allowed if filtered else {})
+
+    def restore_place(self, args: BindArgs) -> None:
+        """After a failed binding, reserve the pod's place again, because the other members rely on it."""
+        for held in self._held.values():
+            place = held.planned.get(args.podUID)
+            if place is not None and self._ledger.pod(args.podUID).stage < Stage.BOUND:
+                with contextlib.suppress(DoesNotFit):
+                    self._reserve(args, place, held)
+
+    def expire(self) -> None:
+        """Release the places of groups whose time is up, and forget groups that are placed."""
+        now = self._context.now()
+        for name, held in list(self._held.items()):
+            with self._context.set_aside.around("pod group", f"{name.namespace}/{name.name}"):
+                self._expire(name, held, now)
+        self._paused = {name: pause for name, pause in self._paused.items() if pause[0] > now}
+        self._filtered = {
+            name: filtered for name, filtered in self._filtered.items() if filtered.filtered_at + ALLOWED_S > now
+        }
+        self._refusals = {name: refusal for name, refusal in self._refusals.items() if name in self._filtered}
+
+    def _expire(self, name: GroupName, held: HeldGang, now: float) -> None:
+        """Release the places of the group if its time is up, or if it is placed."""
+        unbound = [uid for uid in held.planned if self._ledger.pod(uid).stage < Stage.BOUND]
+        if unbound and now < held.until:
+            return
+        del self._held[name]
+        for uid in unbound:
+            self._ledger.release(uid)
+        if unbound:
+            bound = sum(self._ledger.pod(uid).stage is Stage.BOUND for uid in held.planned)
+            reason = _reason_to_give_up(name, held, bound)
+            self._paused[name] = now + PAUSE_S, reason
+            log.warning("%s", reason)
+
+    def _remember_ungrouped(self, pod: ParsedPod) -> None:
+        if len(self._ungrouped) >= _MOST_UNGROUPED:
+            self._ungrouped.clear()
+        self._ungrouped.add(pod.uid)
+
+    def _plan(self, name: GroupName, group: PodGroup, first: ParsedPod, nodes: list[str]) -> GangPlan | str:
+        """Places for as many members as are needed, `first` on one of `nodes`; or why there are none."""
+        if name in self._paused and self._paused[name][0] > self._context.now():
+            return self._paused[name][1]
+        # Nothing that a plan depends on has changed as long as no node has, and the group was not read again.
+        known = self._refusals.get(name)
+        question = RefusedPlan(self._context.capacity.table.stamp, group, kind_of(first), nodes)
+        if known is not None and known[0] == question:
+            return known[1]
+        filtered = self._filtered.get(name)
+        plan = self._planner.plan(name, group, first, nodes, filtered.allowed if filtered else {})
+        if isinstance(plan, str):
+            self._refusals[name] = question, plan
+        return plan
+
+    def _hold(self, name: GroupName, group: PodGroup, plan: GangPlan) -> HeldGang:
+        """Reserve all places of the plan, or none. Nothing was awaited since it was made, so they are free.
+
+        Raises DoesNotFit for a member that has ended.
+        """
+        until = self._context.now() + group.timeout_s
+        for uid, place in plan.items():
+            member = group.waiting.get(uid)
+            try:
+                reservation = Reservation(place.node, place.taken, until)
+                self._ledger.reserve(uid, name.namespace, member.name if member else uid, reservation)
+            except DoesNotFit:
+                for reserved_uid in plan:
+                    self._ledger.release(reserved_uid)
+                raise
+        held = HeldGang(group.needed - len(self._planner.bound_members(group)), until, plan)
+        self._held[name] = held
+        return held
+
+    def _move_place(self, held: HeldGang, args: BindArgs, pod: ParsedPod, request: PodRequest) -> str:
+        """Reserve the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
+        if self._ledger.holdings.holds(args.podUID, args.node):
+            return ""
+        placement = self._decisions.place(pod, request, args.node)
+        if not isinstance(placement, PodPlacement):
+            return f"node {args.node} has no place for the pod next to those reserved for its group"
+        place = MemberPlace(args.node, taken_by(placement.containers))
+        try:
+            self._reserve(args, place, held)
+        except DoesNotFit as error:
+            return str(error)
+        held.planned[args.podUID] = place
+        return ""
+
+    async def _wait_for_members(self, name: GroupName, held: HeldGang, uid: str) -> str:
+        held.arrived = {uid for uid in held.arrived if not self._ledger.pod(uid).ended} | {uid}
+        if len(held.arrived) >= held.needed:
+            held.complete.set()
+        left_s = max(0.0, held.until - self._context.now())
+        try:
+            await within(self._context.clock, min(WAIT_S, left_s), held.complete.wait())
+        except TimeoutError:
+            return f"{name} waits for its members: {len(held.arrived)} of {held.needed} are ready to be bound"
+        return ""
+
+    def _reserve(self, args: BindArgs, place: MemberPlace, held: HeldGang) -> None:
+        reservation = Reservation(place.node, place.taken, held.until)
+        self._ledger.reserve(args.podUID, args.podNamespace, args.podName, reservation)
+
+
+def _reason_to_give_up(name: GroupName, held: HeldGang, bound: int) -> str:
+    if bound:
+        return f"{name} is placed in part: only {bound} of its members could be bound in time; it continues soon"
+    if held.complete.is_set():
+        return f"{name} gave up: its members were ready, but could not be bound in time; it starts again soon"
+    return (
+        f"{name} gave up: {len(held.arrived)} of {held.needed} members were ready to be bound in time; "
+        f"it starts again soon"
+    )
+
+
+def _only(result: FilterResult, node: str) -> FilterResult:
+    others = {name: "the pod's group has its place on another node" for name in result.fitting if name != node}
+    return FilterResult(fitting=[node], failed={**result.failed, **others}, unresolvable=result.unresolvable)
+
+
+def _refuse_all(result: FilterResult, reason: str) -> FilterResult:
+    failed = {**result.failed, **dict.fromkeys(result.fitting, reason)}
+    return FilterResult(fitting=[], failed=failed, unresolvable=result.unresolvable, summary=reason)

@@ -1,0 +1,134 @@
+"""Plans for a pod group: places for its members, searched together. Nothing is reserved here.
+
+The largest member is placed first. Which nodes a member may use is decided by kube-scheduler, which reveals it for one
+member after another. Members with equal templates may use the same nodes; a member unlike all that were filtered so far
+is assumed to be allowed everywhere.
+
+A plan takes a bounded time, because everything else waits for it: groups have bounded numbers of members and kinds of
+members, a group that the free capacity cannot take is refused without a search, and a search is cut off.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from lamina.controller.context import Context
+from lamina.controller.gangs.pod_groups import MAX_MEMBERS, PodGroup, size_order
+from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
+from lamina.controller.ledger.pod_stages import Stage
+from lamina.controller.pods import ParsedPod
+from lamina.controller.quotas.resource_quotas import granted
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.dialects.groups import GroupName
+from lamina.model.requests import PodRequest
+from lamina.placement import most_pods
+
+MAX_KINDS = 16
+"""The most kinds of members, by template and request: each costs a look at all nodes."""
+SEARCH_S = 0.5
+"""How long a search may take. Places for 1000 members take about 0.15 s."""
+
+Allowed = Mapping[bytes, Sequence[str]]
+"""The nodes that passed kube-scheduler's own filters, by template."""
+
+
+class GangPlanner:
+    """Plans with the ledger as it is."""
+
+    def __init__(self, context: Context, decisions: Decisions) -> None:
+        self._context = context
+        self._capacity = context.capacity
+        self._decisions = decisions
+
+    def bound_members(self, group: PodGroup) -> frozenset[str]:
+        """Members that have a node, including those that were bound since the group was read."""
+        ledger = self._capacity.ledger
+        bound_since = (uid for uid in group.waiting if ledger.pod(uid).stage is Stage.BOUND)
+        return frozenset(uid for uid in group.bound if not ledger.pod(uid).ended).union(bound_since)
+
+    def plan(
+        self, name: GroupName, group: PodGroup, first: ParsedPod, nodes: Sequence[str], allowed: Allowed
+    ) -> GangPlan | str:
+        """Places for as many members as are needed, `first` on one of `nodes`; or why there are none."""
+        members = [first, *self._other_waiting_members(group, first)]
+        bound = len(self.bound_members(group))
+        needed = group.needed - bound
+        if len(members) < needed:
+            return f"{name} waits for its members: {bound + len(members)} of {group.needed} exist"
+        kinds = Counter(kind_of(pod) for pod in members)
+        if len(kinds) > MAX_KINDS:
+            return f"{name} has {len(kinds)} kinds of members; it may have at most {MAX_KINDS}"
+        most = sum(min(count, self._most_places(request)) for (_, request), count in kinds.items())
+        if most < needed:
+            return _too_few_places(name, group, bound, most)
+        if len(members) == needed:
+            members.sort(key=size_order)
+        search = PlanSearch(self._capacity, self._decisions)
+        allowed, plan = {first.template: nodes, **allowed}, search.plan
+        end = self._context.now() + SEARCH_S
+        for pod in members:
+            if self._context.now() >= end:
+                return f"{name} is too large: in {SEARCH_S:g} s, places were found for {len(plan)} of {needed} members"
+            if pod is first:
+                search.place_on(pod, nodes)
+            elif len(plan) < needed:
+                search.place(pod, allowed.get(pod.template))
+        if len(plan) < needed or first.uid not in plan:
+            return _too_few_places(name, group, bound, len(plan))
+        amounts = granted(taken for place in plan.values() for taken in place.taken.values())
+        return self._decisions.quota_excess(first, amounts, requester=str(name)) or plan
+
+    def companions(self, group: PodGroup, pod: ParsedPod, allowed: Allowed) -> Callable[[str], list[PodRequest] | None]:
+        """By node, the requests of members that must fit there together with the pod: they fit nowhere else.
+
+        None where the group cannot be complete even then, because members are missing or may not use the node.
+        """
+        others = self._other_waiting_members(group, pod)
+        needed = group.needed - len(self.bound_members(group)) - 1
+        search = PlanSearch(self._capacity, self._decisions)
+        end = self._context.now() + SEARCH_S
+        for other in others:
+            if len(others) < needed or self._context.now() >= end:
+                return lambda node: None
+            search.place(other, allowed.get(other.template))
+
+        def on(node: str) -> list[PodRequest] | None:
+            there = [other for other in others if other.uid in search.plan and search.plan[other.uid].node == node]
+            staying = search.without_other_place(there, node)
+            unplaced = [
+                other
+                for other in others
+                if other.uid not in search.plan and node in allowed.get(other.template, self._capacity.table.rows)
+            ]
+            lacking = max(0, needed - (len(search.plan) - len(staying)))
+            candidates = sorted([*staying, *unplaced], key=size_order)
+            if len(candidates) < lacking:
+                return None
+            return [other.request for other in candidates[len(candidates) - lacking :] if other.request is not None]
+
+        return on
+
+    def _other_waiting_members(self, group: PodGroup, first: ParsedPod) -> list[ParsedPod]:
+        """The members other than `first` that have no node yet, the largest first."""
+        ledger = self._capacity.ledger
+        return [pod for uid, pod in group.waiting.items() if uid != first.uid and ledger.pod(uid).stage < Stage.BOUND]
+
+    def _most_places(self, request: PodRequest | None) -> int:
+        """How many members with this request fit at most."""
+        if request is None:
+            return 0
+        if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
+            return MAX_MEMBERS
+        return most_pods(request, self._capacity.table)
+
+
+def _too_few_places(name: GroupName, group: PodGroup, bound: int, free: int) -> str:
+    needed = group.needed - bound
+    if bound:
+        return (
+            f"{name} is placed in part: {bound} of {group.needed} members have a node; "
+            f"{needed} more must be placed at once, but only {free} can be placed now"
+        )
+    return (
+        f"{name} is placed completely or not at all: "
+        f"{needed} members must be placed at once, but only {free} can be placed now"
+    )

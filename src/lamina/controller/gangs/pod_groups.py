@@ -1,0 +1,141 @@
+"""A pod group as the cluster describes it: how many members it needs, how long it may take, and which pods they are."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.context import Context
+from lamina.controller.ledger.pod_stages import Stage, pod_state
+from lamina.controller.pods import ParsedPod
+from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
+from lamina.errors import BadInput
+from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, NotFound, Object
+
+MAX_MEMBERS = 1000
+"""The most members that a group may need."""
+_MAX_PODS = 5 * MAX_MEMBERS
+"""The most pods that may belong to it."""
+_FRESH_S = 1.0
+"""The members of a group are filtered one after another; one read of the group serves all of them."""
+_READING_PART = 0.1
+"""The part of the time that may be spent reading a group. A large one is read less often."""
+_PARSED_TOGETHER = 50
+"""Pods that are parsed before other tasks get their turn."""
+_TIMEOUT_S = 60.0
+_LONGEST_TIMEOUT_S = 900.0
+"""A group holds places no longer than this, whatever it requests; kube-scheduler has the same limit for permits."""
+
+
+class PodGroup(Struct, frozen=True, eq=False):
+    """`needed` members must hold GPUs together; `bound` are the UIDs of those with a node, `waiting` the others.
+
+    Those that wait are in the order in which they are placed.
+    """
+
+    needed: int
+    timeout_s: float
+    bound: frozenset[str]
+    waiting: dict[str, ParsedPod]
+
+
+class _Reading(NamedTuple):
+    group: PodGroup
+    fresh_until: float
+    members: dict[str, ParsedPod]
+    """By UID. Those that have not changed are not parsed again."""
+
+
+class PodGroups:
+    """Reads groups and their members."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._readings: dict[GroupName, _Reading] = {}
+        self._locks = PodLocks()
+
+    async def read(self, name: GroupName) -> PodGroup:
+        """Raises BadInput where there is no such group or it does not say how large it is; Outside."""
+        name.check()
+        async with self._locks.of(str(name)):  # many members may be bound at the same moment
+            started = self._context.now()
+            reading = self._readings.get(name)
+            if reading is None or started >= reading.fresh_until:
+                reading = await self._read(name, reading.members if reading else {}, started)
+                self._forget(started)
+                self._readings[name] = reading
+            return reading.group
+
+    async def _read(self, name: GroupName, known: dict[str, ParsedPod], started: float) -> _Reading:
+        kube, plugins = self._context.kube, name.api == SCHEDULER_PLUGINS
+        resource = PLUGIN_POD_GROUPS if plugins else VOLCANO_POD_GROUPS
+        try:
+            spec = (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
+        except NotFound as error:
+            raise BadInput(f"{name} ({resource.api_version}) does not exist") from error
+        minimum, timeout = spec.get("minMember"), spec.get("scheduleTimeoutSeconds") or _TIMEOUT_S
+        if not isinstance(minimum, int) or not 1 <= minimum <= MAX_MEMBERS:
+            raise BadInput(f"{name}: minMember must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
+        if not isinstance(timeout, int | float) or timeout < 0:
+            raise BadInput(f"{name}: scheduleTimeoutSeconds must be a number of seconds from 0, got {timeout!r}")
+        labels = f"{GROUP_LABEL}={name.name}" if plugins else ""
+        listed = (await kube.list(PODS, namespace=name.namespace, labels=labels)).items
+        pods = [pod for pod in listed if group_of(pod) == name]
+        if len(pods) > _MAX_PODS:
+            raise BadInput(f"{name} has {len(pods)} pods; it may have at most {_MAX_PODS}")
+        members = {pod.uid: pod for pod in await self._parse(pods, known)}
+        group = _group_of_members(minimum, min(float(timeout), _LONGEST_TIMEOUT_S), members.values())
+        now = self._context.now()
+        return _Reading(group, now + max(_FRESH_S, (now - started) / _READING_PART), members)
+
+    async def _parse(self, pods: Iterable[Object], known: dict[str, ParsedPod]) -> list[ParsedPod]:
+        members, parsed = [], 0
+        for obj in pods:
+            member = known.get(obj["metadata"]["uid"])
+            if member is None or not self._is_current(member, obj):
+                member, parsed = self._context.parse(obj), parsed + 1
+                if parsed % _PARSED_TOGETHER == 0:
+                    await asyncio.sleep(0)
+            members.append(member)
+        return members
+
+    def _is_current(self, member: ParsedPod, obj: Object) -> bool:
+        same_version = member.metadata.get("resourceVersion") == obj["metadata"].get("resourceVersion")
+        return same_version and member.config is self._context.configuration.value
+
+    def _forget(self, now: float) -> None:
+        """Forget what has not been read for a while."""
+        self._readings = {
+            name: reading for name, reading in self._readings.items() if now < reading.fresh_until + _TIMEOUT_S
+        }
+
+
+def size_order(pod: ParsedPod) -> tuple[int, int, int]:
+    """A sort key that puts large pods first."""
+    containers = pod.request.containers if pod.request else ()
+    gpus = sum(container.count for container in containers)
+    percent = sum(container.count * (container.memory_percent or 0) for container in containers)
+    memory = sum(container.count * (container.memory_mib or 0) for container in containers)
+    return -gpus, -percent, -memory
+
+
+def _group_of_members(minimum: int, timeout_s: float, members: Iterable[ParsedPod]) -> PodGroup:
+    bound: set[str] = set()
+    waiting: list[ParsedPod] = []
+    without_gpus = 0
+    for pod in members:
+        stage = pod_state(pod.obj).stage
+        if stage is Stage.FINISHED or (stage is Stage.PENDING and pod.metadata.get("deletionTimestamp")):
+            continue
+        if pod.request is None:
+            without_gpus += 1
+        elif stage is Stage.BOUND:
+            bound.add(pod.uid)
+        else:
+            waiting.append(pod)
+    # Members without GPUs are placed by kube-scheduler alone: they count as present.
+    needed = max(0, minimum - without_gpus)
+    waiting.sort(key=lambda pod: (size_order(pod), pod.uid))
+    return PodGroup(needed, timeout_s, frozenset(bound), {pod.uid: pod for pod in waiting})

@@ -1,0 +1,65 @@
+"""What one pod holds: its grants, and the reservation for a grant that is being created."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lamina.controller.ledger.pod_stages import PodState, Stage
+from lamina.model.grants import Grant
+from lamina.model.ledger import NOTHING, Taken, taken_by
+
+
+class GrantRecord(NamedTuple):
+    """A `Grant` object: where it is stored, and its contents."""
+
+    uid: str
+    namespace: str
+    name: str
+    grant: Grant
+
+
+class Reservation(NamedTuple):
+    """What is reserved of a node's GPUs, by UUID, until `until` (seconds of the monotonic clock)."""
+
+    node: str
+    taken: Mapping[str, Taken]
+    until: float
+
+
+@dataclass
+class Claim:
+    """One pod's claim to GPUs. A grant on the reservation's node fulfills that reservation: both count once."""
+
+    namespace: str
+    pod: str
+    grants: dict[str, GrantRecord] = field(default_factory=dict)
+    reservation: Reservation | None = None
+    uncertain: bool = False
+    """Whether the pod may have been bound with another grant than those here, all of which are deleted."""
+    unconfirmed_since: float | None = None
+    """Since when the grants contradict what is known of the pod."""
+
+    def holdings(self) -> dict[str, dict[str, Taken]]:
+        """What the pod holds now."""
+        held: dict[str, dict[str, Taken]] = {}
+        for record in self.grants.values():
+            _add(held.setdefault(record.grant.node, {}), taken_by(record.grant.containers))
+        if self.reservation is not None:
+            on_node = held.setdefault(self.reservation.node, {})
+            for gpu, taken in self.reservation.taken.items():
+                on_node[gpu] = on_node.get(gpu, NOTHING).at_least(taken)
+        return held
+
+    def expired(self, now: float) -> bool:
+        """Whether the time of the reservation is up."""
+        return self.reservation is not None and self.reservation.until <= now
+
+    def agrees_with(self, pod: PodState) -> bool:
+        """Whether the pod runs on the one node that its grants name."""
+        nodes = {record.grant.node for record in self.grants.values()}
+        return pod.stage is Stage.BOUND and nodes == {pod.node}
+
+
+def _add(totals: dict[str, Taken], more: Mapping[str, Taken]) -> None:
+    for gpu, taken in more.items():
+        totals[gpu] = totals.get(gpu, NOTHING).plus(taken)

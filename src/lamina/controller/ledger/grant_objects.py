@@ -1,0 +1,41 @@
+"""Grants as objects of the Kubernetes API: written for a pod, and read back."""
+
+from lamina.api.v1alpha1.conversion import read_grant, write_grant
+from lamina.controller.ledger.claims import GrantRecord
+from lamina.model.grants import ContainerGrant, Grant, grant_name
+from lamina.model.requests import PodRequest
+from lamina.ports.kube import PODS, Object
+
+NODE_LABEL = "lamina.dev/node"
+LONGEST_LABEL = 63
+"""Characters of a label's value. Grants on a node with a longer name have no label."""
+
+
+def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[ContainerGrant, ...]) -> Object:
+    """The object that records the shares of a pod on a node. It is garbage collected with its pod."""
+    metadata = pod["metadata"]
+    name, uid = metadata["name"], metadata["uid"]
+    grant = Grant(pod=name, pod_uid=uid, node=node, dialect=request.dialect, containers=containers)
+    owner = {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "metadata": {
+            "name": grant_name(name, uid),
+            "namespace": metadata["namespace"],
+            "labels": {NODE_LABEL: node} if len(node) <= LONGEST_LABEL else {},
+            "ownerReferences": [owner],
+        },
+        "spec": write_grant(grant),
+    }
+
+
+def grant_record(obj: Object) -> GrantRecord:
+    """The record of a Grant object. Raises BadInput for one that cannot be read."""
+    metadata = obj["metadata"]
+    return GrantRecord(metadata["uid"], metadata["namespace"], metadata["name"], read_grant(obj))

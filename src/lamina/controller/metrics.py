@@ -1,0 +1,85 @@
+"""The controller's Prometheus metrics: its decisions, how long they took, and what is granted of each GPU."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from lamina.controller.ledger.ledger import Ledger
+from lamina.model.ledger import NOTHING
+from lamina.ports.set_aside import SetAside
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """One registry, with a counter and a histogram by verb: filter, prioritize, preempt, bind, admit."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        set_aside: SetAside,
+        compat: Callable[[], Iterator[GaugeMetricFamily]] = lambda: iter(()),
+    ) -> None:
+        """`compat` returns the families under the names of other systems, see `compat.metrics`."""
+        self.registry = CollectorRegistry()
+        self.decisions = Counter(
+            "lamina_decisions", "Requests answered, by verb and outcome.", ["verb", "outcome"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "lamina_decision_seconds",
+            "Time from a request to its answer.",
+            ["verb"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.registry.register(_GrantedMetrics(ledger))
+        self.registry.register(_SetAsideMetrics(set_aside))
+        self.registry.register(_CompatibilityMetrics(compat))
+
+
+class _GrantedMetrics(Collector):
+    """Per GPU, computed from the ledger at each scrape."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        labels = ["node", "gpu", "model"]
+        shares, memory, cores, capacity = (
+            GaugeMetricFamily(f"lamina_gpu_{name}", text, labels=labels)
+            for name, text in (
+                ("shares_granted", "Containers that hold a share of the GPU."),
+                ("memory_granted_mebibytes", "Memory granted, in total."),
+                ("cores_granted_percent", "Compute granted, in total."),
+                ("memory_capacity_mebibytes", "Memory that can be granted, in total."),
+            )
+        )
+        for node in sorted(self._ledger.nodes()):
+            inventory = self._ledger.inventory(node)
+            taken = self._ledger.holdings.taken(node)
+            for gpu in inventory.gpus if inventory else ():
+                held = taken.get(gpu.uuid, NOTHING)
+                key = [node, gpu.uuid, gpu.model]
+                shares.add_metric(key, held.slots)
+                memory.add_metric(key, held.memory_mib)
+                cores.add_metric(key, held.cores)
+                capacity.add_metric(key, gpu.capacity_mib)
+        yield from (shares, memory, cores, capacity)
+
+
+class _SetAsideMetrics(Collector):
+    def __init__(self, set_aside: SetAside) -> None:
+        self._set_aside = set_aside
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        yield self._set_aside.family()
+
+
+class _CompatibilityMetrics(Collector):
+    def __init__(self, compat: Callable[[], Iterator[GaugeMetricFamily]]) -> None:
+        self._compat = compat
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        return self._compat()

@@ -1,0 +1,216 @@
+"""Watches that keep the ledger, the capacity and the quotas up to date, and know when everything was listed once.
+
+An object that cannot be used is set aside with an event, and counts as if it did not exist; the others count.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.controller.capacity.pod_mix import PodKind, pod_kind
+from lamina.controller.context import Context
+from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
+from lamina.controller.ledger.grantless_pods import running_request
+from lamina.controller.ledger.pod_stages import PodState, pod_state
+from lamina.model.gpus import Inventory
+from lamina.model.host_size import HostSize, offered_by
+from lamina.model.nodes import kept_out
+from lamina.model.pod_status import runs_containers
+from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object, Resource, follow
+from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
+from lamina.ports.supervision import keep_running
+
+_STATE, _RUNNING, _KIND, _STOPPED = "state", "running", "kind", "stopped"
+"""Fields of a trimmed pod: its state, what its started containers requested, its kind, and whether none runs."""
+_OFFERED, _EXCLUDED = "offered", "excluded"
+"""Fields of a trimmed node: what it offers, and whether its labels exclude it from Lamina."""
+_ERROR = "error"
+"""The field of a trimmed object that could not be read."""
+_UNREADABLE = PodKind(None, HostSize())
+
+
+Report = Callable[[Resource, Object, str], None]
+
+
+class Watches:
+    """Runs one task per resource. `synced` is set once every resource has been listed.
+
+    `report` is called with each object that is set aside, and with the reason.
+    """
+
+    def __init__(self, context: Context, report: Report = lambda resource, obj, reason: None) -> None:
+        self._context = context
+        self._report = report
+        self._set_aside = context.set_aside
+        self._kube = context.kube
+        self._ledger = context.ledger
+        self._host, self._pod_mix = context.capacity.host, context.capacity.pod_mix
+        self._quotas = context.quotas
+        self._inventories: dict[str, Inventory] = {}
+        self._excluded: set[str] = set()
+        self._node_uids: dict[str, str] = {}
+        self._handlers: dict[Resource, Callable[[str, Object], None]] = {
+            INVENTORIES: self._handle_inventory,
+            GRANTS: self._handle_grant,
+            PODS: self._handle_pod,
+            NODES: self._handle_node,
+            RESOURCE_QUOTAS: self._handle_quota,
+        }
+        self._unlisted = {resource.plural for resource in self._handlers}
+        self.synced = asyncio.Event()
+
+    @property
+    def unlisted(self) -> list[str]:
+        """Resources that have not been listed yet."""
+        return sorted(self._unlisted)
+
+    def uid_of_node(self, name: str) -> str:
+        """Empty where no such node is known."""
+        return self._node_uids.get(name, "")
+
+    async def run(self) -> None:
+        """Watch everything until canceled."""
+        async with asyncio.TaskGroup() as group:
+            for resource in self._handlers:
+                watch = partial(self._watch, resource)
+                group.create_task(keep_running(f"watch {resource.plural}", watch, self._context.clock, self._set_aside))
+
+    async def catch_up(self, node: str) -> None:
+        """Read the grants and pods of one node as they are now. Raises Outside."""
+        labels = f"{NODE_LABEL}={node}" if len(node) <= LONGEST_LABEL else ""
+        known = self._ledger.records_on(node)
+        grants = (await self._kube.list(GRANTS, labels=labels)).items
+        for grant in grants:
+            self._handle(GRANTS, MODIFIED, grant)
+        for pod in (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items:
+            self._handle(PODS, MODIFIED, self._trim_pod(pod))
+        present = {grant["metadata"]["uid"] for grant in grants}
+        self._ledger.miss_grants((record for record in known if record.uid not in present), self._context.now())
+
+    async def _watch(self, resource: Resource) -> None:
+        trim = {PODS: self._trim_pod, NODES: _trim_node}.get(resource, _keep)
+        async for kind, obj in follow(self._kube, self._context.clock, resource, trim=trim):
+            if kind == SYNCED:
+                self._unlisted.discard(resource.plural)
+                if not self._unlisted:
+                    self.synced.set()
+                continue
+            self._handle(resource, kind, obj)
+
+    def _handle(self, resource: Resource, kind: str, obj: Object) -> None:
+        name = _name(obj)
+        try:
+            self._handlers[resource](kind, obj)
+        except Exception as error:
+            if self._set_aside.add(resource.plural, name, error):
+                self._report(resource, obj, str(error) or type(error).__name__)
+        else:
+            self._set_aside.forget(resource.plural, name)
+
+    def _handle_inventory(self, kind: str, obj: Object) -> None:
+        name = obj["metadata"]["name"]
+        # An inventory that cannot be read offers nothing, whatever an earlier version offered.
+        self._inventories.pop(name, None)
+        try:
+            if kind != DELETED:
+                self._inventories[name] = read_inventory(obj)
+        finally:
+            self._update_inventory(name)
+
+    def _update_inventory(self, node: str) -> None:
+        """Give the ledger what the node offers, which is nothing while its labels exclude it from Lamina."""
+        inventory = self._inventories.get(node)
+        if inventory is None or node in self._excluded:
+            self._ledger.remove_inventory(node)
+        else:
+            self._ledger.observe_inventory(inventory)
+
+    def _handle_grant(self, kind: str, obj: Object) -> None:
+        record = grant_record(obj)
+        if kind == DELETED:
+            self._ledger.remove_grant(record.uid, record.grant.pod_uid, self._context.now())
+        else:
+            self._ledger.observe_grant(record)
+
+    def _handle_pod(self, kind: str, obj: Object) -> None:
+        uid, state, pod, now = obj["metadata"]["uid"], obj[_STATE], obj[_KIND], self._context.now()
+        if kind == DELETED:
+            self._ledger.remove_pod(uid, now, stopped=obj[_STOPPED])
+        else:
+            self._ledger.observe_pod(uid, state, now, obj[_RUNNING], stopped=obj[_STOPPED])
+        if kind == DELETED or state.ended:
+            self._host.remove_pod(uid)
+        elif state.node and self._host.observe_pod(uid, state.node, pod.size):
+            self._pod_mix.count_on_node(state.node, pod)
+        if kind == ADDED:
+            self._pod_mix.count(pod)
+        _raise_error_of(obj)
+
+    def _handle_node(self, kind: str, obj: Object) -> None:
+        name = obj["metadata"]["name"]
+        excluded = kind != DELETED and obj[_EXCLUDED]
+        if excluded != (name in self._excluded):
+            self._excluded ^= {name}
+            self._update_inventory(name)
+        if kind == DELETED:
+            self._node_uids.pop(name, None)
+            self._host.remove_node(name)
+        else:
+            self._node_uids[name] = obj["metadata"]["uid"]
+            self._host.observe_node(name, obj[_OFFERED])
+        _raise_error_of(obj)
+
+    def _handle_quota(self, kind: str, obj: Object) -> None:
+        if kind == DELETED:
+            self._quotas.remove(obj)
+        else:
+            self._quotas.observe(obj)
+
+    def _trim_pod(self, obj: Object) -> Object:
+        """The part of a pod that is read. A cluster has tens of thousands of pods, and most of each is its spec.
+
+        A pod that cannot be read counts with its grant alone. Its error is raised when it is handled.
+        """
+        unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False}
+        trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
+        try:
+            trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj)}
+            pod = self._context.parse(obj)
+            trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod)}
+        except Exception as error:
+            trimmed[_ERROR] = error
+        return trimmed
+
+
+def _trim_node(node: Object) -> Object:
+    """The part of a node that is read. Kubelet updates its status often, and what it offers seldom changes.
+
+    A node that cannot be read offers nothing. Its error is raised when it is handled.
+    """
+    trimmed: Object = {"metadata": _trim_metadata(node), _EXCLUDED: True, _OFFERED: HostSize()}
+    try:
+        trimmed |= {_EXCLUDED: kept_out(node["metadata"].get("labels")), _OFFERED: offered_by(node)}
+    except Exception as error:
+        trimmed[_ERROR] = error
+    return trimmed
+
+
+def _trim_metadata(obj: Object) -> Object:
+    return {key: obj["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+
+
+def _raise_error_of(obj: Object) -> None:
+    """Raise what went wrong when the object was trimmed, once."""
+    error = obj.pop(_ERROR, None)
+    if error is not None:
+        raise error
+
+
+def _name(obj: Object) -> str:
+    metadata = obj["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+def _keep(obj: Object) -> Object:
+    return obj

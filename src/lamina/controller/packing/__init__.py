@@ -1,0 +1,1 @@
+"""The live packing policy, which learns from the pods that come."""

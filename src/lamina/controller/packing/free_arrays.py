@@ -1,0 +1,111 @@
+"""The free capacity of the cluster as arrays for the packing core: the node table's rows, with CPU and memory."""
+
+import numpy as np
+
+from lamina.controller.capacity.host_capacity import UNKNOWN
+from lamina.controller.capacity.node_states import Capacity
+from lamina.model.gpus import Mode
+from lamina.model.host_size import HostSize
+from lamina.model.requests import GpuSelector, PodRequest
+from lamina.placement.packing import MOST_GPUS, REFUSED, Ask, Cluster
+from lamina.placement.packing.cluster import Longs
+from lamina.placement.state.modes import accepted
+
+_GpuKind = tuple[str, int, int]
+"""Model, MiB that may be granted, percent of time that may be granted."""
+_NO_GPU = "", 1, 1
+"""The arrays need one kind even where there is no GPU."""
+
+
+class FreeArrays:
+    """`cluster` is replaced when it has grown or there are new kinds of GPUs; `version` counts the latter."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self._kinds: dict[_GpuKind, int] = {_NO_GPU: 0}
+        self._stamp = 0
+        self.version = 0
+        self.cluster = self._new_cluster((0, 1))
+
+    def refresh(self) -> Longs | None:
+        """Update the arrays. Returns the rows that changed, or None where the arrays are new."""
+        table = self._capacity.table
+        rows = table.since(self._stamp)
+        hosts = [row for node in self._capacity.host.pop_changed() if (row := table.rows.get(node)) is not None]
+        if not rows.size and not hosts:
+            return rows
+        self._stamp = table.stamp
+        grown = (table.shape[0], min(table.shape[1], MOST_GPUS)) != self.cluster.kind.shape
+        everything = np.arange(len(table.states))
+        new_kinds = not self._kinds.keys() >= self._kinds_in(rows)
+        if new_kinds:  # those that are gone give way
+            self._kinds = {kind: number for number, kind in enumerate([_NO_GPU, *sorted(self._kinds_in(everything))])}
+        if grown or new_kinds:
+            self.version += new_kinds
+            self.cluster = self._new_cluster(table.shape)
+            self._write(everything)
+            return None
+        rows = np.union1d(rows, np.array(hosts, np.int64))
+        self._write(rows)
+        return rows
+
+    def ask(self, request: PodRequest | None, size: HostSize) -> Ask | None:
+        """The request in the arrays' terms, or None where they cannot express it.
+
+        They express one container with at most MOST_GPUS GPUs that names no single GPUs and accepts shared ones.
+        """
+        if request is None:
+            return Ask(size.cpu, size.memory_mib, 0, (0,) * len(self._kinds), 0)
+        selector = request.selector
+        names_gpus = selector.uuids or selector.not_uuids or not accepted((Mode.QUOTA,), selector)
+        if len(request.containers) != 1 or names_gpus:
+            return None
+        [container] = request.containers
+        if container.count > MOST_GPUS:
+            return None
+        memory = []
+        for model, capacity, cores in self._kinds:
+            needed = container.memory_on(capacity)
+            fits = _accepts_model(selector, model) and needed <= capacity and container.cores <= cores
+            memory.append(needed if fits else REFUSED)
+        return Ask(size.cpu, size.memory_mib, container.count, tuple(memory), container.cores)
+
+    def _new_cluster(self, shape: tuple[int, int]) -> Cluster:
+        rows, width = shape[0], min(shape[1], MOST_GPUS)
+        full = [np.array([kind[field] for kind in self._kinds], np.int32) for field in (1, 2)]
+        zeros = [np.zeros((rows, width), np.int32) for _ in range(3)]
+        cpu, memory = np.full(rows, UNKNOWN.cpu, np.int64), np.full(rows, UNKNOWN.memory_mib, np.int64)
+        return Cluster(cpu, memory, np.full((rows, width), -1, np.int32), *zeros, *full)
+
+    def _kinds_in(self, rows: Longs) -> set[_GpuKind]:
+        columns = self._capacity.table.columns(rows)
+        usable = columns.present & (columns.capacity > 0) & (columns.cores_capacity > 0)
+        cells = np.stack([part[usable] for part in (columns.model, columns.capacity, columns.cores_capacity)], axis=1)
+        models = list(self._capacity.table.models)
+        return {(models[model], *amounts) for model, *amounts in np.unique(cells, axis=0).tolist()} - {_NO_GPU}
+
+    def _write(self, rows: Longs) -> None:
+        table, cluster, width = self._capacity.table, self.cluster, self.cluster.kind.shape[1]
+        columns = table.columns(rows)
+        numbers = {(table.models[model], *amounts): number for (model, *amounts), number in self._kinds.items()}
+        cells = np.stack([columns.model, columns.capacity, columns.cores_capacity], axis=2)[:, :width]
+        distinct, which = np.unique(cells.reshape(-1, 3), axis=0, return_inverse=True)
+        kinds = np.array([numbers.get(tuple(cell), -1) for cell in distinct.tolist()], np.int32)
+        kind = kinds[which].reshape(cells.shape[:2])
+        shared = columns.may_share & ~columns.kept_partitioned & ~columns.whole
+        open_to_grants = columns.healthy & ~columns.cordoned & columns.by_grant
+        free = (open_to_grants & shared)[:, :width] & (kind >= 0)
+        cluster.kind[rows] = np.where(columns.present[:, :width], np.maximum(kind, 0), -1)
+        cluster.gpu_memory[rows] = columns.free_memory[:, :width] * free
+        cluster.gpu_cores[rows] = columns.free_cores[:, :width] * free
+        cluster.slots[rows] = columns.free_slots[:, :width] * free
+        for row in rows.tolist():
+            state = table.states[row]
+            host = UNKNOWN if state is None else self._capacity.host.free(state.name)
+            cluster.cpu[row], cluster.memory[row] = host.clamped()
+
+
+def _accepts_model(selector: GpuSelector, model: str) -> bool:
+    name = model.lower()
+    wanted = not selector.types or any(part.lower() in name for part in selector.types)
+    return wanted and not any(part.lower() in name for part in selector.not_types)

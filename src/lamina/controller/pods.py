@@ -1,0 +1,86 @@
+"""A pod with its request, parsed once where the pod enters the controller and passed on from there.
+
+The request is always parsed from the spec: annotations that Lamina itself wrote are hints for people, never authority.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lamina.configuration import Config
+from lamina.dialects import parse, places, ticket_holders
+from lamina.dialects.groups import GroupName, group_of
+from lamina.errors import BadInput
+from lamina.model.host_size import HostSize, asked_by
+from lamina.model.requests import PodRequest
+from lamina.ports.kube import Object
+
+_FIELDS_THAT_DECIDE_NODES = ("schedulerName", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+
+
+@dataclass(frozen=True)
+class ParsedPod:
+    """`request` is None where the pod requests no GPU, or where `problem` says why the request cannot be read."""
+
+    obj: Object
+    config: Config
+    request: PodRequest | None
+    problem: str = ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = self.obj.get("metadata") or {}
+        return metadata
+
+    @property
+    def uid(self) -> str:
+        """Empty for a pod that does not exist yet."""
+        return str(self.metadata.get("uid") or "")
+
+    @property
+    def namespace(self) -> str:
+        return str(self.metadata.get("namespace") or "")
+
+    @property
+    def name(self) -> str:
+        return str(self.metadata.get("name") or "")
+
+    @cached_property
+    def ticket_holders(self) -> frozenset[str]:
+        """The containers that can have a GPU by a grant."""
+        return ticket_holders(self.obj, self.config)
+
+    @property
+    def foreign_scheduler(self) -> str:
+        """The scheduler that places the pod, if Lamina does not extend it; else empty."""
+        spec = self.obj.get("spec") or {}
+        return "" if places(spec, self.config) else str(spec["schedulerName"])
+
+    @cached_property
+    def template(self) -> bytes:
+        """What decides on which nodes kube-scheduler allows the pod; equal for pods that may go to the same nodes."""
+        spec = self.obj["spec"]
+        containers = (*(spec.get("initContainers") or ()), *spec["containers"])
+        resources = [container.get("resources") for container in containers]
+        parts = [*[spec.get(field) for field in _FIELDS_THAT_DECIDE_NODES], resources]
+        return msgspec.json.encode(parts, order="sorted")
+
+    @cached_property
+    def host_size(self) -> HostSize:
+        """The CPU and memory that the pod takes of its node."""
+        return asked_by(self.obj)
+
+    @cached_property
+    def group(self) -> GroupName | None:
+        """The pod group that the pod belongs to."""
+        return group_of(self.obj)
+
+
+def parse_pod(obj: Object, config: Config) -> ParsedPod:
+    """The pod with its request under this configuration."""
+    try:
+        return ParsedPod(obj, config, parse(obj, config))
+    except BadInput as problem:
+        return ParsedPod(obj, config, None, str(problem))

@@ -1,0 +1,1 @@
+"""ResourceQuotas of namespaces on GPU memory and compute."""

@@ -1,0 +1,1 @@
+"""Which nodes fit a pod, how well, and which shares it would get there."""

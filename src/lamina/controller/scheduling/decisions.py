@@ -1,0 +1,197 @@
+"""The extender's answers to filter and prioritize, computed from the ledger and the request of the pod."""
+
+from collections.abc import Sequence
+from itertools import compress
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.packing.policy import PackingPolicy
+from lamina.controller.pods import ParsedPod
+from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, requested
+from lamina.controller.scheduling.scores import stretched, with_single_best
+from lamina.dialects import explain_missing_defaults
+from lamina.model.requests import PodRequest
+from lamina.placement import FITS, NO_NODE, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
+
+_NOT_SURVEYED = NO_NODE - 1
+"""Stands for a node that is not judged by the survey, because the pod holds something there already."""
+_NO_GPUS = "no GPU is offered on this node"
+
+
+class FilterResult(Struct, kw_only=True):
+    """Nodes that fit, and why others do not: `failed` may fit after other pods leave, `unresolvable` never.
+
+    `error` is set instead where the pod itself fits nowhere. `summary` is one text about all nodes, for people.
+    """
+
+    fitting: list[str]
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    error: str = ""
+    summary: str = ""
+
+
+class Decisions:
+    """Reads the ledger and changes nothing."""
+
+    def __init__(self, capacity: Capacity, quotas: ResourceQuotas, configuration: LiveConfiguration) -> None:
+        self._capacity = capacity
+        self._quotas = quotas
+        self._configuration = configuration
+        self.packing = PackingPolicy(capacity)
+
+    def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
+        """Which of `nodes` can take the pod; all of them where it requests no GPU."""
+        if pod.problem:
+            return FilterResult(fitting=[], error=pod.problem, summary=pod.problem)
+        request = pod.request
+        if request is None:
+            return FilterResult(fitting=nodes)
+        refusal = self.refusal(pod, request) or self.quota_excess(pod, requested(request))
+        if refusal:
+            return FilterResult(fitting=[], error=refusal, summary=refusal)
+        if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
+            return self._filter_with_native_devices(pod, request, nodes)
+        return self._survey(pod, request, nodes)
+
+    def uses_native_devices(self, request: PodRequest, node: str) -> bool:
+        """Whether the node offers without grants all that the pod requests: kube-scheduler and kubelet count it."""
+        inventory = self._capacity.ledger.inventory(node)
+        return inventory is not None and inventory.offers_native_devices(request.native_devices)
+
+    def uncounted_devices(self, pod: ParsedPod, request: PodRequest) -> str:
+        """Why a quota of its namespace forbids the pod devices without a grant, as a sentence, or nothing."""
+        return self._quotas.uncounted(pod.namespace, request.native_devices, self._configuration.value)
+
+    async def warm_up(self, pod: ParsedPod) -> None:
+        """Compute outside the event loop what would take `scores` long. Calling it is optional."""
+        if pod.request is not None:
+            await self.packing.warm_up(pod.request, pod.host_size)
+
+    def scores(self, pod: ParsedPod, nodes: list[str]) -> dict[str, int]:
+        """How well each of these nodes suits the pod, from 0 to HIGHEST_SCORE."""
+        request, table = pod.request, self._capacity.table
+        if request is None or not table.rows:  # the last inventory may disappear between filter and prioritize
+            return dict.fromkeys(nodes, 0)
+        rows = table.rows_of(nodes)
+        fits = self._capacity.survey(request).verdicts_on(rows) == FITS
+        packed = self.packing.node_values(request, pod.host_size)
+        by_row = node_score(request.node_policy, table.usage) if packed is None else packed
+        values = np.where(fits, by_row[rows], 0.0)
+        for name, placement in self._place_where_held(pod, request).items():
+            if name in nodes:
+                position = nodes.index(name)
+                fits[position] = isinstance(placement, PodPlacement)
+                if isinstance(placement, PodPlacement):
+                    values[position] = placement.score if packed is None else packed[rows[position]]
+        scores = stretched(values, fits)
+        if packed is not None:
+            scores = with_single_best(scores, values, fits, nodes)
+        return dict(zip(nodes, scores.tolist(), strict=True))
+
+    def place(self, pod: ParsedPod, request: PodRequest, node: str) -> PodPlacement | Misfit | None:
+        """The shares that the pod would get on the node now; None where the node offers no GPUs."""
+        state = self._capacity.state(node, without=pod.uid)
+        if state is None:
+            return None
+        return fit(request, state, self.packing.best_gpus(request, pod.host_size, node))
+
+    def refusal(self, pod: ParsedPod, request: PodRequest) -> str:
+        """Why no node may take the pod as it is, as a sentence, or nothing."""
+        if request.only_native_reason and not self._capacity.ledger.offers_native_devices(request.native_devices):
+            return request.only_native_reason
+        return explain_missing_defaults(pod.obj, request, self._configuration.value)
+
+    def quota_excess(self, pod: ParsedPod, amounts: QuotaAmounts, *, requester: str = "the pod") -> str:
+        """Which quota of its namespace the pod exceeds with these amounts, as a sentence, or nothing.
+
+        `requester` is who requests the amounts, where it is more than the pod.
+        """
+        config = self._configuration.value
+        holdings = self._capacity.ledger.holdings
+        return excess(
+            self._quotas.of(pod.namespace, config),
+            lambda: holdings.taken_in_namespace(pod.namespace, without=pod.uid),
+            amounts,
+            config,
+            requester=requester,
+        )
+
+    def _filter_with_native_devices(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
+        """Nodes that offer the pod's devices without grants all fit: kube-scheduler has counted the devices itself."""
+        native = [name for name in nodes if self.uses_native_devices(request, name)]
+        others = [name for name in nodes if name not in set(native)]
+        if native and (reason := self.uncounted_devices(pod, request)):
+            return self._without_native_devices(pod, request, native, others, reason)
+        if request.only_native_reason:
+            reason = request.only_native_reason
+            return FilterResult(
+                fitting=native, unresolvable=dict.fromkeys(others, reason), summary="" if native else reason
+            )
+        result = self._survey(pod, request, others)
+        if native:
+            result.fitting += native
+            result.summary = ""
+        return result
+
+    def _without_native_devices(
+        self, pod: ParsedPod, request: PodRequest, native: list[str], others: list[str], reason: str
+    ) -> FilterResult:
+        """Nodes that would hand out devices without a grant do not fit, for this reason."""
+        if request.only_native_reason:
+            result = FilterResult(fitting=[], unresolvable=dict.fromkeys(others, request.only_native_reason))
+        else:
+            result = self._survey(pod, request, others)
+        result.unresolvable |= dict.fromkeys(native, reason)
+        if not result.fitting:
+            result.summary = f"{result.summary}; {reason}" if result.summary and others else reason
+        return result
+
+    def _survey(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
+        survey = self._capacity.survey(request)
+        verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes))
+        placements = self._place_where_held(pod, request)
+        held = {name: placement for name, placement in placements.items() if name in nodes}
+        for name in held:
+            verdicts[nodes.index(name)] = _NOT_SURVEYED
+        fits = verdicts == FITS
+        result = FilterResult(fitting=list(compress(nodes, fits.tolist())), failed={}, unresolvable={})
+        misses = _nodes_by_miss(survey, nodes, verdicts)
+        result.unresolvable.update(dict.fromkeys(compress(nodes, (verdicts == NO_NODE).tolist()), _NO_GPUS))
+        for name, placement in held.items():
+            if isinstance(placement, PodPlacement):
+                result.fitting.append(name)
+            else:
+                misses.append((miss_of(placement), [name]))
+        for miss, names in misses:
+            (result.unresolvable if miss.lasting else result.failed).update(dict.fromkeys(names, miss.reason))
+        if not result.fitting:
+            result.summary = self._summarize(survey, nodes, misses)
+        return result
+
+    def _summarize(self, survey: Survey, offered: Sequence[str], misses: list[tuple[Miss, list[str]]]) -> str:
+        """The text for people about all nodes, as `lamina why` prints it. kube-scheduler offered only some of them."""
+        table = self._capacity.table
+        others = sorted(table.rows.keys() - set(offered))
+        verdicts = survey.verdicts_on(table.rows_of(others))
+        if fitting := int(np.count_nonzero(verdicts == FITS)):
+            return f"{summary([], misses)}; {fitting} more would fit, but the scheduler did not offer them"
+        return summary([], [*misses, *_nodes_by_miss(survey, others, verdicts)])
+
+    def _place_where_held(self, pod: ParsedPod, request: PodRequest) -> dict[str, PodPlacement | Misfit]:
+        """Placements on the nodes where the pod holds something already, as if it held nothing."""
+        nodes = self._capacity.ledger.holdings.nodes_of(pod.uid)
+        placements = {name: self.place(pod, request, name) for name in nodes}
+        return {name: placement for name, placement in placements.items() if placement is not None}
+
+
+def _nodes_by_miss(survey: Survey, nodes: Sequence[str], verdicts: NDArray[np.int32]) -> list[tuple[Miss, list[str]]]:
+    positions = np.flatnonzero(verdicts > FITS)
+    groups: dict[int, list[str]] = {}
+    for position, number in zip(positions.tolist(), verdicts[positions].tolist(), strict=True):
+        groups.setdefault(number, []).append(nodes[position])
+    return [(survey.misses[number], names) for number, names in groups.items()]

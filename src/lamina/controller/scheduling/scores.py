@@ -1,0 +1,37 @@
+"""Scores of nodes from 0 to HIGHEST_SCORE, from any measure of how well they suit a pod."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+HIGHEST_SCORE = 10
+"""MaxExtenderPriority of kube-scheduler."""
+
+
+def stretched(values: Floats, fits: Booleans) -> Integers:
+    """Scores that span the whole range from the worst to the best node that fits.
+
+    One pod is a small part of a node: in tenths of what is taken, nearly all nodes would have the same score, and no
+    policy would have an effect.
+    """
+    low, high = values.min(where=fits, initial=np.inf), values.max(where=fits, initial=-np.inf)
+    if low >= high:
+        return np.zeros(len(values), np.int64)
+    return np.where(fits, HIGHEST_SCORE * (values - low) / (high - low), 0.0).astype(np.int64)
+
+
+def with_single_best(scores: Integers, values: Floats, fits: Booleans, nodes: Sequence[str]) -> Integers:
+    """The scores with HIGHEST_SCORE for one node only: among equally good ones, the first by name.
+
+    Packing fills nodes one after another in a fixed order; among equal scores kube-scheduler chooses at random.
+    """
+    if np.count_nonzero(fits) > 1:
+        scores = np.minimum(scores, HIGHEST_SCORE - 1)
+        best = np.flatnonzero(fits & (values == values.max(where=fits, initial=-np.inf))).tolist()
+        scores[min(best, key=nodes.__getitem__)] = HIGHEST_SCORE
+    return scores

@@ -1,0 +1,43 @@
+"""Pods that fit nowhere, to have kube-scheduler try them again.
+
+kube-scheduler tries such a pod again when something changes that it watches, such as the end of a pod. When the
+processes of a deleted pod end, nothing does, and the pod would wait for a minute, or for five with newer versions. So
+an annotation of the waiting pod is changed, which every version answers with another try.
+"""
+
+import logging
+
+from lamina.controller.pods import ParsedPod
+from lamina.errors import Outside
+from lamina.ports.kube import PODS, Kube
+
+log = logging.getLogger(__name__)
+
+RETRY = "lamina.dev/retry"
+"""The annotation. Its value only has to differ from the one before."""
+MOST_WAITING = 1000
+"""More wait for kube-scheduler's own next try."""
+
+
+class WaitingPods:
+    """By UID: the pods that the last filter call refused everywhere."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._names: dict[str, tuple[str, str]] = {}
+
+    def observe(self, pod: ParsedPod, *, fits: bool) -> None:
+        """kube-scheduler has tried the pod."""
+        self._names.pop(pod.uid, None)
+        if not fits and pod.uid and len(self._names) < MOST_WAITING:
+            self._names[pod.uid] = (pod.namespace, pod.name)
+
+    async def retry(self, value: str) -> None:
+        """Have all of them tried again. A pod that is gone, or cannot be written, is left alone."""
+        names, self._names = self._names, {}
+        for uid, (namespace, name) in names.items():
+            change = {"metadata": {"uid": uid, "annotations": {RETRY: value}}}
+            try:
+                await self._kube.patch(PODS, name, change, namespace=namespace)
+            except Outside as error:
+                log.info("Cannot have pod %s/%s tried again: %s", namespace, name, error)

@@ -1,0 +1,30 @@
+"""The settings with which the controller is started."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from lamina.ports.listener import Address
+
+
+class ControllerSettings(Struct, frozen=True, kw_only=True):
+    """The defaults suit a cluster."""
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    """The kubeconfig's context; empty for its current one."""
+    config: Path | None = None
+    """A configuration file; without it the ConfigMap lamina-system/lamina is followed."""
+    extender: Address = Address("127.0.0.1", 8080)
+    extender_tls: Path | None = None
+    """A directory with the certificate of the extender and the authority of its clients; None for plain HTTP."""
+    admission: Address = Address("", 8443)
+    admission_host: str = ""
+    """The host under which the API server reaches admission. Empty: the address of `admission` if that is a loopback
+    address, or the Service lamina-system/lamina-admission."""
+    metrics: Address | None = None
+    """An additional address for probes and metrics, apart from the extender's; None for no such address."""
+    addresses_file: Path | None = None
+    """Written once both services listen: a JSON object with their URLs, `extender` and `admission`."""
+    identity: str = ""
+    """The replica's name in the leader election; empty for the host name, which in a cluster is the pod's name."""

@@ -1,0 +1,1 @@
+"""What a replica does before it serves: define the custom resources and read a valid configuration."""

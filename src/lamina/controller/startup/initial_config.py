@@ -1,0 +1,76 @@
+"""The configuration with which a replica starts.
+
+No previous configuration could stay in force, so while the one in the ConfigMap is refused, the replica waits for
+another one. It answers probes with the reason, answers nothing else, and takes no part in the leader election. Replicas
+that started with a valid configuration continue with it; where there is none, no pod with GPUs is admitted or placed.
+"""
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from lamina.controller.configuration import (
+    LiveConfiguration,
+    read_config_map,
+    read_file,
+    wait_for_valid_config_map,
+)
+from lamina.controller.settings import ControllerSettings
+from lamina.errors import BadInput
+from lamina.ports.clock import Clock
+from lamina.ports.kube import EventRecorder, Kube
+from lamina.ports.listener import listening
+
+log = logging.getLogger(__name__)
+
+
+async def read_initial_config(
+    kube: Kube, clock: Clock, settings: ControllerSettings, events: EventRecorder, stop: asyncio.Event
+) -> LiveConfiguration | None:
+    """The first valid configuration; None where `stop` was set before there was one.
+
+    Raises BadInput for a file that is refused, because only the person who named it can correct it, and Outside.
+    """
+    if settings.config is not None:
+        return await read_file(settings.config)
+    try:
+        return await read_config_map(kube)
+    except BadInput as problem:
+        log.error("No request is answered until the configuration is corrected: %s", problem)
+        probes = UnreadyProbes(str(problem))
+    async with listening("probes", probes.application(), settings.metrics or settings.extender):
+        corrected = asyncio.create_task(wait_for_valid_config_map(kube, clock, events, probes.set_reason))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({corrected, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return corrected.result() if corrected.done() else None
+        finally:
+            corrected.cancel()
+            stopped.cancel()
+
+
+class UnreadyProbes:
+    """Answers probes meanwhile: the process is healthy, and why it is not ready."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def set_reason(self, reason: str) -> None:
+        """The configuration is now refused for this reason."""
+        if reason != self._reason:
+            log.error("The configuration is still refused: %s", reason)
+            self._reason = reason
+
+    def application(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        for path in ("/warmz", "/readyz"):
+            app.router.add_get(path, self._not_ready)
+        return app
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _not_ready(self, request: web.Request) -> web.Response:
+        return web.Response(status=503, text=f"the configuration is refused: {self._reason}")
