@@ -1,12 +1,21 @@
-"""One agent per node: it publishes what GPUs there are, hands tickets to kubelet, and prepares what a grant says.
+"""The agent of one node: advertises its GPUs, hands out devices to kubelet, and prepares containers as grants say.
 
-monitor      NVML's facts and errors -> which GPUs are there and healthy
-inventory    those and the configuration -> the node's Inventory object
-tickets      the same -> device ids for kubelet, which name no GPU
-plugin       kubelet's calls; registration keeps kubelet knowing about it
-prepare      tickets -> holder -> grant -> container directory and CDI spec
-release      the pod is gone -> so is everything that was made for it
-uses         the record -> what each GPU is used for
-plain...     GPUs and replicas that kubelet gives out by itself; nvidia_... finds the configuration for it
-reconcile    at the start, and whenever the configuration changes: compare record, kubelet and files, and mend
+run        starts and stops the parts
+kubelet    device plugins: kubelet's calls
+prepare    what a container needs before it starts
+cleanup    what is removed when a pod, the agent or Lamina goes
+limits     enforcement while containers run
+metrics    the Prometheus endpoint
+compat     labels, annotations and resources for tools of other systems
+node       the Node object and Lamina's configuration
+mig        MIG partitions
+mps        MPS daemons
+nvidia     configuration of NVIDIA's device plugin
+context    what all of these work with
+inventory  what the node offers
+containers files of a container
+devices    device IDs
+state      the record, settings, and what was observed
+
+Each imports only what is below it; .importlinter has the exact order.
 """

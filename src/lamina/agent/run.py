@@ -1,64 +1,103 @@
-"""One node's agent, from its start to SIGTERM.
+"""The agent of one node, from its start to SIGTERM.
 
-Everything is made, the disk is reconciled with the record, and then each part keeps its own loop. Another configuration
-ends the loops, and everything is made anew in the same process. A part that fails with something that it does not know
-takes the agent down, which is then started again and reconciles.
+All parts are made, the disk is reconciled with the record, and then each part runs its own loop. Another configuration
+ends the loops, and all parts are made again in the same process. A part that fails is set aside for a moment and starts
+again, while the others go on.
 """
 
 import asyncio
 import contextlib
 import logging
 import signal
-import time
-from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
-from lamina.agent import configuration
-from lamina.agent.arbitrating import arbitrating
-from lamina.agent.cluster import Cluster
-from lamina.agent.current import Current
-from lamina.agent.enforcers import DriverEnforcer, enforcing
-from lamina.agent.libraries import install
-from lamina.agent.marks.keeping import Keeper, keeping
-from lamina.agent.marks.wanted import Seen
-from lamina.agent.metrics.serving import Page, serving
-from lamina.agent.mig.cutter import Cutter, cutting
-from lamina.agent.mig.made import Made
-from lamina.agent.mig.maker import Maker
-from lamina.agent.mig.on_demand import OnDemand, sweeping_instances
-from lamina.agent.monitor import Monitor, events_on_node
-from lamina.agent.mps.daemons import keeping_mps
-from lamina.agent.mps.sharing import sharing_mps
-from lamina.agent.node_wishes import follow_node
-from lamina.agent.nvidia_following import Kept, NvidiaFollower
-from lamina.agent.nvidia_source import Applied
-from lamina.agent.offer import Offer
-from lamina.agent.plan import Places
-from lamina.agent.publish import notice_removal, publishing
-from lamina.agent.reconcile import reconcile
-from lamina.agent.record import Record
-from lamina.agent.release import sweeping
-from lamina.agent.serving_kubelet import Doors, Kinds, offered_kinds
-from lamina.agent.settings import AgentSettings
-from lamina.agent.time_slices import Slicer, failures_on_node, slicing
-from lamina.agent.uses import uses
-from lamina.dialects.config import Config
-from lamina.errors import LaminaError, Outside
+from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.cleanup.pod_watch import PodWatch
+from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.cleanup.release import Releaser
+from lamina.agent.cleanup.survivors import SurvivorPublisher
+from lamina.agent.compat.reconciler import CompatReconciler
+from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
+from lamina.agent.containers.paths import HostPaths
+from lamina.agent.context import NodeContext
+from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.checked_nvml import CheckedNvml
+from lamina.agent.inventory.monitor import GpuMonitor, health_events
+from lamina.agent.inventory.publisher import InventoryDeletionWatch, InventoryPublisher
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
+from lamina.agent.limits.arbitration import ArbitrationLoop
+from lamina.agent.limits.driver_limits import DriverLimits
+from lamina.agent.limits.file_events import FileEvents
+from lamina.agent.metrics.server import MetricsPage, MetricsServer
+from lamina.agent.mig.maker import MigMaker
+from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mig.ownership import Ownership
+from lamina.agent.mig.partitioner import Partitioner
+from lamina.agent.mps.sharing import mps_sharing
+from lamina.agent.node.configuration import ConfigurationSource
+from lamina.agent.node.watch import NodeWatch
+from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
+from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
+from lamina.agent.state.cluster import ClusterClient
+from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.observable import Observable
+from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.record import Record
+from lamina.agent.state.settings import AgentSettings
+from lamina.configuration import Config
+from lamina.errors import Outside
 from lamina.ports.clock import Clock, SystemClock
-from lamina.ports.files import Files
+from lamina.ports.files import Files, kept_open
+from lamina.ports.host import Host, LinuxHost
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
 from lamina.ports.mps import ControlProgram, Mps
 from lamina.ports.nvml import DriverNvml, Nvml
+from lamina.ports.set_aside import SetAside
+from lamina.ports.supervision import keep_running
 from lamina.ports.time_slices import NvidiaSmi
 
 log = logging.getLogger(__name__)
 
+COMPONENT = "lamina-agent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentPorts:
+    """The agent's interfaces to the outside, and what it has set aside."""
+
+    kube: Kube
+    nvml: Nvml
+    mps: Mps
+    clock: Clock
+    files: Files
+    host: Host
+    aside: SetAside = field(default_factory=lambda: SetAside(log))
+
+
+class Part(Protocol):
+    """A part of the agent, which runs until it is canceled. What must outlive an error is an attribute."""
+
+    async def run(self) -> None: ...
+
+
+class Rules(NamedTuple):
+    """The configurations that apply to the node: Lamina's and that of NVIDIA's plugin."""
+
+    config: Config
+    nvidia: AppliedConfig
+
 
 async def run(settings: AgentSettings) -> None:
-    """Be the agent of a node until SIGTERM or SIGINT. Raises BadInput, Outside for what prevents the start."""
+    """Run the agent of a node until SIGTERM or SIGINT. Raises BadInput or Outside if it cannot start."""
     settings = settings.checked()
     kube = await connect(settings.kubeconfig, again_s=AGAIN_S)
     stop = asyncio.Event()
@@ -66,57 +105,105 @@ async def run(settings: AgentSettings) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     nvml = DriverNvml()
+    ports = AgentPorts(
+        kube=kube,
+        nvml=nvml,
+        mps=ControlProgram(settings.mps_control),
+        clock=SystemClock(),
+        files=Files(),
+        host=LinuxHost(),
+    )
     try:
-        files, mps = Files(), ControlProgram(settings.mps_control)
-        config = await configuration.read(kube, settings.config, configuration.Kept(settings.configuration, files))
-        await agent(settings, config, kube=kube, nvml=nvml, mps=mps, clock=SystemClock(), files=files, stop=stop)
+        config = await configuration_source(settings, ports).read()
+        await run_agent(settings, config, ports, stop)
     finally:
         await nvml.close()
         await kube.close()
 
 
-class Rules(NamedTuple):
-    """What the agent works by: our configuration, and NVIDIA's that holds on the node."""
+def configuration_source(settings: AgentSettings, ports: AgentPorts) -> ConfigurationSource:
+    return ConfigurationSource(
+        ports.kube, settings.config, ports.clock, settings.configuration, ports.files, ports.aside
+    )
 
-    config: Config
-    applied: Applied
+
+async def run_agent(settings: AgentSettings, config: Config, ports: AgentPorts, stop: asyncio.Event) -> None:
+    """Run the agent until `stop` is set, starting with `config`. `settings` are checked."""
+    assert settings.facade_dir is not None
+    with ports.files.only_user(settings.state_dir):
+        libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files)
+        with kept_open(settings.libraries):
+            await _run_configurations(settings, config, ports, libraries, stop)
 
 
-async def agent(
-    settings: AgentSettings,
-    config: Config,
-    *,
-    kube: Kube,
-    nvml: Nvml,
-    mps: Mps,
-    clock: Clock,
-    files: Files,
-    stop: asyncio.Event,
+async def _run_configurations(
+    settings: AgentSettings, config: Config, ports: AgentPorts, libraries: FacadeLibraries, stop: asyncio.Event
 ) -> None:
-    """The agent behind its doors, until `stop` is set; `config` is where it begins. `settings` are checked."""
-    with files.only_user(settings.state_dir):
-        events = EventRecorder(kube, "lamina-agent", now=time.time)
-        kept = Kept(settings.nvidia, files)
-        nvidia = NvidiaFollower(kube, settings.node, kept, events, clock, namespace=settings.nvidia_namespace)
-        rules: Rules | None = Rules(config, await nvidia.present(config))
-        while rules is not None:
-            parts = await _parts(settings, rules, kube=kube, nvml=nvml, mps=mps, clock=clock, files=files)
-            log.info("The agent of %s has started", settings.node)
-            rules = await _until(stop, parts, _others(settings, rules, kube, nvidia, clock, files))
-        log.info("The agent of %s has stopped", settings.node)
+    """Run the agent under one configuration after the other, until `stop` is set."""
+    nvidia = NvidiaConfigWatch(
+        ports.kube,
+        settings.node,
+        last_good_config(settings.nvidia, ports.files),
+        EventRecorder(ports.kube, COMPONENT, now=ports.clock.wall),
+        ports.clock,
+        ports.aside,
+        namespace=settings.nvidia_namespace,
+    )
+    first = Rules(config, await nvidia.current(config))
+    source = configuration_source(settings, ports)
+    work: Callable[[], Awaitable[None]] = partial(_run_parts, settings, first, ports, libraries)
+    rules: Rules | None = first
+    while rules is not None:
+        rules = await _until_changed(work, partial(_next_rules, rules, source, nvidia), stop, ports)
+        if rules is not None:
+            # At the start a sentence says what is wrong. Later the agent goes on, because the next rules may be better.
+            run_next = partial(_run_parts, settings, rules, ports, libraries)
+            work = partial(keep_running, "start", run_next, ports.clock, ports.aside)
+    log.info("The agent of node %s has stopped", settings.node)
 
 
-async def _others(
-    settings: AgentSettings, rules: Rules, kube: Kube, nvidia: NvidiaFollower, clock: Clock, files: Files
-) -> Rules:
+async def _until_changed(
+    work: Callable[[], Awaitable[None]],
+    following: Callable[[], Awaitable[Rules]],
+    stop: asyncio.Event,
+    ports: AgentPorts,
+) -> Rules | None:
+    """Run `work` until `stop` is set, or `following` returns other rules, which are returned.
+
+    Raises what `work` raises.
+    """
+    stopped = asyncio.create_task(stop.wait())
+    next_rules = asyncio.create_task(keep_running("configuration", following, ports.clock, ports.aside))
+    working = asyncio.ensure_future(work())
+    tasks: list[asyncio.Future[Any]] = [stopped, next_rules, working]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return None if stopped.done() else next_rules.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run_parts(settings: AgentSettings, rules: Rules, ports: AgentPorts, libraries: FacadeLibraries) -> None:
+    """Make all parts and run them concurrently until this is canceled. Raises what prevents that they are made."""
+    parts = await _make_parts(_context(settings, rules, ports, libraries), ports)
+    log.info("The agent of node %s has started", settings.node)
+    async with asyncio.TaskGroup() as group:
+        for name, part in parts.items():
+            group.create_task(keep_running(name, part.run, ports.clock, ports.aside))
+
+
+async def _next_rules(rules: Rules, source: ConfigurationSource, nvidia: NvidiaConfigWatch) -> Rules:
     """The next rules that differ from these."""
-    kept = configuration.Kept(settings.configuration, files)
-    config = asyncio.create_task(configuration.another(kube, settings.config, rules.config, clock, kept))
-    applied = asyncio.create_task(nvidia.another(rules.config, rules.applied))
+    config = asyncio.create_task(source.next_change(rules.config))
+    applied = asyncio.create_task(nvidia.next_change(rules.config, rules.nvidia))
     try:
         await asyncio.wait([config, applied], return_when=asyncio.FIRST_COMPLETED)
         if config.done():
-            return Rules(config.result(), await nvidia.present(config.result()))
+            return Rules(config.result(), await nvidia.current(config.result()))
         return Rules(rules.config, applied.result())
     finally:
         config.cancel()
@@ -124,140 +211,115 @@ async def _others(
         await asyncio.gather(config, applied, return_exceptions=True)
 
 
-async def _parts(
-    settings: AgentSettings, rules: Rules, *, kube: Kube, nvml: Nvml, mps: Mps, clock: Clock, files: Files
-) -> list[Coroutine[Any, Any, None]]:
-    """The loops that make up the agent, after the disk was reconciled."""
-    node, config, offered = settings.node, rules.config, offered_kinds(rules.config, rules.applied)
-    assert settings.facade_dir is not None
-    libraries = install(settings.facade_dir, settings.libraries, files)
-    places = Places(settings.containers, settings.cdi_dir, settings.driver_dir, libraries)
-    files.make_folder(settings.cdi_dir)
-    record = Record(settings.record, files)
-    cluster = Cluster(kube, node)
-    await reconcile(record, cluster, places, files)
-    pod_resources = KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET)
-    offer = _offer(node, rules, offered, record)
-    recorder = EventRecorder(kube, "lamina-agent", now=time.time)
-    by_mps = sharing_mps(settings, rules.applied, offer, record, nvml, mps, recorder, files, clock)
-    maker = Maker(nvml, Made(settings.made, files))
-    on_demand = OnDemand.of(offer, maker, record, pod_resources, dismantle=not config.enabled)
-    keeper = Keeper(kube=kube, node=node, config=config, offer=offer, nvml=nvml, now=time.time, gfd=rules.applied.gfd)
-    doors = Doors(
-        settings=settings,
-        config=config,
-        applied=rules.applied,
-        offer=offer,
-        record=record,
-        pod_resources=pod_resources,
-        cluster=cluster,
-        places=places,
-        on_demand=on_demand,
-        files=files,
-        clock=clock,
-        joins=by_mps.joins,
-        seen=keeper.seen,
-    )
-    enforcer = DriverEnforcer(
-        nvml=nvml, cluster=cluster, record=record, containers=settings.containers, publish=offer.enforced
-    )
-    page = Page(node, offer, record, places, files, nvml, clock, named=config.metrics)
-    before, tell = await cluster.published(), events_on_node(recorder, node)
-    monitor = Monitor(nvml, offer, clock, poll_s=settings.poll_s, rules=config.health, before=before, tell=tell)
+async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
+    """Make the parts of the agent, by name, and reconcile the disk."""
+    await reconcile(node)
+    advertisement = _advertisement(node)
+    observed: Observable[ObservedNode | None] = Observable(None)
+    mps = mps_sharing(node, advertisement, ports.mps)
+    maker = MigMaker(node.nvml, Ownership(node.settings.made, node.files))
+    on_demand = OnDemandMig(node, advertisement, maker)
+    processes = PodProcesses(node, ports.host)
+    releaser = Releaser(node, _resources(node.config, node.nvidia), processes)
+    survivors = SurvivorPublisher(node, processes, publish=lambda pods: advertisement.update(survivors=pods))
+    mechanisms = Mechanisms(on_demand, mps.edits, ports.host)
+    plugins = Plugins(node, advertisement, mechanisms, releaser, observed)
+    monitor = await _monitor(node, advertisement)
     await monitor.look()
-    await by_mps.daemons.take_over()
-    cutter = _cutter(doors, maker, kube, keeper.seen, recorder)
+    await mps.daemons.take_over()
+    file_events = FileEvents(node)
+    partitioner = Partitioner(node, advertisement, maker, observed)
     with contextlib.suppress(Outside):
-        await cutter.observe()
-    return [
-        *doors.registrations(),
-        monitor.run(),
-        follow_node(kube, node, config, offer, keeper.seen),
-        keeping(keeper, clock, poll_s=settings.poll_s),
-        keeping_mps(by_mps.daemons, clock, poll_s=settings.poll_s),
-        cutting(cutter, clock, poll_s=settings.poll_s),
-        sweeping_instances(on_demand, clock, poll_s=settings.poll_s),
-        _of_time_slices(settings, config, offer, recorder, files, clock),
-        publishing(cluster, offer.inventory, clock),
-        notice_removal(kube, node, offer.inventory),
-        enforcing(enforcer, config.enforcer, offer.undivided, clock, poll_s=settings.poll_s),
-        sweeping(doors.releaser(), clock, poll_s=settings.poll_s),
-        *([serving(page, settings.metrics, files, settings.metrics_address)] if settings.metrics else ()),
-        arbitrating(places, files, clock, low_priority_percent=config.low_priority_percent),
-    ]
+        await partitioner.advertise()
+    parts: dict[str, Part] = {
+        **plugins.registrations(),
+        "plugins of MIG devices": MigPlugins(plugins, advertisement, node),
+        "GPUs": monitor,
+        "node": NodeWatch(node, advertisement, observed),
+        "compatibility": CompatReconciler(node, advertisement, observed, ports.host),
+        "MPS daemons": mps.daemons,
+        "MIG devices": partitioner,
+        "MIG instances": on_demand,
+        "time slices": TimeSliceManager(
+            node,
+            advertisement,
+            NvidiaSmi(),
+            wanted=node.config.for_node(node.node).time_slice,
+            report=time_slice_events(node.events, node.node),
+        ),
+        "inventory": InventoryPublisher(node.cluster, advertisement.inventory, node.clock),
+        "deletion of the inventory": InventoryDeletionWatch(node.kube, node.clock, node.node, advertisement.inventory),
+        "limits of the driver": DriverLimits(
+            node,
+            gpus=lambda: advertisement.state.unpartitioned,
+            publish=lambda containers: advertisement.update(driver_limited=containers),
+        ),
+        "release": releaser,
+        "surviving processes": survivors,
+        "pods": PodWatch(node, survivors),
+        "events of limit files": file_events,
+        "arbitration": ArbitrationLoop(node, file_events.report),
+    }
+    if node.settings.metrics:
+        page = MetricsPage(node, advertisement, ports.host)
+        parts["metrics"] = MetricsServer(page, node.settings.metrics, node)
+    return parts
 
 
-def _of_time_slices(
-    settings: AgentSettings, config: Config, offer: Offer, events: EventRecorder, files: Files, clock: Clock
-) -> Coroutine[Any, Any, None]:
-    """The loop that holds the length of turns."""
-    slicer = Slicer(
-        config.for_node(settings.node).time_slice,
-        door=NvidiaSmi(),
-        offer=offer,
-        path=settings.time_slices,
-        files=files,
-        clock=clock,
-        tell=failures_on_node(events, settings.node),
+def _context(settings: AgentSettings, rules: Rules, ports: AgentPorts, libraries: FacadeLibraries) -> NodeContext:
+    ports.files.make_folder(settings.cdi_dir)
+    ports.files.make_private_folder(settings.containers)
+    return NodeContext(
+        settings=settings,
+        config=rules.config,
+        nvidia=rules.nvidia,
+        clock=ports.clock,
+        files=ports.files,
+        kube=ports.kube,
+        nvml=ports.nvml,
+        events=EventRecorder(ports.kube, COMPONENT, now=ports.clock.wall),
+        cluster=ClusterClient(ports.kube, settings.node, ports.aside),
+        pod_resources=KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET),
+        paths=HostPaths(settings.containers, settings.cdi_dir, settings.driver_dir, libraries),
+        record=Record(settings.record, ports.files),
+        aside=ports.aside,
     )
-    return slicing(slicer, clock, poll_s=settings.poll_s)
 
 
-def _cutter(doors: Doors, maker: Maker, kube: Kube, seen: Current[Seen | None], events: EventRecorder) -> Cutter:
-    return Cutter(
-        node=doors.settings.node,
-        config=doors.config,
-        kube=kube,
-        maker=maker,
-        cluster=doors.cluster,
-        pod_resources=doors.pod_resources,
-        record=doors.record,
-        offer=doors.offer,
-        seen=seen,
-        events=events,
-        clock=doors.clock,
-    )
-
-
-def _offer(node: str, rules: Rules, offered: Kinds, record: Record) -> Offer:
-    settings = rules.config.for_node(node)
-    return Offer(
-        node,
-        settings,
-        offered.tickets,
-        offered.plain,
-        mode=offered.mode,
-        sharing=rules.applied.sharing,
-        mig_strategy=rules.applied.mig_strategy(settings.mig_strategy),
-        selected=rules.config.enabled and not rules.config.node_selector,
-        used=lambda: uses(record.allocations, offered.mode),
+def _advertisement(node: NodeContext) -> Advertisement:
+    """Nothing is advertised before all parts have reported."""
+    kinds, settings = advertised_kinds(node.config, node.nvidia), node.config.for_node(node.node)
+    state = AdvertisementState(
+        node=node.node,
+        settings=settings,
+        ticket_kinds=kinds.tickets,
+        native_kinds=kinds.native,
+        mode=kinds.mode,
+        sharing=node.nvidia.sharing,
+        mig_strategy=node.nvidia.mig_strategy(settings.mig_strategy),
+        selected=node.config.enabled and not node.config.node_selector,
         cordoned=None,
-        governed=None,
-        made=None,
+        labelled=None,
+        on_demand=None,
+        survivors=None,
     )
+    return Advertisement(state, lambda: devices_in_use(node.record.allocations, kinds.mode))
 
 
-async def _until(
-    stop: asyncio.Event, parts: list[Coroutine[Any, Any, None]], another: Coroutine[Any, Any, Rules]
-) -> Rules | None:
-    """Run all parts side by side until `stop` is set, or there are other rules, which are then returned.
+def _resources(config: Config, nvidia: AppliedConfig) -> set[str]:
+    """The resources that are not those of MIG devices."""
+    native = advertised_kinds(config, nvidia).native
+    return {*(kind.resource for kind in ticket_kinds(config)), *(kind.resource for kind in native)}
 
-    Raises what the first part failed with.
-    """
-    stopped, renewed = asyncio.create_task(stop.wait()), asyncio.create_task(another)
-    tasks: set[asyncio.Task[Any]] = {stopped, renewed, *(asyncio.create_task(part) for part in parts)}
-    try:
-        running = tasks
-        while not stopped.done() and not renewed.done():
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                failure = task.exception()
-                if isinstance(failure, LaminaError):
-                    raise failure
-                if failure is not None:
-                    raise RuntimeError("a part of the agent failed") from failure
-        return None if stopped.done() else renewed.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+async def _monitor(node: NodeContext, advertisement: Advertisement) -> GpuMonitor:
+    before = await node.cluster.get_inventory()
+    return GpuMonitor(
+        CheckedNvml(node.nvml, advertisement.state.settings, node.aside),
+        advertisement,
+        node.clock,
+        poll_s=node.settings.poll_s,
+        rules=node.config.health,
+        before=before,
+        report=health_events(node.events, node.node),
+    )

@@ -1,7 +1,8 @@
-"""What the agent tells Prometheus about its node.
+"""The agent's metrics.
 
-samples      plain data: each GPU, each container's part of a GPU, at one moment
-looking      record, folders and NVML -> samples
-families     samples -> series, under our own names, HAMi's and the DCGM exporter's
-serving      the page
+samples      plain data: each GPU and each container's share at one moment
+collection   record, folders and NVML -> samples
+attribution  memory of a GPU shared by time alone -> pods
+families     samples -> series: Lamina's own and those of dialects
+server       the HTTP endpoints
 """

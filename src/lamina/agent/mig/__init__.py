@@ -1,10 +1,9 @@
-"""MIG on a node: GPUs are cut as the node's label says, with instances offered to kubelet, or as grants ask.
+"""MIG on a node: GPUs are partitioned as the node's label says, or on demand for grants.
 
-users     who uses instances
-made      what Lamina made: the notes on the disk
-maker     making and destroying, each noted first
-on_demand instances that grants ask for, made before a container starts and taken away after it
-cutting   one GPU: what is there, what is wanted, and the steps between
-cutter    the node: its label and mig-parted's file -> all GPUs, with a state that everybody can read
-offering  MIG devices -> resources by NVIDIA's strategies
+users         who uses GPUs and MIG devices
+ownership     which instances Lamina made, on disk
+maker         creates and destroys instances, noted first
+on_demand     instances for grants, created before a container starts and destroyed after it
+partitioning  one GPU: current state, desired state, and the steps between
+partitioner   the node: its label and mig-parted's file -> all GPUs, with a state label
 """

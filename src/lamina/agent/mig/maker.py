@@ -1,58 +1,59 @@
-"""Making and taking away what MIG has on a GPU, the note first, so that whatever is found later is known.
+"""Creates and destroys MIG instances and switches MIG modes, each noted first.
 
-`turn` is held by whoever looks at a GPU and then changes it: the label's cutter, and what grants ask.
+`turn` is held while a GPU is inspected and then changed: by the partitioner, and by instances on demand.
 """
 
 import asyncio
 
-from lamina.agent.mig.made import Made
-from lamina.agent.record import Instance
+from lamina.agent.mig.ownership import Ownership
+from lamina.agent.state.record import Instance
 from lamina.errors import NotYet, Outside
 from lamina.model.mig import Placed
-from lamina.ports.nvml import GpuFacts, MigInstance, Nvml
+from lamina.ports.nvml import GpuFacts, MigInstanceFacts, Nvml
 
 
-def at(gpu: str, there: MigInstance) -> Instance:
-    """An instance that is there, by its place."""
-    return Instance(gpu=gpu, profile=there.profile, start=there.start)
+def instance_at(gpu: str, existing: MigInstanceFacts) -> Instance:
+    """The place of an existing instance."""
+    return Instance(gpu=gpu, profile=existing.profile, start=existing.start)
 
 
-class Maker:
-    """Every call raises Outside where NVML or the disk refuses."""
+class MigMaker:
+    """Every call raises Outside when NVML or the disk refuses."""
 
-    def __init__(self, nvml: Nvml, made: Made) -> None:
+    def __init__(self, nvml: Nvml, ownership: Ownership) -> None:
         self.nvml = nvml
-        self.made = made
+        self.ownership = ownership
         self.turn = asyncio.Lock()
 
     async def facts(self, gpu: str) -> GpuFacts:
-        """The GPU as it is at this moment."""
+        """The current state of the GPU."""
         for facts in await self.nvml.gpus():
             if facts.uuid == gpu:
                 return facts
-        raise Outside(f"{gpu} does not answer")
+        raise Outside(f"{gpu} does not answer NVML")
 
-    async def create(self, gpu: str, place: Placed) -> MigInstance:
-        """Make an instance where nothing is."""
+    async def create(self, gpu: str, place: Placed) -> MigInstanceFacts:
+        """Create an instance at a free place."""
         instance = Instance(gpu=gpu, profile=place.profile, start=place.start)
-        self.made.note(instance)
+        self.ownership.note(instance)
         try:
             return await self.nvml.create_mig(gpu, place)
         except Outside:
-            if all((each.profile, each.start) != place for each in await self.nvml.mig_instances(gpu)):
-                self.made.forget(instance)
+            existing = await self.nvml.mig_instances(gpu)
+            if all((other.profile, other.start) != place for other in existing):
+                self.ownership.forget(instance)
             raise
 
-    async def destroy(self, gpu: str, instance: MigInstance) -> None:
-        """Destroy an instance, whole or half made. Whether it is in use or ours is the caller's to know."""
+    async def destroy(self, gpu: str, instance: MigInstanceFacts) -> None:
+        """Destroy an instance, complete or not. The caller knows that it is unused and Lamina's."""
         await self.nvml.destroy_mig(gpu, instance.id)
-        self.made.forget(at(gpu, instance))
+        self.ownership.forget(instance_at(gpu, instance))
 
-    async def set_mode(self, facts: GpuFacts, on: bool) -> None:
-        """Set the MIG mode. Raises NotYet where it does not come into force now."""
-        if on:
-            self.made.note_mode(facts.uuid)
-        if not await self.nvml.set_mig_mode(facts.uuid, on):
-            raise NotYet(f"the MIG mode of GPU {facts.index} is pending: the GPU is in use or has to be reset")
-        if not on:
-            self.made.forget_mode(facts.uuid)
+    async def set_mode(self, facts: GpuFacts, enabled: bool) -> None:
+        """Enable or disable the MIG mode. Raises NotYet if the change does not take effect now."""
+        if enabled:
+            self.ownership.note_mode(facts.uuid)
+        if not await self.nvml.set_mig_mode(facts.uuid, enabled):
+            raise NotYet(f"the MIG mode of GPU {facts.index} is pending: the GPU is in use or must be reset")
+        if not enabled:
+            self.ownership.forget_mode(facts.uuid)

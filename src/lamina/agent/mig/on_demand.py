@@ -1,271 +1,267 @@
-"""MIG as grants ask for it: an instance is made before its container starts, and destroyed when that is gone.
+"""MIG instances for grants: created before their container starts, destroyed when it is gone.
 
-Nothing is remembered but the notes of what was made (`made`) and the record of which container has which place; both
-are held against the GPUs again and again, so what a crash, a reboot or somebody else left is mended by the next look.
-An instance that Lamina did not make is used where it lies just as a grant says and nobody is on it, and never
-destroyed. A GPU changes its MIG mode when nobody is on it, to what the next container needs.
+Nothing is remembered except the notes of what Lamina made and the record of each container's place. Both are compared
+with the GPUs at every look, so the next look corrects what a crash, a reboot or a person left behind. An instance that
+Lamina did not make is used if it lies where a grant says and nothing uses it, and is never destroyed. The MIG mode of
+an unused GPU is switched to what the next container needs.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from typing import Protocol
 
-from lamina.agent.health import GpuState
-from lamina.agent.inventory import Divided
-from lamina.agent.mig.maker import Maker, at
-from lamina.agent.mig.users import holders, processes
-from lamina.agent.offer import Offer
-from lamina.agent.plan import instance_of
-from lamina.agent.record import Instance, Record
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.mig.maker import MigMaker, instance_at
+from lamina.agent.mig.users import pods_using, processes_using
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.record import Instance, Record, instance_of
 from lamina.errors import NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.model.grants import Share
 from lamina.model.mig import Placed
-from lamina.ports.clock import Clock
-from lamina.ports.kubelet.podresources import PodResources
-from lamina.ports.nvml import GpuFacts, MigInstance
+from lamina.ports.nvml import GpuFacts, MigInstanceFacts
+from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
 
 
-class OnDemand:
-    """One node's GPUs. `cuttable` are those that grants may cut now, None while that is not known."""
+class NodeGpus(Protocol):
+    """What instances on demand need to know of the node's GPUs, and where they report. An Advertisement is one."""
 
-    def __init__(
-        self,
-        *,
-        maker: Maker,
-        record: Record,
-        pod_resources: PodResources,
-        gpus: Callable[[], Mapping[str, GpuState]],
-        resources: Callable[[], Set[str]],
-        cuttable: Callable[[], Set[str] | None],
-        tell: Callable[[Divided], None],
-        dismantle: bool,
-    ) -> None:
-        """`resources` are those by which kubelet gives out what needs no grant. `tell` hears what became of it.
-        `dismantle`: what the node's label asked for goes as well."""
-        self._maker = maker
-        self._record = record
-        self._pod_resources = pod_resources
+    @property
+    def gpus(self) -> Mapping[str, ObservedGpu]: ...
+
+    @property
+    def resources(self) -> Set[str]:
+        """The resources by which kubelet hands out GPUs and MIG devices."""
+        ...
+
+    @property
+    def partitionable(self) -> Set[str] | None:
+        """The GPUs that grants may partition; None while that is not known."""
+        ...
+
+    def update(self, *, on_demand: OnDemandInstances) -> None: ...
+
+
+class OnDemandMig:
+    """The instances of one node."""
+
+    def __init__(self, node: NodeContext, gpus: NodeGpus, maker: MigMaker) -> None:
+        self._node = node
+        self._record = node.record
         self._gpus = gpus
-        self._resources = resources
-        self._cuttable = cuttable
-        self._tell = tell
-        self._dismantle = dismantle
+        self._maker = maker
+        self._dismantle = not node.config.enabled
+        """Whether what the node's label asked for is removed too."""
 
-    @classmethod
-    def of(
-        cls, offer: Offer, maker: Maker, record: Record, pod_resources: PodResources, *, dismantle: bool
-    ) -> "OnDemand":
-        """By what a node offers."""
-        return cls(
-            maker=maker,
-            record=record,
-            pod_resources=pod_resources,
-            gpus=lambda: offer.gpus,
-            resources=lambda: offer.resources,
-            cuttable=lambda: offer.cuttable,
-            tell=offer.made,
-            dismantle=dismantle,
-        )
+    async def run(self) -> None:
+        """Sweep forever."""
+        failures = FailureLog(log, "Cannot manage MIG instances: %s")
+        await poll(self.sweep, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
 
-    async def ready(self, shares: Iterable[Share], before: Set[str]) -> dict[Instance, str]:
-        """Bring the GPUs into the mode of these shares, which the record knows; the MIG device of each instance.
+    async def prepare(self, shares: Iterable[Share], started_with: Set[str]) -> dict[Instance, str]:
+        """Bring the GPUs into the mode of these shares, and return the UUIDs of the MIG devices by instance.
 
-        `before` are the UUIDs of the devices with which the pod's containers started before. Raises NotYet, BadInput or
-        Outside with the reason where that cannot be done now.
+        The record already has the shares. `started_with` are the UUIDs of devices with which containers of the pod
+        started before. Raises NotYet, BadInput or Outside with the reason why that is not possible now.
         """
         devices = {}
-        wanted = list(shares)
+        granted = list(shares)
         async with self._maker.turn:
-            for gpu in {share.gpu for share in wanted if share.mode is not Mode.MIG}:
-                await self._undivided(gpu)
-            for share in wanted:
+            for gpu in {share.gpu for share in granted if share.mode is not Mode.MIG}:
+                await self._disable_mig(gpu)
+            for share in granted:
                 if (instance := instance_of(share)) is not None:
-                    devices[instance] = await self._device(instance, before)
+                    devices[instance] = await self._provide(instance, started_with)
                 elif share.mode is Mode.MIG:
-                    raise NotYet(f"the grant gives a MIG instance of {share.gpu} and does not say which")
+                    raise NotYet(f"the grant has a MIG instance of {share.gpu}, but does not say which")
         return devices
 
-    async def uncut(self, gpus: Iterable[str]) -> None:
-        """See that GPUs of which the record says who has them are not cut by MIG. Raises NotYet, Outside.
+    async def require_unpartitioned(self, gpus: Iterable[str]) -> None:
+        """Raises NotYet if one of these GPUs has been partitioned since NVML was last polled, and Outside.
 
-        The last look at them may have been before somebody cut them.
+        The record already says that a container has them.
         """
         async with self._maker.turn:
             for gpu in gpus:
                 if self._is_capable(gpu) and (facts := await self._maker.facts(gpu)).mig_enabled:
-                    raise NotYet(f"GPU {facts.index} is cut by MIG and has nothing to share")
+                    raise _partitioned(facts)
 
     async def sweep(self) -> None:
-        """Take away what nobody needs. Raises Outside."""
+        """Remove what no container needs. Raises Outside once all GPUs have had their turn."""
         left: list[str] = []
         used: set[Instance] = set()
-        made = self._maker.made
-        try:
-            async with self._maker.turn:
-                for gpu in sorted(made.gpus & self._gpus().keys()):
-                    left += await self._tidy(gpu)
-                for gpu in sorted(self._cuttable() or ()):
-                    used |= await self._used(gpu)
-        except Outside as error:
-            self._tell(Divided(made.instances, left=(str(error),) if made.gpus else ()))
-            raise
-        self._tell(Divided(made.instances, used, tuple(left)))
+        failure: Outside | None = None
+        aside, ownership = self._node.aside, self._maker.ownership
+        async with self._maker.turn:
+            for gpu in sorted(self._gpus.gpus.keys() & (ownership.gpus | (self._gpus.partitionable or set()))):
+                owned = gpu in ownership.gpus
+                try:
+                    left += await self._tidy(gpu) if owned else ()
+                    used |= await self._used_without_grant(gpu)
+                except Exception as error:
+                    left += [str(error) or type(error).__name__] if owned else ()
+                    if isinstance(error, Outside):
+                        failure = failure or error
+                    else:
+                        aside.add("MIG instances", gpu, error)
+                else:
+                    aside.forget("MIG instances", gpu)
+        self._gpus.update(on_demand=OnDemandInstances(ownership.instances, used, tuple(dict.fromkeys(left))))
+        if failure is not None:
+            raise failure
 
-    async def _used(self, gpu: str) -> set[Instance]:
-        """The instances of a GPU that somebody has without a grant."""
-        needed = needed_by(self._record)
-        there = {at(gpu, each): each for each in await self._maker.nvml.mig_instances(gpu)}
-        free = {instance: found for instance, found in there.items() if instance not in needed}
-        using = await self._users(free.values())
-        return {instance for instance, found in free.items() if found.uuid in using}
+    async def _used_without_grant(self, gpu: str) -> set[Instance]:
+        """The instances of a GPU that something uses without a grant, if grants may partition it."""
+        if not self._may_partition(gpu):
+            return set()
+        required = required_instances(self._record)
+        existing = {instance_at(gpu, each): each for each in await self._maker.nvml.mig_instances(gpu)}
+        others = {instance: device for instance, device in existing.items() if instance not in required}
+        users = await self._users(others.values())
+        return {instance for instance, device in others.items() if device.uuid in users}
 
-    async def _undivided(self, gpu: str) -> None:
-        """See that a GPU's MIG mode is off."""
+    async def _disable_mig(self, gpu: str) -> None:
         if not self._is_capable(gpu):
             return
         facts = await self._maker.facts(gpu)
         if not facts.mig_enabled:
             return
-        if not self._may_cut(gpu):
-            raise NotYet(f"GPU {facts.index} is cut by MIG and has nothing to share")
+        if not self._may_partition(gpu):
+            raise _partitioned(facts)
         left = await self._tidy(gpu)
-        if there := await self._maker.nvml.mig_instances(gpu):
-            raise NotYet("; ".join(left) or f"GPU {facts.index} has {_words(there)}, which Lamina may not destroy")
+        if existing := await self._maker.nvml.mig_instances(gpu):
+            not_ours = f"GPU {facts.index} has {_listed(existing)}, which Lamina did not make and must not destroy"
+            raise NotYet("; ".join(left) or not_ours)
         await self._maker.set_mode(facts, False)
-        log.info("The MIG mode of GPU %d is off", facts.index)
+        log.info("Disabled the MIG mode of GPU %d", facts.index)
 
-    async def _device(self, instance: Instance, before: Set[str]) -> str:
-        """The UUID of the MIG device, which is made if it is not there."""
+    async def _provide(self, instance: Instance, started_with: Set[str]) -> str:
+        """The UUID of the MIG device, which is created if it does not exist."""
         facts, nvml = await self._maker.facts(instance.gpu), self._maker.nvml
         if not facts.mig_enabled:
-            await self._divide(facts)
-        there = await nvml.mig_instances(instance.gpu)
-        found = _at(there, instance)
-        if found is not None and found.uuid:
-            if found.uuid not in before and (using := await self._users([found])):
-                raise NotYet(
-                    f"{_words([found])} of GPU {facts.index} is in use by {', '.join(using[found.uuid])}; it can be "
-                    "given out when that has ended"
-                )
-            return found.uuid
-        self._check_may_cut(facts)
-        if found is not None and instance not in self._maker.made.instances:
-            raise NotYet(f"{_words([found])} of GPU {facts.index} has no compute instance, and Lamina did not make it")
-        if found is not None:
-            await self._maker.destroy(instance.gpu, found)
+            await self._enable_mig(facts)
+        device = _device_at(await nvml.mig_instances(instance.gpu), instance)
+        if device is not None and device.uuid:
+            if device.uuid not in started_with and (users := await self._users([device])):
+                names = ", ".join(users[device.uuid])
+                raise NotYet(f"{_listed([device])} of GPU {facts.index} is in use by {names}")
+            return device.uuid
+        self._check_may_partition(facts)
+        if device is not None and instance not in self._maker.ownership.instances:
+            where = f"{_listed([device])} of GPU {facts.index}"
+            raise NotYet(f"{where} has no compute instance, and Lamina did not make it")
+        if device is not None:
+            await self._maker.destroy(instance.gpu, device)
         await self._tidy(instance.gpu)
         place = Placed(instance.profile, instance.start)
-        beside = [Placed(each.profile, each.start) for each in await nvml.mig_instances(instance.gpu)]
-        (await nvml.mig_card(instance.gpu)).check([*beside, place])
-        self._maker.made.note_label(instance.gpu, labelled=False)
-        made = await self._maker.create(instance.gpu, place)
-        log.info("Made %s of GPU %d", _words([made]), facts.index)
-        return made.uuid
+        others = [Placed(each.profile, each.start) for each in await nvml.mig_instances(instance.gpu)]
+        (await nvml.mig_card(instance.gpu)).check([*others, place])
+        self._maker.ownership.note_label(instance.gpu, labelled=False)
+        created = await self._maker.create(instance.gpu, place)
+        log.info("Created %s on GPU %d", _listed([created]), facts.index)
+        return created.uuid
 
-    async def _divide(self, facts: GpuFacts) -> None:
-        """Turn a GPU's MIG mode on."""
-        self._check_may_cut(facts)
-        if using := await self._processes(facts.uuid):
-            raise NotYet(f"GPU {facts.index} is in use by {using}; its MIG mode can change when it is idle")
+    async def _enable_mig(self, facts: GpuFacts) -> None:
+        self._check_may_partition(facts)
+        if processes := await self._processes(facts.uuid):
+            raise NotYet(f"cannot change the MIG mode of GPU {facts.index} while it is in use by {processes}")
         await self._maker.set_mode(facts, True)
-        log.info("The MIG mode of GPU %d is on", facts.index)
+        log.info("Enabled the MIG mode of GPU %d", facts.index)
 
     def _is_capable(self, gpu: str) -> bool:
-        """Whether somebody may have cut the GPU since it was looked at."""
-        state = self._gpus().get(gpu)
-        return state is not None and (state.facts.mig_capable or state.facts.mig_enabled)
+        """Whether the GPU may have been partitioned since NVML was last polled."""
+        observed = self._gpus.gpus.get(gpu)
+        return observed is not None and (observed.facts.mig_capable or observed.facts.mig_enabled)
 
-    def _may_cut(self, gpu: str) -> bool:
-        return gpu in (self._cuttable() or ())
+    def _may_partition(self, gpu: str) -> bool:
+        return gpu in (self._gpus.partitionable or ())
 
-    def _check_may_cut(self, facts: GpuFacts) -> None:
-        if not self._may_cut(facts.uuid):
+    def _check_may_partition(self, facts: GpuFacts) -> None:
+        if not self._may_partition(facts.uuid):
             raise NotYet(
-                f"GPU {facts.index} may not be cut for a grant: the configuration of its node, or its label "
-                "nvidia.com/mig.config, says otherwise"
+                f"GPU {facts.index} may not be partitioned for a grant: the node's configuration or its label "
+                "nvidia.com/mig.config does not allow it"
             )
 
     async def _tidy(self, gpu: str) -> list[str]:
-        """Destroy what we made of a GPU and nobody needs; what stays all the same, in sentences."""
-        made, cuttable = self._maker.made, self._cuttable()
-        if cuttable is None or (gpu in made.labelled and gpu not in cuttable and not self._dismantle):
+        """Destroy what Lamina made on a GPU and no container needs. Returns a sentence for each thing that stays."""
+        ownership, partitionable = self._maker.ownership, self._gpus.partitionable
+        by_label = gpu in ownership.labelled and gpu not in (partitionable or ())
+        if partitionable is None or (by_label and not self._dismantle):
             return []
-        index, left = self._gpus()[gpu].facts.index, []
-        needed = {each for each in needed_by(self._record) if each.gpu == gpu}
-        unneeded = {each for each in made.instances if each.gpu == gpu} - needed
-        there = await self._maker.nvml.mig_instances(gpu) if unneeded else ()
+        index, left = self._gpus.gpus[gpu].facts.index, []
+        required = {instance for instance in required_instances(self._record) if instance.gpu == gpu}
+        unneeded = {instance for instance in ownership.instances if instance.gpu == gpu} - required
+        existing = await self._maker.nvml.mig_instances(gpu) if unneeded else ()
         for instance in sorted(unneeded):
-            if reason := await self._take_away(instance, there):
+            if reason := await self._destroy(instance, existing):
                 left.append(f"GPU {index} keeps {instance.profile} at {instance.start}: {reason}")
-        if gpu in made.modes and gpu not in cuttable and not needed and not left:
-            left += await self._close(gpu)
+        if gpu in ownership.modes and gpu not in partitionable and not required and not left:
+            left += await self._restore_mode(gpu)
         return left
 
-    async def _close(self, gpu: str) -> list[str]:
-        """Turn a MIG mode off that we turned on; why it stays, if it does."""
-        facts, nvml = await self._maker.facts(gpu), self._maker.nvml
-        if there := await nvml.mig_instances(gpu):
-            return [f"GPU {facts.index} keeps its MIG mode: Lamina did not make {_words(there)}"]
-        if using := await self._processes(gpu):
-            return [f"GPU {facts.index} keeps its MIG mode: it is in use by {using}"]
+    async def _restore_mode(self, gpu: str) -> list[str]:
+        """Disable a MIG mode that Lamina enabled. Returns why it stays, if it does."""
+        facts = await self._maker.facts(gpu)
+        keeps = f"GPU {facts.index} keeps its MIG mode"
+        if existing := await self._maker.nvml.mig_instances(gpu):
+            return [f"{keeps}: Lamina did not make {_listed(existing)}"]
+        if processes := await self._processes(gpu):
+            return [f"{keeps}: it is in use by {processes}"]
         try:
             await self._maker.set_mode(facts, False)
         except NotYet as error:
             return [str(error)]
         return []
 
-    async def _take_away(self, instance: Instance, there: Iterable[MigInstance]) -> str:
-        """Destroy an instance of ours; why it stays, if it does."""
-        found = _at(there, instance)
-        if found is None:
-            self._maker.made.forget(instance)
+    async def _destroy(self, instance: Instance, existing: Iterable[MigInstanceFacts]) -> str:
+        """Destroy an instance that Lamina made. Returns why it stays, if it does."""
+        device = _device_at(existing, instance)
+        if device is None:
+            self._maker.ownership.forget(instance)
             return ""
-        if using := await self._users([found]):
-            return f"it is in use by {', '.join(using[found.uuid])}"
+        if users := await self._users([device]):
+            return f"it is in use by {', '.join(users[device.uuid])}"
         try:
-            await self._maker.destroy(instance.gpu, found)
+            await self._maker.destroy(instance.gpu, device)
         except Outside as error:
             return str(error)
-        log.info("Destroyed %s of %s", _words([found]), instance.gpu)
+        log.info("Destroyed %s of %s", _listed([device]), instance.gpu)
         return ""
 
-    async def _users(self, instances: Iterable[MigInstance]) -> dict[str, list[str]]:
-        """Who has these instances without a grant, by the UUIDs of their devices."""
+    async def _users(self, instances: Iterable[MigInstanceFacts]) -> dict[str, list[str]]:
+        """Who uses these instances without a grant, by the UUIDs of their devices."""
         uuids = [each.uuid for each in instances if each.uuid]
         if not uuids:
             return {}
-        held = await holders(self._record, self._pod_resources, self._resources())
-        running = await processes(self._maker.nvml, uuids)
-        return running | {uuid: held[uuid] for uuid in uuids if uuid in held}
+        pods = await pods_using(self._record, self._node.pod_resources, self._gpus.resources)
+        running = await processes_using(self._maker.nvml, uuids)
+        return running | {uuid: pods[uuid] for uuid in uuids if uuid in pods}
 
     async def _processes(self, gpu: str) -> str:
-        return ", ".join((await processes(self._maker.nvml, [gpu])).get(gpu, ()))
+        return ", ".join((await processes_using(self._maker.nvml, [gpu])).get(gpu, ()))
 
 
-def needed_by(record: Record) -> frozenset[Instance]:
+def required_instances(record: Record) -> frozenset[Instance]:
     """The instances that containers have."""
-    return frozenset(each for held in record.allocations if held.bound is not None for each in held.bound.instances)
+    return frozenset(
+        instance
+        for allocation in record.allocations
+        if allocation.bound is not None
+        for instance in allocation.bound.instances
+    )
 
 
-def _at(there: Iterable[MigInstance], instance: Instance) -> MigInstance | None:
-    return next((each for each in there if at(instance.gpu, each) == instance), None)
+def _partitioned(facts: GpuFacts) -> NotYet:
+    return NotYet(f"GPU {facts.index} is partitioned by MIG and cannot be shared")
 
 
-def _words(instances: Iterable[MigInstance]) -> str:
+def _device_at(existing: Iterable[MigInstanceFacts], instance: Instance) -> MigInstanceFacts | None:
+    return next((each for each in existing if instance_at(instance.gpu, each) == instance), None)
+
+
+def _listed(instances: Iterable[MigInstanceFacts]) -> str:
     return ", ".join(f"{each.profile} at {each.start}" for each in instances)
-
-
-async def sweeping_instances(on_demand: OnDemand, clock: Clock, *, poll_s: float) -> None:
-    """Sweep for ever."""
-    failed = ""
-    while True:
-        try:
-            await on_demand.sweep()
-            failed = ""
-        except Outside as error:
-            if str(error) != failed:
-                log.warning("MIG instances cannot be looked after: %s", error)
-            failed = str(error)
-        await clock.sleep(poll_s)

@@ -1,8 +1,11 @@
-"""MPS: a control daemon for each GPU that the node shares so.
+"""MPS: one control daemon for each GPU that the node shares this way.
 
-limits   what each client of a GPU may have, and the commands that say so
-kept     which daemons were made, on the disk
-starting one daemon brought up or taken down, step by step
-daemons  every daemon of the node, looked after
-edits    what a container gets to be a client
+client_limits    what each client of a GPU may use, and the commands that set it
+journal          which daemons were started, on disk
+lifecycle        starts or stops one daemon, step by step
+restart_backoff  when a failed daemon may start again
+daemons          supervises every daemon of the node
+client_edits     what a container needs to be a client
+sharing          puts these together
+teardown         ends the daemons at uninstall
 """

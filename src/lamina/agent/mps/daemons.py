@@ -1,230 +1,242 @@
-"""Look after the control daemons of a node: one for each GPU that it shares by MPS.
+"""Supervises the MPS daemons of a node: one for each GPU that it shares this way.
 
-At every look each daemon is asked for its limits. One that does not answer, and one that has other limits than it was
-given, is brought up again, after a while that grows. A daemon that an earlier agent made is taken over as it is. It
-goes when the configuration does, or wants other limits, but not before its last container has ended; and it is never
-started while somebody uses the GPU in another way.
+At every look each daemon is asked for its limits. One that does not answer, or has other limits than it was given, is
+restarted after a growing pause. A daemon that an earlier agent started is taken over as it is. A daemon stops when the
+configuration no longer needs it or needs other limits, but not before its last container has ended, and it is never
+started while the GPU is in use in another way.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.mps.kept import Kept, Made
-from lamina.agent.mps.limits import Limits, limits
-from lamina.agent.mps.starting import Steps
-from lamina.agent.mps.trials import Trials
-from lamina.agent.offer import Offer
-from lamina.agent.record import Allocation
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.mps.client_limits import ClientLimits, client_limits
+from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
+from lamina.agent.mps.lifecycle import DaemonLifecycle
+from lamina.agent.mps.restart_backoff import RestartBackoff
 from lamina.errors import BadInput, Outside
 from lamina.model.gpus import Mode
 from lamina.model.mps import MpsDaemon, MpsState
-from lamina.ports.clock import Clock
 from lamina.ports.mps import Hangs, Home
-from lamina.ports.nvml import Nvml
+from lamina.ports.polling import poll
 
 log = logging.getLogger(__name__)
 
-MOST_SILENT = 3
-"""Questions without an answer after which a daemon is ended."""
-_MOST_NAMED = 3
+MAX_TIMEOUTS = 3
+"""A daemon that does not answer as many requests in a row is restarted."""
+_MAX_NAMES = 3
+_KIND = "MPS daemon"
 
-Tell = Callable[[MpsDaemon], Awaitable[None]]
-"""Told each daemon whose state has changed."""
+ReportDaemon = Callable[[MpsDaemon], Awaitable[None]]
+"""Called with each daemon whose state changes."""
 
 
-class Users(NamedTuple):
-    """Pods with containers on a GPU: those that are there by MPS, and others."""
+class GpuPods(NamedTuple):
+    """Pods with containers on a GPU: MPS clients, and others."""
 
     clients: list[str]
     others: list[str]
 
 
-class Daemons:
-    """The daemons of one node. A GPU is offered `replicas` times by MPS; 0 is that the node does not share so."""
+class SharedGpus(NamedTuple):
+    """A GPU has `replicas` with MPS; 0 if the node does not share this way. `root` is the MPS directory."""
+
+    replicas: int
+    root: Path
+
+
+class DaemonSupervisor:
+    """The daemons of one node."""
 
     def __init__(
         self,
+        node: NodeContext,
+        advertisement: Advertisement,
+        shared: SharedGpus,
         *,
-        nvml: Nvml,
-        steps: Steps,
-        kept: Kept,
-        offer: Offer,
-        allocations: Callable[[], Iterable[Allocation]],
-        root: Path,
-        replicas: int,
-        clock: Clock,
-        tell: Tell,
+        lifecycle: DaemonLifecycle,
+        journal: DaemonJournal,
+        report: ReportDaemon,
     ) -> None:
-        self._nvml = nvml
-        self._steps = steps
-        self._kept = kept
-        self._offer = offer
-        self._allocations = allocations
-        self._root = root
-        self._replicas = replicas
-        self._clock = clock
-        self._tell = tell
-        self._trials: dict[str, Trials] = {}
-        self._now: dict[str, MpsDaemon] = {}
-        for gpu in kept.gpus:
-            self._now[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just begun")
-        offer.by_mps(self._now)
+        self._node = node
+        self._advertisement = advertisement
+        self._shared = shared
+        self._lifecycle = lifecycle
+        self._journal = journal
+        self._report = report
+        self._backoffs: dict[str, RestartBackoff] = {}
+        self._daemons: dict[str, MpsDaemon] = {}
+        for gpu in journal.gpus:
+            self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")
+        self._advertise()
+
+    async def run(self) -> None:
+        """Look forever."""
+        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s)
 
     async def take_over(self) -> None:
         """Find out which daemons of an earlier agent run as they should, so that they serve without a break."""
-        for gpu in sorted(self._kept.gpus):
-            made = self._kept.get(gpu)
-            assert made is not None
+        for gpu in sorted(self._journal.gpus):
+            journaled = self._journal.get(gpu)
+            assert journaled is not None
             try:
-                if made == self._wish(gpu) and await self._steps.limits_of(self.home(gpu)) == made.limits:
-                    self._now[gpu] = self._daemon(gpu, MpsState.READY)
+                as_desired = journaled == self._desired(gpu)
+                if as_desired and await self._lifecycle.limits_of(self.home(gpu)) == journaled.limits:
+                    self._daemons[gpu] = self._daemon(gpu, MpsState.READY)
             except (BadInput, Outside) as reason:
-                log.info("MPS on %s is not taken over yet: %s", gpu, reason)
-        self._offer.by_mps(self._now)
+                log.info("Not taking over the MPS daemon of %s yet: %s", gpu, reason)
+            except Exception as error:
+                self._node.aside.add(_KIND, gpu, error)
+        self._advertise()
 
     async def look(self) -> None:
-        """Bring every daemon one step nearer to what is wanted. Nothing is raised: what fails is a state."""
-        inventory = self._offer.inventory.value
+        """Bring every daemon one step closer to its desired state. Raises nothing: a failure is a state."""
+        inventory = self._advertisement.inventory.value
         if inventory is None:
             return
-        wanted = {gpu.uuid for gpu in inventory.gpus} if self._replicas else set()
-        await asyncio.gather(*(self._look_at(gpu, gpu in wanted) for gpu in sorted(wanted | self._kept.gpus)))
-        for gpu in self._now.keys() - wanted - self._kept.gpus:
-            del self._now[gpu]
-        self._offer.by_mps(self._now)
+        wanted = {gpu.uuid for gpu in inventory.gpus} if self._shared.replicas else set()
+        await asyncio.gather(*(self._look_at(gpu, gpu in wanted) for gpu in sorted(wanted | self._journal.gpus)))
+        for gpu in self._daemons.keys() - wanted - self._journal.gpus:
+            del self._daemons[gpu]
+        self._advertise()
 
     def home(self, gpu: str) -> Home:
-        made = self._kept.get(gpu)
-        return Home(gpu, Path(made.root) if made else self._root)
+        journaled = self._journal.get(gpu)
+        return Home(gpu, Path(journaled.root) if journaled else self._shared.root)
+
+    def _advertise(self) -> None:
+        self._advertisement.update(daemons=dict(self._daemons))
 
     async def _look_at(self, gpu: str, wanted: bool) -> None:
-        before = self._now.get(gpu)
+        before = self._daemons.get(gpu)
         try:
-            found = await self._step(gpu, wanted)
+            daemon = await self._step(gpu, wanted)
         except Outside as error:
-            found = self._daemon(gpu, MpsState.FAILED, str(error))
-        self._now[gpu] = found
-        if before is None or (before.state, before.reason) != (found.state, found.reason):
-            log.info("MPS on %s is %s%s", gpu, found.state.value, f": {found.reason}" if found.reason else "")
-            await self._tell(found)
+            daemon = self._daemon(gpu, MpsState.FAILED, str(error))
+        except Exception as error:
+            self._node.aside.add(_KIND, gpu, error)
+            daemon = self._daemon(gpu, MpsState.FAILED, str(error) or type(error).__name__)
+        else:
+            self._node.aside.forget(_KIND, gpu)
+        self._daemons[gpu] = daemon
+        if before is None or (before.state, before.reason) != (daemon.state, daemon.reason):
+            log.info("MPS on %s is %s%s", gpu, daemon.state.value, f": {daemon.reason}" if daemon.reason else "")
+            await self._report(daemon)
 
     async def _step(self, gpu: str, wanted: bool) -> MpsDaemon:
-        made, users = self._kept.get(gpu), self._users(gpu)
+        journaled, pods = self._journal.get(gpu), self._pods(gpu)
         try:
-            wish = self._wish(gpu) if wanted else None
-        except BadInput as refused:
-            if made is None:
-                return self._daemon(gpu, MpsState.FAILED, str(refused))
-            wish = None
-        if made is not None and made != wish and not users.clients:
-            return await self._down(gpu)
-        target = made or wish
+            desired = self._desired(gpu) if wanted else None
+        except BadInput as refusal:
+            if journaled is None:
+                return self._daemon(gpu, MpsState.FAILED, str(refusal))
+            desired = None
+        if journaled is not None and journaled != desired and not pods.clients:
+            return await self._stop(gpu)
+        target = journaled or desired
         assert target is not None
-        trouble = await self._well(gpu, made, target)
-        if trouble is not None:
-            return trouble
-        if wish is not None and wish != target:
-            reason = f"{_named('pod', users.clients)} still there with {target.limits} for each client"
+        not_ready = await self._ensure_running(gpu, target, started_before=journaled is not None)
+        if not_ready is not None:
+            return not_ready
+        if desired is not None and desired != target:
+            reason = f"{_subject('pod', pods.clients)} still running with {target.limits} for each client"
             return self._daemon(gpu, MpsState.WAITING, reason)
         return self._daemon(gpu, MpsState.READY)
 
-    async def _well(self, gpu: str, made: Made | None, target: Made) -> MpsDaemon | None:
-        """See to it that the daemon runs with these limits; its state where it does not."""
-        trials, home = self._trials.setdefault(gpu, Trials()), Home(gpu, Path(target.root))
-        if made is not None:
+    async def _ensure_running(self, gpu: str, target: JournaledDaemon, *, started_before: bool) -> MpsDaemon | None:
+        """Make the daemon run with the limits of `target`. Returns its state if it does not run."""
+        backoff, home = self._backoffs.setdefault(gpu, RestartBackoff()), Home(gpu, Path(target.root))
+        if started_before:
             try:
-                found = await self._steps.limits_of(home)
+                limits = await self._lifecycle.limits_of(home)
             except Hangs as error:
-                trials.silent += 1
-                if trials.silent < MOST_SILENT:
+                backoff.timeouts += 1
+                if backoff.timeouts < MAX_TIMEOUTS:
                     return self._daemon(gpu, MpsState.FAILED, str(error))
             except Outside as error:
                 log.debug("%s", error)
             else:
-                if found != target.limits:
-                    await self._steps.configure(home, target.limits)
-                await self._nvml.set_exclusive(gpu, True)
-                trials.well(self._clock.monotonic())
+                if limits != target.limits:
+                    await self._lifecycle.configure(home, target.limits)
+                await self._node.nvml.set_exclusive(gpu, True)
+                backoff.record_success(self._node.clock.monotonic())
                 return None
-        return await self._restart(home, target.limits, trials)
+        return await self._restart(home, target.limits, backoff)
 
-    async def _restart(self, home: Home, wanted: Limits, trials: Trials) -> MpsDaemon | None:
-        """Start the daemon if it may be; its state unless it runs then."""
-        state, now = self._offer.gpus.get(home.gpu), self._clock.monotonic()
-        if state is None or not state.healthy:
-            reason = f"the GPU is not healthy: {state.reason}" if state else "NVML does not list the GPU"
+    async def _restart(self, home: Home, limits: ClientLimits, backoff: RestartBackoff) -> MpsDaemon | None:
+        """Start the daemon if it may start. Returns its state if it does not run then."""
+        observed, now = self._advertisement.gpus.get(home.gpu), self._node.clock.monotonic()
+        if observed is None or not observed.healthy:
+            reason = f"the GPU is unhealthy: {observed.reason}" if observed else "NVML does not list the GPU"
             return self._daemon(home.gpu, MpsState.WAITING, reason)
-        if not trials.may_start(now):
-            before = self._now.get(home.gpu)
+        if not backoff.may_start(now):
+            before = self._daemons.get(home.gpu)
             return before if before and not before.ready else self._daemon(home.gpu, MpsState.FAILED, "it has ended")
-        await self._steps.clear(home)
-        pids = [str(process.pid) for process in await self._nvml.processes(home.gpu)]
-        others = self._users(home.gpu).others  # again, for time has passed
+        await self._lifecycle.clear(home)
+        pids = [str(process.pid) for process in await self._node.nvml.processes(home.gpu)]
+        others = self._pods(home.gpu).others  # again, because the calls above took time
         if others or pids:
-            who = _named("pod", others) if others else _named("process", pids)
-            return self._daemon(home.gpu, MpsState.WAITING, f"{who} using the GPU")
-        self._begin(home.gpu, wanted)
-        trials.began(now)
-        await self._steps.up(home, wanted)
-        trials.well(now)
+            users = _subject("pod", others) if others else _subject("process", pids)
+            return self._daemon(home.gpu, MpsState.WAITING, f"{users} using the GPU")
+        self._reserve(home.gpu, limits)
+        backoff.record_start(now)
+        await self._lifecycle.start(home, limits)
+        backoff.record_success(now)
         return None
 
-    def _begin(self, gpu: str, wanted: Limits) -> None:
-        """From here on nobody gets the GPU in another way."""
-        starting = self._daemon(gpu, MpsState.STARTING, "it is being started")
-        self._now[gpu] = structs.replace(starting, memory_mib=wanted.memory_mib, threads_percent=wanted.threads_percent)
-        self._offer.by_mps(self._now)
+    def _reserve(self, gpu: str, limits: ClientLimits) -> None:
+        """From here on no container gets the GPU in another way."""
+        starting = self._daemon(gpu, MpsState.STARTING, "it is starting")
+        self._daemons[gpu] = structs.replace(
+            starting, memory_mib=limits.memory_mib, threads_percent=limits.threads_percent
+        )
+        self._advertise()
 
-    async def _down(self, gpu: str) -> MpsDaemon:
-        """Take a daemon down that nobody uses. Nobody new may come from here on."""
-        stopping = self._daemon(gpu, MpsState.STOPPING, "the configuration wants it no more, or with other limits")
-        self._now[gpu] = stopping
-        self._offer.by_mps(self._now)
-        await self._steps.down(self.home(gpu), present=gpu in self._offer.gpus)
-        self._trials.pop(gpu, None)
+    async def _stop(self, gpu: str) -> MpsDaemon:
+        """Stop a daemon without clients. From here on no new client starts."""
+        stopping = self._daemon(gpu, MpsState.STOPPING, "the configuration does not need it, or needs other limits")
+        self._daemons[gpu] = stopping
+        self._advertise()
+        await self._lifecycle.stop(self.home(gpu), present=gpu in self._advertisement.gpus)
+        self._backoffs.pop(gpu, None)
         return stopping
 
-    def _wish(self, gpu: str) -> Made | None:
-        state = self._offer.gpus.get(gpu)
-        if state is None or not self._replicas:
+    def _desired(self, gpu: str) -> JournaledDaemon | None:
+        observed = self._advertisement.gpus.get(gpu)
+        if observed is None or not self._shared.replicas:
             return None
-        return Made(root=str(self._root), limits=limits(state.facts, self._replicas))
+        limits = client_limits(observed.facts, self._shared.replicas)
+        return JournaledDaemon(root=str(self._shared.root), limits=limits)
 
-    def _users(self, gpu: str) -> Users:
-        found = Users([], [])
-        for bound in (each.bound for each in self._allocations() if each.bound):
+    def _pods(self, gpu: str) -> GpuPods:
+        pods = GpuPods([], [])
+        for bound in (allocation.bound for allocation in self._node.record.allocations if allocation.bound):
             if gpu in bound.gpus:
-                (found.clients if bound.mode is Mode.MPS else found.others).append(f"{bound.namespace}/{bound.pod}")
-        return found
+                (pods.clients if bound.mode is Mode.MPS else pods.others).append(f"{bound.namespace}/{bound.pod}")
+        return pods
 
     def _daemon(self, gpu: str, state: MpsState, reason: str = "") -> MpsDaemon:
-        made = self._kept.get(gpu)
-        given = made.limits if made else Limits(memory_mib=0, threads_percent=0)
+        journaled = self._journal.get(gpu)
+        limits = journaled.limits if journaled else ClientLimits(memory_mib=0, threads_percent=0)
         return MpsDaemon(
             gpu=gpu,
             state=state,
             reason=reason,
-            memory_mib=given.memory_mib,
-            threads_percent=given.threads_percent,
+            memory_mib=limits.memory_mib,
+            threads_percent=limits.threads_percent,
         )
 
 
-def _named(what: str, names: list[str]) -> str:
+def _subject(noun: str, names: list[str]) -> str:
     """`process 4711 is`, `pods a, b, c and 2 more are`."""
-    each = sorted(set(names))
-    more = f" and {len(each) - _MOST_NAMED} more" if len(each) > _MOST_NAMED else ""
-    plural = {"pod": "pods", "process": "processes"}[what]
-    subject, verb = (what, "is") if len(each) == 1 else (plural, "are")
-    return f"{subject} {', '.join(each[:_MOST_NAMED])}{more} {verb}"
-
-
-async def keeping_mps(daemons: Daemons, clock: Clock, *, poll_s: float) -> None:
-    """Look for ever."""
-    while True:
-        await daemons.look()
-        await clock.sleep(poll_s)
+    distinct = sorted(set(names))
+    more = f" and {len(distinct) - _MAX_NAMES} more" if len(distinct) > _MAX_NAMES else ""
+    plural = {"pod": "pods", "process": "processes"}[noun]
+    subject, verb = (noun, "is") if len(distinct) == 1 else (plural, "are")
+    return f"{subject} {', '.join(distinct[:_MAX_NAMES])}{more} {verb}"

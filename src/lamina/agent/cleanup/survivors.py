@@ -1,0 +1,131 @@
+"""Publishes the pods that are gone from Kubernetes while their processes run on this node.
+
+`kubectl delete --force`, and a node that does not answer for long, remove pods whose containers run. The record has
+what they hold, so an agent that restarts finds them again. They are published whatever kubelet says, because kubelet
+may be what does not answer.
+
+The sandbox of a pod ends a little later than its containers. So if kubelet has reported these as terminated, the
+cgroup of the pod decides only after `SANDBOX_S`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.context import NodeContext
+from lamina.agent.devices.native_devices import is_native
+from lamina.agent.state.record import Allocation, Bound
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.survivors import MAX_SURVIVORS, Survivor
+from lamina.ports.polling import FailureLog, poll
+
+log = logging.getLogger(__name__)
+
+SANDBOX_S = 5.0
+"""Longer than a sandbox usually outlives the containers of its pod."""
+
+
+class SurvivorPublisher:
+    """Looks for survivors on one node. `publish` gets them once they are known, and whenever they change.
+
+    Pods are observed by a `PodWatch`. Nothing is published before Kubernetes has listed them.
+    """
+
+    def __init__(
+        self, node: NodeContext, processes: PodProcesses, publish: Callable[[tuple[Survivor, ...]], None]
+    ) -> None:
+        self._node = node
+        self._processes = processes
+        self._publish = publish
+        self._listed = False
+        self._present: set[str] = set()
+        """The UIDs of the pods that have not ended."""
+        self._terminated: dict[str, float] = {}
+        """When pods ended whose containers had terminated before; seconds of the monotonic clock."""
+        self._published: tuple[Survivor, ...] | None = None
+        self._left_out = 0
+        """How many were not published, because an inventory has a bound."""
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Look forever, because processes end without an event."""
+        every_s = self._node.settings.poll_s
+        failures = FailureLog(log, "Cannot look for processes of deleted pods: %s")
+        await poll(self.look, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
+
+    async def observe_list(self) -> None:
+        """All pods of the node have been observed."""
+        self._listed = True
+        await self.look()
+
+    def observe(self, uid: str) -> None:
+        """The pod exists and has not ended."""
+        self._present.add(uid)
+
+    async def observe_end(self, uid: str, *, terminated: bool) -> None:
+        """The pod is deleted or finished. `terminated`: kubelet has reported that its containers have terminated."""
+        self._present.discard(uid)
+        if terminated:
+            self._terminated.setdefault(uid, self._node.clock.monotonic())
+        await self.look()
+
+    async def look(self) -> None:
+        """Publish what has changed. One at a time, so that what is published last was looked for last."""
+        async with self._turn:
+            if self._listed:
+                await self._look()
+
+    async def _look(self) -> None:
+        bound = [each.bound for each in self._node.record.allocations if each.bound is not None]
+        uids, now = {each.pod_uid for each in bound}, self._node.clock.monotonic()
+        self._terminated = {uid: since for uid, since in self._terminated.items() if uid in uids}
+        with_sandbox = {uid for uid, since in self._terminated.items() if now - since < SANDBOX_S}
+        gone = [each for each in bound if each.pod_uid not in self._present]
+        surviving = await self._processes.pods_with_processes(gone, with_sandbox)
+        found = _survivors(self._node.record.allocations, surviving)
+        survivors, before = found[:MAX_SURVIVORS], self._left_out
+        self._left_out = len(found) - len(survivors)
+        if self._left_out and not before:
+            log.warning(
+                "Processes of %d deleted pods run, of which an inventory holds %d; end them, "
+                "because the shares of the others do not count",
+                len(found),
+                MAX_SURVIVORS,
+            )
+        if survivors != self._published:
+            _report(self._published or (), survivors)
+            self._published = survivors
+            self._publish(survivors)
+
+
+def _survivors(allocations: Iterable[Allocation], uids: frozenset[str]) -> tuple[Survivor, ...]:
+    """What the pods with these UIDs hold by grants, by UID. A name that a container got twice counts once."""
+    pods: dict[str, dict[str, Allocation]] = {}
+    for allocation in allocations:
+        bound = allocation.bound
+        if bound is not None and bound.pod_uid in uids and not all(map(is_native, allocation.tickets)):
+            pods.setdefault(bound.pod_uid, {})[bound.container] = allocation
+    named = []
+    for uid in sorted(pods):
+        bounds = [each.bound for each in pods[uid].values() if each.bound is not None]
+        containers = tuple(bound.grant or _whole_gpus(bound) for bound in bounds)
+        named.append(Survivor(namespace=bounds[0].namespace, pod=bounds[0].pod, pod_uid=uid, containers=containers))
+    return tuple(named)
+
+
+def _whole_gpus(bound: Bound) -> ContainerGrant:
+    """For records of versions that did not store shares: no one else gets the container's GPUs."""
+    mode = bound.mode or Mode.QUOTA
+    shares = tuple(Share(gpu=gpu, memory_mib=0, mode=mode, exclusive=True) for gpu in bound.gpus)
+    return ContainerGrant(name=bound.container, shares=shares)
+
+
+def _report(before: tuple[Survivor, ...], now: tuple[Survivor, ...]) -> None:
+    for uid, survivor in {each.pod_uid: each for each in (*before, *now)}.items():
+        name = f"{survivor.namespace}/{survivor.pod}"
+        if uid not in {each.pod_uid for each in before}:
+            log.warning("Pod %s is deleted, but its processes run; its shares count until they have ended", name)
+        elif uid not in {each.pod_uid for each in now}:
+            log.info("The processes of the deleted pod %s have ended", name)

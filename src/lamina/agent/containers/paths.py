@@ -1,0 +1,28 @@
+"""Where the files of containers are on the node."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from lamina.agent.containers.libraries import FacadeLibraries
+from lamina.errors import NotYet
+
+LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+
+
+class HostPaths(NamedTuple):
+    """Directories of the node, as the container runtime sees them."""
+
+    containers: Path
+    cdi: Path
+    driver: Path
+    libraries: FacadeLibraries
+
+
+def folder_name(pod_uid: str, container: str) -> str:
+    """The name of a container's directory. Raises NotYet for names that Kubernetes would not accept."""
+    for part in (pod_uid, container):
+        if _SAFE.fullmatch(part) is None:
+            raise NotYet(f"{part!r} is not a valid pod UID or container name")
+    return f"{pod_uid}_{container}"

@@ -1,0 +1,40 @@
+"""MIG devices as kubelet and containers get them: units of the resources that the MIG strategy makes of them."""
+
+from collections.abc import Mapping, Sequence
+
+from lamina.agent.devices.native_devices import Unit
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.model.gpu_facts import GpuFacts
+from lamina.model.mig_devices import NONE, SINGLE, MigDevice, profile_resource, single_strategy_problem
+from lamina.model.sharing import GPU
+
+
+def units_by_resource(
+    strategy: str, gpus: Mapping[str, ObservedGpu], devices: Sequence[MigDevice]
+) -> Mapping[str, tuple[Unit, ...]]:
+    """The devices by resource, before sharing renames it. `gpus` are those of the node, by UUID."""
+    if strategy == SINGLE and single_strategy_problem([state.facts for state in gpus.values()], devices):
+        return {}
+    units: dict[str, list[Unit]] = {}
+    for device in devices if strategy != NONE else ():
+        resource = GPU if strategy == SINGLE else profile_resource(device.profile.name)
+        healthy = device.gpu in gpus and gpus[device.gpu].healthy
+        units.setdefault(resource, []).append(Unit(device.uuid, device.gpu, healthy))
+    return {resource: tuple(listed) for resource, listed in units.items()}
+
+
+def as_observed_gpus(gpus: Mapping[str, ObservedGpu], devices: Sequence[MigDevice]) -> dict[str, ObservedGpu]:
+    """The devices as if they were GPUs, by UUID: each has the index and health of its GPU."""
+    return {
+        each.uuid: ObservedGpu(
+            GpuFacts(
+                uuid=each.uuid,
+                index=gpus[each.gpu].facts.index,
+                name=f"{gpus[each.gpu].facts.name} MIG {each.profile.name}",
+                memory_mib=each.profile.memory_mib,
+            ),
+            gpus[each.gpu].reason,
+        )
+        for each in devices
+        if each.gpu in gpus
+    }

@@ -1,0 +1,100 @@
+"""What each GPU is used for, from the record. A GPU in use stays in its mode."""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import NamedTuple
+
+from msgspec import structs
+
+from lamina.agent.devices.native_devices import is_native, unit_uuid
+from lamina.agent.devices.tickets import KubeletDevice
+from lamina.agent.state.record import Allocation
+from lamina.model.gpus import Gpu, Mode
+
+
+class GpuUse(NamedTuple):
+    """`resource` is the resource of the native device by which a container has the GPU; empty for a grant."""
+
+    mode: Mode
+    resource: str = ""
+
+
+class DevicesInUse(NamedTuple):
+    """`ids` are the devices that containers have, by resource; `gpus` is what each GPU in use is used for, by UUID.
+
+    `unknown`: some container has tickets, and its GPUs are not known yet. `waiting` are the devices of containers that
+    have not been prepared yet, by resource.
+    """
+
+    ids: Mapping[str, Set[str]] = {}
+    gpus: Mapping[str, GpuUse] = {}
+    unknown: bool = False
+    waiting: Mapping[str, Set[str]] = {}
+
+    @property
+    def all_ids(self) -> Set[str]:
+        return frozenset().union(*self.ids.values())
+
+    def of(self, gpu: str, resource: str) -> GpuUse | None:
+        """What the GPU is used for; None while it is idle.
+
+        If the node is about to advertise the GPU natively as `resource`, an unknown user counts as a grant.
+        """
+        use = self.gpus.get(gpu)
+        return GpuUse(Mode.QUOTA) if use is None and resource and self.unknown else use
+
+    def held_outside(self, resource: str, units: Set[str]) -> tuple[KubeletDevice, ...]:
+        """The devices of the resource that containers have and that are not of these units.
+
+        Kubelet may assign a healthy one to another pod once its holder is gone. That is fine only while no container
+        has started with it, so the others are unhealthy.
+        """
+        waiting = self.waiting.get(resource, ())
+        ids = sorted(id for id in self.ids.get(resource, ()) if unit_uuid(id) not in units)
+        return tuple(KubeletDevice(id, id not in waiting) for id in ids)
+
+    def native_held_outside(self, resource: str, units: Set[str] = frozenset()) -> tuple[KubeletDevice, ...]:
+        """The native devices among `held_outside`."""
+        return tuple(device for device in self.held_outside(resource, units) if is_native(device.id))
+
+
+def with_usage(gpu: Gpu, in_use: DevicesInUse, resource: str) -> Gpu:
+    """The GPU with what it is used for. `resource` is the one by which the node advertises it natively, or empty."""
+    use = in_use.of(gpu.uuid, resource)
+    if use is None:
+        return structs.replace(gpu, native_resource=resource, mode=Mode.MIG if gpu.instances else None)
+    return structs.replace(gpu, native_resource=resource or use.resource, mode=use.mode)
+
+
+def is_free_for(gpu: Gpu, in_use: DevicesInUse, resource: str, mode: Mode) -> bool:
+    """Whether the GPU may be advertised natively in `mode`: it is idle, or natively in use in that mode."""
+    use = in_use.of(gpu.uuid, resource)
+    return use is None or (bool(use.resource) and use.mode is mode)
+
+
+def accepts_grants(gpu: Gpu) -> bool:
+    """Whether the GPU has tickets: shares of it may be granted, or are in use."""
+    return not gpu.native_resource or gpu.mode is Mode.QUOTA
+
+
+def devices_in_use(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE) -> DevicesInUse:
+    """What the allocations use. `mode` is the node's current mode of sharing, which applies to replicas whose
+    containers have not started yet."""
+    shared = mode if mode is Mode.MPS else Mode.TIMESLICE
+    ids: dict[str, set[str]] = {}
+    waiting: dict[str, set[str]] = {}
+    gpus: dict[str, GpuUse] = {}
+    unknown = False
+    for allocation in allocations:
+        ids.setdefault(allocation.resource, set()).update(allocation.tickets)
+        bound = allocation.bound
+        if bound is None:
+            waiting.setdefault(allocation.resource, set()).update(allocation.tickets)
+        resource = allocation.resource if all(map(is_native, allocation.tickets)) else ""
+        if bound is not None and bound.gpus and bound.mode is not None:
+            gpus |= dict.fromkeys(bound.gpus, GpuUse(bound.mode, resource))
+        elif resource:
+            native_mode = shared if any("::" in device for device in allocation.tickets) else Mode.WHOLE
+            gpus |= dict.fromkeys(map(unit_uuid, allocation.tickets), GpuUse(native_mode, resource))
+        else:
+            unknown = True
+    return DevicesInUse(ids, gpus, unknown, waiting)

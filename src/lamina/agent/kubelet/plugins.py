@@ -1,0 +1,200 @@
+"""The device plugins of one node: one for each kind of tickets, and one for each resource of native devices.
+
+Resources of MIG devices appear when GPUs are partitioned. Their plugins stay, without devices when these are gone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from lamina.agent.cleanup.release import Releaser
+from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.context import NodeContext
+from lamina.agent.devices.native_devices import NativeKind, native_kind, native_kinds
+from lamina.agent.devices.tickets import KubeletDevice, TicketKind, ticket_kinds
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.kubelet.native_plugin import NativeAllocationPolicy
+from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, ResourcePlugin
+from lamina.agent.kubelet.registration import Registration
+from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mps.client_edits import ClientEdits
+from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
+from lamina.agent.prepare.stale_devices import StaleDevicePreparer
+from lamina.agent.prepare.ticket_preparer import TicketPreparer
+from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.observable import Observable
+from lamina.agent.state.observed_node import ObservedNode
+from lamina.configuration import Config
+from lamina.configuration.nvidia import NvidiaConfig
+from lamina.model.gpus import Mode
+from lamina.model.mig_devices import SINGLE
+from lamina.model.nodes import kept_out
+from lamina.model.sharing import GPU, Strategy
+from lamina.ports.host import Host
+from lamina.ports.kubelet.registration import PLUGIN_FOLDER
+from lamina.ports.supervision import keep_running
+
+_MODES = {Strategy.NONE: Mode.WHOLE, Strategy.TIME_SLICING: Mode.TIMESLICE, Strategy.MPS: Mode.MPS}
+
+Devices = tuple[KubeletDevice, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvertisedKinds:
+    """What kubelet gets to see. A resource of native devices has no tickets."""
+
+    tickets: tuple[TicketKind, ...]
+    native: tuple[NativeKind, ...]
+    mode: Mode
+    """The mode of native devices."""
+
+
+def advertised_kinds(config: Config, applied: AppliedConfig) -> AdvertisedKinds:
+    native = native_kinds(applied.config)
+    resources = {kind.resource for kind in native}
+    tickets = tuple(kind for kind in ticket_kinds(config) if kind.resource not in resources)
+    strategy = next((kind.strategy for kind in native), Strategy.NONE)
+    return AdvertisedKinds(tickets=tickets, native=native, mode=_MODES[strategy])
+
+
+class Mechanisms(NamedTuple):
+    """What prepares GPUs for containers. `mps_edits` returns what an MPS client needs, by resource and UUID."""
+
+    on_demand: OnDemandMig
+    mps_edits: Callable[[str, str], ClientEdits]
+    host: Host
+
+
+class Plugins:
+    """Makes the device plugins of one node."""
+
+    def __init__(
+        self,
+        node: NodeContext,
+        advertisement: Advertisement,
+        mechanisms: Mechanisms,
+        releaser: Releaser,
+        observed: Observable[ObservedNode | None],
+    ) -> None:
+        self._node = node
+        self._advertisement = advertisement
+        self._mechanisms = mechanisms
+        self._releaser = releaser
+        self._observed = observed
+        self._nvidia = node.nvidia.config or NvidiaConfig()
+        self._rules = NativeRules(
+            mode=advertised_kinds(node.config, node.nvidia).mode,
+            limit_memory=node.config.native_devices.equal_memory,
+            config=self._nvidia,
+            require_unpartitioned=mechanisms.on_demand.require_unpartitioned,
+            edits=mechanisms.mps_edits,
+        )
+
+    def registrations(self) -> dict[str, Registration]:
+        """One for each resource that the node always has, by name of the part."""
+        tickets = {
+            part_name(kind): self._registration(self._ticket_plugin(kind, offered), kind)
+            for kind, offered in self._advertisement.tickets.items()
+        }
+        native = {
+            part_name(kind): self.native_registration(kind, offered)
+            for kind, offered in self._advertisement.native.items()
+        }
+        return tickets | native
+
+    def native_registration(self, kind: NativeKind, offered: Observable[Devices]) -> Registration:
+        return self._registration(self._native_plugin(kind, offered), kind)
+
+    def _ticket_plugin(self, kind: TicketKind, offered: Observable[Devices]) -> ResourcePlugin:
+        node = self._node
+        native: Preparer = StaleDevicePreparer(kind.resource, node.record, self._advertisement, node.paths, node.files)
+        policy: AllocationPolicy | None = None
+        if self._advertisement.state.mig_strategy == SINGLE and kind.resource == GPU:
+            # If all GPUs are partitioned, this resource has their MIG devices.
+            whole = native_kind(GPU, node.nvidia.sharing)
+            native, policy = self._native_preparer(whole), self._native_policy(whole, offered)
+        tickets = self._ticket_preparer(kind)
+        return ResourcePlugin(
+            kind.resource, offered, node.record, tickets=tickets, native=native, aside=node.aside, policy=policy
+        )
+
+    def _native_plugin(self, kind: NativeKind, offered: Observable[Devices]) -> ResourcePlugin:
+        return ResourcePlugin(
+            kind.resource,
+            offered,
+            self._node.record,
+            tickets=self._tickets_of(kind.resource),
+            native=self._native_preparer(kind),
+            aside=self._node.aside,
+            policy=self._native_policy(kind, offered),
+        )
+
+    def _registration(self, plugin: ResourcePlugin, kind: TicketKind | NativeKind) -> Registration:
+        folder = self._node.settings.kubelet_dir / PLUGIN_FOLDER
+        return Registration(
+            plugin,
+            folder,
+            kind,
+            files=self._node.files,
+            clock=self._node.clock,
+            counted=lambda: self._counted(kind.resource),
+        )
+
+    def _counted(self, resource: str) -> int | None:
+        """How many devices the node's status has. None for a node assigned to another system: its counts mean nothing
+        here."""
+        observed = self._observed.value
+        amount = observed.allocatable.get(resource, "") if observed and not kept_out(observed.labels) else ""
+        return int(amount) if amount.isdecimal() else None
+
+    def _tickets_of(self, resource: str) -> Preparer:
+        """Prepares containers with tickets of a resource that has become native."""
+        kind = next((kind for kind in ticket_kinds(self._node.config) if kind.resource == resource), None)
+        return NoTickets(f"{resource} has no tickets on this node") if kind is None else self._ticket_preparer(kind)
+
+    def _ticket_preparer(self, kind: TicketKind) -> TicketPreparer:
+        return TicketPreparer(
+            self._node,
+            kind,
+            self._mechanisms.on_demand,
+            gpus=lambda: self._advertisement.state.units_without_mps,
+            sweep=self._releaser.sweep,
+            write_limits=write_limits,
+        )
+
+    def _native_preparer(self, kind: NativeKind) -> NativePreparer:
+        return NativePreparer(self._node, kind, self._rules, self._advertisement)
+
+    def _native_policy(self, kind: NativeKind, offered: Observable[Devices]) -> NativeAllocationPolicy:
+        return NativeAllocationPolicy(kind, self._nvidia, offered, self._advertisement, self._mechanisms.host)
+
+
+class MigPlugins:
+    """Starts a plugin for each resource of MIG devices that appears."""
+
+    def __init__(self, plugins: Plugins, advertisement: Advertisement, node: NodeContext) -> None:
+        self._plugins = plugins
+        self._mig = advertisement.mig
+        self._node = node
+
+    async def run(self) -> None:
+        known: dict[NativeKind, Observable[Devices]] = {}
+        async with asyncio.TaskGroup() as group:
+            version = -1
+            while True:
+                version, devices_by_kind = await self._mig.after(version)
+                for kind, devices in devices_by_kind.items():
+                    if kind not in known:
+                        known[kind] = Observable(devices)
+                        serve = partial(self._serve, kind, known[kind])
+                        group.create_task(keep_running(part_name(kind), serve, self._node.clock, self._node.aside))
+                    known[kind].set(devices)
+
+    async def _serve(self, kind: NativeKind, offered: Observable[Devices]) -> None:
+        await self._plugins.native_registration(kind, offered).run()
+
+
+def part_name(kind: TicketKind | NativeKind) -> str:
+    return f"plugin of {kind.resource}"

@@ -1,0 +1,43 @@
+"""Divides each GPU's time between the containers that share it, while they run."""
+
+from lamina.agent.context import NodeContext
+from lamina.enforcement.arbitration import Arbitration, Report
+
+LOOK_S = 0.5
+BUSY_S, IDLE_S = 0.01, 0.025
+REST = 4
+"""The loop sleeps at least this many times as long as deciding took, so that other work of the agent proceeds."""
+
+
+class ArbitrationLoop:
+    """Without it, containers are limited to their own shares and no gate is closed."""
+
+    def __init__(self, node: NodeContext, report: Report) -> None:
+        """`report` is called with what is wrong with the files of a container."""
+        self._containers = node.paths.containers
+        self._files = node.files
+        self._clock = node.clock
+        self._low_priority_percent = node.config.low_priority_percent
+        self._aside = node.aside
+        self._report = report
+
+    def _failed(self, gpu: str, error: Exception) -> None:
+        self._aside.add("time of a GPU", gpu, error)
+
+    async def run(self) -> None:
+        arbitration = Arbitration(
+            low_priority_percent=self._low_priority_percent, report=self._report, failed=self._failed
+        )
+        listed_at = self._clock.monotonic() - LOOK_S
+        try:
+            while True:
+                now = self._clock.monotonic()
+                if now - listed_at >= LOOK_S:
+                    with self._aside.around("directory", str(self._containers)):
+                        arbitration.attend(self._containers / name for name in self._files.names(self._containers))
+                    listed_at = now
+                busy = arbitration.tick(int(now * 1e9))
+                took = self._clock.monotonic() - now
+                await self._clock.sleep(max(BUSY_S if busy else IDLE_S, REST * took))
+        finally:
+            arbitration.close()

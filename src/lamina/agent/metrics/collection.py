@@ -1,0 +1,224 @@
+"""Collects what the node's containers use at one moment: from the record, their directories, and NVML.
+
+A container has samples from the moment it is prepared until it is released; one that never used its GPU has
+zeros. Usage files are the tenants' own; one that cannot be read counts as one that says nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lamina.agent.containers.paths import LIMITS, USAGE, HostPaths, folder_name
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.record import Allocation, Bound
+from lamina.dialects.samples import Enforcer, MigSample, ShareSample
+from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
+from lamina.enforcement.layout import KINDS
+from lamina.errors import LaminaError
+from lamina.model.mig_cards import mig_card
+from lamina.ports.files import Files
+from lamina.ports.nvml import GpuReading
+from lamina.ports.set_aside import SetAside
+
+LEAST_S = 1.0
+"""The shortest time over which GPU time is averaged."""
+_NS = 1e9
+
+
+class _Moment(NamedTuple):
+    at: float
+    busy_s: float
+
+
+class UsageRates:
+    """GPU time over the last seconds, from counters that are read at each request."""
+
+    def __init__(self) -> None:
+        self._moments: dict[tuple[str, str], tuple[_Moment, _Moment]] = {}
+
+    def percent(self, holder: tuple[str, str], busy_s: float, now: float) -> float:
+        """Percent of one GPU's time since the last reading that is at least LEAST_S old; 0 at the first reading.
+
+        `holder` is a container's name and a UUID.
+        """
+        present = _Moment(now, busy_s)
+        older, newer = self._moments.get(holder, (present, present))
+        if now - newer.at >= LEAST_S:
+            older, newer = newer, present
+        self._moments[holder] = older, newer
+        passed = now - older.at
+        return max(0.0, min(100.0, 100 * (busy_s - older.busy_s) / passed)) if passed >= LEAST_S else 0.0
+
+    def keep(self, containers: set[str]) -> None:
+        """Forget all other containers."""
+        self._moments = {holder: moments for holder, moments in self._moments.items() if holder[0] in containers}
+
+
+class DeviceReadings(NamedTuple):
+    """What NVML reports about a node's devices, by UUID.
+
+    `parts` are the MIG devices; `shared` are the GPUs and MIG devices that `sharers` found, with the bytes of each pod.
+    """
+
+    node: str
+    readings: Mapping[str, GpuReading]
+    parts: Mapping[str, MigSample]
+    shared: Mapping[str, Mapping[str, int] | None]
+
+
+def shares(
+    allocations: Sequence[Allocation],
+    paths: HostPaths,
+    devices: DeviceReadings,
+    *,
+    driver_limited: Sequence[str],
+    rates: UsageRates,
+    aside: SetAside,
+    now: float,
+) -> list[ShareSample]:
+    """A sample for each GPU of each container that was prepared. `now` is of a monotonic clock, in seconds.
+
+    A container that fails is set aside.
+    """
+    found: list[ShareSample] = []
+    names: set[str] = set()
+    for allocation in allocations:
+        bound = allocation.bound
+        if bound is None or (name := f"{bound.pod_uid}/{bound.container}") in names:
+            continue
+        names.add(name)
+        enforcer: Enforcer = "driver" if name in driver_limited else "facade"
+        with aside.around("metrics of a container", f"{bound.namespace}/{bound.pod}, container {bound.container}"):
+            for sample in _shares_of(bound, paths, devices, enforcer):
+                if sample.enforcer == enforcer:  # NVML knows what the others did lately
+                    percent = rates.percent((name, sample.gpu), sample.busy_s or 0.0, now)
+                    sample = msgspec.structs.replace(sample, busy_percent=percent)
+                found.append(sample)
+    rates.keep(names)
+    return found
+
+
+def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer: Enforcer) -> list[ShareSample]:
+    """The samples of one container. `enforcer` is what limits it, if it has limits."""
+    folder = paths.containers / folder_name(bound.pod_uid, bound.container)
+    if not Files().has_file(folder / LIMITS):
+        uuids = _devices_of(bound, devices.parts)
+        return [_undivided(bound, place, uuid, devices) for place, uuid in enumerate(uuids)]
+    try:
+        limits = read_limits(folder / LIMITS)
+    except LaminaError:
+        return []  # half-written or being removed
+    usage = _usage(folder / USAGE)
+    return [_share(devices.node, bound, place, limit, usage, enforcer) for place, limit in enumerate(limits.devices)]
+
+
+def parts(node: str, gpus: Iterable[ObservedGpu], readings: Mapping[str, GpuReading]) -> dict[str, MigSample]:
+    """The MIG devices of the GPUs of a node, by UUID."""
+    return {
+        instance.uuid: MigSample(
+            node=node,
+            gpu=gpu.facts.uuid,
+            index=gpu.facts.index,
+            uuid=instance.uuid,
+            profile=instance.profile,
+            instance_id=instance.id,
+            start=instance.start,
+            size=_memory_slices(gpu.facts.pci_device, instance.profile),
+            reason=gpu.reason,
+            reading=readings.get(instance.uuid, GpuReading()),
+        )
+        for gpu in gpus
+        for instance in gpu.facts.instances
+        if instance.uuid
+    }
+
+
+def _memory_slices(pci_device: int, profile: str) -> str:
+    """How many memory slices a MIG device takes, as text; empty if the card is not known."""
+    card = mig_card(pci_device)
+    try:
+        return "" if card is None else str(card.profile(profile).size)
+    except KeyError:
+        return ""
+
+
+def _devices_of(bound: Bound, parts: Mapping[str, MigSample]) -> list[str]:
+    """The GPUs and MIG devices that a container has, by UUID. Instances for grants are identified by place."""
+    if not bound.instances:
+        return list(bound.gpus)
+    at = {(mig.gpu, mig.profile, mig.start): uuid for uuid, mig in parts.items()}
+    places = [(each.gpu, each.profile, each.start) for each in bound.instances]
+    return [at[place] for place in places if place in at]
+
+
+def sharers(allocations: Iterable[Allocation]) -> Mapping[str, Sequence[str]]:
+    """The UIDs of pods that share a GPU or MIG device by time alone, by UUID of the device.
+
+    A pod with several such containers on one of them stands there as often.
+    """
+    holders: dict[str, dict[str, str]] = {}
+    for allocation in allocations:
+        if (bound := allocation.bound) is not None and any("::" in device for device in allocation.tickets):
+            for uuid in bound.gpus:
+                holders.setdefault(uuid, {})[f"{bound.pod_uid}/{bound.container}"] = bound.pod_uid
+    return {uuid: tuple(each.values()) for uuid, each in holders.items()}
+
+
+def _share(
+    node: str, bound: Bound, place: int, limit: DeviceLimit, usage: Usage | None, enforcer: Enforcer
+) -> ShareSample:
+    device = next((one for one in usage.devices if one.uuid == limit.uuid), None) if usage else None
+    held = dict.fromkeys(KINDS, 0) | {"foreign": 0 if device is None else device.orphaned}
+    for process in usage.processes if usage else ():
+        for kind, size in process.held.get(limit.uuid, {}).items():
+            held[kind] += size
+    return ShareSample(
+        node=node,
+        namespace=bound.namespace,
+        pod=bound.pod,
+        container=bound.container,
+        gpu=limit.uuid,
+        place=place,
+        enforcer=enforcer,
+        limit=limit.memory_bytes,
+        cores_percent=limit.cores_percent,
+        held=held,
+        spilled=device.spilled if device else 0,
+        peak=device.peak if device else 0,
+        refusals=device.refusals if device else 0,
+        busy_s=device.busy_ns / _NS if device else 0.0,
+        waited_s=device.waited_ns / _NS if device else 0.0,
+    )
+
+
+def _undivided(bound: Bound, place: int, uuid: str, devices: DeviceReadings) -> ShareSample:
+    """A container with a whole GPU or MIG device, or one of several that share it by time alone."""
+    reading, part, shared = devices.readings.get(uuid, GpuReading()), devices.parts.get(uuid), devices.shared
+    total = (reading.used_bytes or 0) + (reading.free_bytes or 0)
+    own = uuid not in shared
+    used = reading.used_bytes or 0 if own else (shared[uuid] or {}).get(bound.pod_uid)
+    return ShareSample(
+        node=devices.node,
+        namespace=bound.namespace,
+        pod=bound.pod,
+        container=bound.container,
+        gpu=uuid,
+        place=place,
+        enforcer="mig" if part is not None and own else "whole" if own else "none",
+        limit=total,
+        cores_percent=None if part is not None else 100 if own else 0,
+        held={} if used is None else {"data": used},
+        busy_s=0.0 if own and part is None else None,
+        waited_s=0.0 if own and part is None else None,
+        busy_percent=float(reading.busy_percent) if own and reading.busy_percent is not None else None,
+        mig=part,
+    )
+
+
+def _usage(path: Path) -> Usage | None:
+    try:
+        return read_usage(path)
+    except LaminaError:
+        return None

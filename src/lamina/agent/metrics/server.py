@@ -1,0 +1,140 @@
+"""The agent's HTTP endpoints: `/metrics` for Prometheus, and `/healthz` and `/readyz` for kubelet."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.metrics import collection
+from lamina.agent.metrics.attribution import memory_by_pod
+from lamina.agent.metrics.families import families
+from lamina.dialects.samples import GpuSample
+from lamina.errors import Outside
+from lamina.model.quantities import MIB
+from lamina.ports.host import Host
+from lamina.ports.listener import Address, listening
+from lamina.ports.nvml import GpuProcess, GpuReading
+
+Processes = tuple[GpuProcess, ...]
+_KIND = "answer of NVML"
+
+
+class MetricsPage:
+    """Collects everything at each request, and nothing in between."""
+
+    def __init__(self, node: NodeContext, advertisement: Advertisement, host: Host) -> None:
+        self._node = node
+        self._record = node.record
+        self._advertisement = advertisement
+        self._host = host
+        self._aside = node.aside
+        self._rates = collection.UsageRates()
+
+    async def text(self) -> bytes:
+        """The current page. GPUs that do not answer have the metrics that are known without asking them."""
+        readings: dict[str, GpuReading] = {}
+        with suppress(Outside), self._aside.around(_KIND, "readings", passing=Outside):
+            readings = dict(await self._node.nvml.readings())
+        running = {uuid: await self._processes(uuid) for uuid in collection.sharers(self._record.allocations)}
+        return await asyncio.to_thread(self._text, readings, running)
+
+    async def _processes(self, uuid: str) -> Processes | None:
+        """The processes on a GPU or MIG device; None if NVML does not report them."""
+        with suppress(Outside), self._aside.around(_KIND, f"processes on {uuid}", passing=Outside):
+            return await self._node.nvml.processes(uuid)
+        return None
+
+    def _memory_by_pod(self, uuid: str, processes: Processes, uids: Sequence[str]) -> Mapping[str, int] | None:
+        with self._aside.around("processes", uuid):
+            return memory_by_pod(processes, uids, self._host)
+        return None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node's inventory is known, so that the node can be used."""
+        return self._advertisement.inventory.value is not None
+
+    def _text(self, readings: dict[str, GpuReading], running: dict[str, Processes | None]) -> bytes:
+        published, state = self._advertisement.inventory.value, self._advertisement.state
+        parts = collection.parts(self._node.node, state.observed, readings)
+        sharers = collection.sharers(self._record.allocations)
+        shared = {
+            uuid: self._memory_by_pod(uuid, processes, sharers.get(uuid, ())) if processes is not None else None
+            for uuid, processes in running.items()
+        }
+        shares = collection.shares(
+            self._record.allocations,
+            self._node.paths,
+            collection.DeviceReadings(self._node.node, readings, parts, shared),
+            driver_limited=published.driver_limited if published else (),
+            rates=self._rates,
+            aside=self._aside,
+            now=self._node.clock.monotonic(),
+        )
+        gpus = [
+            GpuSample(
+                node=self._node.node,
+                driver=self._advertisement.driver,
+                uuid=uuid,
+                index=gpu.facts.index,
+                model=gpu.facts.name,
+                memory_bytes=(gpu.facts.memory_mib or 0) * MIB,
+                reason=gpu.reason,
+                xid=gpu.xid,
+                reading=readings.get(uuid, GpuReading()),
+                mps=self._advertisement.daemon(uuid),
+                shares=tuple(share for share in shares if share.gpu == uuid),
+            )
+            for uuid, gpu in state.gpus.items()
+        ]
+        registry = CollectorRegistry()
+        own = families(self._node.config, gpus, parts.values(), shares, self._aside)
+        registry.register(_Collected([*own, self._aside.family()]))
+        return generate_latest(registry)
+
+
+class _Collected(Collector):
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        return self._metrics
+
+
+class MetricsServer:
+    """Serves the page at an address. The URL is in a file of the state directory meanwhile."""
+
+    def __init__(self, page: MetricsPage, address: Address, node: NodeContext) -> None:
+        self._page = page
+        self._address = address
+        self._files = node.files
+        self._address_file = node.settings.metrics_address
+        self._collecting = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Serve until canceled. Raises BadInput if the address cannot be used."""
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/readyz", self._readiness)
+        async with listening("the metrics", app, self._address) as address:
+            self._files.write(self._address_file, f"http://{address}/metrics\n".encode())
+            await asyncio.Event().wait()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        async with self._collecting:
+            return web.Response(body=await self._page.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readiness(self, request: web.Request) -> web.Response:
+        if self._page.ready:
+            return web.Response(text="ok")
+        return web.Response(status=503, text="the node's inventory is not known yet")

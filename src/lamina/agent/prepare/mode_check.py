@@ -1,0 +1,38 @@
+"""Never two modes at once: a GPU on which containers have MIG instances has no other users, and the other way round.
+
+The same applies to GPUs with granted shares and GPUs with native devices. What the node advertises says so too, but the
+scheduler and kubelet may act on what was advertised a moment ago.
+"""
+
+from collections.abc import Collection
+
+from lamina.agent.devices.native_devices import is_native
+from lamina.agent.state.record import Allocation, Bound
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+
+
+def check_modes(starting: Collection[Bound], others: Collection[Allocation], *, native: bool = False) -> None:
+    """Raises NotYet if a starting container would use a GPU in another mode, or an instance of another pod.
+
+    `others` are the names of all other containers; those prepared and not yet released count. `native` is whether the
+    starting containers have native devices.
+    """
+    for other in others:
+        if other.bound is not None:
+            other_is_native = all(map(is_native, other.tickets))
+            for container in starting:
+                _check_pair(container, other.bound, mixed=native != other_is_native)
+
+
+def _check_pair(container: Bound, other: Bound, *, mixed: bool) -> None:
+    pod = f"{other.namespace}/{other.pod}"
+    for gpu in set(container.gpus) & set(other.gpus):
+        if other.mode is not None and (mixed or (container.mode is Mode.MIG) != (other.mode is Mode.MIG)):
+            how = ", one with a grant and the other without" if mixed else ""
+            raise NotYet(
+                f"{gpu} is in mode {other.mode} as long as pod {pod} uses it, and the container needs it in mode "
+                f"{container.mode}{how}"
+            )
+    for instance in set(container.instances) & set(other.instances) if container.pod_uid != other.pod_uid else ():
+        raise NotYet(f"{instance.profile} at {instance.start} of {instance.gpu} is in use by pod {pod}")

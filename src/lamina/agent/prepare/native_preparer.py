@@ -1,0 +1,165 @@
+"""Before a container with native devices starts: check that it may have them, and write its CDI spec.
+
+Kubelet chose the GPU, so the grant is read only to make sure that there is none: a pod that was placed with shares gets
+here only if its node changed its configuration since, and must not run without its limits.
+
+If replicas have a memory limit, each may use an equal part of its GPU's memory, enforced by the facade as for shares.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from typing import NamedTuple
+
+from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.context import NodeContext
+from lamina.agent.devices.native_devices import NativeKind, is_mig_device, unit_uuid
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.mig.maker import instance_at
+from lamina.agent.mig.on_demand import required_instances
+from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
+from lamina.agent.prepare import allocate_response, mode_check
+from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, make_plan
+from lamina.agent.prepare.stale_devices import StaleDevicePreparer
+from lamina.agent.prepare.ticket_owner import find_owner
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.record import Allocation
+from lamina.configuration.nvidia import NvidiaConfig
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant, Share
+
+log = logging.getLogger(__name__)
+
+
+def _no_edits(resource: str, gpu: str) -> ClientEdits:
+    return NO_EDITS
+
+
+class NativeRules(NamedTuple):
+    """How native devices are handed out.
+
+    `mode` is the mode of whole GPUs and replicas; `limit_memory`: replicas have a memory limit. `edits` returns what a
+    container needs in addition, by resource and UUID, and raises NotYet while that is unavailable.
+    `require_unpartitioned` raises NotYet for a GPU that is partitioned at this moment, and Outside.
+    """
+
+    mode: Mode
+    limit_memory: bool
+    config: NvidiaConfig
+    require_unpartitioned: Callable[[Iterable[str]], Awaitable[None]]
+    edits: Callable[[str, str], ClientEdits] = _no_edits
+
+
+class NativePreparer:
+    """Prepares the containers of one node with native devices of one resource."""
+
+    def __init__(self, node: NodeContext, kind: NativeKind, rules: NativeRules, advertisement: Advertisement) -> None:
+        self._node = node
+        self._record = node.record
+        self._kind = kind
+        self._rules = rules
+        self._limit_memory = rules.limit_memory and kind.replicated
+        self._advertisement = advertisement
+        self._stale = StaleDevicePreparer(kind.resource, node.record, advertisement, node.paths, node.files)
+
+    async def prepare(self, ids: Iterable[str]) -> None:
+        """Make what the owner of these devices needs. Raises LaminaError with the reason if that fails."""
+        devices = frozenset(ids)
+        if not self._kind.covers(devices) and self._stale.is_prepared(devices):
+            await self._stale.prepare(devices)
+            return
+        owner = find_owner(devices, await self._node.pod_resources.holders({self._kind.resource}))
+        name = owner.name
+        pod = await self._node.cluster.get_pod(owner.namespace, owner.pod)
+        if pod is None or pod.node != self._node.node:
+            raise NotYet(f"kubelet lists pod {name} on {self._node.node}, but Kubernetes does not")
+        if await self._node.cluster.get_grant(owner.namespace, owner.pod, pod.uid) is not None:
+            raise NotYet(
+                f"pod {name} holds a share, but this node now advertises {self._kind.resource} as native devices; "
+                "delete and recreate the pod"
+            )
+        units = sorted(set(map(unit_uuid, devices)))
+        await self._rules.require_unpartitioned([unit for unit in units if not is_mig_device(unit)])
+        state = self._advertisement.state
+        gpus = state.units if self._rules.mode is Mode.MPS else state.units_without_mps
+        if missing := [unit for unit in units if is_mig_device(unit) and unit not in gpus]:
+            raise NotYet(
+                f"pod {name} holds {', '.join(missing)}, but this MIG device no longer exists; delete and recreate it"
+            )
+        # Containers with the same devices run one after the other and get the same, whichever of them starts.
+        container = ContainerGrant(name=owner.container or "init", shares=self._shares(devices, gpus))
+        allocations = self._record.of(devices, self._kind.resource)
+        own = [each for each in allocations if each.bound is None or each.bound.pod_uid == pod.uid]
+        if not own:
+            raise NotYet(f"no Allocate call is on record for the devices of pod {name}; delete and recreate the pod")
+        plan = make_plan(
+            dict.fromkeys([allocation.name for allocation in own], container),
+            PodRef(owner.namespace, owner.pod, pod.uid),
+            gpus,
+            self._node.paths,
+            limited=self._limit_memory,
+            visible=self._visible(container),
+            # Only containers with replicas of a single GPU need edits.
+            edits=self._rules.edits(self._kind.resource, container.shares[0].gpu),
+        )
+        self._check_modes(plan, devices)
+        self._record.bind(plan.names)
+        execute_plan(plan, self._record, self._node.files, write_limits)
+        log.info("Prepared %s: %s on %s", name, container.name, ", ".join(units))
+
+    def _check_modes(self, plan: PreparationPlan, devices: Set[str]) -> None:
+        """Raises NotYet if a grant got a GPU or MIG instance after kubelet last saw the devices."""
+        others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
+        mode_check.check_modes(plan.names.values(), others, native=True)
+        if not self._kind.replicated:
+            self._check_sole_holder(devices, others)
+        units = {unit for bound in plan.names.values() for unit in bound.gpus}
+        granted = required_instances(self._record)
+        for device in self._advertisement.state.mig_devices:
+            if device.uuid in units and instance_at(device.gpu, device.instance) in granted:
+                raise NotYet(f"the MIG device {device.uuid} has been granted to another pod")
+
+    def _check_sole_holder(self, devices: Set[str], others: Iterable[Allocation]) -> None:
+        """Raises NotYet if a whole GPU would have two holders.
+
+        Kubelet also knows replicas that containers still hold from the time when the node shared the GPU. It may assign
+        one to a new pod as soon as its holder has ended.
+        """
+        units = set(map(unit_uuid, devices))
+        for other in others:
+            reassigned = other.resource == self._kind.resource and devices & other.tickets
+            if other.bound is not None and not reassigned and units & set(map(unit_uuid, other.tickets)):
+                holder = f"{other.bound.namespace}/{other.bound.pod}"
+                raise NotYet(
+                    f"{', '.join(sorted(units))} is no longer shared, but pod {holder} still holds a replica of it; "
+                    "wait until that pod ends, or recreate this one"
+                )
+
+    def _shares(self, devices: Iterable[str], gpus: Mapping[str, ObservedGpu]) -> tuple[Share, ...]:
+        counts: dict[str, int] = {}
+        for device in devices:
+            counts[unit_uuid(device)] = counts.get(unit_uuid(device), 0) + 1
+        return tuple(self._share(unit, count, gpus.get(unit)) for unit, count in counts.items())
+
+    def _visible(self, container: ContainerGrant) -> str:
+        units = [share.gpu for share in container.shares]
+        state = self._advertisement.state
+        assigned = allocate_response.assigned_devices(units, state.gpus, state.mig_devices)
+        return allocate_response.visible_devices(assigned, self._rules.config)
+
+    def _share(self, unit: str, count: int, observed: ObservedGpu | None) -> Share:
+        memory_mib = (observed.facts.memory_mib or 0) if observed is not None else 0
+        if observed is not None and observed.facts.mig_enabled:
+            raise NotYet(f"{unit} is partitioned by MIG and cannot be shared")
+        mode = Mode.MIG if is_mig_device(unit) else self._rules.mode
+        if not self._limit_memory:
+            return Share(gpu=unit, memory_mib=memory_mib, mode=mode)
+        if is_mig_device(unit):
+            raise NotYet(
+                "nvidia.replicaMemory is equal, but the memory of a MIG device cannot be divided; set it to shared, or "
+                "partition the GPU into smaller devices"
+            )
+        part_mib = memory_mib * count // self._kind.offer.replicas
+        if not part_mib:
+            raise NotYet(f"cannot divide the memory of {unit} between replicas: NVML does not report its size")
+        return Share(gpu=unit, memory_mib=part_mib, mode=mode)
