@@ -1,1 +1,1 @@
-"""The verbs of the command line: each parses its options, calls one function of a room, and prints."""
+"""The command line: each command parses its options, calls one operation, and prints the result."""

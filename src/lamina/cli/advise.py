@@ -1,109 +1,126 @@
-"""`lamina advise defrag`: which pods could be moved so that GPUs become idle. It only tells."""
+"""`lamina advise`: which mechanism suits a workload, and which pods to move so that GPUs become idle."""
 
-import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.choosing import choose
-from lamina.cli.view import Kubeconfig
+from lamina.cli.options import Kubeconfig
 
 if TYPE_CHECKING:
-    from lamina.cli.cluster import Cluster
-    from lamina.model.requests import PodRequest
-    from lamina.placement.defrag import Resident
-    from lamina.ports.kube import Object
+    from lamina.operations.advise.mechanisms import Advice
+
+Flag = bool | None
 
 advise = typer.Typer(invoke_without_command=True)
-advise.callback()(choose)
+
+
+@advise.callback()
+def mechanism(
+    context: typer.Context,
+    table: Annotated[bool, typer.Option("--table", help="Print the comparison of all mechanisms instead.")] = False,
+    one_program: Annotated[
+        Flag, typer.Option("--one-program/--several", help="Only one program uses the GPU.", show_default=False)
+    ] = None,
+    vms: Annotated[
+        Flag, typer.Option("--vms/--no-vms", help="Tenants need virtual machines.", show_default=False)
+    ] = None,
+    isolated: Annotated[
+        Flag,
+        typer.Option(
+            "--isolated/--no-isolated", help="Neighbors must not affect it: hardware isolation.", show_default=False
+        ),
+    ] = None,
+    card: Annotated[str, typer.Option("--card", help="Card with MIG, as in `lamina mig profiles`.")] = "",
+    concurrent: Annotated[
+        Flag,
+        typer.Option(
+            "--concurrent/--no-concurrent", help="Kernels of several programs run at once.", show_default=False
+        ),
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option("--memory", min=0, help="MiB that it needs. 0 means unknown.", show_default=False)
+    ] = None,
+    cores: Annotated[
+        int, typer.Option("--cores", min=0, max=100, help="Percent of the GPU's time that it needs. 0 means any.")
+    ] = 0,
+) -> None:
+    """Suggest a way to share GPUs for a workload; subcommands give other advice. Nothing is changed."""
+    if context.invoked_subcommand is not None:
+        return
+    from lamina.cli.terminal import console
+    from lamina.errors import BadInput
+    from lamina.model.mig_cards import MIG_CARDS
+    from lamina.operations.advise.mechanisms import Needs, advise
+
+    if table:
+        _print_table()
+        return
+    if card and card not in MIG_CARDS:
+        raise BadInput(f"--card must be one of {', '.join(MIG_CARDS)}, got {card!r}")
+    one_program = _ask(one_program, "Does only one program use the GPU?")
+    vms = _ask(vms, "Do tenants need virtual machines?") if not one_program else False
+    isolated = (
+        _ask(isolated, "Must neighbors not affect its speed, nor their faults reach it?")
+        if not (one_program or vms)
+        else False
+    )
+    settled = one_program or vms or isolated
+    concurrent = _ask(concurrent, "Should small kernels of several programs run at once?") if not settled else False
+    if memory is None and not (one_program or vms or concurrent):
+        memory = typer.prompt("How many MiB does it need? (0: unknown)", type=int, default=0)
+    needs = Needs(
+        one_program=one_program,
+        virtual_machines=vms,
+        hardware=isolated,
+        card=card,
+        memory_mib=memory or 0,
+        cores=cores,
+        concurrent=concurrent,
+        unknown=not memory and not cores,
+    )
+    console.print(_text(advise(needs)), soft_wrap=True, markup=False, highlight=False)
 
 
 @advise.command("defrag")
 def defrag(
-    moves: Annotated[int, typer.Option("--moves", min=1, help="How many pods may move at most.")] = 20,
+    moves: Annotated[int, typer.Option("--moves", min=1, help="Maximum number of pods to move.")] = 20,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Say which pods to move so that GPUs become idle."""
+    """Suggest which pods to move so that GPUs become idle."""
+    from lamina.cli.connection import read_cluster
     from lamina.cli.terminal import console
+    from lamina.operations.advise.defrag import advice
 
-    cluster = asyncio.run(_read(kubeconfig))
-    for line in lines(cluster, moves):
+    for line in advice(read_cluster(kubeconfig), moves):
         console.print(line, markup=False, soft_wrap=True)
 
 
-def lines(cluster: "Cluster", moves: int) -> Iterator[str]:
-    """The advice in sentences."""
-    from lamina.placement.defrag import advise as advice
+def _text(advice: "Advice") -> str:
+    """The advice with its manifest."""
+    import yaml
 
-    nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
-    index = {gpu.uuid: gpu.index for gpus in nodes.values() for gpu in gpus}
-    steps = advice(nodes, list(_residents(cluster)), most_moves=moves)
-    for step in steps:
-        yield f"GPU {index[step.frees]} of node {step.node} becomes idle when these move:"
-        for move in step.moves:
-            start, end = (", ".join(str(index[gpu]) for gpu in gpus) for gpus in (move.from_gpus, move.to_gpus))
-            yield f"  {move.pod}: from GPU {start} of {move.from_node} to GPU {end} of {move.to_node}"
-    total = sum(len(step.moves) for step in steps)
-    if not steps:
-        yield "No GPU can be freed by moving pods."
-    else:
-        yield f"{len(steps)} GPU{'s become' if len(steps) > 1 else ' becomes'} idle by {total} move{'s' * (total > 1)}."
+    lines = [f"{advice.mechanism.value}: {advice.reason}."]
+    if advice.before:
+        lines.append(f"First: {advice.before}.")
+    if advice.limits:
+        container = {"name": "main", "image": "IMAGE", "resources": {"limits": dict(advice.limits)}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME"}, "spec": {"containers": [container]}}
+        lines += ["", yaml.safe_dump(pod, sort_keys=False).rstrip()]
+    return "\n".join(lines)
 
 
-def _residents(cluster: "Cluster") -> Iterator["Resident"]:
-    """Who holds GPUs. A pod that nothing would make anew, or that is ending, is not to be moved."""
-    from lamina.model.ledger import taken_by
-    from lamina.placement.defrag import Resident
-
-    for pod in cluster.pods:
-        meta, spec = pod["metadata"], pod["spec"]
-        name = f"{meta['namespace']}/{meta['name']}"
-        grant = cluster.grants.get(meta["uid"])
-        if cluster.ledger.pod(meta["uid"]).over:
-            continue
-        if grant is None:
-            yield from _unrecorded(cluster, pod, name)
-            continue
-        owned = any(each.get("controller") for each in meta.get("ownerReferences") or ())
-        yield Resident(
-            name=name,
-            request=_request(cluster, pod),
-            node=grant.node,
-            taken=taken_by(grant.containers),
-            movable=owned and not meta.get("deletionTimestamp"),
-            elsewhere=not any(spec.get(field) for field in ("nodeSelector", "affinity", "topologySpreadConstraints")),
-        )
+def _ask(answer: Flag, question: str) -> bool:
+    return typer.confirm(question, default=False) if answer is None else answer
 
 
-def _request(cluster: "Cluster", pod: "Object") -> "PodRequest | None":
-    from lamina.dialects import parse
-    from lamina.errors import BadInput
+def _print_table() -> None:
+    from rich.table import Table
 
-    try:
-        return parse(pod, cluster.config)
-    except BadInput:
-        return None
+    from lamina.cli.terminal import console, print_table
+    from lamina.operations.advise.mechanisms import TABLE
 
-
-def _unrecorded(cluster: "Cluster", pod: "Object", name: str) -> Iterator["Resident"]:
-    """A pod that runs without a grant: it counts with the most that it can hold, and stays."""
-    from lamina.control.unrecorded import asked_by, most_held
-    from lamina.placement.defrag import Resident
-
-    node = pod["spec"].get("nodeName") or ""
-    asked, inventory = asked_by(pod, cluster.config), cluster.inventories.get(node)
-    if asked is not None and inventory is not None:
-        yield Resident(name, None, node, most_held(asked.request, inventory), movable=False)
-
-
-async def _read(kubeconfig: Path | None) -> "Cluster":
-    from lamina.cli import cluster
-    from lamina.ports.kube.client import connect
-
-    kube = await connect(kubeconfig)
-    try:
-        return await cluster.read(kube)
-    finally:
-        await kube.close()
+    mechanisms = next(iter(TABLE.values())).keys()
+    table = Table("", *(mechanism.value for mechanism in mechanisms), box=None, pad_edge=False)
+    for row, cells in TABLE.items():
+        table.add_row(row, *cells.values())
+    print_table(console, table)

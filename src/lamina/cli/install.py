@@ -1,4 +1,4 @@
-"""`lamina install`: the manifests of Lamina for one cluster, or its Helm chart; and a scheduler's configuration."""
+"""`lamina install`: the manifests of Lamina for one cluster, or its Helm chart; and `lamina scheduler-config`."""
 
 import asyncio
 from pathlib import Path
@@ -6,64 +6,72 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.view import Kubeconfig
+from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
+from lamina.ports.user_files import read_text, write, write_new_folder
 
 KubeVersion = Annotated[
-    str, typer.Option("--kube-version", help="The cluster's version; without it the cluster is asked.")
+    str, typer.Option("--kube-version", help="Kubernetes version of the cluster. Defaults to asking the cluster.")
 ]
 
 
 def install(
     set_values: Annotated[
-        list[str] | None, typer.Option("--set", help="A value, such as agent.mig=true; the value is YAML.")
+        list[str] | None, typer.Option("--set", help="Set a value, such as agent.mig=true. The value is YAML.")
     ] = None,
-    values: Annotated[list[Path] | None, typer.Option("--values", help="A file of values in YAML.")] = None,
+    values: Annotated[list[Path] | None, typer.Option("--values", help="YAML file with values.")] = None,
     kube_version: KubeVersion = "",
-    chart: Annotated[Path | None, typer.Option("--chart", help="Write a Helm chart into this new folder.")] = None,
+    chart: Annotated[Path | None, typer.Option("--chart", help="Write a Helm chart into this new directory.")] = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Print what to apply: `lamina install | kubectl apply -f -`. See docs/install.md for the values."""
+    """Print manifests to apply: `lamina install | kubectl apply -f -`."""
     if chart is not None:
         if set_values or values or kube_version:
-            raise BadInput("--chart takes no values and no version; helm does")
+            raise BadInput("--chart cannot be combined with --set, --values or --kube-version; pass them to helm")
         _write_chart(chart)
         return
     from lamina.install import values as install_values
 
-    read = install_values.read([(str(path), _text(path)) for path in values or ()], set_values or ())
-    version = kube_version or asyncio.run(_version(kubeconfig))
+    read = install_values.read([(str(path), read_text(path)) for path in values or ()], set_values or ())
+    version = kube_version or _version(kubeconfig)
     typer.echo(_manifests(install_values.plain(read), version), nl=False)
 
 
 def scheduler_config(
-    config: Annotated[Path | None, typer.Option("--config", help="Lamina's configuration file.")] = None,
-    kube_version: Annotated[str, typer.Option("--kube-version", help="The version of kube-scheduler.")] = "",
+    config: Annotated[Path | None, typer.Option("--config", help="Path to the configuration file.")] = None,
+    kube_version: Annotated[str, typer.Option("--kube-version", help="Version of kube-scheduler.")] = "",
     extender_url: Annotated[
-        str, typer.Option("--extender-url", help="Where the control part is.")
+        str, typer.Option("--extender-url", help="URL of the controller's extender.")
     ] = "http://lamina-control.lamina-system.svc:8080",
-    weight: Annotated[int, typer.Option("--weight", min=1, help="The weight of its word.")] = 10,
-    out: Annotated[Path | None, typer.Option("--out", help="A file to write; without it, standard output.")] = None,
+    extender_tls: Annotated[
+        str,
+        typer.Option(
+            "--extender-tls",
+            help="Directory in which kube-scheduler finds its client certificate in tls.crt and tls.key, and the "
+            "authority of the extender in ca.crt. Defaults to none.",
+        ),
+    ] = "",
+    weight: Annotated[int, typer.Option("--weight", min=1, help="Weight of the extender's score.")] = 10,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write. Defaults to standard output.")] = None,
 ) -> None:
-    """Print a configuration for kube-scheduler with Lamina's profiles and extender."""
+    """Print a kube-scheduler configuration with Lamina's profiles and extender."""
     import yaml
 
-    from lamina.dialects import config as configuration
-    from lamina.install.scheduler_config import scheduler_config as made
+    from lamina import configuration
+    from lamina.install.scheduler_config import ExtenderAccess
+    from lamina.install.scheduler_config import scheduler_config as render_config
     from lamina.install.terms import parse_version
 
     if not kube_version:
-        raise BadInput("--kube-version is missing: kube-scheduler's versions read different forms")
-    read = configuration.load(_text(config), str(config)) if config is not None else configuration.DEFAULT
-    document = made(read, version=parse_version(kube_version), extender_url=extender_url, weight=weight)
+        raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
+    read = configuration.load(read_text(config), str(config)) if config is not None else configuration.DEFAULT
+    access = ExtenderAccess(extender_url, extender_tls)
+    document = render_config(read, version=parse_version(kube_version), access=access, weight=weight)
     text = yaml.safe_dump(document, sort_keys=False)
     if out is None:
         typer.echo(text, nl=False)
         return
-    try:
-        out.write_text(text)
-    except OSError as error:
-        raise BadInput(f"--out {out} cannot be written: {error.strerror}") from error
+    write(out, text.encode(), "--out")
 
 
 def _manifests(values: dict[str, object], version: str) -> str:
@@ -78,13 +86,17 @@ def _manifests(values: dict[str, object], version: str) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False, width=116, explicit_start=True)
 
 
-async def _version(kubeconfig: Path | None) -> str:
+def _version(kubeconfig: Path | None) -> str:
+    return asyncio.run(_ask_version(kubeconfig))
+
+
+async def _ask_version(kubeconfig: Path | None) -> str:
     from lamina.ports.kube.client import connect
 
     try:
         kube = await connect(kubeconfig)
     except BadInput as problem:
-        raise BadInput(f"{problem}; without a cluster to ask, name its version with --kube-version") from problem
+        raise BadInput(f"{problem}; to render without a cluster, set --kube-version") from problem
     try:
         return str((await kube.version())["gitVersion"])
     finally:
@@ -94,19 +106,4 @@ async def _version(kubeconfig: Path | None) -> str:
 def _write_chart(folder: Path) -> None:
     from lamina.install.chart import chart
 
-    if folder.exists():
-        raise BadInput(f"--chart {folder} exists already; name a new folder")
-    try:
-        for name, text in chart().items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    except OSError as error:
-        raise BadInput(f"--chart {folder} cannot be written: {error.strerror}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}") from error
+    write_new_folder(folder, chart(), "--chart")

@@ -1,10 +1,11 @@
-"""`lamina`: the verbs, and how errors become one sentence and an exit code.
+"""`lamina`: the commands, and how errors become one sentence and an exit code.
 
-A verb's own module is imported when the verb runs, so that `lamina --help` and `lamina run` start at once.
+What a command needs is imported when the command runs, so that `lamina --help` and `lamina run` start quickly.
 """
 
 import signal
 import sys
+from importlib.metadata import entry_points
 from types import FrameType
 from typing import Annotated
 
@@ -13,51 +14,57 @@ import typer
 from lamina import __version__
 from lamina.cli import (
     advise,
+    agent,
+    clean_node,
+    config,
+    controller,
     cordon,
-    daemons,
-    demo,
     doctor,
     install,
-    lab,
     mig,
+    pods,
     quotas,
     reset,
     run,
     simulate,
     uninstall,
     verify,
-    view,
+    why,
 )
+from lamina.cli.groups import GroupedCommands
 from lamina.errors import LaminaError
 
 app = typer.Typer(
     name="lamina",
+    cls=GroupedCommands,
     help="Share GPUs between Kubernetes pods, and between plain processes on one machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(lab.app, name="lab")
-app.command("demo")(demo.demo)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("verify")(verify.verify)
-app.command("pods")(view.pods)
-app.command("why")(view.why)
+app.command("pods")(pods.pods)
+app.command("why")(why.why)
 app.command("quotas")(quotas.quotas)
 app.add_typer(advise.advise, name="advise")
-app.add_typer(cordon.cordon, name="cordon")
-app.add_typer(cordon.uncordon, name="uncordon")
-app.add_typer(mig.mig, name="mig")
 app.command("install")(install.install)
 app.command("scheduler-config")(install.scheduler_config)
+app.add_typer(config.config, name="config")
 app.command("doctor")(doctor.doctor)
+app.add_typer(mig.mig, name="mig")
+app.add_typer(cordon.cordon, name="cordon")
+app.add_typer(cordon.uncordon, name="uncordon")
+app.command("simulate")(simulate.simulate)
 app.command("reset")(reset.reset)
 app.command("uninstall")(uninstall.uninstall)
-app.command("simulate")(simulate.simulate)
-app.command("agent")(daemons.agent)
-app.command("control")(daemons.control)
-app.command("clean-node")(daemons.clean_node)
+app.command("agent")(agent.agent)
+app.command("controller")(controller.controller)
+app.command("control", hidden=True)(controller.controller)  # the name before 0.2, in manifests that are in use
+app.command("clean-node")(clean_node.clean_node)
+for extension in entry_points(group="lamina.commands"):  # of other distributions, such as lamina-lab
+    extension.load()(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -71,9 +78,9 @@ def version_option(
 
 
 def main() -> None:
-    """The console script: every error that is meant ends in one sentence on standard error.
+    """The console script: an expected error ends in one sentence on standard error.
 
-    A terminal that is closed and a `kill` end a command as Ctrl-C does: what it had begun is taken back.
+    A closed terminal and `kill` end a command as Ctrl-C does, so that it cleans up.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:

@@ -1,44 +1,39 @@
-"""`lamina mig`: what GPUs can be cut into, what nodes are cut into, and cutting them."""
+"""`lamina mig`: MIG profiles of cards, MIG devices of nodes, and applying a configuration."""
 
-import asyncio
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lamina.cli.view import Kubeconfig
+from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
 
-if TYPE_CHECKING:
-    from lamina.ports.kube import Object
-
-mig = typer.Typer(help="What GPUs can be cut into by MIG, and what they are cut into.", no_args_is_help=True)
+mig = typer.Typer(help="Show MIG profiles and the MIG devices of nodes, and partition GPUs.", no_args_is_help=True)
 
 
 @mig.command()
 def profiles(
-    card: Annotated[str, typer.Argument(help="Only cards whose name has this in it, such as A100-40GB.")] = "",
+    card: Annotated[str, typer.Argument(help="Only list cards whose name contains this, such as A100-40GB.")] = "",
 ) -> None:
-    """List the profiles of the cards that can be cut, with their places; the table that placement goes by."""
+    """List the MIG profiles of each card with their placements. Placement uses the same table."""
     from rich.table import Table
 
     from lamina.cli.terminal import console, print_table
     from lamina.model.mig_cards import MIG_CARDS
 
-    chosen = [each for name, each in MIG_CARDS.items() if card.casefold() in name.casefold()]
+    chosen = [mig_card for name, mig_card in MIG_CARDS.items() if card.casefold() in name.casefold()]
     if not chosen:
-        raise BadInput(f"no card is named like {card!r}; there are {', '.join(MIG_CARDS)}")
+        raise BadInput(f"no card matches {card!r}; known cards are {', '.join(MIG_CARDS)}")
     table = Table("CARD", "PROFILE", "ID", "MEMORY", "COMPUTE", "SMS", "MOST", "PLACES", box=None, pad_edge=False)
-    for each in chosen:
-        for profile in each.profiles:
+    for mig_card in chosen:
+        for profile in mig_card.profiles:
             table.add_row(
-                each.model,
+                mig_card.model,
                 profile.name,
                 str(profile.id),
                 "" if profile.memory_mib is None else f"{profile.memory_mib} MiB",
-                f"{profile.slices}/{each.profiles[-1].slices}",
+                f"{profile.slices}/{mig_card.profiles[-1].slices}",
                 "" if profile.sms is None else str(profile.sms),
-                str(each.most(profile)),
+                str(mig_card.most(profile)),
                 f"{','.join(map(str, profile.starts))}:{profile.size}",
             )
     print_table(console, table)
@@ -46,78 +41,33 @@ def profiles(
 
 @mig.command("list")
 def list_nodes(kubeconfig: Kubeconfig = None) -> None:
-    """List the nodes that have MIG devices or are asked to: the configuration, how far it is, and the devices.
-
-    Devices that kubelet gives out are counted; those that were made for pods are there with their places.
-    """
+    """List nodes with MIG devices or a requested MIG configuration: its state and the devices."""
     from rich.table import Table
 
-    from lamina.agent.mig.cutter import LABEL, STATE
-    from lamina.agent.mig.offering import PREFIX
+    from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console, print_table
+    from lamina.operations.mig import mig_nodes
 
     table = Table("NODE", "CONFIGURATION", "STATE", "DEVICES", box=None, pad_edge=False)
-    nodes, granted = asyncio.run(_nodes(kubeconfig))
-    for node in nodes:
-        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
-        amounts = (node.get("status") or {}).get("allocatable") or {}
-        devices = [f"{count} {name.removeprefix(PREFIX)}" for name, count in amounts.items() if name.startswith(PREFIX)]
-        if LABEL in labels or devices or granted.get(name):
-            there = ", ".join((*sorted(each for each in devices if not each.startswith("0 ")), *granted.get(name, ())))
-            table.add_row(name, labels.get(LABEL, ""), labels.get(STATE, ""), there)
+    for node in with_cluster(kubeconfig, mig_nodes):
+        table.add_row(node.name, node.configuration, node.state, ", ".join(node.devices))
     if table.row_count:
         print_table(console, table)
     else:
-        console.print("No node has MIG devices, and none is asked to.")
-
-
-async def _nodes(kubeconfig: Path | None) -> "tuple[list[Object], dict[str, list[str]]]":
-    """The nodes, and the instances on GPUs that grants may cut, by node."""
-    from lamina.ports.kube import INVENTORIES, NODES, NotFound
-    from lamina.ports.kube.client import connect
-
-    kube = await connect(kubeconfig)
-    try:
-        nodes = (await kube.list(NODES)).items
-        try:
-            inventories = (await kube.list(INVENTORIES)).items
-        except NotFound:
-            inventories = []
-        return nodes, {each["metadata"]["name"]: _instances(each["spec"]) for each in inventories}
-    finally:
-        await kube.close()
-
-
-def _instances(inventory: "Object") -> list[str]:
-    return [
-        f"{instance['profile']} at {instance['start']} of GPU {gpu['index']}"
-        for gpu in inventory.get("gpus", ())
-        for instance in gpu.get("instances", ())
-    ]
+        console.print("No node has MIG devices or a requested MIG configuration.")
 
 
 @mig.command()
 def apply(
-    node: Annotated[str, typer.Argument(help="The node's name.")],
+    node: Annotated[str, typer.Argument(help="Name of the node.")],
     configuration: Annotated[
-        str, typer.Argument(help="A name of mig-parted's file, or a standard one such as all-balanced.")
+        str, typer.Argument(help="Name in mig-parted's file, or a standard one such as all-balanced.")
     ],
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Ask a node to cut its GPUs. Its agent does so as soon as nobody uses what is in the way."""
-    asyncio.run(_apply(kubeconfig, node, configuration))
-    typer.echo(f"Node {node} is asked for {configuration}; `lamina mig list` says how far it is.")
+    """Request a MIG configuration for a node. Its agent partitions the GPUs once they are not in use."""
+    from lamina.cli.connection import with_cluster
+    from lamina.operations.mig import request_configuration
 
-
-async def _apply(kubeconfig: Path | None, node: str, configuration: str) -> None:
-    from lamina.agent.mig.cutter import LABEL, PENDING, STATE
-    from lamina.ports.kube import NODES, NotFound
-    from lamina.ports.kube.client import connect
-
-    kube = await connect(kubeconfig)
-    try:
-        await kube.patch(NODES, node, {"metadata": {"labels": {LABEL: configuration, STATE: PENDING}}})
-    except NotFound as missing:
-        raise BadInput(f"there is no node {node}") from missing
-    finally:
-        await kube.close()
+    with_cluster(kubeconfig, lambda kube: request_configuration(kube, node, configuration))
+    typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")

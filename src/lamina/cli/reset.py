@@ -1,37 +1,33 @@
-"""`lamina reset`: take everything back that Lamina put into a cluster, in order, and only while no pod uses a GPU."""
+"""`lamina reset`: stop offering GPUs and remove what Lamina wrote into the cluster."""
 
-import asyncio
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.view import Kubeconfig
+from lamina.cli.options import Kubeconfig
+
+if TYPE_CHECKING:
+    from lamina.ports.kube import Kube
 
 
 def reset(
     everything: Annotated[
-        bool, typer.Option("--all", help="Also remove the configuration, the certificate and our kinds of objects.")
+        bool, typer.Option("--all", help="Also remove the configuration, the certificate and the CRDs of Lamina.")
     ] = False,
     patience: Annotated[
         float,
-        typer.Option("--patience", min=0, help="Seconds to wait for agents; then nodes are cleaned for them."),
+        typer.Option("--patience", min=0, help="Seconds to wait for each agent before cleaning its node from here."),
     ] = 20.0,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Have nodes offer nothing and remove labels, annotations, amounts and the webhook. Refuses while pods use GPUs."""
-    asyncio.run(_reset(kubeconfig, everything=everything, patience_s=patience))
-
-
-async def _reset(kubeconfig: Path | None, *, everything: bool, patience_s: float) -> None:
-    from lamina.cli.resetting import Resetting
+    """Stop offering GPUs and remove labels, annotations, resources and the webhook. Refuses while pods use GPUs."""
+    from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console
+    from lamina.operations.reset import Reset
     from lamina.ports.clock import SystemClock
-    from lamina.ports.kube.client import connect
 
-    kube = await connect(kubeconfig)
-    try:
-        async for done in Resetting(kube, SystemClock(), patience_s=patience_s).run(everything=everything):
-            console.print(done, soft_wrap=True, markup=False)
-    finally:
-        await kube.close()
+    async def run(kube: "Kube") -> None:
+        async for step in Reset(kube, SystemClock(), patience_s=patience).run(everything=everything):
+            console.print(step, soft_wrap=True, markup=False)
+
+    with_cluster(kubeconfig, run)

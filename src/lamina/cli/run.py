@@ -1,4 +1,4 @@
-"""`lamina run`: one process tree under a limit on this machine, without Kubernetes."""
+"""`lamina run`: one process tree under limits on this machine, without Kubernetes."""
 
 import sys
 from typing import Annotated
@@ -7,18 +7,21 @@ import typer
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
-    memory: Annotated[str, typer.Option("--memory", help="GPU memory for the whole process tree, such as 5120Mi.")],
-    gpu: Annotated[str, typer.Option("--gpu", help="Which GPU, by index or UUID.")] = "0",
-    cores: Annotated[int, typer.Option("--cores", help="Percent of the GPU's time; 0 is no limit.")] = 0,
+    command: Annotated[list[str], typer.Argument(help="Command and arguments, after --.")],
+    memory: Annotated[str, typer.Option("--memory", help="GPU memory limit of the process tree, such as 5120Mi.")],
+    gpu: Annotated[str, typer.Option("--gpu", help="GPU to use, by index or UUID.")] = "0",
+    cores: Annotated[
+        int, typer.Option("--cores", help="Compute limit in percent of the GPU's time. 0 means no limit.")
+    ] = 0,
     policy: Annotated[
-        str, typer.Option("--policy", help="How --cores holds: cap, or weight, which lends what others leave.")
+        str,
+        typer.Option("--policy", help="How --cores applies: cap (never more), or weight (idle time is lent)."),
     ] = "cap",
     simulate: Annotated[
-        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the driver's.")
+        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the installed driver.")
     ] = "",
 ) -> None:
-    """Run a command whose processes together get no more of a GPU than this."""
+    """Run a command under a GPU memory and compute limit."""
     from lamina.enforcement.run import run
 
     sys.exit(run(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy))

@@ -1,4 +1,4 @@
-"""`lamina simulate`: a cluster dump or a trace replayed through placement, policy beside policy."""
+"""`lamina simulate`: replay a cluster dump or a trace and compare placement policies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,43 +7,46 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamina.errors import BadInput
+from lamina.ports.user_files import read_text, write
 
 if TYPE_CHECKING:
-    from lamina.simulate import Result, SimNode, SimPod
+    from lamina.operations.simulate import Result, SimNode, SimPod
 
 _MOST_REASONS = 10
 
 
 def simulate(
-    nodes: Annotated[Path, typer.Option("--nodes", help="Nodes: a dump (JSON, YAML) or a trace (CSV).")],
-    pods: Annotated[Path, typer.Option("--pods", help="Pods: a dump or a trace; it may be the same dump.")],
-    policy: Annotated[list[str] | None, typer.Option("--policy", help="A policy; several are compared.")] = None,
-    add_nodes: Annotated[list[str] | None, typer.Option("--add-nodes", help="N:MODEL:GPUS: with more nodes.")] = None,
+    nodes: Annotated[Path, typer.Option("--nodes", help="Nodes: a dump (JSON or YAML) or a trace (CSV).")],
+    pods: Annotated[Path, typer.Option("--pods", help="Pods: a dump or a trace. May be the same dump.")],
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="Policy. Repeat it to compare several.")] = None,
+    add_nodes: Annotated[list[str] | None, typer.Option("--add-nodes", help="Add nodes, as N:MODEL:GPUS.")] = None,
     remove_nodes: Annotated[
-        list[str] | None, typer.Option("--remove-nodes", help="Without the nodes of these names; * is anything.")
+        list[str] | None, typer.Option("--remove-nodes", help="Remove nodes by name. * matches anything.")
     ] = None,
     split_count: Annotated[
-        int | None, typer.Option("--split-count", min=1, max=1000, help="Shares of each GPU at most.")
+        int | None, typer.Option("--split-count", min=1, max=1000, help="Maximum number of shares per GPU.")
     ] = None,
     memory_scaling: Annotated[
-        float | None, typer.Option("--memory-scaling", min=0.01, max=100, help="Memory to grant, as a multiple.")
+        float | None,
+        typer.Option("--memory-scaling", min=0.01, max=100, help="Memory to grant per GPU, as a multiple."),
     ] = None,
     core_scaling: Annotated[
-        float | None, typer.Option("--core-scaling", min=0.01, max=100, help="Time to grant, as a multiple.")
+        float | None,
+        typer.Option("--core-scaling", min=0.01, max=100, help="Compute to grant per GPU, as a multiple."),
     ] = None,
-    mode: Annotated[str, typer.Option("--mode", help="quota, or whole: GPUs are not shared.")] = "quota",
-    departures: Annotated[bool, typer.Option("--departures", help="Pods leave at their end.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Pods that run stay where they are.")] = False,
-    config: Annotated[Path | None, typer.Option("--config", help="A configuration file, for a dump's pods.")] = None,
-    picture: Annotated[Path | None, typer.Option("--picture", help="Write the course as an SVG here.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all of it as JSON here.")] = None,
+    mode: Annotated[str, typer.Option("--mode", help="quota, or whole (GPUs are not shared).")] = "quota",
+    departures: Annotated[bool, typer.Option("--departures", help="Pods end as the trace says.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Running pods stay where they are.")] = False,
+    config: Annotated[Path | None, typer.Option("--config", help="Configuration file, for the pods of a dump.")] = None,
+    picture: Annotated[Path | None, typer.Option("--picture", help="Write a chart over time to this SVG file.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this JSON file.")] = None,
 ) -> None:
-    """Replay pods on nodes and compare policies: what is allocated, what is stranded, who waits and why."""
+    """Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and why."""
     import msgspec
 
     from lamina.cli.terminal import console
-    from lamina.simulate.picture import picture as drawn
-    from lamina.simulate.replaying import check_policy
+    from lamina.operations.simulate.picture import picture as drawn
+    from lamina.operations.simulate.replay import check_policy
 
     policies = policy or ["binpack", "packing"]
     for each in policies:
@@ -51,9 +54,9 @@ def simulate(
     made, coming, missing = _input(nodes, pods, config)
     made = _what_if(made, add_nodes or [], remove_nodes or [], split_count, memory_scaling, core_scaling)
     if mode not in ("quota", "whole"):
-        raise BadInput(f"--mode is {mode!r}; allowed is quota or whole")
+        raise BadInput(f"--mode must be quota or whole, got {mode!r}")
     if mode == "whole":
-        from lamina.simulate.what_if import whole
+        from lamina.operations.simulate.what_if import whole
 
         coming = whole(coming)
     results = _replayed(made, coming, policies, departures=departures, keep=keep)
@@ -63,31 +66,21 @@ def simulate(
     console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
     _print(results)
     if picture is not None:
-        _write("--picture", picture, drawn(results))
+        write(picture, drawn(results), "--picture")
     if json_file is not None:
-        _write("--json", json_file, msgspec.json.format(msgspec.json.encode(results)))
-
-
-def _write(option: str, path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise BadInput(f"{option} {path} cannot be written: {error.strerror}") from error
+        write(json_file, msgspec.json.format(msgspec.json.encode(results)), "--json")
 
 
 def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod], list[str]]":
     """Nodes, pods, and sentences about what of the files is left out."""
-    from lamina.dialects.config import DEFAULT, load
-    from lamina.simulate import read_nodes, read_pods
-    from lamina.simulate.uncut import uncut
+    from lamina.configuration import DEFAULT, load
+    from lamina.operations.simulate import read_nodes, read_pods
+    from lamina.operations.simulate.without_mig import without_mig
 
-    try:
-        settings = DEFAULT if config is None else load(config.read_text(), str(config))
-    except OSError as error:
-        raise BadInput(f"--config {config} cannot be read: {error.strerror}") from error
-    made, coming, missing = uncut(read_nodes(nodes), read_pods(pods, settings))
+    settings = DEFAULT if config is None else load(read_text(config, "--config"), str(config))
+    made, coming, missing = without_mig(read_nodes(nodes), read_pods(pods, settings))
     if not coming:
-        raise BadInput(f"{pods} has no pods that a replay can place: {'; '.join(missing)}")
+        raise BadInput(f"{pods} has no pods that can be replayed: {'; '.join(missing)}")
     return made, coming, missing
 
 
@@ -99,7 +92,7 @@ def _what_if(
     memory_scaling: float | None,
     core_scaling: float | None,
 ) -> "list[SimNode]":
-    from lamina.simulate.what_if import added, shared, without
+    from lamina.operations.simulate.what_if import added, shared, without
 
     for pattern in remove:
         nodes = without(nodes, pattern)
@@ -116,7 +109,7 @@ def _replayed(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from lamina.cli.terminal import console
-    from lamina.simulate import replay
+    from lamina.operations.simulate import replay
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -124,10 +117,10 @@ def _replayed(
         for policy in policies:
             task = bar.add_task(policy, total=len(pods))
 
-            def told(done: int, task: int = int(task)) -> None:
+            def report(done: int, task: int = int(task)) -> None:
                 bar.update(task, completed=done)  # type: ignore[arg-type]
 
-            results.append(replay(nodes, pods, policy, departures=departures, keep=keep, progress=told))
+            results.append(replay(nodes, pods, policy, departures=departures, keep=keep, progress=report))
     return results
 
 

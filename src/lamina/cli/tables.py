@@ -1,6 +1,6 @@
-"""What people see of a cluster, as tables.
+"""The table of pods.
 
-A reason is a sentence and many pods wait for the same one, so the table carries its number and the sentences follow.
+A reason is a sentence that many pods may share, so the table has its number and the sentences follow.
 """
 
 from collections.abc import Iterator
@@ -8,34 +8,41 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from lamina.cli.cluster import Cluster
-from lamina.cli.counting import counted
-from lamina.cli.reasons import waiting_because
 from lamina.cli.terminal import print_table
 from lamina.dialects import parse
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory, Mode
 from lamina.model.grants import Grant, Share
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.native_capacity import counted
+from lamina.operations.pending_reasons import waiting_because
 from lamina.ports.kube import Object
 
 _ENDED = ("Succeeded", "Failed")
+_SURVIVES = "it is deleted, but its processes still run, so its shares count"
 
 
-def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> bool:
-    """Print every pod that asks for GPUs, in one namespace or in all (None): what it holds, or why it waits.
+def print_pods(console: Console, cluster: ClusterView, namespace: str | None) -> bool:
+    """Print each pod that requests GPUs, in one namespace or in all (None): what it holds, or why it is pending.
+    Deleted pods whose processes still run come last.
 
-    False where there is none, and then nothing is printed.
+    Returns False, and prints nothing, where there is none.
     """
     reasons: dict[str, int] = {}
     columns = ("NAMESPACE",) if namespace is None else ()
     table = Table(*columns, "POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY", box=None, pad_edge=False)
     for pod in sorted(cluster.pods, key=_order):
         meta = pod["metadata"]
-        if namespace in (None, meta["namespace"]) and _asks(pod, cluster):
+        if namespace in (None, meta["namespace"]) and _requests_gpus(pod, cluster):
             first = (meta["namespace"],) if namespace is None else ()
             reason = waiting_because(cluster, pod)
             mark = f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""
             table.add_row(*first, meta["name"], *_held(pod, cluster), mark)
+    for node, survivor in cluster.survivors(namespace):
+        first = (survivor.namespace,) if namespace is None else ()
+        shares = [share for container in survivor.containers for share in container.shares]
+        mark = f"({reasons.setdefault(_SURVIVES, len(reasons) + 1)})"
+        table.add_row(*first, survivor.pod, "Deleted", node, *_amounts(shares, cluster.inventories[node]), mark)
     if table.row_count == 0:
         return False
     print_table(console, table)
@@ -45,11 +52,11 @@ def print_pods(console: Console, cluster: Cluster, namespace: str | None) -> boo
 
 
 def _order(pod: Object) -> tuple[bool, str, str]:
-    """Running pods first, those that wait last."""
+    """Running pods first, pending ones last."""
     return (not pod["spec"].get("nodeName"), pod["metadata"]["namespace"], pod["metadata"]["name"])
 
 
-def _asks(pod: Object, cluster: Cluster) -> bool:
+def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
     if pod["metadata"]["uid"] in cluster.grants:
         return True
     try:
@@ -58,10 +65,10 @@ def _asks(pod: Object, cluster: Cluster) -> bool:
         return True
 
 
-def _held(pod: Object, cluster: Cluster) -> Iterator[str]:
-    """Status, node, GPUs, memory, compute: what a grant says, or what kubelet gave out by count.
+def _held(pod: Object, cluster: ClusterView) -> Iterator[str]:
+    """Status, node, GPUs, memory, compute: by the grant, or the native devices that kubelet allocated.
 
-    A pod that has ended holds nothing, though its grant stays with it.
+    A pod that has ended holds nothing, although its grant remains.
     """
     node = pod["spec"].get("nodeName", "")
     phase = pod.get("status", {}).get("phase", "Unknown")
@@ -72,7 +79,12 @@ def _held(pod: Object, cluster: Cluster) -> Iterator[str]:
     if node and not grant and phase not in _ENDED:
         yield from ("", "", ", ".join(f"{amount} {name}" for name, amount in counted(pod).items()))
         return
-    yield "\n".join(_gpu(share, cluster.inventories.get(node)) for share in shares)
+    yield from _amounts(shares, cluster.inventories.get(node))
+
+
+def _amounts(shares: list[Share], inventory: Inventory | None) -> Iterator[str]:
+    """GPUs, memory, compute."""
+    yield "\n".join(_gpu(share, inventory) for share in shares)
     yield "\n".join(f"{share.memory_mib} MiB" for share in shares)
     yield "\n".join(_compute(share) for share in shares)
 

@@ -1,4 +1,4 @@
-"""The one console: what a person reads goes through it, so that tables and progress agree on width and colour."""
+"""The console for all output, so that tables and progress agree on width and color."""
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -11,9 +11,9 @@ _GAPS = (2, 1)
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print it as wide as its content, whatever the terminal's width: a name that is cut cannot be copied.
+    """Print the table as wide as its content, even beyond the terminal: a truncated name cannot be copied.
 
-    Columns move together before lines run over the edge.
+    Gaps between columns shrink before lines run over the edge.
     """
     for column in table.columns:
         column.no_wrap = True

@@ -1,45 +1,46 @@
-"""`lamina uninstall`: remove everything that an installation made, from the cluster and from its nodes."""
+"""`lamina uninstall`: remove everything that an installation created, from the cluster and from its nodes."""
 
-import asyncio
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.view import Kubeconfig
+from lamina.cli.options import Kubeconfig
+
+if TYPE_CHECKING:
+    from lamina.ports.kube import Kube
 
 
 def uninstall(
     force: Annotated[
-        bool, typer.Option("--force", help="Although pods use GPUs: they run on, and nobody counts what they hold.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Uninstall even while pods use GPUs. They keep running, but their usage is no longer tracked.",
+        ),
     ] = False,
     patience: Annotated[
         float, typer.Option("--patience", min=0, help="Seconds to wait for agents, pods and nodes at each step.")
     ] = 120.0,
     kubelets: Annotated[
-        bool, typer.Option("--kubelets/--no-kubelets", help="Wait until kubelets have forgotten our resources.")
+        bool,
+        typer.Option("--kubelets/--no-kubelets", help="Wait until kubelets no longer report Lamina's resources."),
     ] = True,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Remove Lamina: webhook first, then all parts and what they left on nodes. Refuses while pods use GPUs."""
-    asyncio.run(_uninstall(kubeconfig, force=force, patience_s=patience, kubelets=kubelets))
-
-
-async def _uninstall(kubeconfig: Path | None, *, force: bool, patience_s: float, kubelets: bool) -> None:
+    """Remove Lamina: the webhook first, then all components and their files on nodes. Refuses while pods use GPUs."""
+    from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console
-    from lamina.cli.uninstalling import Uninstalling
+    from lamina.operations.uninstall import Uninstall
     from lamina.ports.clock import SystemClock
-    from lamina.ports.kube.client import connect
 
-    kube = await connect(kubeconfig)
-    try:
-        uninstalling = Uninstalling(kube, SystemClock(), patience_s=patience_s)
-        async for done in uninstalling.run(force=force, kubelets=kubelets):
-            console.print(done, soft_wrap=True, markup=False)
-        left = await uninstalling.left()
-    finally:
-        await kube.close()
-    for each in left:
-        console.print(f"Left: {each}", soft_wrap=True, markup=False)
-    if left:
+    async def run(kube: "Kube") -> list[str]:
+        removal = Uninstall(kube, SystemClock(), patience_s=patience)
+        async for step in removal.run(force=force, kubelets=kubelets):
+            console.print(step, soft_wrap=True, markup=False)
+        return await removal.left()
+
+    remaining = with_cluster(kubeconfig, run)
+    for name in remaining:
+        console.print(f"Remaining: {name}", soft_wrap=True, markup=False)
+    if remaining:
         raise typer.Exit(1)

@@ -8,49 +8,49 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from lamina.ports.user_files import write
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lamina.verify.rows import Row
+    from lamina.operations.verify.rows import CheckResult
 
 
 def verify(
-    gpu: Annotated[str, typer.Option("--gpu", help="Which GPU, by index or UUID.")] = "0",
+    gpu: Annotated[str, typer.Option("--gpu", help="GPU to use, by index or UUID.")] = "0",
     simulate: Annotated[
-        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the driver's.")
+        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the installed driver.")
     ] = "",
-    memory: Annotated[str, typer.Option("--memory", help="The memory limit to try, such as 2048Mi.")] = "2048Mi",
-    shares: Annotated[
-        str, typer.Option("--shares", help="Shares of the GPU's time to try, in percent.")
-    ] = "10,30,50,70",
-    seconds: Annotated[float, typer.Option("--seconds", help="How long each share is measured.")] = 4.0,
-    quick: Annotated[bool, typer.Option("--quick", help="Shares 30 and 70 only, for two seconds each.")] = False,
-    file: Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")] = None,
+    memory: Annotated[str, typer.Option("--memory", help="Memory limit to test, such as 2048Mi.")] = "2048Mi",
+    shares: Annotated[str, typer.Option("--shares", help="Compute limits to test, in percent.")] = "10,30,50,70",
+    seconds: Annotated[float, typer.Option("--seconds", help="Seconds to measure each compute limit.")] = 4.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Only test 30 and 70 percent, for two seconds each.")] = False,
+    file: Annotated[Path | None, typer.Option("--json", help="Also write the results as JSON to this file.")] = None,
 ) -> None:
-    """Try on this machine whether memory, compute, views and overhead are as they should be."""
+    """Test on this machine that memory and compute limits hold, and what the facade costs."""
     from lamina.cli.terminal import console, print_table
     from lamina.model.quantities import parse_memory_mib
-    from lamina.verify.run import verify
+    from lamina.operations.verify.run import verify
 
     if file is not None:
-        _write(file, "[]\n")  # a wrong place is told now and not after a minute
-    asked = ("30,70", 2.0) if quick else (shares, seconds)
+        write(file, b"[]\n", "--json")  # report an unwritable path before the measurement, not after it
+    measured = ("30,70", 2.0) if quick else (shares, seconds)
     rows = verify(
         gpu=gpu,
         simulate=simulate or None,
         memory_mib=parse_memory_mib(memory, where="--memory"),
-        shares=_shares(asked[0]),
-        seconds=asked[1],
+        shares=_shares(measured[0]),
+        seconds=measured[1],
         rounds=5 if quick else 15,
     )
-    known: list[Row] = []
+    known: list[CheckResult] = []
     with console.status("starting") as status:
         for row in rows:
             known.append(row)
             status.update(f"{row.check}: {row.what}")
     if file is not None:
         written = [{**msgspec.to_builtins(row), "error": row.error} for row in known]
-        _write(file, json.dumps(written, indent=1) + "\n")
+        write(file, f"{json.dumps(written, indent=1)}\n".encode(), "--json")
     print_table(console, _table(known))
     failed = sum(row.verdict == "FAILED" for row in known)
     skipped = sum(row.verdict == "not tested" for row in known)
@@ -58,25 +58,16 @@ def verify(
     sys.exit(1 if failed else 0)
 
 
-def _write(file: Path, text: str) -> None:
-    from lamina.errors import BadInput
-
-    try:
-        file.write_text(text)
-    except OSError as error:
-        raise BadInput(f"--json {file} cannot be written: {error.strerror}") from error
-
-
 def _shares(text: str) -> tuple[int, ...]:
     from lamina.errors import BadInput
 
     words = text.split(",")
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise BadInput(f"--shares {text!r}: write whole numbers with commas between, such as 10,50")
+        raise BadInput(f"--shares must be integers separated by commas, such as 10,50, got {text!r}")
     return tuple(map(int, words))
 
 
-def _table(rows: "list[Row]") -> "Table":
+def _table(rows: "list[CheckResult]") -> "Table":
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -101,9 +92,9 @@ def _table(rows: "list[Row]") -> "Table":
     return table
 
 
-def _digits(row: "Row") -> int:
+def _digits(row: "CheckResult") -> int:
     return 1 if row.unit in ("%", "ns") else 0
 
 
-def _number(row: "Row", value: float | None) -> str:
+def _number(row: "CheckResult", value: float | None) -> str:
     return "" if value is None else f"{value:,.{_digits(row)}f}"

@@ -1,0 +1,102 @@
+"""`lamina agent`: the component that runs on each node with GPUs."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.cli.service_options import Config, Kubeconfig, LogLevel, configure_logging
+
+DriverMount = Annotated[
+    Path | None,
+    typer.Option(
+        "--driver-mount",
+        "--driver-seen-at",
+        envvar=["LAMINA_DRIVER_MOUNT", "LAMINA_DRIVER_SEEN_AT"],
+        help="Path of --driver-dir in the container of the agent, if it is another one. "
+        "--driver-seen-at and LAMINA_DRIVER_SEEN_AT are deprecated names.",
+    ),
+]
+NvidiaNamespace = Annotated[
+    str,
+    typer.Option(
+        "--nvidia-namespace",
+        envvar="LAMINA_NVIDIA_NAMESPACE",
+        help="Namespace of NVIDIA's named configurations. Defaults to the one in Lamina's configuration.",
+    ),
+]
+MpsRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--mps-root",
+        envvar="LAMINA_MPS_ROOT",
+        help="Directory of the MPS pipe directories on the host. Defaults to the one in NVIDIA's configuration.",
+    ),
+]
+
+
+def agent(
+    node: Annotated[str, typer.Option("--node", envvar="NODE_NAME", help="Name of this node in Kubernetes.")],
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    kubelet_dir: Annotated[
+        Path, typer.Option("--kubelet-dir", envvar="LAMINA_KUBELET_DIR", help="Directory of kubelet.")
+    ] = Path("/var/lib/kubelet"),
+    cdi_dir: Annotated[
+        Path,
+        typer.Option(
+            "--cdi-dir", envvar="LAMINA_CDI_DIR", help="Directory in which the container runtime reads CDI specs."
+        ),
+    ] = Path("/var/run/cdi"),
+    state_dir: Annotated[
+        Path, typer.Option("--state-dir", envvar="LAMINA_STATE_DIR", help="Directory of the agent on the host.")
+    ] = Path("/var/lib/lamina"),
+    driver_dir: Annotated[
+        Path, typer.Option("--driver-dir", envvar="LAMINA_DRIVER_DIR", help="Directory of the driver's libraries.")
+    ] = Path("/usr/lib/x86_64-linux-gnu"),
+    driver_mount: DriverMount = None,
+    nvidia_namespace: NvidiaNamespace = "",
+    mps_control: Annotated[
+        str,
+        typer.Option(
+            "--mps-control", envvar="LAMINA_MPS_CONTROL", help="Path or name of NVIDIA's MPS control program."
+        ),
+    ] = "nvidia-cuda-mps-control",
+    mps_root: MpsRoot = None,
+    mps_shm: Annotated[
+        Path,
+        typer.Option(
+            "--mps-shm", envvar="LAMINA_MPS_SHM", help="Host directory that is mounted as /dev/shm in the agent."
+        ),
+    ] = Path("/dev/shm"),
+    metrics_bind: Annotated[
+        str,
+        typer.Option(
+            "--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Address that serves metrics. Empty disables them."
+        ),
+    ] = ":9394",
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Run the node agent: device plugin and limit enforcement."""
+    from lamina.agent.run import run
+    from lamina.agent.state.settings import AgentSettings
+    from lamina.ports.listener import parse_address
+
+    configure_logging(log_level)
+    settings = AgentSettings(
+        node=node,
+        kubeconfig=kubeconfig,
+        config=config,
+        kubelet_dir=kubelet_dir,
+        cdi_dir=cdi_dir,
+        state_dir=state_dir,
+        driver_dir=driver_dir,
+        driver_mount=driver_mount,
+        nvidia_namespace=nvidia_namespace,
+        mps_control=mps_control,
+        mps_root=mps_root,
+        mps_shm=mps_shm,
+        metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
+    )
+    asyncio.run(run(settings))

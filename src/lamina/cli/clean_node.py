@@ -1,0 +1,67 @@
+"""`lamina clean-node`: remove what an agent left on this node."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.errors import BadInput
+
+_POLL_S = 1.0
+
+
+def clean_node(
+    kubelet_dir: Annotated[
+        Path, typer.Option("--kubelet-dir", envvar="LAMINA_KUBELET_DIR", help="Directory of kubelet.")
+    ],
+    cdi_dir: Annotated[Path, typer.Option("--cdi-dir", envvar="LAMINA_CDI_DIR", help="Directory of CDI specs.")],
+    state_dir: Annotated[
+        Path, typer.Option("--state-dir", envvar="LAMINA_STATE_DIR", help="Directory of the agent on the host.")
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only list what remains. Exits with 1 if anything does.")
+    ] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep running until SIGTERM, as a DaemonSet needs it.")] = False,
+) -> None:
+    """Remove MPS daemons, CDI specs, sockets and state that an agent left on this node. No agent and no pod with GPUs
+    may be running."""
+    from lamina.agent.cleanup import leftovers
+    from lamina.ports.files import in_use
+
+    while True:
+        if not check and in_use(state_dir):
+            if not stay:
+                raise BadInput(f"an agent is using {state_dir}; stop it first")
+            time.sleep(_POLL_S)
+            continue
+        remaining = leftovers.find_leftovers(kubelet_dir=kubelet_dir, cdi_dir=cdi_dir, state_dir=state_dir)
+        if check:
+            for path in remaining:
+                typer.echo(path)
+            raise typer.Exit(1 if remaining else 0)
+        if remaining:
+            for failure in asyncio.run(_end_daemons(state_dir)):
+                typer.echo(failure, err=True)
+        for path in remaining:
+            typer.echo(f"Removing {path}")
+        leftovers.remove_leftovers(remaining)
+        if not stay:
+            return
+        time.sleep(_POLL_S)
+
+
+async def _end_daemons(state_dir: Path) -> list[str]:
+    """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
+    from lamina.agent.mps.teardown import end_daemons
+    from lamina.agent.state.settings import AgentSettings
+    from lamina.ports.files import Files
+    from lamina.ports.mps import ControlProgram
+    from lamina.ports.nvml import DriverNvml
+
+    settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
+    try:
+        return await end_daemons(settings.mps, ControlProgram(settings.mps_control), nvml, Files())
+    finally:
+        await nvml.close()

@@ -1,0 +1,75 @@
+"""`lamina control`: the component that runs once per cluster, in one or more replicas."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.cli.service_options import Config, Kubeconfig, LogLevel, configure_logging
+
+
+def controller(
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    extender_bind: Annotated[
+        str, typer.Option("--extender-bind", envvar="LAMINA_EXTENDER_BIND", help="Address of the scheduler extender.")
+    ] = "127.0.0.1:8080",
+    extender_tls: Annotated[
+        Path | None,
+        typer.Option(
+            "--extender-tls",
+            envvar="LAMINA_EXTENDER_TLS",
+            help="Directory with tls.crt, tls.key and ca.crt. The extender then serves HTTPS, to clients whose "
+            "certificate ca.crt has signed. Defaults to plain HTTP.",
+        ),
+    ] = None,
+    admission_bind: Annotated[
+        str, typer.Option("--admission-bind", envvar="LAMINA_ADMISSION_BIND", help="Address of the admission webhook.")
+    ] = ":8443",
+    admission_host: Annotated[
+        str,
+        typer.Option(
+            "--admission-host",
+            envvar="LAMINA_ADMISSION_HOST",
+            help="Host name under which the API server reaches the admission webhook.",
+        ),
+    ] = "",
+    metrics_bind: Annotated[
+        str,
+        typer.Option(
+            "--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Additional address that serves probes and metrics."
+        ),
+    ] = "",
+    addresses_file: Annotated[
+        Path | None,
+        typer.Option("--addresses-file", help="Write the addresses to this file once both services listen."),
+    ] = None,
+    identity: Annotated[
+        str,
+        typer.Option(
+            "--identity",
+            envvar="LAMINA_IDENTITY",
+            help="Identity of this replica in the leader election. Defaults to the host name.",
+        ),
+    ] = "",
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Run the controller: admission webhook and scheduler extender."""
+    from lamina.controller.run import run
+    from lamina.controller.settings import ControllerSettings
+    from lamina.ports.listener import parse_address
+
+    configure_logging(log_level)
+    settings = ControllerSettings(
+        kubeconfig=kubeconfig,
+        config=config,
+        extender_tls=extender_tls,
+        extender=parse_address(extender_bind, where="--extender-bind"),
+        admission=parse_address(admission_bind, where="--admission-bind"),
+        admission_host=admission_host,
+        metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
+        addresses_file=addresses_file,
+        identity=identity,
+    )
+    asyncio.run(run(settings))

@@ -1,0 +1,40 @@
+"""`lamina --help`: commands grouped by who uses them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer.core
+
+GROUPS = {
+    "On one machine": ("run", "verify"),
+    "For users of a cluster": ("pods", "why", "quotas", "advise"),
+    "For administrators of a cluster": (
+        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "simulate"),
+        *("reset", "uninstall"),
+    ),
+    "Lab (lamina-lab)": ("demo", "lab"),
+    "Components, started by manifests": ("agent", "controller", "clean-node"),
+}
+"""The groups in the order of the help, with their commands."""
+
+
+class GroupedCommands(typer.core.TyperGroup):
+    """A group that lists its commands under the headings of `GROUPS`, and all others under `Other`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # click's own types, or a copy of them within typer
+        for heading, commands in self._sections(ctx):
+            with formatter.section(heading):
+                formatter.write_dl([(name, command.get_short_help_str(limit=100)) for name, command in commands])
+
+    def _sections(self, ctx: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+        visible = {
+            name: command
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) is not None and not command.hidden
+        }
+        for heading, names in GROUPS.items():
+            commands = [(name, visible.pop(name)) for name in names if name in visible]
+            if commands:
+                yield heading, commands
+        if visible:
+            yield "Other", list(visible.items())

@@ -1,0 +1,12 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", help="Path to the kubeconfig file. Defaults to the one that kubectl uses."),
+]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace to look in.")]

@@ -1,0 +1,40 @@
+"""Options that the agent and the controller share, and their logging.
+
+Each option has an environment variable, because a manifest sets those more easily.
+"""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.errors import BadInput
+from lamina.ports.log_format import LOG_FORMAT
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig", envvar="KUBECONFIG", help="Path to the kubeconfig file. Defaults to the pod's service account."
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="LAMINA_CONFIG",
+        help="Path to the configuration file. Defaults to the ConfigMap lamina-system/lamina.",
+    ),
+]
+LogLevel = Annotated[
+    str, typer.Option("--log-level", envvar="LAMINA_LOG_LEVEL", help="Log level: DEBUG, INFO, WARNING or ERROR.")
+]
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def configure_logging(level: str) -> None:
+    """Log to standard error from that level on. Raises BadInput for an unknown level."""
+    if level.upper() not in _LEVELS:
+        raise BadInput(f"--log-level must be one of {', '.join(_LEVELS)}, got {level!r}")
+    logging.basicConfig(level=level.upper(), format=LOG_FORMAT)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

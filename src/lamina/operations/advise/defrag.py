@@ -1,0 +1,68 @@
+"""`lamina advise defrag`: which pods to move so that GPUs become idle. Nothing is moved."""
+
+from collections.abc import Iterator
+
+from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
+from lamina.controller.pods import parse_pod
+from lamina.dialects import parse
+from lamina.errors import BadInput
+from lamina.model.ledger import taken_by
+from lamina.model.requests import PodRequest
+from lamina.operations.cluster_view import ClusterView
+from lamina.placement.eviction.defrag import Resident, advise
+from lamina.ports.kube import Object
+
+
+def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
+    """The lines to print: each step with its moves, then the sum."""
+    nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
+    index = {gpu.uuid: gpu.index for gpus in nodes.values() for gpu in gpus}
+    steps = advise(nodes, list(_residents(cluster)), most_moves=most_moves)
+    for step in steps:
+        yield f"GPU {index[step.frees]} of node {step.node} becomes idle after these moves:"
+        for move in step.moves:
+            start, end = (", ".join(str(index[gpu]) for gpu in gpus) for gpus in (move.from_gpus, move.to_gpus))
+            yield f"  {move.pod}: from GPU {start} of {move.from_node} to GPU {end} of {move.to_node}"
+    if not steps:
+        yield "No GPU can be freed by moving pods."
+        return
+    moves = sum(len(step.moves) for step in steps)
+    gpus = "1 GPU becomes" if len(steps) == 1 else f"{len(steps)} GPUs become"
+    yield f"{gpus} idle after {moves} move{'s' if moves != 1 else ''}."
+
+
+def _residents(cluster: ClusterView) -> Iterator[Resident]:
+    """The pods that hold GPUs. A pod without a controller, or that is terminating, is not movable."""
+    for pod in cluster.pods:
+        meta, spec = pod["metadata"], pod["spec"]
+        name = f"{meta['namespace']}/{meta['name']}"
+        grant = cluster.grants.get(meta["uid"])
+        if cluster.ledger.pod(meta["uid"]).ended:
+            continue
+        if grant is None:
+            yield from _without_grant(cluster, pod, name)
+            continue
+        owned = any(owner.get("controller") for owner in meta.get("ownerReferences") or ())
+        yield Resident(
+            name=name,
+            request=_request(cluster, pod),
+            node=grant.node,
+            taken=taken_by(grant.containers),
+            movable=owned and not meta.get("deletionTimestamp"),
+            elsewhere=not any(spec.get(field) for field in ("nodeSelector", "affinity", "topologySpreadConstraints")),
+        )
+
+
+def _request(cluster: ClusterView, pod: Object) -> PodRequest | None:
+    try:
+        return parse(pod, cluster.config)
+    except BadInput:
+        return None
+
+
+def _without_grant(cluster: ClusterView, pod: Object, name: str) -> Iterator[Resident]:
+    """A pod that runs without a grant: it counts with the most that it can hold, and is not movable."""
+    node = pod["spec"].get("nodeName") or ""
+    request, inventory = running_request(parse_pod(pod, cluster.config)), cluster.inventories.get(node)
+    if request is not None and inventory is not None:
+        yield Resident(name, None, node, largest_holdings(request.request, inventory), movable=False)

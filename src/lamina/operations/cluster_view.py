@@ -1,0 +1,156 @@
+"""A cluster from one reading of its API: pods, grants, and what is free on each node.
+
+`lamina pods` and `lamina why` compute the same sums with the same code as the controller, so that explanation and
+decision agree. They need read access only.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from lamina import configuration
+from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.configuration import Config
+from lamina.controller.ledger.grant_objects import grant_record
+from lamina.controller.ledger.grantless_pods import running_request
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.pod_stages import Stage, pod_state
+from lamina.controller.pods import parse_pod
+from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
+from lamina.dialects import parse
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.grants import Grant
+from lamina.model.requests import PodRequest
+from lamina.model.survivors import Survivor
+from lamina.operations.native_capacity import counted, forbidden, missing
+from lamina.placement import Explanation, NodeState, explain
+from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class ClusterView:
+    """`grants` are keyed by the UID of their pod, `inventories` by node."""
+
+    config: Config
+    pods: list[Object]
+    grants: Mapping[str, Grant]
+    inventories: Mapping[str, Inventory]
+    ledger: Ledger
+    quotas: ResourceQuotas = field(default_factory=ResourceQuotas)
+    _explained: dict[tuple[PodRequest, frozenset[tuple[str, int]], str], Explanation] = field(
+        default_factory=dict, repr=False
+    )
+    """By request, counted native devices, of which a request has the names alone, and why a quota forbids them."""
+
+    def explain(self, pod: Object) -> Explanation | None:
+        """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
+        request = parse(pod, self.config)
+        if request is None:
+            return None
+        uid = pod["metadata"]["uid"]
+        uncounted = self.quotas.uncounted(pod["metadata"]["namespace"], request.native_devices, self.config)
+        lacking = {
+            name: forbidden(uncounted) if uncounted else missing(pod, inventory, self.pods)
+            for name, inventory in self.inventories.items()
+            if inventory.offers_native_devices(request.native_devices)
+        }
+        if self.ledger.grants_of(uid):
+            return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)], lacking)
+        # Pending replicas request the same of the same nodes, so one search serves all of them.
+        key = request, frozenset(counted(pod).items()), uncounted
+        if key not in self._explained:
+            self._explained[key] = explain(request, self._nodes, lacking)
+        return self._explained[key]
+
+    def survivors(self, namespace: str | None = None) -> Iterator[tuple[str, Survivor]]:
+        """The pods, in one namespace or in all (None), that have ended while their processes run, each with its node.
+
+        What an agent has published of a pod that Kubernetes still lists as running counts by the grant of the pod.
+        """
+        for node in sorted(self.inventories):
+            for survivor in self.inventories[node].survivors:
+                running = self.ledger.pod(survivor.pod_uid).stage in (Stage.PENDING, Stage.BOUND)
+                if not running and namespace in (None, survivor.namespace):
+                    yield node, survivor
+
+    def over_quota(self, pod: Object) -> str:
+        """Which quota of its namespace the pod exceeds, in a sentence, or nothing. Raises BadInput."""
+        request = parse(pod, self.config)
+        if request is None:
+            return ""
+        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
+        quotas = self.quotas.of(namespace, self.config)
+        return excess(
+            quotas,
+            lambda: self.ledger.holdings.taken_in_namespace(namespace, without=uid),
+            requested(request),
+            self.config,
+        )
+
+    @cached_property
+    def _nodes(self) -> list[NodeState]:
+        """All nodes, for a pod that holds nothing."""
+        return [self._node(name, without="") for name in sorted(self.inventories)]
+
+    def _node(self, name: str, *, without: str) -> NodeState:
+        taken = self.ledger.holdings.taken(name, without=without)
+        return NodeState.of(name, self.inventories[name], taken, rules=self.config.mig_rules)
+
+
+async def read(kube: Kube) -> ClusterView:
+    """Read all of it. Raises BadInput where Lamina is not installed."""
+    config = await _configuration(kube)
+    try:
+        inventories = list(_readable(read_inventory, (await kube.list(INVENTORIES)).items))
+        records = list(_readable(grant_record, (await kube.list(GRANTS)).items))
+    except NotFound as error:
+        raise BadInput(
+            "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
+        ) from error
+    pods = (await kube.list(PODS)).items
+    quotas = ResourceQuotas()
+    for quota in (await kube.list(RESOURCE_QUOTAS)).items:
+        quotas.observe(quota)
+    ledger = Ledger()
+    now = time.monotonic()
+    for inventory in inventories:
+        ledger.observe_inventory(inventory)
+    for pod in pods:
+        ledger.observe_pod(pod["metadata"]["uid"], pod_state(pod), now, running_request(parse_pod(pod, config)))
+    alive = {pod["metadata"]["uid"] for pod in pods}
+    for record in records:
+        if record.grant.pod_uid in alive:
+            ledger.observe_grant(record)
+    return ClusterView(
+        config=config,
+        pods=pods,
+        grants={record.grant.pod_uid: record.grant for record in records},
+        inventories={inventory.node: inventory for inventory in inventories},
+        ledger=ledger,
+        quotas=quotas,
+    )
+
+
+async def _configuration(kube: Kube) -> Config:
+    try:
+        found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
+    except NotFound:
+        return configuration.DEFAULT
+    return configuration.load((found.get("data") or {}).get("lamina.yaml", ""), "ConfigMap lamina-system/lamina")
+
+
+def _readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:
+    """The objects that can be read. Logs why the others are left out."""
+    for item in items:
+        try:
+            yield read(item)
+        except BadInput as problem:
+            log.warning("%s", problem)

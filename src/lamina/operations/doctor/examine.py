@@ -1,0 +1,60 @@
+"""All findings of `lamina doctor` about one cluster."""
+
+import re
+from datetime import UTC, datetime
+
+from lamina.configuration import Config
+from lamina.controller.admission.webhook_configuration import NAME
+from lamina.dialects import ResourceNames, resource_names
+from lamina.errors import Outside
+from lamina.operations import cluster_view
+from lamina.operations.doctor.checks import findings
+from lamina.operations.doctor.finding import Finding, State
+from lamina.ports.kube import MUTATING_WEBHOOKS, NODES, PODS, AlreadyExists, Kube, Object
+
+_TEST_POD = "lamina-doctor"
+
+
+async def examine(kube: Kube) -> list[Finding]:
+    """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
+    cluster = await cluster_view.read(kube)
+    nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
+    return [await webhook(kube, cluster.config, webhooks), *findings(cluster, nodes, webhooks, datetime.now(UTC))]
+
+
+async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Finding:
+    """Whether the webhook answers: it must refuse the test pod, which is deleted at once if it was admitted."""
+    fix = "check the log of the controller, and whether the API server can reach its Service"
+    if not config.enabled:
+        return Finding("webhook", State.WARNING, "the configuration has enabled: false", "set enabled: true")
+    if not any(one["metadata"]["name"] == NAME and one.get("webhooks") for one in registered):
+        return Finding("webhook", State.FAILED, "it is not registered", fix)
+    try:
+        await kube.create(PODS, _test_pod(config), namespace="default")
+    except AlreadyExists:
+        pass  # left behind by an interrupted doctor
+    except Outside as error:
+        if _names(config).memory_percentage in str(error):
+            return Finding("webhook", State.OK, "it answers, and refuses an invalid pod")
+        failed = re.search(r'failed calling webhook "([^"]+)"', str(error))
+        if failed and not failed[1].endswith(f".{NAME}"):
+            fix = f"{failed[1]} is not Lamina's webhook; repair or remove the system it belongs to"
+        return Finding("webhook", State.FAILED, f"the API server returned: {error}", fix)
+    await kube.delete(PODS, _TEST_POD, namespace="default", grace_s=0)
+    return Finding("webhook", State.FAILED, "an invalid pod was admitted", fix)
+
+
+def _test_pod(config: Config) -> Object:
+    """A pod that requests 500 % of a GPU's memory, and that no scheduler would place if it were admitted."""
+    names = _names(config)
+    limits = {names.count: "1", names.memory_percentage: "500"}
+    container = {"name": "main", "image": "none", "resources": {"limits": limits}}
+    return {
+        "metadata": {"name": _TEST_POD},
+        "spec": {"containers": [container], "schedulingGates": [{"name": "lamina.dev/doctor"}]},
+    }
+
+
+def _names(config: Config) -> ResourceNames:
+    """The names of a dialect in which a pod can request a percentage of memory."""
+    return next(names for names in resource_names(config) if names.memory_percentage)

@@ -1,0 +1,53 @@
+"""Pods that request native devices: whether nodes have enough of them, counted as kube-scheduler counts."""
+
+from collections.abc import Iterable
+
+from lamina.dialects.containers import read_containers
+from lamina.dialects.native_devices import native_resources
+from lamina.model.gpus import Inventory
+from lamina.model.kube_quantity import parse_quantity
+from lamina.placement import Cause, Miss
+from lamina.ports.kube import Object
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def counted(pod: Object) -> dict[str, int]:
+    """What the pod requests of each native resource: the sum over containers, or the largest init container."""
+    amounts: dict[str, int] = {}
+    peaks: dict[str, int] = {}
+    for container in read_containers(pod):
+        for name in native_resources(container.requested):
+            amount = parse_quantity(container.requested[name], where=name).whole or 0
+            if container.init and not container.sidecar:
+                peaks[name] = max(peaks.get(name, 0), amount)
+            else:
+                amounts[name] = amounts.get(name, 0) + amount
+    return {name: max(amounts.get(name, 0), peaks.get(name, 0)) for name in amounts | peaks}
+
+
+def forbidden(reason: str) -> Miss:
+    """What a node lacks that may not give the pod its devices."""
+    return Miss(reason, Cause.COUNT, True, (0, 0, 0.0))
+
+
+def missing(pod: Object, inventory: Inventory, pods: Iterable[Object]) -> Miss | None:
+    """What the node with this inventory lacks for the pod, None if it has enough. `pods` are all of the cluster."""
+    offered = {each.resource: each.count for each in inventory.native_resources}
+    taken: dict[str, int] = {}
+    for other in pods:
+        ended = (other.get("status") or {}).get("phase") in _ENDED
+        if other["spec"].get("nodeName") == inventory.node and not ended:
+            for name, amount in counted(other).items():
+                taken[name] = taken.get(name, 0) + amount
+    for name, amount in sorted(counted(pod).items()):
+        there = offered.get(name, 0)
+        free = max(0, there - taken.get(name, 0))
+        if amount > there:
+            return Miss(f"needs {amount} {name}; this node offers {there}", Cause.COUNT, True, (0, 0, 0.0))
+        if amount > free:
+            reason = (
+                f"all {there} {name} are allocated" if not free else f"needs {amount} {name}; {free} of {there} free"
+            )
+            return Miss(reason, Cause.SLOTS, False, (0, 0, 0.0))
+    return None

@@ -1,0 +1,122 @@
+"""Why a pod is pending, in sentences, from one reading of the cluster."""
+
+from collections.abc import Iterator
+
+from lamina.dialects.groups import group_of
+from lamina.errors import BadInput
+from lamina.model.ledger import taken_by
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.native_capacity import counted
+from lamina.placement import Explanation
+from lamina.ports.kube import Object
+
+_SHOWN_NODES = 5
+_SHOWN_SURVIVORS = 5
+
+
+def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
+    """The lines of `lamina why`. Raises BadInput where there is no such pod."""
+    pod = next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
+    if pod is None:
+        raise BadInput(f"there is no pod {name} in namespace {namespace}")
+    node = pod["spec"].get("nodeName")
+    if node:
+        yield from _on_node(pod, node)
+        return
+    try:
+        explanation = cluster.explain(pod)
+        quota_reason = cluster.over_quota(pod)
+    except BadInput as error:
+        yield f"{name} cannot be placed: {error}"
+        return
+    if quota_reason:
+        yield f"{name} is pending: {quota_reason}."
+        yield from _survivors(cluster, namespace)
+        return
+    yield from _unplaced(pod, explanation)
+    if explanation is not None and not explanation.fitting:
+        yield from _survivors(cluster)
+    if message := _scheduler_message(pod):
+        yield f"Scheduler: {message}"
+
+
+def waiting_because(cluster: ClusterView, pod: Object) -> str:
+    """One sentence for a table; empty for a pod that is not waiting."""
+    if pod["spec"].get("nodeName"):
+        return "; ".join(_container_reasons(pod))
+    try:
+        if quota_reason := cluster.over_quota(pod):
+            return quota_reason
+        explanation = cluster.explain(pod)
+    except BadInput as error:
+        return str(error)
+    if explanation is None or explanation.fitting:
+        return _scheduler_message(pod) or "not yet tried by the scheduler"
+    return explanation.summary
+
+
+def _named(pod: Object, namespace: str, name: str) -> bool:
+    return (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name)
+
+
+def _on_node(pod: Object, node: str) -> Iterator[str]:
+    name, phase = pod["metadata"]["name"], pod.get("status", {}).get("phase", "Unknown")
+    reasons = list(_container_reasons(pod))
+    if not reasons:
+        yield f"{name} is not pending: it is {phase} on node {node}."
+        return
+    yield f"{name} is on node {node} ({phase}), and its containers are waiting:"
+    yield from (f"  {reason}" for reason in reasons)
+
+
+def _container_reasons(pod: Object) -> Iterator[str]:
+    """The state of each container that is not running."""
+    status = pod.get("status", {})
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        waiting = container.get("state", {}).get("waiting")
+        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            yield f"{container['name']}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+    if status.get("phase") == "Failed" and status.get("message"):
+        yield str(status["message"])
+
+
+def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
+    name = pod["metadata"]["name"]
+    if explanation is None and (names := counted(pod)):
+        yield f"{name} requests {' and '.join(names)}, which kube-scheduler counts itself."
+        return
+    if explanation is None:
+        yield f"{name} requests no GPU; `kubectl describe pod` shows why it is pending."
+        return
+    if explanation.fitting:
+        alone = "" if group_of(pod) is None else " without the rest of its group"
+        yield f"{name} would fit now{alone}, as far as GPUs are concerned: {explanation.summary}."
+    else:
+        yield f"{name} is pending: {explanation.summary}."
+    if not explanation.fitting and sum(len(group.nodes) for group in explanation.groups) == 1:
+        return  # the summary already names the only node
+    for group in explanation.groups:
+        shown = ", ".join(group.nodes[:_SHOWN_NODES])
+        more = len(group.nodes) - _SHOWN_NODES
+        yield f"  {shown}{f' and {more} more' if more > 0 else ''}: {group.reason}"
+
+
+def _survivors(cluster: ClusterView, namespace: str | None = None) -> Iterator[str]:
+    """What pods that have ended still hold, in one namespace or in all."""
+    survivors = list(cluster.survivors(namespace))
+    for node, survivor in survivors[:_SHOWN_SURVIVORS]:
+        indices = {gpu.uuid: gpu.index for gpu in cluster.inventories[node].gpus}
+        taken = taken_by(survivor.containers)
+        gpus = " and ".join(str(indices.get(gpu, gpu)) for gpu in taken)
+        memory_mib = sum(held.memory_mib for held in taken.values())
+        name = f"{survivor.namespace}/{survivor.pod}"
+        yield f"  pod {name} is deleted, but its processes still hold {memory_mib} MiB of GPU {gpus} of node {node}"
+    if len(survivors) > _SHOWN_SURVIVORS:
+        yield f"  the processes of {len(survivors) - _SHOWN_SURVIVORS} more deleted pods still run"
+
+
+def _scheduler_message(pod: Object) -> str:
+    for condition in pod.get("status", {}).get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""

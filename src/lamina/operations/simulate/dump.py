@@ -1,0 +1,132 @@
+"""Cluster dumps as `kubectl get nodes,pods -o json` writes them; Inventory objects in them are read too."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.configuration import Config
+from lamina.configuration.yaml_documents import load_documents
+from lamina.dialects import check_pod, parse
+from lamina.errors import BadInput
+from lamina.model.kube_quantity import parse_quantity
+from lamina.operations.simulate.node_gpus import gpus_of
+from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.ports.kube import Object
+from lamina.ports.user_files import read_bytes
+
+_MIB = 1 << 20
+MIG_DEVICES = "nvidia.com/mig-"
+"""How names of resources begin that are MIG devices of a profile."""
+_ENDED = ("Succeeded", "Failed")
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    creationTimestamp: datetime | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str | None = None
+    allocatable: dict[str, Any] | None = None
+    capacity: dict[str, Any] | None = None
+
+
+class _Shape(msgspec.Struct):
+    """What every object has."""
+
+    kind: str
+    metadata: _Metadata
+    spec: dict[str, Any] = {}
+    status: _Status | None = None
+
+
+def nodes(path: Path) -> list[SimNode]:
+    """The nodes of the dump. Raises BadInput."""
+    found = list(_objects(path))
+    inventories = {each["metadata"]["name"]: read_inventory(each) for each in found if each.get("kind") == "Inventory"}
+    return [
+        SimNode(
+            name=node["metadata"]["name"],
+            cpu=_amount(_offered(node), "cpu", 1000),
+            memory_mib=_amount(_offered(node), "memory", Fraction(1, _MIB)),
+            gpus=inventories[name].gpus if (name := node["metadata"]["name"]) in inventories else gpus_of(node),
+        )
+        for node in found
+        if node.get("kind") == "Node"
+    ]
+
+
+def pods(path: Path, config: Config) -> list[SimPod]:
+    """The pods of the dump that have not ended, the oldest first. Raises BadInput as admission does."""
+    made = [_pod(each, config) for each in _objects(path) if each.get("kind") == "Pod"]
+    return sorted((pod for pod in made if pod is not None), key=lambda pod: pod.created)
+
+
+def _objects(path: Path) -> Iterator[Object]:
+    for document in _documents(path):
+        if not isinstance(document, dict) or "kind" not in document:
+            raise BadInput(f"{path} is no dump of Kubernetes objects; make one with kubectl get nodes,pods -A -o json")
+        for obj in _items(document):
+            try:
+                msgspec.convert(obj, _Shape)
+            except msgspec.ValidationError as error:
+                raise BadInput(f"{path} contains something that is no Kubernetes object: {error}") from error
+            yield obj
+
+
+def _documents(path: Path) -> list[Any]:
+    text = read_bytes(path)
+    if path.suffix != ".json":
+        return load_documents(text, str(path))
+    try:
+        return [msgspec.json.decode(text)]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}") from error
+
+
+def _items(document: Mapping[str, Any]) -> list[Any]:
+    """The objects of a list, or the one object. What they are is not checked."""
+    items = document.get("items") if str(document["kind"]).endswith("List") else [document]
+    return items if isinstance(items, list) else [items]
+
+
+def _pod(pod: Mapping[str, Any], config: Config) -> SimPod | None:
+    if (pod.get("status") or {}).get("phase") in _ENDED:
+        return None
+    meta = pod["metadata"]
+    name = f"{meta.get('namespace', 'default')}/{meta['name']}"
+    try:
+        check_pod(pod)
+        request = parse(pod, config)
+    except BadInput as problem:
+        raise BadInput(f"pod {name}: {problem}") from problem
+    spec = pod["spec"]
+    asked = [(container.get("resources") or {}) for container in spec.get("containers") or ()]
+    requests = [{**(each.get("limits") or {}), **(each.get("requests") or {})} for each in asked]
+    began = meta.get("creationTimestamp")
+    return SimPod(
+        name=name,
+        cpu=sum(_amount(each, "cpu", 1000) for each in requests),
+        memory_mib=sum(_amount(each, "memory", Fraction(1, _MIB)) for each in requests),
+        request=request,
+        created=msgspec.convert(began, datetime).timestamp() if began else 0.0,
+        mig_devices=any(resource.startswith(MIG_DEVICES) for each in requests for resource in each),
+        node=spec.get("nodeName") or "",
+    )
+
+
+def _offered(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = node.get("status") or {}
+    return status.get("allocatable") or status.get("capacity") or {}
+
+
+def _amount(amounts: Mapping[str, Any], name: str, times: int | Fraction) -> int:
+    return int(parse_quantity(amounts[name], where=name).value * times) if name in amounts else 0

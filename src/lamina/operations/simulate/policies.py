@@ -1,0 +1,120 @@
+"""The policies that can be compared, by name. Each says how good every node is for a pod, and may choose the GPUs."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina import native
+from lamina.model.policies import NODE_POLICIES
+from lamina.operations.simulate.capacity import ClusterCapacity, Floats
+from lamina.operations.simulate.workload import SimPod
+from lamina.placement import node_score
+from lamina.placement.packing import LIBRARY, REFUSED, Ask, Cluster, Packer
+from lamina.placement.packing.best_fit import best_fit
+
+Worth = tuple[Floats, NDArray[np.uint64] | None]
+"""By row how good the node is, -inf where the policy would not; and its GPUs as bits, None for placement's own."""
+
+
+class Chooser(Protocol):
+    """A policy at work."""
+
+    def worth(self, pod: SimPod) -> Worth: ...
+
+    def changed(self, row: int) -> None:
+        """The node's free capacity is another one."""
+
+
+class _ByUsage:
+    """How full a node is: `binpack`, `spread`."""
+
+    def __init__(self, capacity: ClusterCapacity, policy: str) -> None:
+        self._capacity, self._policy = capacity, policy
+
+    def worth(self, pod: SimPod) -> Worth:
+        return node_score(self._policy, self._capacity.table.usage[: len(self._capacity.nodes)]), None
+
+    def changed(self, row: int) -> None:
+        return None
+
+
+class _ByArrays:
+    """Policies of `placement.packing`, which work on arrays of their own. Pods of several containers are left to
+    how full a node is."""
+
+    def __init__(self, capacity: ClusterCapacity) -> None:
+        self._capacity = capacity
+        self._rest = _ByUsage(capacity, "binpack")
+        kinds: dict[tuple[str, int, int], int] = {}
+        width = max(1, max((len(node.gpus) for node in capacity.nodes), default=1))
+        shape = (len(capacity.nodes), width)
+        self._kind = np.full(shape, -1, np.int32)
+        for row, node in enumerate(capacity.nodes):
+            for place, gpu in enumerate(node.gpus):
+                if gpu.healthy and not gpu.cordoned and gpu.by_grant:
+                    hardware = (gpu.model, gpu.capacity_mib, gpu.cores_capacity)
+                    self._kind[row, place] = kinds.setdefault(hardware, len(kinds))
+        self._kinds = list(kinds) or [("", 1, 1)]  # the arrays want one kind even where there is no GPU
+        zeros = [np.zeros(shape, np.int32) for _ in range(3)]
+        full = [np.array([kind[place] for kind in self._kinds], np.int32) for place in (1, 2)]
+        self.cluster = Cluster(capacity.cpu, capacity.memory, self._kind, *zeros, *full)
+        for row in range(len(capacity.nodes)):
+            self.changed(row)
+
+    def worth(self, pod: SimPod) -> Worth:
+        ask = self._ask(pod)
+        return self._rest.worth(pod) if ask is None else self.levels(ask)
+
+    def levels(self, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
+        return best_fit(self.cluster, ask)
+
+    def changed(self, row: int) -> None:
+        for place, state in enumerate(self._capacity.state(row).gpus):
+            self.cluster.gpu_memory[row, place] = 0 if state.taken.whole else state.free_memory
+            self.cluster.gpu_cores[row, place] = 0 if state.taken.whole else state.free_cores
+            self.cluster.slots[row, place] = state.free_slots
+
+    def _ask(self, pod: SimPod) -> Ask | None:
+        if pod.request is None:
+            return Ask(pod.cpu, pod.memory_mib, 0, (0,) * len(self._kinds), 0)
+        if len(pod.request.containers) != 1:
+            return None
+        [container] = pod.request.containers
+        selector = pod.request.selector
+        memory = []
+        for model, capacity, cores in self._kinds:
+            wanted = not selector.types or any(part.lower() in model.lower() for part in selector.types)
+            wanted &= not any(part.lower() in model.lower() for part in selector.not_types)
+            needed = container.memory_on(capacity)
+            memory.append(needed if wanted and needed <= capacity and container.cores <= cores else REFUSED)
+        return Ask(pod.cpu, pod.memory_mib, container.count, tuple(memory), container.cores)
+
+
+class _Packing(_ByArrays):
+    """The policy of docs/concepts/packing-policy.md; it learns from the pods that come."""
+
+    def __init__(self, capacity: ClusterCapacity) -> None:
+        super().__init__(capacity)
+        self._packer = Packer(ctypes.CDLL(str(native.path(LIBRARY))), self.cluster)
+
+    def levels(self, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
+        self._packer.arrived(ask)
+        return self._packer.levels(ask)
+
+    def changed(self, row: int) -> None:
+        super().changed(row)
+        if hasattr(self, "_packer"):
+            self._packer.changed(row)
+
+
+POLICIES: dict[str, Callable[[ClusterCapacity], Chooser]] = {
+    "binpack": lambda capacity: _ByUsage(capacity, "binpack"),
+    "spread": lambda capacity: _ByUsage(capacity, "spread"),
+    "best-fit": _ByArrays,
+    "packing": _Packing,
+}
+"""A policy is added by adding what makes its chooser."""
+assert set(NODE_POLICIES) <= set(POLICIES), "every policy over nodes can be simulated"

@@ -1,0 +1,225 @@
+"""The steps of `lamina uninstall`. Each can be repeated, and looks up what exists: components may have died, and half
+of the objects may be gone.
+
+What acts goes first: agents and controller are disabled, the webhook goes, then the deployments that would write any
+of it again. Then nodes are cleaned, which needs Lamina's image once more, and finally everything else is removed.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from lamina import configuration
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.configuration import Config
+from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.admission.webhook_configuration import NAMESPACE
+from lamina.controller.ledger.ledger import Ledger
+from lamina.dialects import resource_names
+from lamina.errors import BadInput
+from lamina.install.cleaner import CLEANER, cleaner
+from lamina.install.names import AGENT, CONTROL, PART_OF, SCHEDULER, chosen
+from lamina.operations import cluster_view
+from lamina.operations.reset import Reset, refuse_users
+from lamina.ports.clock import Clock
+from lamina.ports.kube import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    Kube,
+    NotFound,
+    Object,
+    Resource,
+)
+
+_LOOK_S = 1.0
+ROUND_S = 1.0
+"""How often a cleaner looks for what remains."""
+KUBELET_S = 420.0
+"""Kubelet reports the resources of a plugin for five minutes after the plugin is gone."""
+FORGOTTEN_S = 25.0
+"""A kubelet that still counts them would have reported them by then."""
+_OURS = ",".join(f"{key}={value}" for key, value in PART_OF.items())
+_OUTSIDE_NAMESPACE = (
+    ADMISSION_POLICY_BINDINGS,
+    ADMISSION_POLICIES,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    MUTATING_WEBHOOKS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+)
+"""Kinds of objects that an installation creates outside its namespace."""
+
+
+class Uninstall:
+    """One uninstallation of one cluster."""
+
+    def __init__(self, kube: Kube, clock: Clock, *, patience_s: float) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._patience_s = patience_s
+        self._reset = Reset(kube, clock, patience_s=patience_s)
+        self._config: Config = configuration.DEFAULT
+        self._not_cleaned: list[str] = []
+
+    async def run(self, *, force: bool, kubelets: bool) -> AsyncIterator[str]:
+        """Yields a sentence after each step. Raises BadInput while pods use GPUs, and names them; Outside."""
+        cluster, installed = await self._read()
+        self._config = cluster.config
+        if not force:
+            refuse_users(cluster, "uninstall again, or use --force")
+        if installed and await self._present(NAMESPACES, NAMESPACE):
+            async for step in self._reset.withdraw(cluster.config):
+                yield step
+        for part in (CONTROL, SCHEDULER):
+            await self._remove(DEPLOYMENTS, part, NAMESPACE)
+            await self._until(lambda part=part: self._no_pods(part))  # type: ignore[misc]
+        await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
+        yield "Removed the controller, the scheduler and the webhook."
+        yield await self._clean_nodes()
+        # Agents that could not be disabled have restored their labels until now.
+        await self._reset.clean(self._config)
+        for resource in _OUTSIDE_NAMESPACE:
+            await self._remove_ours(resource)
+        for definition in custom_resource_definitions():
+            await self._remove(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])
+        await self._remove(NAMESPACES, NAMESPACE)
+        gone = await self._until(self._no_namespace)
+        yield f"Removed service accounts, roles and CRDs; the namespace is {'gone' if gone else 'still terminating'}."
+        if kubelets and await self._counting():
+            yield "Waiting for kubelets to drop the resources, which takes them five minutes."
+            await self._until_forgotten()
+
+    async def left(self) -> list[str]:
+        """What an installation created and still exists."""
+        names = [definition["metadata"]["name"] for definition in custom_resource_definitions()]
+        wanted = [(NAMESPACES, NAMESPACE), (MUTATING_WEBHOOKS, WEBHOOKS)]
+        wanted += [(CUSTOM_RESOURCE_DEFINITIONS, name) for name in names]
+        found = [f"{resource.kind} {name}" for resource, name in wanted if await self._present(resource, name)]
+        for resource in _OUTSIDE_NAMESPACE:
+            found += [f"{resource.kind} {each['metadata']['name']}" for each in await self._ours(resource)]
+        found += [f"{amount} on node {node}" for node, amount in await self._counting()]
+        found += [f"files of the agent on node {node}" for node in self._not_cleaned]
+        found += [f"on node {sentence}" for sentence in self._reset.undone]
+        return list(dict.fromkeys(found))
+
+    async def _read(self) -> tuple[cluster_view.ClusterView, bool]:
+        """The cluster, or only its pods where the CRDs or a valid configuration are missing; and whether the CRDs
+        exist, without which no agent reports anything."""
+        try:
+            return await cluster_view.read(self._kube), True
+        except BadInput:
+            pods = (await self._kube.list(PODS)).items
+            kinds = [definition["metadata"]["name"] for definition in custom_resource_definitions()]
+            there = all([await self._present(CUSTOM_RESOURCE_DEFINITIONS, name) for name in kinds])
+            return cluster_view.ClusterView(self._config, pods, grants={}, inventories={}, ledger=Ledger()), there
+
+    async def _clean_nodes(self) -> str:
+        """Run a pod on each node with an agent that removes the agent's files. Returns a sentence with the result."""
+        try:
+            agents = await self._kube.get(DAEMON_SETS, AGENT, namespace=NAMESPACE)
+        except NotFound:
+            if not await self._present(DAEMON_SETS, CLEANER, NAMESPACE):
+                return "No DaemonSet of agents exists, so no node was cleaned; run `lamina clean-node` on each node."
+        else:
+            await self._remove(DAEMON_SETS, CLEANER, NAMESPACE)
+            manifest = cleaner(agents, also=await self._reset.left())
+            await self._kube.create(DAEMON_SETS, manifest, namespace=NAMESPACE)
+            await self._remove(DAEMON_SETS, AGENT, NAMESPACE)
+        cleaned = await self._until(self._all_clean)
+        self._not_cleaned = [] if cleaned else await self._dirty() or ["nodes without a cleaner pod"]
+        # The last agent may have ended a moment ago; the cleaner's next round removes what it wrote.
+        await self._clock.sleep(2 * ROUND_S)
+        await self._remove(DAEMON_SETS, CLEANER, NAMESPACE)
+        await self._until(lambda: self._no_pods(CLEANER))
+        if cleaned:
+            return "Removed the agents and their files on nodes."
+        return f"Not cleaned: {', '.join(self._not_cleaned)}; run `lamina clean-node` on them."
+
+    async def _all_clean(self) -> bool:
+        status = (await self._kube.get(DAEMON_SETS, CLEANER, namespace=NAMESPACE)).get("status") or {}
+        observed, wanted = status.get("observedGeneration", 0) > 0, status.get("desiredNumberScheduled", 0)
+        return bool(observed and status.get("numberReady", 0) >= wanted and await self._no_pods(AGENT))
+
+    async def _dirty(self) -> list[str]:
+        labels = ",".join(f"{key}={value}" for key, value in chosen(CLEANER).items())
+        pods = (await self._kube.list(PODS, namespace=NAMESPACE, labels=labels)).items
+        return sorted(str(pod["spec"].get("nodeName")) for pod in pods if not _ready(pod))
+
+    async def _no_pods(self, part: str) -> bool:
+        labels = ",".join(f"{key}={value}" for key, value in chosen(part).items())
+        return not (await self._kube.list(PODS, namespace=NAMESPACE, labels=labels)).items
+
+    async def _no_namespace(self) -> bool:
+        return not await self._present(NAMESPACES, NAMESPACE)
+
+    async def _until(self, condition: Callable[[], Awaitable[bool]]) -> bool:
+        """Whether the condition became true within the patience."""
+        end = self._clock.monotonic() + self._patience_s
+        while not await condition():
+            if self._clock.monotonic() >= end:
+                return False
+            await self._clock.sleep(_LOOK_S)
+        return True
+
+    async def _until_forgotten(self) -> None:
+        """Remove the resources from nodes until kubelets no longer report them."""
+        end = self._clock.monotonic() + KUBELET_S
+        absent_since = self._clock.monotonic()
+        while self._clock.monotonic() < min(end, absent_since + FORGOTTEN_S):
+            if await self._counting():
+                await self._reset.clean(self._config)
+                absent_since = self._clock.monotonic()
+            await self._clock.sleep(_LOOK_S)
+
+    async def _counting(self) -> list[tuple[str, str]]:
+        """Nodes with their resources of Lamina. NVIDIA's plugin may offer those that are named nvidia.com."""
+        offered = {names.ticket for names in resource_names(self._config)}
+        nodes = (await self._kube.list(NODES)).items
+        return [
+            (node["metadata"]["name"], f"{name}: {amount}")
+            for node in nodes
+            if not self._reset.is_others(node)
+            for name, amount in sorted(((node.get("status") or {}).get("capacity") or {}).items())
+            if name in offered and (amount == "0" or not name.startswith("nvidia.com/"))
+        ]
+
+    async def _ours(self, resource: Resource) -> list[Object]:
+        """Objects with the label of Lamina; none of a kind that the server does not know."""
+        try:
+            return list((await self._kube.list(resource, labels=_OURS)).items)
+        except NotFound:
+            return []
+
+    async def _remove_ours(self, resource: Resource) -> None:
+        for each in await self._ours(resource):
+            meta = each["metadata"]
+            await self._remove(resource, meta["name"], meta.get("namespace", ""))
+
+    async def _remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+        try:
+            await self._kube.delete(resource, name, namespace=namespace)
+        except NotFound:
+            return
+
+    async def _present(self, resource: Resource, name: str, namespace: str = "") -> bool:
+        try:
+            await self._kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return False
+        return True
+
+
+def _ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

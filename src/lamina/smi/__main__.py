@@ -1,8 +1,0 @@
-"""`python -m lamina.smi`."""
-
-import sys
-
-from lamina.smi.main import main
-
-if __name__ == "__main__":
-    sys.exit(main())
