@@ -1,4 +1,4 @@
-"""Each part's account, and the roles that give it its rights."""
+"""The service account of each component, and its roles."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,46 +9,46 @@ from lamina.install.rights import Rule
 from lamina.install.terms import Given, Term, Value, When
 
 _RBAC = "rbac.authorization.k8s.io"
-_LENT = (("system:kube-scheduler", SCHEDULER), ("system:volume-scheduler", f"{SCHEDULER}-volumes"))
-"""Kubernetes' own roles of a scheduler, which follow its version, and our bindings to them."""
+_SCHEDULER_ROLES = (("system:kube-scheduler", SCHEDULER), ("system:volume-scheduler", f"{SCHEDULER}-volumes"))
+"""Kubernetes' own roles of a scheduler, which follow its version, and the bindings to them."""
 _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
 
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
 
 def accounts() -> list[Any]:
-    """All accounts, roles and bindings."""
+    """All service accounts, roles and bindings."""
     nvidia = Value("agent.nvidiaNamespace")
-    of_nvidia = [
+    nvidia_objects = [
         _role(f"{AGENT}-nvidia", AGENT, rights.AGENT_OF_NVIDIA, nvidia),
-        _bound(f"{AGENT}-nvidia", AGENT, "Role", f"{AGENT}-nvidia", nvidia),
+        _role_binding(f"{AGENT}-nvidia", AGENT, "Role", f"{AGENT}-nvidia", nvidia),
     ]
     return [
-        _account(CONTROL),
-        _account(AGENT),
+        _service_account(CONTROL),
+        _service_account(AGENT),
         *_cluster_role(CONTROL, rights.CONTROL_CLUSTER),
         *_cluster_role(AGENT, rights.AGENT_CLUSTER),
         _role(CONTROL, CONTROL, rights.CONTROL_OWN),
-        _bound(CONTROL, CONTROL, "Role", CONTROL),
+        _role_binding(CONTROL, CONTROL, "Role", CONTROL),
         _role(AGENT, AGENT, rights.AGENT_OWN),
-        _bound(AGENT, AGENT, "Role", AGENT),
-        *(When(Given(nvidia), each) for each in of_nvidia),
-        *(When(SCHEDULER_WANTED, each) for each in _of_scheduler()),
+        _role_binding(AGENT, AGENT, "Role", AGENT),
+        *(When(Given(nvidia), part) for part in nvidia_objects),
+        *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
     ]
 
 
-def _of_scheduler() -> list[Any]:
-    reads = _bound(f"{SCHEDULER}-authentication", SCHEDULER, "Role", _READS_AUTHENTICATION, "kube-system")
+def _scheduler_objects() -> list[Any]:
+    reads = _role_binding(f"{SCHEDULER}-authentication", SCHEDULER, "Role", _READS_AUTHENTICATION, "kube-system")
     return [
-        _account(SCHEDULER),
-        *(_bound_everywhere(name, SCHEDULER, role) for role, name in _LENT),
+        _service_account(SCHEDULER),
+        *(_cluster_role_binding(name, SCHEDULER, role) for role, name in _SCHEDULER_ROLES),
         reads,
         _role(SCHEDULER, SCHEDULER, rights.SCHEDULER_OWN),
-        _bound(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
+        _role_binding(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
     ]
 
 
-def _account(part: str) -> dict[str, Any]:
+def _service_account(part: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(part, part)}
 
 
@@ -58,7 +58,7 @@ def _rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
 
 def _cluster_role(part: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
     head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(part, part)}
-    return [head | {"rules": _rules(rules)}, _bound_everywhere(part, part, part)]
+    return [head | {"rules": _rules(rules)}, _cluster_role_binding(part, part, part)]
 
 
 def _role(name: str, part: str, rules: Iterable[Rule], namespace: str | Term = NAMESPACE) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _role(name: str, part: str, rules: Iterable[Rule], namespace: str | Term = N
     return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": _rules(rules)}
 
 
-def _bound(name: str, part: str, kind: str, role: str, namespace: str | Term = NAMESPACE) -> dict[str, Any]:
+def _role_binding(name: str, part: str, kind: str, role: str, namespace: str | Term = NAMESPACE) -> dict[str, Any]:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "RoleBinding",
@@ -76,7 +76,7 @@ def _bound(name: str, part: str, kind: str, role: str, namespace: str | Term = N
     }
 
 
-def _bound_everywhere(name: str, part: str, role: str) -> dict[str, Any]:
+def _cluster_role_binding(name: str, part: str, role: str) -> dict[str, Any]:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",

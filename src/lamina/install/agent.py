@@ -1,23 +1,23 @@
-"""The agent of each node with GPUs.
+"""The DaemonSet of agents.
 
-It runs as root, because kubelet's folders, the CDI folder and its own on the node are root's, but no container is
-privileged: NVIDIA's runtime brings in the GPUs, and root has no capability. Where it may cut GPUs by MIG it has
-CAP_SYS_ADMIN, without which the driver makes no instances, and sees the node's processes, so as to cut no GPU in use.
-The same where it may share GPUs by MPS: the driver changes compute modes for nobody else, and MPS tells clients by
-their pids on the node.
+An agent runs as root, because it writes to root's directories on the node, but it is not privileged: NVIDIA's runtime
+provides the GPUs. CAP_CHOWN is its only capability, by which it gives the files that containers write to a user that no
+container has. If it may partition GPUs by MIG, it has CAP_SYS_ADMIN too, which the driver requires, and it sees the
+processes of the node, so that it never partitions a GPU in use. The same holds if it may share GPUs by MPS: the driver
+requires the capability to change compute modes, and MPS identifies clients by host PID.
 """
 
 from typing import Any
 
-from lamina.dialects.nvidia.rules import DEFAULT_MPS_ROOT
+from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.names import AGENT, chosen, meta
-from lamina.install.pods import HELD, IMAGE, monitor, port, probe, service, started, template
+from lamina.install.pods import IMAGE, RESTRICTED, monitor, port, probe, service, startup_probe, template
 from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 
 METRICS_PORT = 9394
 DRIVER = "/run/lamina-host-driver"
-"""Where the agent sees the node's driver, beside its own system's libraries."""
+"""Where the agent sees the driver of the node, apart from its own system libraries."""
 _NVIDIA = Value("agent.nvidiaNamespace")
 _MIG = Given(Value("agent.mig"))
 _MPS = Given(Value("agent.mps"))
@@ -31,7 +31,7 @@ _CGROUPS = "/sys/fs/cgroup"
 
 
 def agent() -> list[Any]:
-    """All objects of the agents but accounts and network policies."""
+    """All objects of the agents except service accounts and network policies."""
     return [
         service(f"{AGENT}-metrics", AGENT, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
         monitor(f"{AGENT}-metrics", AGENT),
@@ -49,7 +49,7 @@ def agent() -> list[Any]:
 
 
 def _spec() -> dict[str, Any]:
-    mounts, volumes = zip(*_folders(), strict=True)
+    mounts, volumes = zip(*_directories(), strict=True)
     container = {
         "name": "agent",
         "image": IMAGE,
@@ -57,15 +57,15 @@ def _spec() -> dict[str, Any]:
         "args": ["agent", f"--metrics-bind=:{METRICS_PORT}"],
         "env": _environment(),
         "ports": [port("metrics", METRICS_PORT)],
-        "startupProbe": started("metrics"),
+        "startupProbe": startup_probe("metrics"),
         "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6),
         "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),
         "resources": Value("agent.resources"),
-        "securityContext": HELD
+        "securityContext": RESTRICTED
         | {
             "runAsUser": 0,
-            "allowPrivilegeEscalation": When(_MIG_OR_MPS, True, False),  # as Kubernetes has it with that capability
-            "capabilities": {"drop": ["ALL"], "add": When(_MIG_OR_MPS, ["SYS_ADMIN"])},
+            "allowPrivilegeEscalation": When(_MIG_OR_MPS, True, False),  # Kubernetes requires it with that capability
+            "capabilities": {"drop": ["ALL"], "add": ["CHOWN", When(_MIG_OR_MPS, "SYS_ADMIN")]},
         },
         "volumeMounts": [*mounts, Each(Value("agent.volumeMounts"))],
     }
@@ -82,54 +82,54 @@ def _spec() -> dict[str, Any]:
 
 
 def _environment() -> list[Any]:
-    given: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "LAMINA_LOG_LEVEL": Value("agent.logLevel"),
         "LAMINA_KUBELET_DIR": Value("agent.kubeletDir"),
         "LAMINA_CDI_DIR": Value("agent.cdiDir"),
         "LAMINA_STATE_DIR": Value("agent.stateDir"),
         "LAMINA_DRIVER_DIR": Value("agent.driverDir"),
-        "LAMINA_DRIVER_SEEN_AT": DRIVER,
+        "LAMINA_DRIVER_MOUNT": DRIVER,
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
     }
-    of_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
-    of_mps = [
+    for_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
+    for_mps = [
         {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT},
         {"name": "LAMINA_MPS_SHM", "value": _MPS_SHM},
     ]
     return [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        *({"name": name, "value": value} for name, value in given.items()),
+        *({"name": name, "value": value} for name, value in variables.items()),
         When(Given(_NVIDIA), {"name": "LAMINA_NVIDIA_NAMESPACE", "value": _NVIDIA}),
-        *(When(_MIG, each) for each in of_mig),
-        *(When(_MPS, each) for each in of_mps),
+        *(When(_MIG, variable) for variable in for_mig),
+        *(When(_MPS, variable) for variable in for_mps),
         Each(Value("agent.env")),
     ]
 
 
-def _folders() -> list[tuple[Any, Any]]:
-    """Mounts and volumes: the node's folders at the same paths, because CDI specs name them to the runtime."""
+def _directories() -> list[tuple[Any, Any]]:
+    """Mounts and volumes. Host directories keep their paths, because CDI specs name them to the runtime."""
     kubelet = Value("agent.kubeletDir")
     pod_resources = POD_RESOURCES_SOCKET.parent
     return [
-        _folder("device-plugins", Joined(kubelet, f"/{PLUGIN_FOLDER}")),
-        _folder("pod-resources", Joined(kubelet, f"/{pod_resources}")),
-        _folder("cdi", Value("agent.cdiDir"), kind="DirectoryOrCreate"),
-        _folder("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
-        _folder("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
-        _folder("cgroups", _CGROUPS, writable=False),
+        _directory("device-plugins", Joined(kubelet, f"/{PLUGIN_FOLDER}")),
+        _directory("pod-resources", Joined(kubelet, f"/{pod_resources}")),
+        _directory("cdi", Value("agent.cdiDir"), kind="DirectoryOrCreate"),
+        _directory("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
+        _directory("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
+        _directory("cgroups", _CGROUPS, writable=False),
         *(
             (When(_MPS, mount), When(_MPS, volume))
             for mount, volume in (
-                _folder("mps", DEFAULT_MPS_ROOT, kind="DirectoryOrCreate"),
-                _folder("mps-shm", _MPS_SHM, at="/dev/shm", kind="DirectoryOrCreate"),
+                _directory("mps", DEFAULT_MPS_ROOT, kind="DirectoryOrCreate"),
+                _directory("mps-shm", _MPS_SHM, at="/dev/shm", kind="DirectoryOrCreate"),
             )
         ),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
 
 
-def _folder(
+def _directory(
     name: str, path: Term | str, *, at: str = "", kind: str = "Directory", writable: bool = True
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     mount: dict[str, Any] = {"name": name, "mountPath": at or path}

@@ -1,7 +1,7 @@
 """The description as a Helm chart, for any values and version.
 
-Values are written as JSON, which is YAML too, so that no template has to know their form. The kinds lie in `crds`,
-which Helm makes first and never changes or removes; the control part keeps them up to date.
+Values that a user sets are inserted as JSON, which is YAML too, so that no template has to know their indentation. The
+CRDs are in `crds`, which Helm creates first and never changes or removes; the controller keeps them up to date.
 """
 
 import json
@@ -13,16 +13,16 @@ import msgspec
 import yaml
 
 from lamina import __version__
-from lamina.install.names import NAMESPACE
+from lamina.install.names import COMPONENT, NAMESPACE
 from lamina.install.objects import definitions, objects
 from lamina.install.terms import Each, Term, When
 from lamina.install.values import Values, plain
 
-_WIDTH = 116
+_WIDTH, _UNBOUNDED = 116, 10_000
 _DESCRIPTION = "GPU sharing for Kubernetes"
-_ELSEWHERE = (
+_NAMESPACE_CHECK = (
     f'{{{{- if ne .Release.Namespace "{NAMESPACE}" }}}}'
-    f'{{{{ fail "Lamina lives in the namespace {NAMESPACE}; use --namespace {NAMESPACE} --create-namespace" }}}}'
+    f'{{{{ fail "Lamina needs the namespace {NAMESPACE}; use --namespace {NAMESPACE} --create-namespace" }}}}'
     "{{- end }}\n"
 )
 
@@ -35,20 +35,19 @@ def chart() -> dict[str, str]:
         "Chart.yaml": _yaml(head | versions),
         "values.yaml": "\n".join(_values(Values, plain(Values()), 0)) + "\n",
         "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
-        "templates/namespace-check.yaml": _ELSEWHERE,
+        "templates/namespace-check.yaml": _NAMESPACE_CHECK,
     }
     for definition in definitions():
         files[f"crds/{definition['metadata']['name']}.yaml"] = _yaml(definition)
-    for kind, found in _by_kind(objects()).items():
-        name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
-        files[f"templates/{name}.yaml"] = "".join("\n".join(["---", *lines]) + "\n" for lines in found)
+    for path, documents in _by_file(objects()).items():
+        files[f"templates/{path}.yaml"] = "".join("\n".join(["---", *lines]) + "\n" for lines in documents)
     return files
 
 
 def _schema() -> dict[str, Any]:
-    """What Helm refuses is what `lamina install` refuses; `global` is Helm's own.
+    """Helm refuses what `lamina install` refuses; `global` is Helm's own.
 
-    Every value has a default, so one that is missing was removed by null.
+    Every value has a default, so a missing one was removed by null.
     """
     schema = msgspec.json.schema(Values)
     for definition in schema["$defs"].values():
@@ -82,19 +81,26 @@ def _yaml(document: Any) -> str:
     return yaml.safe_dump(document, sort_keys=False, width=_WIDTH, allow_unicode=True)
 
 
-def _by_kind(description: list[Any]) -> dict[str, list[list[str]]]:
-    """The lines of each object, gathered by kind."""
-    found: dict[str, list[list[str]]] = {}
-    for one in description:
-        inner = one
-        while isinstance(inner, When):
-            inner = inner.then
-        found.setdefault(inner["kind"], []).append(list(_item(one, 0, _entries)))
-    return found
+def _by_file(description: list[Any]) -> dict[str, list[list[str]]]:
+    """The lines of each object, gathered by component and kind, such as `agent/daemon-set`."""
+    files: dict[str, list[list[str]]] = {}
+    for part in description:
+        document = part
+        while isinstance(document, When):
+            document = document.then
+        files.setdefault(_file_of(document), []).append(list(_item(part, 0, _entries)))
+    return files
+
+
+def _file_of(document: Mapping[str, Any]) -> str:
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", document["kind"]).lower()
+    labels = document["metadata"]["labels"]
+    component = labels.get(COMPONENT) if isinstance(labels, dict) else None
+    return f"{component or 'common'}/{kind}"
 
 
 def _item(part: Any, depth: int, write: Any) -> Iterator[str]:
-    """What `write` makes of the part at this depth, or of either side of a condition."""
+    """The lines of the part at this depth, with both branches of a condition."""
     if not isinstance(part, When):
         yield from write(part, depth)
         return
@@ -119,6 +125,8 @@ def _entry(key: str, value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, list) and [each for each in value if isinstance(each, Each)] == value and value:
         (each,) = value
         yield f"{margin}{key}: {{{{ {each.of.expression} | toJson }}}}"
+    elif isinstance(value, list) and value and all(isinstance(item, str | int) for item in value):
+        yield f"{margin}{key}: {_flow(value)}"
     elif isinstance(value, list) and value:
         yield f"{margin}{key}:"
         for each in value:
@@ -145,4 +153,10 @@ def _listed(value: Any, depth: int) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, Term):
         return f"{{{{ {value.expression} | toJson }}}}"
-    return json.dumps(value, ensure_ascii=False)
+    return _flow(value)
+
+
+def _flow(value: Any) -> str:
+    """A constant on one line: unquoted where YAML reads it back as it is, and braces of templates escaped by quotes."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=_UNBOUNDED, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -1,8 +1,8 @@
-"""A DaemonSet that removes from nodes what agents left there, made from the agents' own.
+"""A DaemonSet that removes what agents left on nodes, derived from the DaemonSet of agents.
 
-It runs where agents ran, with their image and as their user, and is ready on a node when nothing is left. The agent's
-folder itself can only be removed from above, so its parent is mounted. Where agents shared GPUs by MPS it sees the
-driver and has their capability, without which nobody can give a GPU's compute mode back.
+It runs where agents ran, with their image and user, and is ready on a node when nothing is left. The directory of the
+agent can only be removed from its parent, so the parent is mounted. If agents shared GPUs by MPS, it sees the driver
+and has their capability, which it needs to restore the compute mode of GPUs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,39 +19,43 @@ _VOLUMES = ("device-plugins", "cdi", "mps")
 
 
 def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
-    """The DaemonSet, for the agents' one; `also` are nodes that had an agent and are kept out by now."""
+    """The DaemonSet of cleaners for a DaemonSet of agents. `also` are nodes that had an agent and are now excluded."""
     template = agents["spec"]["template"]
     spec: Mapping[str, Any] = template["spec"]
-    (agent,) = (each for each in spec["containers"] if each["name"] == "agent")
-    environment = {each["name"]: each.get("value", "") for each in agent["env"]}
+    (agent,) = (container for container in spec["containers"] if container["name"] == "agent")
+    environment = {variable["name"]: variable.get("value", "") for variable in agent["env"]}
     state = PurePosixPath(environment["LAMINA_STATE_DIR"])
-    folders = [
+    directories = [
         f"--kubelet-dir={environment['LAMINA_KUBELET_DIR']}",
         f"--cdi-dir={environment['LAMINA_CDI_DIR']}",
         f"--state-dir={_PARENT / state.name}",
     ]
-    by_mps = "LAMINA_MPS_ROOT" in environment
-    security = agent["securityContext"]
+    with_mps = "LAMINA_MPS_ROOT" in environment
+    security = {
+        **agent["securityContext"],
+        "allowPrivilegeEscalation": with_mps,
+        "capabilities": {"drop": ["ALL"]} | ({"add": ["SYS_ADMIN"]} if with_mps else {}),
+    }
     container = {
         "name": "cleaner",
         "image": agent["image"],
         "imagePullPolicy": agent.get("imagePullPolicy", "IfNotPresent"),
-        "args": ["clean-node", "--stay", *folders],
+        "args": ["clean-node", "--stay", *directories],
         "readinessProbe": {
-            "exec": {"command": ["lamina", "clean-node", "--check", *folders]},
+            "exec": {"command": ["lamina", "clean-node", "--check", *directories]},
             "periodSeconds": 5,
             "timeoutSeconds": 15,
         },
         "resources": agent.get("resources", {}),
-        "env": [each for each in agent["env"] if by_mps and each["name"].startswith("NVIDIA_")],
-        "securityContext": security if by_mps else {**security, "capabilities": {"drop": ["ALL"]}},
+        "env": [variable for variable in agent["env"] if with_mps and variable["name"].startswith("NVIDIA_")],
+        "securityContext": security,
         "volumeMounts": [
             *(mount for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
             {"name": "parent", "mountPath": str(_PARENT)},
         ],
     }
     kept = ["imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"]
-    kept += ["runtimeClassName"] if by_mps else []
+    kept += ["runtimeClassName"] if with_mps else []
     pod = {
         **{key: spec[key] for key in kept if key in spec},
         **({"affinity": _affinity(spec["affinity"], also)} if "affinity" in spec else {}),
@@ -73,7 +77,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
 
 
 def _affinity(agents: Mapping[str, Any], also: Iterable[str]) -> dict[str, Any]:
-    """The agents' own, and these nodes by their names."""
+    """The affinity of the agents, plus these nodes by name."""
     required = agents["nodeAffinity"][REQUIRED]
     named = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in also]
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*required["nodeSelectorTerms"], *named]}}}

@@ -1,32 +1,34 @@
-"""The control part: two replicas as an ordinary user, a Service to the one that leads, admission in front of it."""
+"""The controller: replicas that run as an ordinary user, Services to the leader, and the webhook registration."""
 
 from typing import Any
 
-from lamina.control.leader_label import LABEL as LEADER
-from lamina.control.webhook_configuration import NAME as WEBHOOKS
-from lamina.control.webhook_configuration import SERVICE as ADMISSION
+from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.admission.webhook_configuration import SERVICE as ADMISSION
+from lamina.controller.leadership.label import LABEL as LEADER
 from lamina.install.names import CONTROL, cluster_meta
 from lamina.install.pods import (
     IMAGE,
     UNPRIVILEGED,
-    apart,
     deployment,
     disruption_budget,
     monitor,
-    placed,
+    mounted_secret,
+    node_placement,
     port,
     probe,
     service,
-    started,
+    spread_over_nodes,
+    startup_probe,
     template,
 )
-from lamina.install.terms import Value
+from lamina.install.terms import Given, Value, When
 
 EXTENDER_PORT, ADMISSION_PORT, METRICS_PORT = 8080, 8443, 9395
+_EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
 def control() -> list[Any]:
-    """All objects of the control part but accounts and network policies."""
+    """All objects of the controller except service accounts and network policies."""
     return [
         service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER),
         service(ADMISSION, CONTROL, {"admission": (443, "admission")}, leader=LEADER),
@@ -39,8 +41,8 @@ def control() -> list[Any]:
 
 
 def _webhooks() -> dict[str, Any]:
-    """Empty: the control part fills in what to send, once it is there to answer. It is listed here so that it goes
-    with everything else: a webhook that nobody answers would be left behind otherwise."""
+    """Empty: the controller fills in the webhooks once it can answer them. It is listed here so that it is deleted
+    with everything else; otherwise a webhook without a backend would remain."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -49,27 +51,33 @@ def _webhooks() -> dict[str, Any]:
 
 
 def _template() -> dict[str, Any]:
+    secret = Value("control.extenderTlsSecret")
+    tls_mount, tls_volume = mounted_secret("extender-tls", secret, _EXTENDER_TLS)
     binds = (("extender", EXTENDER_PORT), ("admission", ADMISSION_PORT), ("metrics", METRICS_PORT))
     container = {
         "name": "control",
         "image": IMAGE,
         "imagePullPolicy": Value("image.pullPolicy"),
-        "args": ["control", *(f"--{name}-bind=:{number}" for name, number in binds)],
+        "args": [
+            "control",
+            *(f"--{name}-bind=:{number}" for name, number in binds),
+            When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
+        ],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
         "ports": [port(name, number) for name, number in binds],
-        "startupProbe": started("metrics"),
+        "startupProbe": startup_probe("metrics"),
         "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6),
         "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3),
         "resources": Value("control.resources"),
         "securityContext": UNPRIVILEGED,
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, tls_mount],
     }
     spec = {
         "priorityClassName": "system-cluster-critical",
-        "affinity": apart(CONTROL),
-        **placed("control"),
+        "affinity": spread_over_nodes(CONTROL),
+        **node_placement("control"),
         "containers": [container],
-        # The certificate's key is read from there, which happens in memory alone.
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+        # The key of the certificate is loaded from there and stays in memory.
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}, tls_volume],
     }
     return template(CONTROL, spec)

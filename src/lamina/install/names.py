@@ -1,28 +1,29 @@
-"""Names and marks of what is installed."""
+"""Names and labels of the installed objects."""
 
 from typing import Any
 
-from lamina.control.webhook_configuration import NAMESPACE as NAMESPACE
+from lamina.controller.admission.webhook_configuration import NAMESPACE as NAMESPACE
 
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
+COMPONENT = "app.kubernetes.io/component"
 CONTROL, SCHEDULER, AGENT = "lamina-control", "lamina-scheduler", "lamina-agent"
 
 
 def chosen(part: str) -> dict[str, str]:
-    """The labels by which pods of a part are found."""
-    return {"app.kubernetes.io/name": "lamina", "app.kubernetes.io/component": part.removeprefix("lamina-")}
+    """The labels that select the pods of a component."""
+    return {"app.kubernetes.io/name": "lamina", COMPONENT: part.removeprefix("lamina-")}
 
 
 def labels(part: str = "") -> dict[str, str]:
-    """The labels that an object carries, of a part or of all."""
+    """The labels of an object, of one component or of all."""
     return (chosen(part) if part else {"app.kubernetes.io/name": "lamina"}) | PART_OF
 
 
 def meta(name: str, part: str = "", **more: Any) -> dict[str, Any]:
-    """Metadata of an object in our namespace."""
+    """Metadata of an object in the namespace of Lamina."""
     return {"name": name, "namespace": NAMESPACE, "labels": labels(part), **more}
 
 
 def cluster_meta(name: str, part: str = "") -> dict[str, Any]:
-    """Metadata of an object of the whole cluster."""
+    """Metadata of a cluster-scoped object."""
     return {"name": name, "labels": labels(part)}

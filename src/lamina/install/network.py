@@ -1,7 +1,9 @@
-"""Who may talk to our pods. The extender has no login, and who reaches it can have pods bound: the scheduler alone may.
+"""Network policies. The extender has no authentication, and a client of it can bind pods, so only the scheduler may
+reach it.
 
-Kubelet's probes pass any policy. The API server is no pod and cannot be named, so admission is open to all; it answers
-what anybody may know and changes nothing.
+Kubelet's probes pass any policy. The API server is not a pod and cannot be selected, so the admission port is open to
+all pods; it changes nothing, tells nothing about other namespaces, and is served by a process that bounds what each
+request can cost.
 """
 
 from typing import Any
@@ -18,18 +20,18 @@ _ENABLED = Given(Value("networkPolicy.enabled"))
 
 
 def network() -> list[Any]:
-    """The policies of all parts."""
+    """The policies of all components."""
     extender = _ingress(control.EXTENDER_PORT) | {"from": [Each(_EXTENDER_FROM)]}
-    # A rule with an empty list would let everybody in.
-    of_control = [
+    # A rule with an empty list would allow all peers.
+    controller_rules = [
         When(Given(_EXTENDER_FROM), extender),
         _ingress(control.ADMISSION_PORT),
-        _of_metrics(control.METRICS_PORT),
+        _metrics_rule(control.METRICS_PORT),
     ]
     policies = [
-        _policy(CONTROL, of_control),
-        _policy(AGENT, [_of_metrics(METRICS_PORT)]),
-        When(SCHEDULER_WANTED, _policy(SCHEDULER, [_of_metrics(scheduler.PORT)])),
+        _policy(CONTROL, controller_rules),
+        _policy(AGENT, [_metrics_rule(METRICS_PORT)]),
+        When(SCHEDULER_WANTED, _policy(SCHEDULER, [_metrics_rule(scheduler.PORT)])),
     ]
     return [When(_ENABLED, policy) for policy in policies]
 
@@ -47,5 +49,5 @@ def _ingress(port: int) -> dict[str, Any]:
     return {"ports": [{"port": port, "protocol": "TCP"}]}
 
 
-def _of_metrics(port: int) -> dict[str, Any]:
+def _metrics_rule(port: int) -> dict[str, Any]:
     return _ingress(port) | {"from": When(Given(_METRICS_FROM), _METRICS_FROM)}

@@ -1,9 +1,9 @@
-"""All objects of an installation, in the order in which they are to be made."""
+"""All objects of an installation, in the order of their creation."""
 
 from typing import Any
 
-from lamina.control import crds
-from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.install.accounts import accounts
 from lamina.install.agent import agent
 from lamina.install.control import control
@@ -15,7 +15,7 @@ from lamina.install.terms import Value, Yaml
 
 
 def namespace() -> dict[str, Any]:
-    """Ours. The agents mount folders of the node, which the stricter standards for pods do not allow."""
+    """The namespace of Lamina. Agents mount host directories, which needs the privileged pod security standard."""
     security = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
     return {
         "apiVersion": "v1",
@@ -25,12 +25,12 @@ def namespace() -> dict[str, Any]:
 
 
 def definitions() -> list[dict[str, Any]]:
-    """Our kinds, which the control part keeps up to date."""
-    return [each | {"metadata": each["metadata"] | {"labels": labels()}} for each in crds.definitions()]
+    """The CRDs, which the controller keeps up to date."""
+    return [crd | {"metadata": crd["metadata"] | {"labels": labels()}} for crd in custom_resource_definitions()]
 
 
 def objects() -> list[Any]:
-    """Everything else."""
+    """All objects but the namespace and the CRDs."""
     return [
         _critical_pods(),
         *accounts(),
@@ -53,7 +53,7 @@ def _configuration() -> dict[str, Any]:
 
 
 def _critical_pods() -> dict[str, Any]:
-    """Some clusters admit pods of the system's priority classes only where a quota names them."""
+    """Some clusters admit pods with system priority classes only where a quota allows them."""
     classes = ["system-node-critical", "system-cluster-critical"]
     return {
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
-"""What the pods of all parts have in common.
+"""What the pods of all components have in common.
 
-What is empty is left out: Kubernetes keeps no empty lists, so kubectl would call each pod changed at every apply. Ports
-name their protocol, since servers before 1.21 refuse lists of ports without it in server-side apply, as Helm 4 does it.
+Empty fields are omitted: Kubernetes drops empty lists, so kubectl would report a change at every apply. Ports name
+their protocol, because servers before 1.21 require it in server-side apply, which Helm 4 uses.
 """
 
 from typing import Any
@@ -12,20 +12,20 @@ from lamina.install.terms import Digest, Each, Given, Joined, Or, Since, Value, 
 
 IMAGE = Joined(Value("image.repository"), ":", Or(Value("image.tag"), __version__))
 _SECRETS = Value("image.pullSecrets")
-ANYBODY = 65532
-"""The user that parts without a need for root run as."""
-HELD = {
+UNPRIVILEGED_USER = 65532
+"""The user ID of components that do not need root."""
+RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""The security of every container that needs nothing."""
-UNPRIVILEGED = HELD | {"runAsNonRoot": True, "runAsUser": ANYBODY, "runAsGroup": ANYBODY}
+"""The security context of containers without special needs."""
+UNPRIVILEGED = RESTRICTED | {"runAsNonRoot": True, "runAsUser": UNPRIVILEGED_USER, "runAsGroup": UNPRIVILEGED_USER}
 
 
 def template(part: str, spec: dict[str, Any], *, follows_configuration: bool = False) -> dict[str, Any]:
-    """A pod template; one that `follows_configuration` is made anew with every other one."""
+    """A pod template. With `follows_configuration`, its pods restart when the configuration changes."""
     metadata: dict[str, Any] = {"labels": chosen(part) | PART_OF}
     if follows_configuration:
         metadata["annotations"] = {"lamina.dev/configuration": Digest(Value("config"))}
@@ -35,8 +35,8 @@ def template(part: str, spec: dict[str, Any], *, follows_configuration: bool = F
     }
 
 
-def placed(values: str) -> dict[str, Any]:
-    """Node selector and tolerations of a part, from its values."""
+def node_placement(values: str) -> dict[str, Any]:
+    """Node selector and tolerations of a component, from its values."""
     selector, tolerations = Value(f"{values}.nodeSelector"), Value(f"{values}.tolerations")
     return {
         "nodeSelector": When(Given(selector), selector),
@@ -44,8 +44,8 @@ def placed(values: str) -> dict[str, Any]:
     }
 
 
-def apart(part: str) -> dict[str, Any]:
-    """Replicas on nodes of their own where there are enough."""
+def spread_over_nodes(part: str) -> dict[str, Any]:
+    """Affinity that spreads replicas over nodes."""
     term = {"labelSelector": {"matchLabels": chosen(part)}, "topologyKey": "kubernetes.io/hostname"}
     return {
         "podAntiAffinity": {
@@ -55,8 +55,8 @@ def apart(part: str) -> dict[str, Any]:
 
 
 def deployment(part: str, values: str, template: dict[str, Any]) -> dict[str, Any]:
-    """Replicas that are replaced one by one, a new one first. None of them keeps anything in its volumes, for which
-    a cluster's autoscaler would keep their nodes."""
+    """A Deployment whose replicas are replaced one by one, the new one first. Their volumes hold no data, so a cluster
+    autoscaler may evict them."""
     metadata = template["metadata"]
     annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"} | metadata.get("annotations", {})
     return {
@@ -73,8 +73,7 @@ def deployment(part: str, values: str, template: dict[str, Any]) -> dict[str, An
 
 
 def disruption_budget(part: str) -> dict[str, Any]:
-    """One replica at a time may be evicted, and those that are not ready at any time: they would keep their nodes from
-    being drained."""
+    """One replica at a time may be evicted. Unready ones always may, so that they do not block the drain of a node."""
     return {
         "apiVersion": When(Since(1, 21), "policy/v1", "policy/v1beta1"),
         "kind": "PodDisruptionBudget",
@@ -90,7 +89,8 @@ def disruption_budget(part: str) -> dict[str, Any]:
 def service(
     name: str, part: str, ports: dict[str, tuple[int, str]], *, leader: str = "", headless: bool = False
 ) -> Any:
-    """`ports` are, by name, the port and the pod's port by name. With the label `leader` it leads to who carries it."""
+    """A Service. `ports` maps names to the port and the name of the pod's port. With `leader`, it selects only the pod
+    with that label."""
     selector = chosen(part) | ({leader: "true"} if leader else {})
     listed = [
         {"name": port, "port": number, "targetPort": target, "protocol": "TCP"}
@@ -101,12 +101,18 @@ def service(
 
 
 def port(name: str, number: int) -> dict[str, Any]:
-    """A port of a container."""
+    """A container port."""
     return {"name": name, "containerPort": number, "protocol": "TCP"}
 
 
+def mounted_secret(name: str, secret: Value, at: str) -> tuple[When, When]:
+    """The mount and the volume of a Secret, if the value names one."""
+    mount = {"name": name, "mountPath": at, "readOnly": True}
+    return When(Given(secret), mount), When(Given(secret), {"name": name, "secret": {"secretName": secret}})
+
+
 def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: str = "HTTP") -> dict[str, Any]:
-    """A probe by HTTP."""
+    """An HTTP probe."""
     return {
         "httpGet": {"path": path, "port": port, "scheme": scheme},
         "periodSeconds": period_s,
@@ -115,14 +121,13 @@ def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: s
     }
 
 
-def started(port: str | int, *, scheme: str = "HTTP") -> dict[str, Any]:
-    """The probe before all others. On a node with much to do, such as after a reboot, programs may take minutes to
-    start; whoever ends them for that has them start again."""
+def startup_probe(port: str | int, *, scheme: str = "HTTP") -> dict[str, Any]:
+    """The startup probe. On a busy node, such as after a reboot, programs may take minutes to start."""
     return probe("/healthz", port, period_s=2, failures=150, scheme=scheme)
 
 
 def monitor(name: str, part: str) -> Any:
-    """What tells the Prometheus operator to read the port `metrics` of the Service `name`."""
+    """A ServiceMonitor for the port `metrics` of the Service `name`."""
     body = {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",

@@ -1,60 +1,63 @@
-"""What roles cannot say, said by admission policies: who may write which objects of a kind that he may write.
+"""Admission policies for what roles cannot express: which objects of a permitted kind a client may write.
 
-All agents share one account, and a tenant may have been given everything in his namespace.
+All agents share one service account, and a tenant may have all permissions in their namespace.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from lamina.dialects.registry import label_prefixes
 from lamina.install.names import AGENT, CONTROL, NAMESPACE, cluster_meta
 from lamina.install.terms import Since, When
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_VALIDATES = Since(1, 30)
-_KNOWS_NODES = Since(1, 32)
-"""From then on an account's token says on which node its pod is."""
+_HAS_POLICIES = Since(1, 30)
+_TOKEN_NAMES_NODE = Since(1, 32)
+"""Since then, the token of a service account names the node of its pod."""
 _NODE = "authentication.kubernetes.io/node-name"
-_LABELS = "nvidia.com/"
-"""All labels that agents write begin so."""
+_MIG_STATE = "nvidia.com/"
+"""The prefix of the labels by which agents report the state of MIG."""
 
 
 def policies() -> list[Any]:
-    """Those that the cluster's version can hold."""
+    """The policies that the version of the cluster supports."""
     return [
-        *(When(_KNOWS_NODES, each) for each in _own_nodes_only()),
-        *(When(_VALIDATES, each) for each in _grants_by_control_alone()),
+        *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_node()),
+        *(When(_HAS_POLICIES, part) for part in _only_controller_writes_grants()),
     ]
 
 
-def _own_nodes_only() -> list[Any]:
-    """An agent writes of its node as that node's kubelet may, or less: no taints, and labels of its own alone."""
-    other_labels = f"{_labels_kept('object', 'oldObject')} && {_labels_kept('oldObject', 'object')}"
+def _agents_write_own_node() -> list[Any]:
+    """An agent may write about its own node only what kubelet may, or less: no taints, and only its own labels."""
+    prefixes = sorted({_MIG_STATE, *label_prefixes()})
+    directions = (("object", "oldObject"), ("oldObject", "object"))
+    other_labels = " && ".join(_labels_kept(these, those, prefixes) for these, those in directions)
     validations = {
-        "an agent writes of its own node alone": f"'{_NODE}' in request.userInfo.extra && "
+        "an agent may only write objects of its own node": f"'{_NODE}' in request.userInfo.extra && "
         f"object.metadata.name in request.userInfo.extra['{_NODE}']",
-        "an agent changes nothing of a node's specification": "request.resource.resource != 'nodes' || "
+        "an agent may not change the spec of a node": "request.resource.resource != 'nodes' || "
         "object.spec == oldObject.spec",
-        f"an agent changes no labels of a node but those below {_LABELS}": "request.resource.resource != 'nodes' || "
-        f"({other_labels})",
+        f"an agent may only change labels that begin with {' or '.join(prefixes)}": "request.resource.resource != "
+        f"'nodes' || ({other_labels})",
     }
-    rules = [_written("lamina.dev", "*", ["inventories"]), _written("", "v1", ["nodes", "nodes/status"])]
+    rules = [_write_rule("lamina.dev", "*", ["inventories"]), _write_rule("", "v1", ["nodes", "nodes/status"])]
     return _policy(AGENT, AGENT, rules, validations, {"an-agent": _is(AGENT)})
 
 
-def _labels_kept(these: str, those: str) -> str:
-    """CEL: whether `those` have the labels of `these` that are not an agent's."""
+def _labels_kept(these: str, those: str, prefixes: Sequence[str]) -> str:
+    """CEL: whether all labels of `these` that agents do not write are also in `those`."""
     labels, other = f"{these}.metadata.labels", f"{those}.metadata.labels"
+    written = " || ".join(f"name.startsWith('{prefix}')" for prefix in prefixes)
     kept = f"has({other}) && name in {other} && {other}[name] == {labels}[name]"
-    return f"(!has({labels}) || {labels}.all(name, name.startsWith('{_LABELS}') || ({kept})))"
+    return f"(!has({labels}) || {labels}.all(name, {written} || ({kept})))"
 
 
-def _grants_by_control_alone() -> list[Any]:
-    """Agents obey grants, so who could write one could give himself what others hold. Others may change metadata, as
-    Kubernetes' garbage collector does."""
+def _only_controller_writes_grants() -> list[Any]:
+    """Agents act on grants, so a client that could write one could take what others hold. Changes of metadata are
+    allowed, because the garbage collector makes them."""
     expression = f"{_is(CONTROL)} || (request.operation == 'UPDATE' && object.spec == oldObject.spec)"
-    rules = [_written("lamina.dev", "*", ["grants"])]
-    return _policy(
-        "lamina-grants", CONTROL, rules, {"grants are written by Lamina's control part alone": expression}, {}
-    )
+    rules = [_write_rule("lamina.dev", "*", ["grants"])]
+    return _policy("lamina-grants", CONTROL, rules, {"only the controller of Lamina may write grants": expression}, {})
 
 
 def _is(part: str) -> str:
@@ -64,11 +67,11 @@ def _is(part: str) -> str:
 def _policy(
     name: str, part: str, rules: list[Any], validations: dict[str, str], conditions: dict[str, str]
 ) -> list[Any]:
-    """A policy and its binding; `validations` by what is told where they do not hold, `conditions` by name."""
+    """A policy and its binding. `validations` are keyed by their message, `conditions` by their name."""
     spec: dict[str, Any] = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": rules}}
     if conditions:
         spec["matchConditions"] = [{"name": each, "expression": text} for each, text in conditions.items()]
-    spec["validations"] = [{"expression": text, "message": told} for told, text in validations.items()]
+    spec["validations"] = [{"expression": text, "message": message} for message, text in validations.items()]
     return [
         {
             "apiVersion": _ADMISSION,
@@ -85,7 +88,7 @@ def _policy(
     ]
 
 
-def _written(group: str, version: str, resources: list[str]) -> dict[str, Any]:
+def _write_rule(group: str, version: str, resources: list[str]) -> dict[str, Any]:
     return {
         "apiGroups": [group],
         "apiVersions": [version],

@@ -1,17 +1,17 @@
-"""The least rights that each part works with. docs/cluster.md has them as a table, which a test compares.
+"""The least permissions of each component. docs/reference/rbac.md is generated from them.
 
-Rules without a namespace hold in the whole cluster, the others in Lamina's own. What each is for stands in the table.
+The `_CLUSTER` rules apply to the whole cluster, the others to a namespace.
 """
 
 from typing import Any
 
 from msgspec import Struct
 
-from lamina.control import crds
-from lamina.control.certificate_store import NAME as CERTIFICATE
-from lamina.control.leadership import NAME as LEADERSHIP
-from lamina.control.webhook_configuration import NAME as WEBHOOKS
-from lamina.dialects.config import CONFIG_MAP
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.configuration import CONFIG_MAP
+from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
+from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.leadership.election import NAME as LEADERSHIP
 
 MIG_CONFIGURATIONS = "mig-parted-config"
 SCHEDULER_LEASE = "lamina-scheduler"
@@ -19,14 +19,16 @@ _OPERATOR_KIND = "clusterpolicies.nvidia.com"
 
 
 class Rule(Struct, frozen=True):
-    """`resource` is plural.group, as in the table; no `names` are all names."""
+    """`resource` is plural.group, as in `kubectl api-resources`. Without `names` it applies to
+    all names. `why` is its reason, for the documentation."""
 
     resource: str
     verbs: str
     names: tuple[str, ...] = ()
+    why: str = ""
 
     def policy(self) -> dict[str, Any]:
-        """As a role has it."""
+        """The rule as a Role contains it."""
         plural, _, group = self.resource.partition(".")
         subresource = ""
         if "/" in group:
@@ -37,20 +39,24 @@ class Rule(Struct, frozen=True):
 
 
 def _definitions() -> tuple[str, ...]:
-    return tuple(each["metadata"]["name"] for each in crds.definitions())
+    return tuple(crd["metadata"]["name"] for crd in custom_resource_definitions())
 
 
 CONTROL_CLUSTER = (
-    Rule("pods", "get list watch patch"),
+    Rule(
+        "pods",
+        "get list watch patch",
+        why="the patch writes HAMi's annotations on bound pods, the leader's label, and a new try of waiting pods",
+    ),
     Rule("pods/binding", "create"),
     Rule("grants.lamina.dev", "get list watch create delete"),
     Rule("inventories.lamina.dev", "list watch"),
-    Rule("nodes", "list watch"),
+    Rule("nodes", "list watch", why="their CPU and memory, and labels that exclude them"),
     Rule("resourcequotas", "list watch"),
-    Rule("resourcequotas/status", "patch"),
-    Rule("podgroups.scheduling.x-k8s.io", "get"),
-    Rule("podgroups.scheduling.volcano.sh", "get"),
-    Rule("poddisruptionbudgets.policy", "list"),
+    Rule("resourcequotas/status", "patch", why="of quotas that limit GPUs"),
+    Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
+    Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
+    Rule("poddisruptionbudgets.policy", "list", why="for preemption"),
     Rule("events", "get create patch"),
     Rule("mutatingwebhookconfigurations.admissionregistration.k8s.io", "create"),
     Rule("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get update delete", (WEBHOOKS,)),
@@ -61,21 +67,21 @@ CONTROL_OWN = (
     Rule("configmaps", "get list watch", (CONFIG_MAP,)),
     Rule("secrets", "create"),
     Rule("secrets", "get update", (CERTIFICATE,)),
-    Rule("leases.coordination.k8s.io", "get create update"),
+    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, and one per node"),
 )
 AGENT_CLUSTER = (
-    Rule("pods", "get list"),
+    Rule("pods", "get list watch", why="the list and the watch are of its own node"),
     Rule("grants.lamina.dev", "get"),
-    Rule("inventories.lamina.dev", "get list watch create update"),
-    Rule("nodes", "get list watch patch"),
-    Rule("nodes/status", "patch"),
+    Rule("inventories.lamina.dev", "get list watch create update", why="of its own node"),
+    Rule("nodes", "get list watch patch", why="its own; compatibility labels and annotations"),
+    Rule("nodes/status", "patch", why="its own; amounts"),
     Rule("events", "get create patch"),
     Rule("customresourcedefinitions.apiextensions.k8s.io", "list watch", (_OPERATOR_KIND,)),
     Rule(_OPERATOR_KIND, "list watch"),
 )
 AGENT_OWN = (
     Rule("configmaps", "get list watch", (CONFIG_MAP,)),
-    Rule("configmaps", "get", (MIG_CONFIGURATIONS,)),
+    Rule("configmaps", "get", (MIG_CONFIGURATIONS,), "where a label asks for MIG"),
 )
 AGENT_OF_NVIDIA = (Rule("configmaps", "get list watch"),)
 """In the namespace of NVIDIA's operator."""
@@ -83,6 +89,21 @@ SCHEDULER_OWN = (
     Rule("leases.coordination.k8s.io", "create"),
     Rule("leases.coordination.k8s.io", "get update", (SCHEDULER_LEASE,)),
 )
-"""Beside what Kubernetes gives its own scheduler."""
+"""In addition to the roles of Kubernetes' own scheduler."""
 
 LEASES_OF_NODES, LEASE_OF_LEADER = "node-", LEADERSHIP
+
+MAKES_ITS_NAMESPACE = Rule(
+    "namespaces", "create", why="only where Lamina's namespace is missing; the installation makes it"
+)
+"""A right of the controller that an installation does not give."""
+
+OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
+    "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
+    "Controller, in its namespace": CONTROL_OWN,
+    "Agent, in the cluster": AGENT_CLUSTER,
+    "Agent, in its namespace": AGENT_OWN,
+    "Agent, in the namespace of NVIDIA's operator": AGENT_OF_NVIDIA,
+    "Scheduler, in its namespace": SCHEDULER_OWN,
+}
+"""All of it, by where it holds."""

@@ -1,38 +1,42 @@
-"""A kube-scheduler of the cluster's version, which asks the control part about pods with GPUs.
+"""A kube-scheduler of the cluster's version, which calls the extender for pods with GPUs.
 
-Its configuration follows ours: an init container writes it, with the names of profiles and resources in force.
+An init container writes its configuration, with the profiles and resources of Lamina's configuration.
 """
 
 from typing import Any
 
-from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.names import SCHEDULER
 from lamina.install.pods import (
     IMAGE,
     UNPRIVILEGED,
-    apart,
     deployment,
     disruption_budget,
-    placed,
+    mounted_secret,
+    node_placement,
     port,
     probe,
-    started,
+    spread_over_nodes,
+    startup_probe,
     template,
 )
-from lamina.install.terms import ClusterVersion, Joined, Or, Value, When
+from lamina.install.terms import ClusterVersion, Given, Joined, Or, Value, When
 
 PORT = 10259
 _CONFIGURATION, _WRITTEN = "/etc/lamina", "/etc/lamina-scheduler"
+_EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
 def scheduler() -> list[Any]:
-    """All objects of the scheduler but accounts and network policies."""
-    made = deployment(SCHEDULER, "scheduler", _template())
-    return [When(SCHEDULER_WANTED, each) for each in (made, disruption_budget(SCHEDULER))]
+    """All objects of the scheduler except service accounts and network policies."""
+    replicas = deployment(SCHEDULER, "scheduler", _template())
+    return [When(SCHEDULER_WANTED, part) for part in (replicas, disruption_budget(SCHEDULER))]
 
 
 def _template() -> dict[str, Any]:
+    secret = Value("scheduler.extenderTlsSecret")
+    tls_mount, tls_volume = mounted_secret("extender-tls", secret, _EXTENDER_TLS)
     version = Or(Value("scheduler.image.tag"), ClusterVersion())
     configure = {
         "name": "configure",
@@ -43,6 +47,7 @@ def _template() -> dict[str, Any]:
             f"--config={_CONFIGURATION}/{CONFIG_MAP_KEY}",
             Joined("--kube-version=", version),
             Joined("--extender-url=", Value("scheduler.extenderUrl")),
+            When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
             Joined("--weight=", Value("scheduler.weight")),
             f"--out={_WRITTEN}/config.yaml",
         ],
@@ -58,22 +63,23 @@ def _template() -> dict[str, Any]:
         "image": Joined(Value("scheduler.image.repository"), ":", version),
         "command": ["kube-scheduler", f"--config={_WRITTEN}/config.yaml"],
         "ports": [port("metrics", PORT)],
-        "startupProbe": started(PORT, scheme="HTTPS"),
+        "startupProbe": startup_probe(PORT, scheme="HTTPS"),
         "livenessProbe": probe("/healthz", PORT, period_s=10, failures=6, scheme="HTTPS"),
         "readinessProbe": probe("/healthz", PORT, period_s=5, failures=3, scheme="HTTPS"),
         "resources": Value("scheduler.resources"),
         "securityContext": UNPRIVILEGED,
-        "volumeMounts": [{"name": "written", "mountPath": _WRITTEN, "readOnly": True}],
+        "volumeMounts": [{"name": "written", "mountPath": _WRITTEN, "readOnly": True}, tls_mount],
     }
     spec = {
         "priorityClassName": "system-cluster-critical",
-        "affinity": apart(SCHEDULER),
-        **placed("scheduler"),
+        "affinity": spread_over_nodes(SCHEDULER),
+        **node_placement("scheduler"),
         "initContainers": [configure],
         "containers": [serve],
         "volumes": [
             {"name": "configuration", "configMap": {"name": CONFIG_MAP}},
             {"name": "written", "emptyDir": {}},
+            tls_volume,
         ],
     }
     return template(SCHEDULER, spec, follows_configuration=True)

@@ -1,26 +1,43 @@
-"""kube-scheduler's configuration with our profiles and extender, in the form that its version reads."""
+"""kube-scheduler's configuration with Lamina's profiles and extender, in the format that its version reads."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from lamina.dialects import schedulers, vocabularies
-from lamina.dialects.config import Config
+from lamina.configuration import Config
+from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
+from lamina.dialects import resource_names, scheduler_names
+from lamina.errors import BadInput
 from lamina.install.names import NAMESPACE
 from lamina.install.rights import SCHEDULER_LEASE
 from lamina.install.terms import Version
 
-_FORMS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
-"""From which version on kube-scheduler reads which form."""
-_CLUSTERS_OWN = "default-scheduler"
+_FORMATS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
+"""The first version of kube-scheduler that reads each format."""
+_DEFAULT_SCHEDULER = "default-scheduler"
 BIND_S = 30
-"""More than the 25 seconds that a bind may take."""
+"""Longer than the 25 seconds that a bind may take."""
 
 
-def scheduler_config(config: Config, *, version: Version, extender_url: str, weight: int) -> dict[str, Any]:
-    """The document. The cluster's own scheduler keeps its name, whatever the configuration says."""
-    form = next((form for since, form in _FORMS if version[:2] >= since), _FORMS[-1][1])
-    names = [name for name in schedulers(config) if name != _CLUSTERS_OWN]
+class ExtenderAccess(NamedTuple):
+    """How kube-scheduler reaches the extender. `tls` is the directory of its client certificate; empty for none."""
+
+    url: str
+    tls: str = ""
+
+    def check(self) -> None:
+        """Raises BadInput where the certificate would not be used."""
+        if self.tls and not self.url.startswith("https://"):
+            raise BadInput(
+                f"the URL of the extender must begin with https:// where kube-scheduler has a certificate for it, got "
+                f"{self.url}; set --extender-url, or the value scheduler.extenderUrl"
+            )
+
+
+def scheduler_config(config: Config, *, version: Version, access: ExtenderAccess, weight: int) -> dict[str, Any]:
+    """The document. It never has a profile for the cluster's default scheduler. Raises BadInput."""
+    version_format = next((name for since, name in _FORMATS if version[:2] >= since), _FORMATS[-1][1])
+    names = [name for name in scheduler_names(config) if name != _DEFAULT_SCHEDULER]
     return {
-        "apiVersion": f"kubescheduler.config.k8s.io/{form}",
+        "apiVersion": f"kubescheduler.config.k8s.io/{version_format}",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {
             "leaderElect": True,
@@ -29,14 +46,16 @@ def scheduler_config(config: Config, *, version: Version, extender_url: str, wei
             "resourceNamespace": NAMESPACE,
         },
         "profiles": [{"schedulerName": name} for name in names],
-        "extenders": [extender(config, url=extender_url, weight=weight)],
+        "extenders": [extender(config, access=access, weight=weight)],
     }
 
 
-def extender(config: Config, *, url: str, weight: int) -> dict[str, Any]:
-    """Our extender, for pods that name one of the resources of the configuration."""
+def extender(config: Config, *, access: ExtenderAccess, weight: int) -> dict[str, Any]:
+    """The extender, for pods that request one of the resources of the configuration. Raises BadInput."""
+    access.check()
     return {
-        "urlPrefix": url,
+        "urlPrefix": access.url,
+        **(_tls(access.tls) if access.tls else {}),
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
         "preemptVerb": "preempt",
@@ -47,7 +66,12 @@ def extender(config: Config, *, url: str, weight: int) -> dict[str, Any]:
         "httpTimeout": f"{BIND_S}s",
         "managedResources": [
             {"name": name, "ignoredByScheduler": name in names.ignored_by_scheduler}
-            for names in vocabularies(config)
+            for names in resource_names(config)
             for name in names.all
         ],
     }
+
+
+def _tls(directory: str) -> dict[str, Any]:
+    files = {"caFile": AUTHORITY, "certFile": CERTIFICATE, "keyFile": KEY}
+    return {"enableHTTPS": True, "tlsConfig": {key: f"{directory}/{file}" for key, file in files.items()}}

@@ -1,7 +1,7 @@
-"""What stands in a description in the place of plain data: values, and conditions upon them.
+"""Placeholders in a description: values, and conditions on them.
 
-Every term can be worked out for given values and a Kubernetes version, and be written as an expression of Helm's
-templates. Terms are few, so that both readings can be seen to agree; a test compares them over many values.
+A term can be evaluated for given values and a Kubernetes version, and written as an expression in Helm's templates.
+There are few kinds of terms, so that it is easy to see that both agree; a test compares them over many values.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Setting:
-    """For what a description is worked out: `values` as plain data, with all defaults."""
+    """What a description is rendered for: `values` as plain data with all defaults, and the version of the cluster."""
 
     values: Mapping[str, Any]
     version: Version
 
 
 class Term(ABC):
-    """A value that is known when somebody installs."""
+    """A value that is known at installation."""
 
     @abstractmethod
     def value(self, setting: Setting) -> Any: ...
@@ -36,12 +36,12 @@ class Term(ABC):
     @property
     @abstractmethod
     def expression(self) -> str:
-        """In Helm's templates, without braces; an operand, so in brackets where it has several words."""
+        """In Helm's templates, without braces. An operand: in parentheses if it has several words."""
 
 
 @dataclass(frozen=True)
 class Value(Term):
-    """What people set at `path`, such as `agent.driverDir`."""
+    """The value at `path`, such as `agent.driverDir`."""
 
     path: str
 
@@ -58,7 +58,7 @@ class Value(Term):
 
 @dataclass(frozen=True)
 class Or(Term):
-    """The first, unless it is empty."""
+    """The first, or the second if the first is empty."""
 
     first: Term
     second: Term | str
@@ -72,7 +72,7 @@ class Or(Term):
 
 
 class Joined(Term):
-    """Texts and terms one behind the other."""
+    """Texts and terms, concatenated."""
 
     def __init__(self, *parts: Term | str) -> None:
         self.parts = parts
@@ -86,7 +86,7 @@ class Joined(Term):
 
 
 class ClusterVersion(Term):
-    """The cluster's version as its own parts are tagged, such as v1.29.3, without what vendors add."""
+    """The cluster's version as Kubernetes tags it, such as v1.29.3, without vendor suffixes."""
 
     def value(self, setting: Setting) -> str:
         return "v" + ".".join(map(str, setting.version))
@@ -113,7 +113,7 @@ class Yaml(Term):
 
 @dataclass(frozen=True)
 class Digest(Term):
-    """Another text for another value: what changes a pod template, so that pods are made anew."""
+    """A hash of a value. In a pod template it makes pods restart when the value changes."""
 
     of: Value
 
@@ -129,7 +129,7 @@ class Digest(Term):
 
 
 class Condition(ABC):
-    """Decides whether something is there."""
+    """Decides whether a part is included."""
 
     @abstractmethod
     def holds(self, setting: Setting) -> bool: ...
@@ -170,7 +170,7 @@ class Since(Condition):
 
 @dataclass(frozen=True)
 class When:
-    """`then` where the condition holds, else `otherwise`, or nothing. For an entry, an item or a whole object."""
+    """`then` if the condition holds, else `otherwise` or nothing. Stands for an entry, an item or a whole object."""
 
     condition: Condition
     then: Any
@@ -179,7 +179,7 @@ class When:
 
 @dataclass(frozen=True)
 class Each:
-    """The items of a value that is a list, in the place of one item of a list."""
+    """The items of a list value, in place of one item of a list."""
 
     of: Value
 
@@ -188,7 +188,7 @@ def parse_version(text: str) -> Version:
     """The numbers of a version such as v1.29.3-gke.100. Raises BadInput."""
     found = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d])", text)
     if found is None:
-        raise BadInput(f"{text!r} is not a version of Kubernetes; allowed is one such as 1.30.2")
+        raise BadInput(f"the Kubernetes version must look like 1.30.2, got {text!r}")
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
@@ -201,7 +201,7 @@ def _expression(part: Term | str) -> str:
 
 
 def _as_go(value: Any) -> Any:
-    """As Go writes it: whole numbers without a point."""
+    """As Go encodes it: integral numbers without a decimal point."""
     if isinstance(value, Mapping):
         return {key: _as_go(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

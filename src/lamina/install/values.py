@@ -1,6 +1,6 @@
-"""What people may set when they install, with defaults that suit a cluster with NVIDIA's container runtime.
+"""The values of an installation, with defaults that suit a cluster with NVIDIA's container runtime.
 
-The title of a field is its sentence in the documentation and in the chart, its description says what is allowed.
+The title of a field is its sentence in the documentation and in the chart. Its description says what a value must be.
 """
 
 import re
@@ -11,10 +11,12 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from lamina.dialects import config as configuration
-from lamina.dialects import strict
+from lamina import configuration
+from lamina.configuration import strict
+from lamina.configuration.yaml_documents import load_mapping, load_value
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
+from lamina.install.scheduler_config import ExtenderAccess
 from lamina.model.nodes import KEPT_OUT
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
@@ -22,7 +24,7 @@ Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")
 Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
 Switch = Annotated[bool, Meta(description="true or false")]
 _STEP = r"/(\.?[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*"
-"""One folder of a path, neither . nor .., of letters that need no quotes anywhere."""
+"""One directory of a path, neither . nor .., of characters that never need quotes."""
 Folder = Annotated[
     str,
     Meta(
@@ -59,8 +61,8 @@ GPU_NODES = (
     ("feature.node.kubernetes.io/pci-0300_10de.present", "true"),
     ("gpu", "on"),
 )
-"""By which labels a node is known to have NVIDIA's GPUs: those of NVIDIA's operator, of node feature discovery, and
-the one that HAMi's guides have people set."""
+"""Labels of nodes with NVIDIA GPUs: those of NVIDIA's operator, of node feature discovery, and the one from HAMi's
+guides."""
 
 
 def _gpu_nodes() -> tuple[dict[str, Any], ...]:
@@ -71,158 +73,173 @@ def _gpu_nodes() -> tuple[dict[str, Any], ...]:
 
 
 class Image(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The image of control part, agent and tools."""
+    """The image of controller, agent and tools."""
 
-    repository: Annotated[Text, Meta(title="The image without its tag")] = "lamina"
-    tag: Annotated[Name, Meta(title="Its tag; empty is this release")] = ""
+    repository: Annotated[Text, Meta(title="Repository of the image, without the tag")] = "lamina"
+    tag: Annotated[Name, Meta(title="Tag of the image. Defaults to this release")] = ""
     pullPolicy: Annotated[
         str, Meta(pattern="^(Always|IfNotPresent|Never)$", description="Always, IfNotPresent or Never",
-                  title="When nodes fetch it")
+                  title="Image pull policy")
     ] = "IfNotPresent"  # fmt: skip
-    pullSecrets: Annotated[Objects, Meta(title="Secrets for fetching images, as `[{name: NAME}]`")] = ()
+    pullSecrets: Annotated[Objects, Meta(title="Image pull secrets, as `[{name: NAME}]`")] = ()
 
 
-class Placed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where pods of a part may run, and what they ask."""
+class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Placement and resources of the pods of a component."""
 
-    nodeSelector: Annotated[Labels, Meta(title="Labels that its nodes must have")] = {}
-    tolerations: Annotated[Objects, Meta(title="Taints that it tolerates")] = ()
-    resources: Annotated[Object, Meta(title="What a pod asks and may use")] = {}
+    nodeSelector: Annotated[Labels, Meta(title="Node selector of the pods")] = {}
+    tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ()
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
 
 
-class Control(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The control part: admission and the scheduler's extender."""
+class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The controller: admission webhook and scheduler extender."""
 
-    replicas: Annotated[Count, Meta(title="Control parts; one leads, the others stand by")] = 2
-    logLevel: Annotated[LogLevel, Meta(title="What it logs")] = "INFO"
-    resources: Annotated[Object, Meta(title="What a pod asks and may use")] = msgspec.field(
+    replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
+    logLevel: Annotated[LogLevel, Meta(title="Log level")] = "INFO"
+    extenderTlsSecret: Annotated[
+        Name,
+        Meta(
+            title="Secret with the extender's certificate in `tls.crt` and `tls.key`, and the authority of its "
+            "clients in `ca.crt`. Empty means plain HTTP"
+        ),
+    ] = ""
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "200Mi", "2Gi")
     )
 
 
 class SchedulerImage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """kube-scheduler's own image."""
+    """The image of kube-scheduler."""
 
-    repository: Annotated[Text, Meta(title="kube-scheduler's image without its tag")] = "registry.k8s.io/kube-scheduler"
-    tag: Annotated[Name, Meta(title="Its tag; empty is the version of the cluster")] = ""
+    repository: Annotated[Text, Meta(title="Repository of the image")] = "registry.k8s.io/kube-scheduler"
+    tag: Annotated[Name, Meta(title="Tag of the image. Defaults to the version of the cluster")] = ""
 
 
-class Scheduler(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kube-scheduler with profiles that lead to the control part."""
+class SchedulerValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kube-scheduler with profiles that use the extender."""
 
-    enabled: Annotated[Switch, Meta(title="Whether to install a scheduler; false where your own has the extender")] = (
-        True
-    )
-    replicas: Annotated[Count, Meta(title="Schedulers; one leads, the others stand by")] = 2
+    enabled: Annotated[Switch, Meta(title="Install a scheduler. False if your own uses the extender")] = True
+    replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
     image: SchedulerImage = SchedulerImage()
     extenderUrl: Annotated[
-        Url, Meta(title="Where it finds the control part; an address where the cluster has no DNS")
+        Url, Meta(title="URL of the extender. Use an IP address if the nodes cannot resolve Service names")
     ] = "http://lamina-control.lamina-system.svc:8080"
-    weight: Annotated[Count, Meta(title="How much the policy's word counts beside kube-scheduler's own scores")] = 10
-    resources: Annotated[Object, Meta(title="What a pod asks and may use")] = msgspec.field(
+    extenderTlsSecret: Annotated[
+        Name,
+        Meta(
+            title="Secret with the scheduler's client certificate in `tls.crt` and `tls.key`, and the extender's "
+            "authority in `ca.crt`. `extenderUrl` must then begin with https. Empty means none"
+        ),
+    ] = ""
+    weight: Annotated[Count, Meta(title="Weight of the extender's score relative to kube-scheduler's own scores")] = 10
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "128Mi", "1Gi")
     )
 
 
-class Agent(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The agent of each node with GPUs."""
+class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The agent, which runs on each node with GPUs."""
 
     nodeSelectorTerms: Annotated[
-        Objects, Meta(title="Which nodes have an agent: those that one of these selects; empty is every node")
+        Objects,
+        Meta(title="Agents run on nodes that match one of these terms. Empty means every node"),
     ] = msgspec.field(default_factory=_gpu_nodes)
-    tolerations: Annotated[Objects, Meta(title="Taints that it tolerates")] = ({"operator": "Exists"},)
-    driverDir: Annotated[Folder, Meta(title="The node's folder with the driver's libraries")] = (
+    tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ({"operator": "Exists"},)
+    driverDir: Annotated[Folder, Meta(title="Directory of the driver's libraries on the node")] = (
         "/usr/lib/x86_64-linux-gnu"
     )
-    kubeletDir: Annotated[Folder, Meta(title="Kubelet's folder on the node")] = "/var/lib/kubelet"
-    cdiDir: Annotated[Folder, Meta(title="The node's folder in which the container runtime reads CDI specs")] = (
+    kubeletDir: Annotated[Folder, Meta(title="Directory of kubelet on the node")] = "/var/lib/kubelet"
+    cdiDir: Annotated[Folder, Meta(title="Directory in which the container runtime reads CDI specs on the node")] = (
         "/var/run/cdi"
     )
     stateDir: Annotated[
-        OwnFolder, Meta(title="The agent's own folder on the node, not on a file system mounted noexec")
+        OwnFolder, Meta(title="Directory of the agent on the node. The file system must not be mounted noexec")
     ] = "/var/lib/lamina"
     runtimeClassName: Annotated[
-        Name, Meta(title="The runtime class that brings in GPUs, where NVIDIA's runtime is not the default")
+        Name, Meta(title="Runtime class of NVIDIA's runtime, if that is not the default runtime")
     ] = ""
     nvidiaNamespace: Annotated[
-        Name, Meta(title="The namespace of NVIDIA's operator, in which agents may then read its named configurations")
+        Name, Meta(title="Namespace of NVIDIA's operator, so that agents may read its named configurations")
     ] = ""
-    mig: Annotated[Switch, Meta(title="Whether agents may cut GPUs by MIG, for which they get CAP_SYS_ADMIN")] = False
-    mps: Annotated[
-        Switch, Meta(title="Whether agents may share GPUs by NVIDIA's MPS, for which they get CAP_SYS_ADMIN")
-    ] = False
+    mig: Annotated[Switch, Meta(title="Let agents partition GPUs by MIG. They get CAP_SYS_ADMIN for it")] = False
+    mps: Annotated[Switch, Meta(title="Let agents share GPUs by NVIDIA's MPS. They get CAP_SYS_ADMIN for it")] = False
     updateStrategy: Annotated[
-        Object, Meta(title="How agents are replaced; with `{type: OnDelete}` when somebody deletes their pods")
+        Object,
+        Meta(title="Update strategy. With `{type: OnDelete}`, agents are replaced when you delete them"),
     ] = msgspec.field(default_factory=lambda: {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}})
-    logLevel: Annotated[LogLevel, Meta(title="What it logs")] = "INFO"
-    env: Annotated[Objects, Meta(title="Further environment variables")] = ()
-    volumes: Annotated[Objects, Meta(title="Further volumes")] = ()
-    volumeMounts: Annotated[Objects, Meta(title="Where further volumes are mounted")] = ()
-    resources: Annotated[Object, Meta(title="What a pod asks and may use")] = msgspec.field(
+    logLevel: Annotated[LogLevel, Meta(title="Log level")] = "INFO"
+    env: Annotated[Objects, Meta(title="Additional environment variables")] = ()
+    volumes: Annotated[Objects, Meta(title="Additional volumes")] = ()
+    volumeMounts: Annotated[Objects, Meta(title="Mounts of the additional volumes")] = ()
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("50m", "128Mi", "512Mi")
     )
 
 
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may talk to our pods."""
+    """Network policies of all components."""
 
-    enabled: Annotated[Switch, Meta(title="Whether to install network policies; without them any pod may ask the "
-                                          "extender to bind")] = True  # fmt: skip
+    enabled: Annotated[Switch, Meta(title="Install network policies. Without them any pod can ask the extender to "
+                                          "bind")] = True  # fmt: skip
     extenderFrom: Annotated[
-        Objects, Meta(title="Who may ask the extender, as `from` of a network policy has it; empty is nobody")
+        Objects,
+        Meta(title="Peers that may call the extender, as `from` in a network policy. Empty means none"),
     ] = msgspec.field(default_factory=lambda: ({"podSelector": {"matchLabels": chosen(SCHEDULER)}},))
     metricsFrom: Annotated[
-        Objects, Meta(title="Who may read metrics, as `from` of a network policy has it; empty is everybody")
+        Objects, Meta(title="Peers that may read metrics, as `from` in a network policy. Empty means all")
     ] = ()
 
 
 class Monitoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For the Prometheus operator."""
+    """ServiceMonitors for the Prometheus operator."""
 
-    enabled: Annotated[Switch, Meta(title="Whether to install ServiceMonitors, for which the Prometheus operator's "
-                                          "kinds must be there")] = False  # fmt: skip
-    labels: Annotated[Labels, Meta(title="Labels by which Prometheus finds them")] = {}
+    enabled: Annotated[Switch, Meta(title="Install ServiceMonitors. The CRDs of the Prometheus operator must be "
+                                          "installed")] = False  # fmt: skip
+    labels: Annotated[Labels, Meta(title="Labels by which Prometheus selects them")] = {}
 
 
 class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of them."""
+    """All values."""
 
     image: Image = Image()
     config: Annotated[
         dict[str, Any],
-        Meta(title="The configuration, see docs/guide.md", description="keys and values as docs/guide.md has them"),
+        Meta(title="Lamina's configuration", description="keys of docs/reference/configuration.md"),
     ] = {}
     control: Control = Control()
-    scheduler: Scheduler = Scheduler()
+    scheduler: SchedulerValues = SchedulerValues()
     agent: Agent = Agent()
     networkPolicy: NetworkPolicy = NetworkPolicy()
     serviceMonitor: Monitoring = Monitoring()
 
 
 def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
-    """The values of some files, as (name, text), and of settings such as `agent.mig=true`; later ones win.
+    """The values of files, as (name, text), and of settings such as `agent.mig=true`; later ones win.
 
-    As Helm does it, mappings are merged key by key, also into the defaults, lists are replaced, and null removes a key
-    of a mapping that is Kubernetes' or the configuration's; values of ours are always there.
-    Raises BadInput, also for a configuration that the parts would refuse.
+    As in Helm, mappings are merged key by key, also into the defaults, lists are replaced, and null removes a key of a
+    mapping in Kubernetes' or the configuration's form. Lamina's own values cannot be removed.
+    Raises BadInput, also for a configuration that the components would refuse.
     """
     document = plain(Values())
     for name, text in texts:
-        _merge(document, strict.load_mapping(text, name))
+        _merge(document, load_mapping(text, name))
     for setting in settings:
         _set(document, setting)
     _refuse_removed(document, Values)
     values = strict.decode(document, Values, "the values")
     configuration.load(yaml.safe_dump(values.config, sort_keys=False), "the value config")
+    if values.scheduler.enabled:
+        ExtenderAccess(values.scheduler.extenderUrl, values.scheduler.extenderTlsSecret).check()
     return values
 
 
 def _refuse_removed(document: Any, kind: Any, path: str = "") -> None:
-    """Raises BadInput where one of our values is null: what stood for it would be anybody's guess."""
+    """Raises BadInput if one of Lamina's values is null."""
     for field in msgspec.structs.fields(kind) if isinstance(document, dict) else ():
         name = f"{path}{field.encode_name}"
         if field.encode_name not in document:
-            raise BadInput(f"the values: {name} is null; give it a value, or leave it out for its default")
+            raise BadInput(f"values: {name} must not be null; set it, or omit it to use its default")
         if isinstance(field.type, type) and issubclass(field.type, Struct):
             _refuse_removed(document[field.encode_name], field.type, f"{name}.")
 
@@ -247,11 +264,8 @@ def _set(document: dict[str, Any], setting: str) -> None:
     path, equals, text = setting.partition("=")
     keys = [key.replace("\\.", ".") for key in re.split(r"(?<!\\)\.", path)]
     if not equals or not all(keys):
-        raise BadInput(f"--set {setting}: this is not KEY=VALUE, such as agent.mig=true")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadInput(f"--set {setting}: the value is not YAML; quote it as YAML does") from error
+        raise BadInput(f"--set must be KEY=VALUE, such as agent.mig=true, got {setting!r}")
+    value = load_value(text, f"--set {path}")
     branch: dict[str, Any] = {keys[-1]: value}
     for key in reversed(keys[:-1]):
         branch = {key: branch}

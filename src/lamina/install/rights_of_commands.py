@@ -1,0 +1,44 @@
+"""The least rights with which commands work that read or change a cluster, for the roles of people."""
+
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.configuration import CONFIG_MAP
+from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
+from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.install.rights import Rule
+
+_WEBHOOKS = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+READER = (
+    Rule("pods", "list"),
+    Rule("grants.lamina.dev", "list"),
+    Rule("inventories.lamina.dev", "list"),
+    Rule("resourcequotas", "list"),
+    Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),
+)
+CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
+DOCTOR = (
+    Rule("nodes", "list"),
+    Rule(_WEBHOOKS, "list"),
+    Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
+)
+RESET = (
+    Rule("nodes", "list patch", why="of nodes without an agent"),
+    Rule("nodes/status", "patch", why="of nodes without an agent"),
+    Rule("configmaps", "create patch", (CONFIG_MAP,), "in Lamina's namespace"),
+    Rule(_WEBHOOKS, "delete", (WEBHOOKS,)),
+)
+RESET_ALL = (
+    Rule("configmaps", "delete", (CONFIG_MAP,), "in Lamina's namespace"),
+    Rule("secrets", "delete", (CERTIFICATE,), "in Lamina's namespace"),
+    Rule("leases.coordination.k8s.io", "list delete", why="in Lamina's namespace"),
+    Rule(_DEFINITIONS, "delete", tuple(each["metadata"]["name"] for each in custom_resource_definitions())),
+)
+OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
+    "pods, why, quotas, advise defrag": READER,
+    "cordon gpu, uncordon gpu": CORDON,
+    "doctor, in addition to the first": DOCTOR,
+    "reset, in addition to the first": RESET,
+    "reset --all, in addition to reset": RESET_ALL,
+}
+"""By the commands that need them."""
