@@ -9,17 +9,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lamina import native, simgpu
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
 from lamina.model.cards import card
 from lamina.model.grants import ComputePolicy
-from lamina.simgpu.description import place
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 MODEL = "H200"
 """The card with the most memory, so that 256 processes have room for their contexts."""
-KERNELS = ROOT / "src" / "lamina" / "verify" / "kernels.ptx"
+KERNELS = ROOT / "src" / "lamina" / "operations" / "verify" / "kernels.ptx"
 CONTEXT_MIB = card(MODEL).context_bytes // MIB
 
 
@@ -48,9 +48,9 @@ class Bench:
         )
         write_container(container, Limits(devices=(limit,), priority=priority))
         base = _plain() | {"SIMGPU_MACHINE": str(self.folder / "machine")}
-        return environment(container, native.path("simgpu/libcuda.so.1").parent, base)
+        return environment(container, simgpu.driver_folder(), base)
 
-    def state(self) -> simgpu.GpuState:
+    def state(self) -> simgpu.SimulatedGpu:
         """The GPU now."""
         return simgpu.read(self.folder / "machine").gpus[0]
 
@@ -74,7 +74,8 @@ def machine(*, context_us: int = 0, allocation_us: int = 0) -> Iterator[Bench]:
 def build(folder: Path, name: str) -> Path:
     """Compiles native/bench/NAME.c. Raises subprocess.CalledProcessError with the compiler's words on stderr."""
     program = folder / name
-    flags = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Inative/include", "-Inative/bench")
+    includes = ("-Inative/include", "-Ilab/native/include", "-Inative/bench")
+    flags = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", *includes)
     sources = (f"native/bench/{name}.c", "native/bench/bench.c")
     command = [os.environ.get("CC", "cc"), *flags, *sources, "-o", str(program), "-lpthread", "-ldl"]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -95,7 +96,7 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         """The next line. Raises RuntimeError when the program has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -128,7 +129,7 @@ def workers(count: int, command: Sequence[str | Path], variables: dict[str, str]
             stack.callback(worker.close)
             started.append(worker)
         for worker in started:
-            if (line := worker.hear()) != "ready":
+            if (line := worker.receive()) != "ready":
                 raise RuntimeError(line)
         yield started
 

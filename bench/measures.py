@@ -70,7 +70,7 @@ class Report:
         self.measures: dict[str, Measure] = {}
 
     def add(self, name: str, unit: str, *, ours: float, native: float | None = None) -> Measure:
-        """A measure of ours, beside the same without us where there is such a thing."""
+        """Lamina's figure, with the same figure without Lamina where there is one."""
         floor = self._floors.get(name)
         measure = Measure(native=native, ours=ours, unit=unit, ok=True)
         if floor is not None:
@@ -81,7 +81,7 @@ class Report:
         return measure
 
     def control(self, name: str, unit: str, *, ours: float, native: float | None = None) -> Measure:
-        """The same measure with the protection taken away. It is well when the floor of `name` breaks."""
+        """The same measure with the protection removed. It passes when it breaks the floor of `name`."""
         floor = self._floors[name]
         value = _compared(floor.of, native, ours)
         measure = Measure(

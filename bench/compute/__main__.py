@@ -37,8 +37,8 @@ class Errors:
         self.stalls: list[float] = []
 
     def add(self, name: str, loads: tuple[Load, ...], result: Result, alone: Mapping[float, float]) -> None:
-        """`alone` is what a loop of such kernels gets without limits and company: what it leaves even then, nobody
-        keeps from it."""
+        """`alone` is what a loop of such kernels gets without limits or other loads: time that it leaves unused
+        even then is not taken from it by Lamina."""
         strayed = []
         for i, load in enumerate(loads):
             others = sum(other.cores for other in loads) - load.cores
@@ -77,7 +77,7 @@ def unlimited(bench: Bench, program: Path, seconds: int) -> dict[float, float]:
 
 
 def lending(report: Report, bench: Bench, program: Path) -> None:
-    """What a weight of 30 gets alone, and beside one of 70 that wants all of its share."""
+    """What a weight of 30 gets alone, and together with one of 70 that uses all of its share."""
     small, large = (Load(cores=cores, policy=ComputePolicy.WEIGHT) for cores in (30, 70))
     report.add("weight-alone", "percent", ours=measure(bench, program, (small,), seconds=4).mean(0))
     report.add("weight-contended", "percent", ours=measure(bench, program, (small, large), seconds=6).mean(0))
@@ -108,4 +108,5 @@ def main() -> int:
     return report.finish(options.json)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -74,7 +74,7 @@ def arbitrated(folders: list[Path]) -> Iterator[None]:
 def started(
     bench: Bench, program: Path, loads: Sequence[Load], *, limited: bool = True
 ) -> Iterator[list[list[Worker]]]:
-    """Each load's processes, ready to go, and somebody who decides. Without `limited` nobody has a limit."""
+    """Each load's processes, ready to start, and an arbiter. Without `limited` no load has a limit."""
     with ExitStack() as stack:
         groups, folders = [], []
         for load in loads:
@@ -84,12 +84,12 @@ def started(
             command = [program, load.how, str(round(load.kernel_ms * 1e6)), str(load.blocks)]
             groups.append(stack.enter_context(workers(load.processes, command, variables)))
         stack.enter_context(arbitrated(folders))
-        time.sleep(10 * TICK_S)  # nobody begins before the first decision
+        time.sleep(10 * TICK_S)  # no worker starts before the first decision
         yield groups
 
 
 def measure(bench: Bench, program: Path, loads: Sequence[Load], *, seconds: int, limited: bool = True) -> Result:
-    """Runs the loads together. Without `limited` nobody has a limit: the null control."""
+    """Runs the loads together. Without `limited` no load has a limit: the null control."""
     with started(bench, program, loads, limited=limited) as groups:
         for worker in (worker for group in groups for worker in group):
             worker.say("go")
@@ -119,4 +119,4 @@ def given(bench: Bench, groups: Sequence[Sequence[Worker]]) -> tuple[int, tuple[
 def _end(worker: Worker) -> int:
     """Lets a program end and returns its longest launch in ns."""
     worker.finish()
-    return int(worker.hear().split()[1])
+    return int(worker.receive().split()[1])

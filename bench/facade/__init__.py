@@ -1,4 +1,4 @@
-"""What the facade costs and holds, beside no facade at all, on a simulated machine.
+"""What the facade costs and holds, compared with no facade at all, on a simulated machine.
 
 calls          cost of single calls, by threads, processes and blocks held
 together       what many processes lose to each other

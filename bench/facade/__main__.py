@@ -40,4 +40,5 @@ def main() -> int:
     return status
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,7 @@ from lamina.model.grants import ComputePolicy
 SPAN = 0.02
 LIVE = (0, 100, 1_000, 10_000)
 CHEAP = ("memory-info", "nvml-memory", "proc-address", "current", "attribute", "copy")
-KINDS = ("plain", "async", "pool", "physical")
+KINDS = ("plain", "small", "async", "pool", "physical")
 
 
 def ask(
@@ -21,7 +21,7 @@ def ask(
     start = soon()
     for worker in group:
         worker.say(f"{call} {live} {threads} {start} {start + int(span * 1e9)}")
-    answers = [worker.hear().split() for worker in group]
+    answers = [worker.receive().split() for worker in group]
     return [(int(operations), int(cpu_ns)) for operations, cpu_ns in answers]
 
 
@@ -63,9 +63,9 @@ def measure(report: Report, program: Path, bench: Bench, rounds: int) -> None:
         for kind in KINDS:
             for live in LIVE:
                 report.add(f"{kind}-{live}-live", "ns", **compare(groups, rounds, kind, live=live))
-        # The pools keep memory that nobody uses until the program waits for the GPU: each look must ask about it.
+        # The pools keep unused memory until the program waits for the GPU: each query must ask about it.
         report.add("memory-info-after-pools", "ns", **compare(groups, rounds, "memory-info"))
-    limit = {"cores": 50, "policy": ComputePolicy.CAP}  # which empty kernels do not use: nobody may wait
+    limit = {"cores": 50, "policy": ComputePolicy.CAP}  # empty kernels do not use it up, so no launch may wait
     with sides(program, bench, **limit) as groups:
         report.add("launch-limited", "ns", **compare(groups, rounds, "launch"))
         report.add("launch-limited-4-threads", "ns", **compare(groups, rounds, "launch", threads=4))

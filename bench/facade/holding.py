@@ -46,4 +46,4 @@ def _regained_ms(hold: Path, bench: Bench) -> float:
         time.sleep(0.02)  # so that it asks in vain for a while
         killed = time.monotonic_ns()
         holder.kill()
-        return (int(waiting.hear()) - killed) / 1e6
+        return (int(waiting.receive()) - killed) / 1e6

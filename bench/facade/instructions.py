@@ -9,7 +9,7 @@ from bench.machine import KERNELS, Bench
 from bench.measures import Report
 from lamina.model.grants import ComputePolicy
 
-CALLS = ("launch", "plain", "async", "physical", "memory-info")
+CALLS = ("launch", "plain", "small", "async", "physical", "memory-info")
 FEW, MANY = 1_000, 11_000
 
 

@@ -56,7 +56,7 @@ def _at_once(report: Report, start: Path, slow: Bench, count: int, rounds: int) 
             moment = soon(0.02)
             for worker in group:
                 worker.say(str(moment))
-            ready = max(int(worker.hear()) for worker in group)
+            ready = max(int(worker.receive()) for worker in group)
         made[side].append(slow.state().contexts_made - before)
         return (ready - moment) / 1e6
 

@@ -1,4 +1,4 @@
-"""`python -m bench.packing`: how much of a cluster each policy allocates, beside the published figures.
+"""`python -m bench.packing`: how much of a cluster each policy allocates, compared with published figures.
 
 Replays pod lists of the openb trace's format by the protocol of Weng et al. (USENIX ATC'23): pods in random order until
 130 % of the GPUs are requested, none leaves, none is tried twice. Ends with 1 when a floor is broken.
@@ -46,9 +46,10 @@ def table(results: dict[tuple[str, str], Result], point: int) -> Table:
     for trace in dict.fromkeys(trace for trace, _ in results):
         cells = [f"{results[trace, policy][i]:.2f}" for policy in policies]
         made.add_row(trace, *cells, f"{FGD[trace][i]:.2f}" if trace in FGD else "")
-        beside = [published(trace, policy) for policy in policies]
+        published_figures = [published(trace, policy) for policy in policies]
         if trace == "default":
-            made.add_row("  published", *[f"{figures[i]:.2f}" if figures else "" for figures in beside], style="dim")
+            row = [f"{figures[i]:.2f}" if figures else "" for figures in published_figures]
+            made.add_row("  published", *row, style="dim")
     return made
 
 
@@ -56,17 +57,17 @@ def judge(report: Report, results: dict[tuple[str, str], Result]) -> None:
     """The measures with their floors; `random` must break those of `ours`."""
     for (trace, policy), (at_100, at_130, micros) in results.items():
         for point, value in zip(POINTS, (at_100, at_130), strict=True):
-            beside = FGD.get(trace, (None, None))[POINTS.index(point)]
+            fgd = FGD.get(trace, (None, None))[POINTS.index(point)]
             name = f"{trace}-{point}" if policy == "ours" else f"{policy}-{trace}-{point}"
-            report.add(name, "%", ours=value, native=beside)
+            report.add(name, "%", ours=value, native=fgd)
             if policy == "random" and trace == "default":
                 report.control(f"default-{point}", "%", ours=value)
         if policy.startswith("ours"):
             report.add(f"{policy}-{trace}-decision", "us", ours=micros)
     for policy in dict.fromkeys(policy for _, policy in results):
-        beside = {trace: FGD[trace] for trace, used in results if used == policy and trace in FGD}
+        fgd_figures = {trace: FGD[trace] for trace, used in results if used == policy and trace in FGD}
         for i, point in enumerate(POINTS):
-            over = [results[trace, policy][i] - figures[i] for trace, figures in beside.items()]
+            over = [results[trace, policy][i] - figures[i] for trace, figures in fgd_figures.items()]
             if over and policy == "ours":
                 report.add(f"least-over-fgd-{point}", "points", ours=min(over))
             if over and policy == "random":

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bench.packing.fgd import fgd
 from bench.packing.replay import Chooser, Policy
 from bench.packing.traces import Pod
 from lamina import native
-from lamina.placement.packing import LIBRARY, Ask, Cluster, Packer, Seen
+from lamina.placement.packing import LIBRARY, Ask, Cluster, Packer, RequestCounts
 from lamina.placement.packing.best_fit import free_parts, tightest
-from lamina.placement.packing.fgd import fgd
 from lamina.placement.packing.kernel import Kernel
 from lamina.placement.packing.mix import Floats, Mix
 from lamina.placement.packing.ranking import Ranking
@@ -61,7 +61,7 @@ class Random(Scored):
 
 
 class BinPack(Scored):
-    """The node of which most GPU is taken, as `lamina.placement.policies` measures it."""
+    """The node of which most GPU is taken, as `lamina.placement.search.policies` measures it."""
 
     sign = 1.0
 
@@ -146,7 +146,7 @@ class Online:
     """Ours as in a live cluster: it knows the pods that have come, those that found no place included."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.packer = Packer(library(), cluster, Seen())
+        self.packer = Packer(library(), cluster, RequestCounts())
 
     def best(self, ask: Ask) -> tuple[int, int] | None:
         self.packer.arrived(ask)

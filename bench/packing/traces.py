@@ -1,12 +1,12 @@
 """Node and pod lists in the format of the Alibaba openb trace (Weng et al., USENIX ATC'23), as arrays and requests."""
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from lamina.operations.simulate.trace_rows import PodRow, node_rows, pod_rows
 from lamina.placement.packing.cluster import REFUSED, Ask, Cluster
 
 NODES = "openb_node_list_gpu_node.csv"
@@ -69,19 +69,20 @@ class Pod:
 
 
 def read_nodes(folder: Path) -> Nodes:
-    rows = _rows(folder / NODES)
-    models = tuple(sorted({row["model"] for row in rows}))
+    rows = list(node_rows(_present(folder / NODES)))
+    models = tuple(sorted({row.model for row in rows}))
     return Nodes(
-        cpu=np.array([int(row["cpu_milli"]) for row in rows]),
-        memory=np.array([int(row["memory_mib"]) for row in rows]),
-        gpus=np.array([int(row["gpu"]) for row in rows]),
-        model=np.array([models.index(row["model"]) for row in rows]),
+        cpu=np.array([row.cpu_milli for row in rows]),
+        memory=np.array([row.memory_mib for row in rows]),
+        gpus=np.array([row.gpus for row in rows]),
+        model=np.array([models.index(row.model) for row in rows]),
         models=models,
     )
 
 
 def read_pods(folder: Path, name: str, models: tuple[str, ...]) -> list[Pod]:
-    return [_pod(row, models) for row in sorted(_rows(folder / PODS.format(name)), key=lambda row: row["name"])]
+    rows = pod_rows(_present(folder / PODS.format(name)))
+    return [_pod(row, models) for row in sorted(rows, key=lambda row: row.name)]
 
 
 def names(folder: Path) -> list[str]:
@@ -90,21 +91,18 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name[len(head) : -len(tail)] for path in folder.glob(PODS.format("*")))
 
 
-def _pod(row: dict[str, str], models: tuple[str, ...]) -> Pod:
-    count = int(row["num_gpu"])
-    milli = int(row["gpu_milli"]) if count == 1 else GPU
-    accepted = row.get("gpu_spec") or ""
-    wanted = accepted.split("|") if accepted else models
-    memory = tuple(milli if model in wanted else REFUSED for model in models) if count else (0,) * len(models)
-    ask = Ask(int(row["cpu_milli"]), int(row["memory_mib"]), count, memory, milli if count else 0)
-    return Pod(ask, count * milli, int(row.get("creation_time") or 0), int(row.get("deletion_time") or 0))
+def _pod(row: PodRow, models: tuple[str, ...]) -> Pod:
+    milli = row.gpu_milli if row.gpus == 1 else GPU
+    accepted = row.models or models
+    memory = tuple(milli if model in accepted else REFUSED for model in models) if row.gpus else (0,) * len(models)
+    ask = Ask(row.cpu_milli, row.memory_mib, row.gpus, memory, milli if row.gpus else 0)
+    return Pod(ask, row.gpus * milli, int(row.created), int(row.deleted or 0))
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _present(path: Path) -> Path:
     if not path.is_file():
-        raise NoTrace(f"there is no {path.name} in {path.parent}; name the folder of the openb lists with --traces")
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        raise NoTrace(f"there is no {path.name} in {path.parent}; set --traces to the folder of the openb lists")
+    return path
 
 
 def capacity(nodes: Nodes) -> int:

@@ -35,7 +35,7 @@ def curve(report: Report, rounds: int) -> None:
 
 
 async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
-    """The control part as a process, asked over HTTP as kube-scheduler asks."""
+    """The controller as a process, called over HTTP the way kube-scheduler calls it."""
     async with load.control(nodes, pods) as control:
         report.add("start", "s", ours=control.start_s)
         await load.schedule(control, 0, 2 * rounds)
@@ -67,4 +67,5 @@ def main() -> int:
     return report.finish(options.json)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,9 +3,8 @@
 import random
 from collections.abc import Iterator
 
-import msgspec
-
-from lamina.control.grant_objects import grant_object
+from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.controller.ledger.grant_objects import grant_object
 from lamina.model.cards import card
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import ContainerGrant, Share
@@ -46,7 +45,7 @@ def inventory(number: int) -> Inventory:
 
 def inventories(nodes: int) -> Iterator[Object]:
     for number in range(nodes):
-        spec = msgspec.to_builtins(inventory(number))
+        spec = write_inventory(inventory(number))
         yield {"metadata": {"name": node_name(number), "uid": f"i{number}", "resourceVersion": "1"}, "spec": spec}
 
 

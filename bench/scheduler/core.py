@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable
 
 from bench.scheduler import cluster
-from lamina.control.capacity import Capacity
-from lamina.control.configuration import Configuration
-from lamina.control.decisions import Decisions
-from lamina.control.grant_objects import grant_record
-from lamina.control.ledger import reservation
-from lamina.control.quotas import Quotas
-from lamina.control.stages import pod_state
+from lamina.configuration import DEFAULT
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.ledger.grant_objects import grant_record
+from lamina.controller.ledger.ledger import reservation
+from lamina.controller.ledger.pod_stages import pod_state
+from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.scheduling.decisions import Decisions
 from lamina.dialects import parse
-from lamina.dialects.config import Config
-from lamina.placement import Placement, fit
+from lamina.placement import PodPlacement, fit
 from lamina.ports.kube import Object
 
 
@@ -25,35 +26,34 @@ class Core:
 
     def __init__(self, nodes: int) -> None:
         self.names = [cluster.node_name(number) for number in range(nodes)]
-        self.capacity = Capacity(Configuration(Config(), ""))
-        self.decisions = Decisions(self.capacity, Quotas(), Configuration(Config(), ""))
+        self.capacity = Capacity(LiveConfiguration(DEFAULT, ""))
+        self.decisions = Decisions(self.capacity, ResourceQuotas(), LiveConfiguration(DEFAULT, ""))
         ledger = self.capacity.ledger
         for number in range(nodes):
-            ledger.inventory_seen(cluster.inventory(number))
+            ledger.observe_inventory(cluster.inventory(number))
         for pod, grant in cluster.running(nodes, 4 * nodes):
-            ledger.pod_seen(pod["metadata"]["uid"], pod_state(pod), 0.0)
-            ledger.grant_seen(grant_record(grant))
+            ledger.observe_pod(pod["metadata"]["uid"], pod_state(pod), 0.0)
+            ledger.observe_grant(grant_record(grant))
         self._draw = random.Random(1)
         gc.collect()
         gc.freeze()
 
-    def take(self, pod: Object, node: str) -> None:
+    def take(self, pod: ParsedPod, node: str) -> None:
         """Decide the shares on the node and take them, as a bind does."""
-        request = parse(pod, Config())
-        assert request is not None
-        uid = pod["metadata"]["uid"]
-        placement = self.decisions.place(pod, request, node)
-        if isinstance(placement, Placement):
-            at = reservation(node, placement.containers, 0.0)
-            self.capacity.ledger.reserve(uid, "default", pod["metadata"]["name"], at)
+        assert pod.request is not None
+        placement = self.decisions.place(pod, pod.request, node)
+        if isinstance(placement, PodPlacement):
+            shares = reservation(node, placement.containers, 0.0)
+            self.capacity.ledger.reserve(pod.uid, "default", pod.name, shares)
 
     def filters(self, count: int, kind: Callable[[int], Object]) -> list[float]:
         """Seconds of each filter; between two of them a pod is placed somewhere."""
         taken = []
         for number in range(count):
-            pod = kind(number)
+            obj = kind(number)
             self._draw.shuffle(self.names)
             began = time.thread_time()
+            pod = parse_pod(obj, DEFAULT)
             fitting = self.decisions.filter(pod, self.names).fitting
             taken.append(time.thread_time() - began)
             if fitting:
@@ -64,7 +64,7 @@ class Core:
         """Seconds of each filter that asks every node, with nothing kept: the null control."""
         taken = []
         for number in range(count):
-            request = parse(cluster.new_pod(f"new-{number}"), Config())
+            request = parse(cluster.new_pod(f"new-{number}"), DEFAULT)
             assert request is not None
             began = time.thread_time()
             for name in self.names:
@@ -75,11 +75,11 @@ class Core:
         return taken
 
     def placements_per_s(self, count: int, nodes: int) -> float:
-        """Whole placements a second: filter and prioritise over `nodes` nodes, then decide and take."""
+        """Whole placements a second: filter and prioritize over `nodes` nodes, then decide and take."""
         names = self.names[:nodes]
         began = time.thread_time()
         for number in range(count):
-            pod = cluster.new_pod(f"new-{100_000 + number}")
+            pod = parse_pod(cluster.new_pod(f"new-{100_000 + number}"), DEFAULT)
             scores = self.decisions.scores(pod, self.decisions.filter(pod, names).fitting)
             if scores:
                 self.take(pod, max(scores, key=lambda name: scores[name]))
@@ -87,15 +87,14 @@ class Core:
 
     def decisions_per_s(self, count: int) -> float:
         """The placement core alone: which shares a pod gets on one node, taken at once."""
-        pods = [cluster.new_pod(f"new-{number}") for number in range(200)]
-        requests = [parse(pod, Config()) for pod in pods]
+        pods = [parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT) for number in range(200)]
         began = time.thread_time()
         for number in range(count):
-            asked = requests[number % 200]
-            assert asked is not None
+            pod = pods[number % 200]
+            assert pod.request is not None
             node = self._draw.choice(self.names)
-            placement = self.decisions.place(pods[number % 200], asked, node)
-            if isinstance(placement, Placement):
+            placement = self.decisions.place(pod, pod.request, node)
+            if isinstance(placement, PodPlacement):
                 self.capacity.ledger.reserve(f"u{number}", "default", "p", reservation(node, placement.containers, 0.0))
         return count / (time.thread_time() - began)
 
@@ -106,7 +105,7 @@ def known(number: int) -> Object:
 
 
 def unknown(number: int) -> Object:
-    """A pod of a kind that nobody has seen before."""
+    """A pod of a kind that was not seen before."""
     return cluster.pod(f"odd-{number}", {"gpu": 1 + number % 3, "gpumem": 20_001 + number})
 
 

@@ -1,4 +1,4 @@
-"""kube-scheduler's part: one pod after the other is filtered and prioritised, and its bind runs beside the next."""
+"""kube-scheduler's part: filters and prioritizes one pod after the other, and binds each while the next is filtered."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ _READY_WITHIN_S = 300.0
 
 @dataclass
 class Control:
-    """A control part that runs, with what it took to start."""
+    """A running controller, with what it took to start."""
 
     url: str
     session: aiohttp.ClientSession
@@ -73,7 +73,7 @@ class Control:
 
 @asynccontextmanager
 async def control(nodes: int, pods: int) -> AsyncIterator[Control]:
-    """A control part in a process of its own, once it is ready."""
+    """A controller in a process of its own, once it is ready."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as folder:
         addresses = Path(folder) / "addresses.json"
         command = [sys.executable, "-m", "bench.scheduler.server", str(nodes), str(pods), str(addresses)]
@@ -95,14 +95,14 @@ async def _ready(
 ) -> str:
     while time.perf_counter() < began + _READY_WITHIN_S:
         if process.returncode is not None:
-            raise RuntimeError(f"the control part ended with {process.returncode}")
+            raise RuntimeError(f"the controller ended with exit status {process.returncode}")
         if addresses.exists():
             url: str = msgspec.json.decode(addresses.read_bytes())["extender"]
             async with session.get(f"{url}/readyz") as response:
                 if response.status == 200:
                     return url
         await asyncio.sleep(0.02)
-    raise RuntimeError("the control part was not ready in time")
+    raise RuntimeError("the controller was not ready in time")
 
 
 async def schedule(to: Control, first: int, count: int) -> float:

@@ -1,6 +1,6 @@
 """Which policy leaves the fewest pods waiting on unlike cards, for shares as HAMi's users ask them.
 
-Three mixes of pods, each three times: until the cluster is full and nobody leaves, with departures, and with departures
+Three mixes of pods, each three times: until the cluster is full and no pod leaves, with departures, and with departures
 where half more memory may be granted than there is. Binpack, which fits nothing but what is fullest, must break the
 floor of the default policy.
 """
@@ -16,13 +16,13 @@ from rich.table import Table
 
 from bench.measures import Report
 from bench.shares.workload import MIXES, gpus, nodes, pods
-from lamina.simulate.replaying import replay
+from lamina.operations.simulate.replay import replay
 
 POLICIES = ("binpack", "best-fit", "packing")
 SETTINGS = {"none leaves": (1.0, False), "churn": (1.0, True), "churn, memory x 1.5": (1.5, True)}
 PODS = 3000
 FULL, BUSY = 1.15, 1.1
-"""Parts of the GPUs: asked in sum where nobody leaves, and kept busy where pods leave."""
+"""Parts of the GPUs: requested in sum where no pod leaves, and kept busy where pods leave."""
 
 
 def waiting(mix: str, setting: str, policy: str, seed: int) -> float:

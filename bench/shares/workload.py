@@ -1,7 +1,7 @@
 """A made cluster of unlike cards, and pods as HAMi's users write them.
 
 Pods ask MiB and percent of time, percentages of memory, one or several whole GPUs, a tenth of them a certain model,
-with CPU and host memory beside. They come at random times and stay for log-normal spans.
+with CPU and host memory as well. They come at random times and stay for log-normal spans.
 """
 
 from typing import NamedTuple
@@ -10,8 +10,8 @@ import numpy as np
 
 from lamina.model.cards import card
 from lamina.model.gpus import Gpu
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from lamina.simulate.workload import SimNode, SimPod
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.operations.simulate.workload import SimNode, SimPod
 
 HARDWARE = (
     ("A100-SXM4-80GB", 8, 20, 128_000, 1_000_000),
@@ -83,7 +83,7 @@ def _gpu(uuid: str, key: str, index: int, scaling: float) -> Gpu:
 
 def _pod(random: np.random.Generator, mix: Mix) -> tuple[PodRequest, int, int]:
     kind, cpu = random.random(), int(random.choice((1000, 2000, 4000, 8000)))
-    wishes = Wishes(types=("A100",)) if random.random() < 0.1 else Wishes()
+    selector = GpuSelector(types=("A100",)) if random.random() < 0.1 else GpuSelector()
     whole = {"container": "main", "memory_percent": 100, "cores": 100, "exclusive": True}
     if kind < mix.amounts:
         memory = int(random.choice(_MIB, p=_MIB_OFTEN))
@@ -101,5 +101,5 @@ def _pod(random: np.random.Generator, mix: Mix) -> tuple[PodRequest, int, int]:
             one = ContainerRequest(container="main", count=count, memory_mib=16000, cores=50)
         else:
             one = ContainerRequest(count=count, **whole)  # type: ignore[arg-type]
-    request = PodRequest(dialect="hami", containers=(one,), wishes=wishes)
+    request = PodRequest(dialect="hami", containers=(one,), selector=selector)
     return request, cpu, cpu * int(random.choice((2, 4, 8)))

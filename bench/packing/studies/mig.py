@@ -19,7 +19,7 @@ from bench.packing.studies.study import FIRST_SEED
 from bench.packing.traces import Nodes, Pod
 from lamina.model.mig import MigCard
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.placement.mig_layouts import Layouts
+from lamina.placement.mig.layouts import Layouts
 
 CARD = MIG_CARDS["A100-40GB"]
 MIX = {"1g.5gb": 8, "1g.10gb": 1, "2g.10gb": 4, "3g.20gb": 3, "4g.20gb": 2, "7g.40gb": 2}

@@ -27,7 +27,7 @@ def arrivals_only(report: Report, name: str, title: str, nodes: Nodes, pods: Seq
 
 
 def compare(report: Report, name: str, title: str, headings: Sequence[str], stranded: dict[str, list[float]]) -> Table:
-    """Percent of the GPUs that stay unused, by policy; the measures set ours beside FGD's."""
+    """Percent of the GPUs that stay unused, by policy; the measures compare ours with FGD's."""
     table = Table(title=f"{title}: percent of GPU stranded", box=None, pad_edge=False)
     table.add_column("policy")
     for heading in headings:

@@ -1,8 +1,8 @@
 """Clusters and pods to train on: other ones in every generation, and none of those that the policy is reported on.
 
-Nodes are a part of the list's. Pods are drawn one by one with replacement from a list whose sorts are weighted anew at
-random: pods without GPUs, shares, and pods for several GPUs become rarer or more frequent, and some pods lose their
-wish for a model. So no frequency of the lists themselves can be learnt by heart.
+Nodes are a part of the list's. Pods are drawn one by one with replacement from a list whose sorts get new random
+weights: pods without GPUs, shares, and pods for several GPUs become rarer or more frequent, and some pods lose their
+wish for a model. So training cannot memorize the frequencies of the lists themselves.
 """
 
 from collections.abc import Sequence
