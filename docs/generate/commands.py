@@ -1,0 +1,111 @@
+"""The pages of commands, from typer's own description of them: one page for each group of `lamina --help`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from docs.generate.markdown import code, page, paragraph, sentence, table
+from lamina.cli.groups import GROUPS
+from lamina.cli.main import app
+
+_FILES = {
+    "On one machine": ("cli-machine", "Commands on one machine"),
+    "For users of a cluster": ("cli-users", "Commands for users of a cluster"),
+    "For administrators of a cluster": ("cli-administrators", "Commands for administrators"),
+    "Lab (lamina-lab)": ("cli-lab", "Commands of the lab"),
+    "Components, started by manifests": ("cli-components", "Components"),
+}
+_SOURCE = "src/lamina/cli and lab/src/lamina_lab/cli"
+_EXIT_CODES = """
+Exit codes: 0 done; 1 something outside failed, such as a server that refuses; 2 bad input; 130 interrupted. Every
+command has `--help`; `lamina --version` prints the version.
+"""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    root: Any = get_command(app)
+    assert _FILES.keys() == GROUPS.keys()
+    yield "cli.md", _index(root)
+    for group, names in GROUPS.items():
+        file, title = _FILES[group]
+        commands = [(name, root.commands[name]) for name in names if name in root.commands]
+        parts = [part for name, command in commands for part in _command(f"lamina {name}", command)]
+        yield f"{file}.md", page(title, _SOURCE, _EXIT_CODES, *parts)
+
+
+def _index(root: Any) -> str:
+    rows = [
+        (f"[`{full}`]({file}.md#{full.replace(' ', '-')})", _help(command))
+        for group, (file, _) in _FILES.items()
+        for name in GROUPS[group]
+        if name in root.commands
+        for full, command in _leaves(f"lamina {name}", root.commands[name])
+    ]
+    return page("Commands", _SOURCE, table(("command", "does"), rows))
+
+
+def _leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """The command and those below it; a group that does nothing by itself is left out."""
+    nested = getattr(command, "commands", {})
+    if not nested or getattr(command, "invoke_without_command", False):
+        yield full, command
+    for name, inner in nested.items():
+        if not inner.hidden:
+            yield from _leaves(f"{full} {name}", inner)
+
+
+def _help(command: Any) -> str:
+    return sentence(str(command.help or "").split("\n\n")[0])
+
+
+def _command(full: str, command: Any) -> Iterator[str]:
+    for name, leaf in _leaves(full, command):
+        yield f"## {name}"
+        yield "\n\n".join(paragraph(part) for part in str(leaf.help or "").split("\n\n"))
+        yield _usage(name, leaf)
+        rows = [_option(parameter) for parameter in leaf.params if not _is_help(parameter)]
+        if rows:
+            yield table(("option", "meaning", "default"), rows)
+
+
+def _is_help(parameter: Any) -> bool:
+    return parameter.name == "help" or getattr(parameter, "hidden", False)
+
+
+def _usage(name: str, command: Any) -> str:
+    arguments = [
+        f"{parameter.name.upper()}{'...' if parameter.nargs == -1 else ''}"
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+    ]
+    options = ["[OPTIONS]"] if any(p.param_type_name == "option" and not _is_help(p) for p in command.params) else []
+    dashes = ["--"] if any(argument == "COMMAND..." for argument in arguments) else []
+    return f"    {' '.join([name, *options, *dashes, *arguments])}"
+
+
+def _option(parameter: Any) -> tuple[str, str, str]:
+    if parameter.param_type_name == "argument":
+        return code(parameter.name.upper()), sentence(parameter.help or ""), _required(parameter)
+    names = [*parameter.opts, *parameter.secondary_opts]
+    variables = parameter.envvar
+    meaning = sentence(parameter.help or "")
+    if variables:
+        meaning += f" ({', '.join(map(code, [variables] if isinstance(variables, str) else variables))})"
+    return ", ".join(code(name) for name in names), meaning, _required(parameter) or _default(parameter)
+
+
+def _required(parameter: Any) -> str:
+    return "required" if parameter.required else ""
+
+
+def _default(parameter: Any) -> str:
+    shown = getattr(parameter, "show_default", None)
+    if isinstance(shown, str):
+        return shown
+    value = parameter.default
+    if value is None or callable(value) or value == "" or value in ((), []) or "UNSET" in repr(value).upper():
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return code(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

@@ -1,0 +1,122 @@
+"""The page of the configuration and the page of imported keys, from the types that read them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from docs.generate.fields import fields
+from docs.generate.markdown import code, page, paragraph, sentence, table
+from lamina.configuration.form import form
+from lamina.configuration.importers import chart_4paradigm, hami, unversioned, volcano
+from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
+
+_INTRODUCTION = """
+One YAML document: the key `lamina.yaml` of the ConfigMap `lamina-system/lamina` in a cluster, values below `config` in
+an installation, or a file for `--config`. Every field has a default, so a configuration only names what differs:
+
+```yaml
+apiVersion: lamina.dev/v1alpha1
+kind: Configuration
+sharing:
+  memoryScaling: 1.5
+nodes:
+  selector: {gpu: "on"}
+```
+
+Unknown fields are refused by name. The [JSON schema](configuration.schema.json) is for editors. Documents without
+`apiVersion` are [imported](configuration-imported.md). [Change the
+configuration](../how-to/upgrade.md#change-the-configuration) says what happens when it changes.
+"""
+_IMPORTED = """
+A document without `apiVersion` may have HAMi's keys, Volcano's, the values of 4paradigm's chart, and the keys that
+Lamina had before `lamina.dev/v1alpha1`, side by side. `lamina config convert FILE` prints it in [Lamina's own
+form](configuration.md).
+"""
+_PARADIGM = """
+The values of 4paradigm's chart are read as they are spelled there, at the top of the file. The same setting twice with
+different values is refused.
+"""
+_SECTIONS = (
+    ("hami", "hami", hami.Hami),
+    ("volcano", "volcano", volcano.Volcano),
+    ("nvidia", "nvidia", unversioned.Nvidia),
+    ("nvidia.config", "nvidia.config", unversioned.NamedConfigs),
+    ("node", "node", unversioned.NodeSection),
+    ("health", "health", unversioned.HealthSection),
+    ("nodeconfig", "nodeconfig[]", hami.NodeConfig),
+    ("nodeconfig[].filterdevices", "nodeconfig[].filterdevices", hami.FilterDevices),
+)
+STRUCTS = (unversioned.Document, *(struct for _, _, struct in _SECTIONS))
+"""All types whose keys the page of imported keys lists."""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    yield "configuration.md", page("Configuration", "src/lamina/api/v1alpha1", _INTRODUCTION, *_groups())
+    yield "configuration.schema.json", _schema()
+    parts = [_IMPORTED, "## Top level", _table(unversioned.Document, "")]
+    for title, prefix, struct in _SECTIONS:
+        about = paragraph((struct.__doc__ or "").split("\n\n")[0])
+        parts += [f"## {title}", about, _table(struct, f"{prefix}.")]
+    parts += ["## 4paradigm's chart", _PARADIGM, table(("chart", "is"), _of_chart())]
+    yield (
+        "configuration-imported.md",
+        page("Imported configurations", "src/lamina/configuration/importers", *parts),
+    )
+
+
+def _schema() -> str:
+    """The JSON schema, for editors and checks of files."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(form().configuration)), indent=2).decode() + "\n"
+
+
+def _groups() -> Iterator[str]:
+    """A section for each group of the Configuration, with a row for each field."""
+    components = msgspec.json.schema_components([form().configuration])[1]
+    for group in msgspec.structs.fields(form().configuration):
+        schema = components["Configuration"]["properties"][group.encode_name]
+        yield f"## {group.encode_name}"
+        yield paragraph(schema["description"])
+        rows = list(_rows(components, schema, group.encode_name)) if "$ref" in schema else []
+        if rows:
+            yield table(("field", "meaning", "unit", "default", "reason for the default"), rows)
+        elif "default" in schema:
+            yield f"Default: {code(_json(schema['default']))}. {schema['x-reason']}"
+
+
+def _rows(components: dict[str, Any], schema: dict[str, Any], path: str) -> Iterator[tuple[str, ...]]:
+    group = components[schema["$ref"].removeprefix("#/$defs/")]
+    for name, field in group["properties"].items():
+        here = f"{path}.{name}"
+        if "$ref" in field:
+            yield from _rows(components, field, here)
+            continue
+        default = "required" if name in group["required"] else _default(field["default"])
+        yield code(here), field["description"], field.get("x-unit", ""), default, field.get("x-reason", "")
+        items = field.get("items", {})
+        if "$ref" in items:
+            yield from _rows(components, items, f"{here}[]")
+
+
+def _default(value: Any) -> str:
+    return "not set" if value is None else code(_json(value))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _table(struct: Any, prefix: str) -> str:
+    rows = [
+        (code(prefix + field.name), sentence(field.meaning), field.allowed, code(field.default))
+        for field in fields(struct)
+        if field.inner is None and not (struct is unversioned.Document and field.name == "nodeconfig")
+    ]
+    return table(("key", "meaning", "allowed", "default"), rows)
+
+
+def _of_chart() -> Iterator[tuple[str, str]]:
+    for path, key in chart_4paradigm.HAMI_KEYS.items():
+        yield code(path), code(f"hami.{key}")
+    yield code(chart_4paradigm.NODE_SELECTOR), code("nodeSelector")
+    yield code(SCHEDULE_POLICY), "`hami.nodeSchedulerPolicy` and `hami.gpuSchedulerPolicy`"

@@ -1,0 +1,91 @@
+"""The page of metrics, from the tables of families that agent and controller serve."""
+
+import logging
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric
+
+from docs.generate.markdown import code, page, table
+from lamina.agent.metrics import families
+from lamina.configuration import DEFAULT
+from lamina.controller.compat.metrics import families as compat_families
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.metrics import Metrics
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.dialects.registry import node_metrics
+from lamina.ports.set_aside import SetAside
+
+_SOURCE = "the metrics of agent and controller"
+_HEAD = ("name", "labels", "meaning")
+_INTRODUCTION = """
+The agent of each node serves `/metrics` at `--metrics-bind` (port 9394, as HAMi's monitor does), the controller at its
+extender's address and at its own `--metrics-bind` (port 9395 in an installation). The configuration key
+`compatibility.metrics` chooses whose names are served in addition to Lamina's: `hami`, `volcano`, `dcgm`, `cce`. Names,
+labels and units of others are theirs. See [Monitor](../how-to/monitor.md) for queries.
+"""
+_CONTAINERS = """
+`gpu` is the UUID of the MIG device if the container has one, except in HAMi's series, which name it in addition to its
+GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `whole` (the GPU is the container's own)
+and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context, module, and `foreign`,
+which no process of the container owns. CCE's documents name no labels for its series, so these are ours.
+"""
+_GRANTS = """
+`container_index` counts the containers of a pod that have GPUs, from 0. HAMi's old names, which it serves only with
+`--legacy-metrics`, and `hami_container_last_kernel_elapsed_seconds` are not served. HAMi's scheduler serves
+`hami_node_gpu_mig_instance_info`; here the agent does, because it alone knows the UUIDs.
+"""
+_SET_ASIDE = """
+`kind` is a resource of Kubernetes, such as `pods`; something on the node, such as `GPU`, `MPS daemon`, `container` or
+`ContainerFiles` (the files of one container); `answer of NVML`; or `loop`, which is started again. The log names each
+object once, and one that changes often only now and then. An alert on
+`increase(lamina_objects_set_aside_total[1h]) > 0` finds defects and tampering.
+"""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    parts = [_INTRODUCTION]
+    every = (families.OWN, *node_metrics(DEFAULT))
+    for title, tables, note in (
+        ("GPUs, from the agent", [one for metrics in every for one in metrics.gpus], ""),
+        ("MIG devices, from the agent", [one for metrics in every for one in metrics.mig_devices], ""),
+        ("Containers, from the agent", [one for metrics in every for one in metrics.shares], _CONTAINERS),
+    ):
+        rows = [
+            (
+                code(family.name + ("_total" if family.counter else "")),
+                _labels((*kinds.labels, *family.labels)),
+                family.help,
+            )
+            for kinds in tables
+            for family in kinds.families
+        ]
+        parts += [f"## {title}", table(_HEAD, rows), note]
+    served = sorted(_served(), key=lambda pair: (not pair[0].name.startswith("lamina"), pair[0].name))
+    rows = [(code(_name(metric)), _labels(labels), metric.documentation) for metric, labels in served]
+    parts += ["## Grants, from the controller", table(_HEAD, rows), _GRANTS]
+    aside = SetAside(logging.getLogger()).family()
+    row = (code(_name(aside)), _labels(aside._labelnames), aside.documentation)
+    parts += ["## Objects that were set aside, from both", table(_HEAD, [row]), _SET_ASIDE]
+    yield "metrics.md", page("Metrics", _SOURCE, *parts)
+
+
+def _labels(names: tuple[str, ...]) -> str:
+    return ", ".join(code(name) for name in names)
+
+
+def _name(metric: Metric) -> str:
+    return metric.name + ("_total" if metric.type == "counter" else "")
+
+
+def _served() -> Iterator[tuple[Metric, tuple[str, ...]]]:
+    """What a controller without a cluster serves; its own instruments know their labels only before they are used."""
+    metrics = Metrics(
+        Ledger(), SetAside(logging.getLogger(__name__)), lambda: compat_families(Ledger(), ResourceQuotas(), DEFAULT)
+    )
+    own = {
+        instrument._name: tuple(instrument._labelnames)
+        for instrument in vars(metrics).values()
+        if hasattr(instrument, "_labelnames")
+    }
+    for metric in metrics.registry.collect():
+        yield metric, own.get(metric.name) or tuple(getattr(metric, "_labelnames", ()))
