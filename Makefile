@@ -5,9 +5,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 CLUSTER_TESTS ?= tests/cluster
 
-SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -path 'src/lamina/_native*') pyproject.toml meson.build
+SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test cluster-test develop clean
+.PHONY: demo test fuzz cluster-test deploy docs develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -16,30 +16,48 @@ demo: $(VENV)/.lamina
 test: $(VENV)/.lamina $(VENV)/.test-tools
 	@$(BIN)/python -m tests.run
 
-# Tests on a real cluster, brought up on this machine and taken down again. Needs root; see CONTRIBUTING.md.
+# An hour of hostile words in the usage file under sanitizers; see docs/contributing/index.md.
+fuzz: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m tests.facade.spoiling 60
+
+# The documentation as a site, in site/; `$(BIN)/mkdocs serve` shows it while it is written.
+docs: $(VENV)/.test-tools
+	@$(BIN)/mkdocs build --strict
+
+# Tests on a real cluster, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
 	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest $(CLUSTER_TESTS)
+
+# The Helm chart and the manifests in deploy/, rendered from lamina.install. A test fails while they are out of date.
+deploy: $(VENV)/.lamina
+	$(BIN)/python -m tests.install.deploy_files
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.lamina: $(BIN)/python $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check .
+	$(BIN)/pip install --quiet --disable-pip-version-check . ./lab
 	@touch $@
 
 $(VENV)/.test-tools: $(BIN)/python pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' > $@
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $@ || { rm $@; exit 1; }
 
-# A working copy: Python from src, C rebuilt by `make develop` again. It replaces what the other commands installed.
+# A working copy: Python from the source folders, C rebuilt by `make develop` again. The metadata of both distributions
+# stays installed, because commands and simulators are found by their entry points; the packages themselves go.
+develop: export PATH := $(CURDIR)/$(BIN):$(PATH)
 develop: $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]' meson ninja
-	$(BIN)/pip uninstall --quiet --yes lamina
-	test -d build || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup build
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson compile -C build
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]' ./lab meson ninja
+	test -d build || meson setup build
+	meson compile -C build
+	test -d lab/build || meson setup lab/build lab
+	meson compile -C lab/build
 	ln -sfn ../../build/native src/lamina/_native
-	echo '$(CURDIR)/src' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lamina.pth
+	ln -sfn ../../build/native lab/src/lamina_lab/_native
+	packages=$$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	&& rm -rf "$$packages/lamina" "$$packages/lamina_lab" \
+	&& printf '%s\n' '$(CURDIR)/src' '$(CURDIR)/lab/src' > "$$packages/lamina.pth"
 
 clean:
-	rm -rf $(VENV) build src/lamina/_native .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build site lab/build src/lamina/_native lab/src/lamina_lab/_native .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
-INCLUDES = ("-Inative/include", "-Inative/facade")
-SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+INCLUDES = ("-Inative/include", "-Inative/facade", "-Ilab/native/include")
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DLAMINA_ASSERTIONS")
 
 
 def compile_program(folder: Path, name: str, sources: list[str], *flags: str) -> Path:

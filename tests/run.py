@@ -13,11 +13,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
+C_TREES = ("native", "lab/native", "tests")
+C_FILES = sorted(str(path.relative_to(ROOT)) for tree in C_TREES for path in (ROOT / tree).rglob("*.[ch]"))
+
 CHECKS = (
     ("lint", [str(BIN / "ruff"), "check", "."]),
     ("format", [str(BIN / "ruff"), "format", "--check", "."]),
     ("types", [str(BIN / "mypy")]),
     ("imports", [str(BIN / "lint-imports")]),
+    ("C style", [str(BIN / "clang-format"), "--dry-run", "--Werror", *C_FILES]),
 )
 
 # Two on each core, as tests of labs mostly wait for other processes; each collects all tests, so that many do not help.

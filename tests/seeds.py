@@ -1,6 +1,6 @@
 """The documents that the scenarios are taken from, and the manifests inside them, as they stand there.
 
-They lie beside the checkout in `../shared/seeds`, or where LAMINA_SEEDS points. A clone alone does not have them; the
+They are next to the checkout in `../shared/seeds`, or where LAMINA_SEEDS points. A clone alone does not have them; the
 tests that replay them then skip.
 """
 

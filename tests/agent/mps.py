@@ -5,15 +5,16 @@ from pathlib import Path
 
 from msgspec import structs
 
-from lamina.agent.health import GpuState
-from lamina.agent.mps.daemons import Daemons
-from lamina.agent.mps.kept import Kept
-from lamina.agent.mps.starting import Steps
-from lamina.agent.offer import Offer
-from lamina.agent.plain import PlainKind
-from lamina.agent.record import Bound, Record
-from lamina.agent.uses import uses
-from lamina.dialects.config import DEFAULT
+from lamina.agent.devices.native_devices import NativeKind
+from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
+from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.mps.lifecycle import DaemonLifecycle
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.record import Bound, Record
+from lamina.configuration import DEFAULT
 from lamina.model.gpus import Mode
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import GPU, Replicated, Strategy
@@ -22,13 +23,14 @@ from lamina.ports.files import Files
 from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import GpuFacts
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
+from tests.agent.node import fake_context
 
 FACTS = fake_gpus(2, name="A100-PCIE-40GB", memory_mib=40960)
 FIRST, SECOND = (facts.uuid for facts in FACTS)
 
 
 class Node:
-    """`start` begins an agent's part anew over what is on the disk and in the fakes, as after a crash."""
+    """`start` starts an agent's part again over what is on the disk and in the fakes, as after a crash."""
 
     def __init__(self, root: Path, facts: Iterable[GpuFacts] = FACTS) -> None:
         self.root = root
@@ -42,33 +44,31 @@ class Node:
         self.record = Record(self.root / "record.json", self.files)
         offered = Replicated(name=GPU, offered=GPU, replicas=replicas)
         mode = Mode.MPS if replicas else Mode.WHOLE
-        self.kind = PlainKind(offered, Strategy.MPS)
-        self.offer = Offer(
-            "node-1",
-            DEFAULT.for_node("node-1"),
-            (),
-            (self.kind,) if replicas else (),
-            mode=mode,
-            selected=selected,
-            used=lambda: uses(self.record.allocations, mode),
+        self.kind = NativeKind(offered, Strategy.MPS)
+        self.offer = Advertisement(
+            AdvertisementState(
+                node="node-1",
+                settings=DEFAULT.for_node("node-1"),
+                native_kinds=(self.kind,) if replicas else (),
+                mode=mode,
+                selected=selected,
+            ),
+            lambda: devices_in_use(self.record.allocations, mode),
         )
-        kept = Kept(self.root / "mps.json", self.files)
-        self.daemons = Daemons(
-            nvml=self.nvml,
-            steps=Steps(self.mps, self.nvml, kept, self.files),
-            kept=kept,
-            offer=self.offer,
-            allocations=lambda: self.record.allocations,
-            root=self.root / root,
-            replicas=replicas,
-            clock=self.clock,
-            tell=self._told,
+        kept = DaemonJournal(self.root / "mps.json", self.files)
+        self.daemons = DaemonSupervisor(
+            fake_context(self.root, nvml=self.nvml, record=self.record, clock=self.clock),
+            self.offer,
+            SharedGpus(replicas, self.root / root),
+            lifecycle=DaemonLifecycle(self.mps, self.nvml, kept, self.files),
+            journal=kept,
+            report=self._reported,
         )
         self.observe()
 
     def observe(self) -> None:
         reason = "" if self.healthy else "the driver reported XID 79"
-        self.offer.observed("515.86.01", tuple(GpuState(facts, reason) for facts in self.facts))
+        self.offer.update(driver="515.86.01", observed=tuple(ObservedGpu(facts, reason) for facts in self.facts))
 
     async def look(self, times: int = 1) -> None:
         for _ in range(times):
@@ -88,7 +88,7 @@ class Node:
 
     def healthy_devices(self) -> list[str]:
         """The GPU of each device that kubelet may hand out, each GPU once."""
-        offered = (device for device in self.offer.devices[self.kind].value if device.healthy)
+        offered = (device for device in self.offer.native[self.kind].value if device.healthy)
         return sorted({device.id.partition("::")[0] for device in offered if "::" in device.id})
 
     def traces(self) -> tuple[object, ...]:
@@ -96,7 +96,7 @@ class Node:
         folders = [path.name for path in self.root.glob("*mps*/*")]
         return (sorted(self.mps.daemons), sorted(self.nvml.exclusive), folders, (self.root / "mps.json").read_bytes())
 
-    async def _told(self, daemon: MpsDaemon) -> None:
+    async def _reported(self, daemon: MpsDaemon) -> None:
         self.events.append(daemon)
 
 

@@ -1,38 +1,47 @@
 """A node with every door faked but the disk: what the tests of prepare, release and reconcile stand on."""
 
 import json
+import logging
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from lamina.agent.cdi import file_name
-from lamina.agent.cluster import Cluster
-from lamina.agent.health import GpuState
-from lamina.agent.inventory import Divided
-from lamina.agent.libraries import PRELOAD, Libraries
-from lamina.agent.mig.made import Made
-from lamina.agent.mig.maker import Maker
-from lamina.agent.mig.on_demand import OnDemand
-from lamina.agent.plan import Places
-from lamina.agent.prepare import Preparer
-from lamina.agent.record import Record
-from lamina.agent.release import Releaser
-from lamina.agent.tickets import kinds
-from lamina.dialects.config import DEFAULT
+from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.cleanup.release import Releaser
+from lamina.agent.cleanup.survivors import SurvivorPublisher
+from lamina.agent.containers.cdi import file_name
+from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries
+from lamina.agent.containers.paths import HostPaths
+from lamina.agent.context import NodeContext
+from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.mig.maker import MigMaker
+from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mig.ownership import Ownership
+from lamina.agent.prepare.plan import WriteLimits
+from lamina.agent.prepare.ticket_preparer import TicketPreparer
+from lamina.agent.state.cluster import ClusterClient
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.record import Record
+from lamina.agent.state.settings import AgentSettings
+from lamina.api.v1alpha1.conversion import write_grant
+from lamina.configuration import DEFAULT
 from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
+from lamina.model.survivors import Survivor
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
-from lamina.ports.kube import GRANTS, PODS
+from lamina.ports.host import FakeHost
+from lamina.ports.kube import GRANTS, PODS, EventRecorder
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kubelet.fake import FakePodResources
 from lamina.ports.nvml import FakeNvml, GpuFacts
 from lamina.ports.nvml.fake import fake_gpus
+from lamina.ports.set_aside import SetAside
 
 RESOURCE = "nvidia.com/gpu"
-KIND, VGPU, MEMORY = kinds(DEFAULT)
+KIND, VGPU, MEMORY, *_ = ticket_kinds(DEFAULT)
 FACTS = fake_gpus(4)
 GPU = [facts.uuid for facts in FACTS]
 
@@ -47,6 +56,30 @@ def container(name: str, *shares: Share, init: bool = False, sidecar: bool = Fal
     return ContainerGrant(name=name, shares=shares or (share(),), init=init, sidecar=sidecar)
 
 
+def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContext:
+    """What parts of an agent work with, with fakes for all that `changes` does not name. Makes nothing on the disk."""
+    kube, clock, files = changes.get("kube") or FakeKube(), changes.get("clock") or FakeClock(), Files()
+    aside = SetAside(logging.getLogger("lamina.agent"))
+    fakes: dict[str, Any] = {
+        "settings": AgentSettings(node=name, state_dir=root),
+        "config": DEFAULT,
+        "nvidia": AppliedConfig(),
+        "clock": clock,
+        "files": files,
+        "kube": kube,
+        "nvml": FakeNvml(FACTS),
+        "events": EventRecorder(kube, "lamina-agent", now=clock.wall),
+        "cluster": ClusterClient(kube, name, aside),
+        "pod_resources": FakePodResources(),
+        "paths": HostPaths(
+            root / "containers", root / "cdi", root / "driver", FacadeLibraries(root / "lib" / "1", "1")
+        ),
+        "record": Record(root / "record.json", files),
+        "aside": aside,
+    }
+    return NodeContext(**fakes | changes)
+
+
 class Node:
     """`kube` and `kubelet` are the fakes; `node_name` is where pods are bound unless a test says otherwise."""
 
@@ -58,50 +91,58 @@ class Node:
         self.kubelet = FakePodResources()
         self.clock = FakeClock()
         self.nvml = FakeNvml(facts)
-        self.gpus = {each.uuid: GpuState(each) for each in facts}
-        self.cuttable: Set[str] | None = {each.uuid for each in facts if each.mig_capable}
-        self.divided = Divided()
-        self.places = Places(root / "containers", root / "cdi", root / "driver", libraries(root))
+        self.host = FakeHost()
+        self.published: list[tuple[Survivor, ...]] = []
+        """What was published of survivors."""
+        self.gpus = {each.uuid: ObservedGpu(each) for each in facts}
+        self.partitionable: Set[str] | None = {each.uuid for each in facts if each.mig_capable}
+        self.instances = OnDemandInstances()
+        self.places = HostPaths(root / "containers", root / "cdi", root / "driver", libraries(root))
         self.start(files)
 
     def start(self, files: Files | None = None) -> None:
-        """Begin anew with what is on the disk, as a restarted agent does."""
+        """Start again with what is on the disk, as a restarted agent does."""
         self.files = files or Files()
         self.record = Record(self.root / "record.json", self.files)
-        self.cluster = Cluster(self.kube, self.name)
-        self.made = Made(self.root / "mig.json", self.files)
-        self.on_demand = OnDemand(
-            maker=Maker(self.nvml, self.made),
-            record=self.record,
-            pod_resources=self.kubelet,
-            gpus=lambda: self.gpus,
-            resources=lambda: {RESOURCE, "nvidia.com/mig-1g.5gb"},
-            cuttable=lambda: self.cuttable,
-            tell=lambda divided: setattr(self, "divided", divided),
-            dismantle=False,
-        )
-        self.releaser = Releaser(
-            resources={RESOURCE},
-            record=self.record,
-            pod_resources=self.kubelet,
-            cluster=self.cluster,
-            places=self.places,
-            files=self.files,
+        aside = SetAside(logging.getLogger("lamina.agent"))
+        self.cluster = ClusterClient(self.kube, self.name, aside)
+        self.made = Ownership(self.root / "mig.json", self.files)
+        self.context = fake_context(
+            self.root,
+            self.name,
             clock=self.clock,
-        )
-        self.preparer = Preparer(
-            node=self.name,
-            kind=KIND,
-            record=self.record,
-            pod_resources=self.kubelet,
-            cluster=self.cluster,
-            gpus=lambda: self.gpus,
-            places=self.places,
             files=self.files,
-            write_limits=self._write_limits,
-            on_demand=self.on_demand,
-            sweep=self.releaser.sweep,
+            kube=self.kube,
+            nvml=self.nvml,
+            cluster=self.cluster,
+            pod_resources=self.kubelet,
+            paths=self.places,
+            record=self.record,
+            aside=aside,
         )
+        self.on_demand = OnDemandMig(self.context, self, MigMaker(self.nvml, self.made))
+        self.processes = PodProcesses(self.context, self.host, self.root / "cgroup")
+        self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
+        self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
+        self.preparer = self.ticket_preparer(self._write_limits)
+
+    def ticket_preparer(self, write: WriteLimits) -> TicketPreparer:
+        """One that writes limits in this way."""
+        return TicketPreparer(
+            self.context,
+            KIND,
+            self.on_demand,
+            gpus=lambda: self.gpus,
+            sweep=self.releaser.sweep,
+            write_limits=write,
+        )
+
+    @property
+    def resources(self) -> Set[str]:
+        return {RESOURCE, "nvidia.com/mig-1g.5gb"}
+
+    def update(self, *, on_demand: OnDemandInstances) -> None:
+        self.instances = on_demand
 
     async def pod(
         self, name: str, *containers: ContainerGrant, node: str = "", grant: dict[str, Any] | None = None
@@ -113,7 +154,7 @@ class Node:
         if containers:
             spec = Grant(pod=name, pod_uid=uid, node=self.name, dialect="hami", containers=containers)
             meta = {"name": grant_name(name, uid), "namespace": "default", "ownerReferences": [owner(made)]}
-            await self.kube.create(GRANTS, {"metadata": meta, "spec": msgspec.to_builtins(spec) | (grant or {})})
+            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_grant(spec) | (grant or {})})
         return uid
 
     def allocate(self, *tickets: str) -> str:
@@ -157,11 +198,11 @@ class Node:
         self.files.write(folder / "usage", b"", mode=0o666)
 
 
-def libraries(root: Path) -> Libraries:
+def libraries(root: Path) -> FacadeLibraries:
     folder = root / "lib" / "1"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PRELOAD).write_text("")
-    return Libraries(folder, "1")
+    return FacadeLibraries(folder, "1")
 
 
 def owner(pod: dict[str, Any]) -> dict[str, Any]:

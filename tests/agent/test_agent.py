@@ -1,115 +1,24 @@
-"""The whole agent behind fake doors: what it publishes, hands out, prepares, mends and leaves behind."""
+"""The whole agent with fake ports: what it publishes, allocates, prepares, repairs and leaves behind."""
 
-import asyncio
-import contextlib
+import stat
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import grpc
-import msgspec
 import pytest
 
-from lamina.agent.run import agent, run
-from lamina.agent.settings import COVER, LIBRARIES, AgentSettings
-from lamina.cli.cordon import change
-from lamina.dialects import config
+from lamina.agent.run import run
+from lamina.agent.state.settings import AgentSettings
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT
-from lamina.ports.clock import SystemClock
+from lamina.operations.cordon import set_cordoned
 from lamina.ports.files import Files
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound, Object
-from lamina.ports.kubelet import deviceplugin_pb2 as messages
-from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
-from lamina.ports.kubelet.fake import FakeKubelet
-from lamina.ports.kubelet.podresources import Holder
-from lamina.ports.mps import FakeMps
-from lamina.ports.nvml.fake import FakeNvml, fake_gpus
-from tests.agent.node import KIND, RESOURCE, Node, container, share
-
-NAMESPACE = "lamina-system"
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": {"lamina.yaml": text}}
-
-
-class Running:
-    """An agent with its doors: two GPUs of ten slots each, a node without labels."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.node = Node(root / "unused")
-        self.kube = self.node.kube
-        self.nvml = FakeNvml(fake_gpus(2))
-        self.kubelet = FakeKubelet(root / "k")
-        for folder in ("driver", "facade"):
-            (root / folder).mkdir()
-            for library in (*LIBRARIES, COVER):
-                (root / folder / library).write_text(f"{folder} {library}")
-        self.settings = AgentSettings(
-            node=self.node.name,
-            kubelet_dir=root / "k",
-            cdi_dir=root / "cdi",
-            state_dir=root / "state",
-            driver_dir=root / "driver",
-            facade_dir=root / "facade",
-            poll_s=0.05,
-        ).checked()
-        self._stop = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self, text: str = "") -> None:
-        self._stop = asyncio.Event()
-        self._task = asyncio.create_task(
-            agent(
-                self.settings,
-                config.load(text, "test"),
-                kube=self.kube,
-                nvml=self.nvml,
-                mps=FakeMps(),
-                clock=SystemClock(),
-                files=Files(),
-                stop=self._stop,
-            )
-        )
-
-    async def stop(self) -> None:
-        self._stop.set()
-        if self._task is not None:
-            await self._task
-            self._task = None
-
-    async def inventory(self, wanted: Callable[[Inventory], bool]) -> Inventory:
-        """The published inventory once it is as wanted."""
-        async with asyncio.timeout(60):
-            while True:
-                with contextlib.suppress(NotFound):
-                    found = await self.kube.get(INVENTORIES, self.node.name)
-                    published = msgspec.convert(found["spec"], Inventory)
-                    if wanted(published):
-                        return published
-                await asyncio.sleep(0.01)
-
-    async def eventually(self, happened: Callable[[], bool]) -> None:
-        deadline = asyncio.get_running_loop().time() + 60
-        while not happened():
-            assert asyncio.get_running_loop().time() < deadline
-            await asyncio.sleep(0.01)
-
-    async def started(self, pod: str, *tickets: str) -> str:
-        """Allocate and start the container `main` of a pod that kubelet lists; the name it got."""
-        self.kubelet.held.append((RESOURCE, Holder("default", pod, "main", frozenset(tickets))))
-        await self.eventually(lambda: any(each.resource_name == RESOURCE for each in self.kubelet.registrations))
-        async with self.kubelet.channel(RESOURCE) as channel:
-            plugin = DevicePluginStub(channel)
-            wish = messages.ContainerAllocateRequest(devices_ids=tickets)
-            answer = await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
-            await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=tickets))
-        name: str = answer.container_responses[0].cdi_devices[0].name.partition("=")[2]
-        return name
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound
+from tests.agent.node import KIND, RESOURCE, container, share
+from tests.agent.running_agent import NAMESPACE, Running, config_map
+from tests.enforcement.leases import lease
 
 
 @pytest.fixture
@@ -125,7 +34,7 @@ async def running() -> AsyncIterator[Running]:
 
 async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) -> None:
     await running.start("hami: {deviceSplitCount: 4}")
-    await running.kubelet.until(RESOURCE, 8)
+    await running.devices(RESOURCE, 8)
     published = await running.inventory(lambda found: len(found.gpus) == 2)
     assert published.driver == "515.86.01"
     assert [gpu.slots for gpu in published.gpus] == [4, 4]
@@ -134,22 +43,38 @@ async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) ->
     assert owner["uid"] == node["metadata"]["uid"]
 
 
+async def test_only_root_can_enter_the_directory_of_limit_files(running: Running) -> None:
+    containers = running.settings.containers
+    containers.mkdir(parents=True, mode=0o755)  # as an earlier version made it
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    assert stat.S_IMODE(containers.stat().st_mode) == 0o700
+
+
+async def test_no_container_can_lease_the_facade(running: Running) -> None:
+    await running.start()
+    await running.inventory(lambda found: len(found.gpus) == 2)
+    (preload,) = running.settings.libraries.rglob("ld.so.preload")
+    with lease(preload) as taken:
+        assert taken != "leased"
+
+
 async def test_it_writes_only_what_has_changed(running: Running) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
     before = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"]
-    await asyncio.sleep(0.3)
+    await running.rounds(6)
     await running.stop()
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
-    await asyncio.sleep(0.2)
+    await running.devices(RESOURCE, 20)
+    await running.rounds(4)
     assert (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"] == before
 
 
 async def test_a_removed_inventory_is_written_again(running: Running) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
-    await asyncio.sleep(0.1)
+    await running.until(lambda: ("watch", INVENTORIES, "") in running.kube.calls)
     await running.kube.delete(INVENTORIES, running.node.name)
     await running.inventory(lambda found: len(found.gpus) == 2)
 
@@ -157,9 +82,9 @@ async def test_a_removed_inventory_is_written_again(running: Running) -> None:
 async def test_an_inventory_does_not_outlive_its_node(running: Running) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
-    await asyncio.sleep(0.1)
+    await running.until(lambda: ("watch", INVENTORIES, "") in running.kube.calls)
     await running.kube.delete(NODES, running.node.name)
-    await asyncio.sleep(0.3)
+    await running.rounds(6)
     with pytest.raises(NotFound):
         await running.kube.get(INVENTORIES, running.node.name)
     node = await running.kube.create(NODES, {"metadata": {"name": running.node.name}})
@@ -170,25 +95,25 @@ async def test_an_inventory_does_not_outlive_its_node(running: Running) -> None:
 
 async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: Running) -> None:
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     running.nvml.strike(running.nvml.present[1].uuid, 79)
-    assert len(await running.kubelet.until(RESOURCE, 10)) == 20
+    assert len(await running.devices(RESOURCE, 10)) == 20
     sick = await running.inventory(lambda found: not all(gpu.healthy for gpu in found.gpus))
     assert [gpu.reason for gpu in sick.gpus] == ["", "the driver reported XID 79"]
     lost = running.nvml.present.pop(0)
-    await running.kubelet.until(RESOURCE, 0)
+    await running.devices(RESOURCE, 0)
     running.nvml.present.insert(0, lost)
-    await running.kubelet.until(RESOURCE, 10)
+    await running.devices(RESOURCE, 10)
 
 
-async def test_a_driver_that_is_away_is_told_and_met_again(running: Running) -> None:
+async def test_a_missing_driver_is_reported_and_used_when_it_returns(running: Running) -> None:
     running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
     await running.start()
     await running.inventory(lambda found: found.gpus == ())
     running.nvml.broken = ""
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
-    await running.kubelet.until(RESOURCE, 0)
+    await running.devices(RESOURCE, 0)
     sick = await running.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
     assert "Driver Not Loaded" in sick.gpus[0].reason
 
@@ -204,20 +129,20 @@ async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running
     assert "Driver Not Loaded" in sick.gpus[0].reason
     assert sick.driver == before.driver
     running.nvml.broken = ""
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     assert await running.inventory(lambda found: all(gpu.healthy for gpu in found.gpus)) == before
 
 
-async def test_what_befalls_a_gpu_is_an_event_of_the_node(running: Running) -> None:
+async def test_a_failing_gpu_is_an_event_of_the_node(running: Running) -> None:
     await running.start("health: {quietSeconds: 0.2}")
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     uuid = running.nvml.present[1].uuid
     running.nvml.strike(uuid, 31)
     running.nvml.strike(uuid, 79)
-    await running.kubelet.until(RESOURCE, 10)
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 10)
+    await running.devices(RESOURCE, 20)
 
-    await running.eventually(lambda: [verb for verb, kind, _ in running.kube.calls if kind == EVENTS] == ["create"] * 2)
+    await running.until(lambda: [verb for verb, kind, _ in running.kube.calls if kind == EVENTS] == ["create"] * 2)
     events = (await running.kube.list(EVENTS)).items
     assert {event["involvedObject"]["kind"] for event in events} == {"Node"}
     assert [(event["type"], event["reason"], event["message"]) for event in events] == [
@@ -229,88 +154,88 @@ async def test_what_befalls_a_gpu_is_an_event_of_the_node(running: Running) -> N
 async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running) -> None:
     name = running.node.name
     await running.start('nodeSelector: {gpu: "on"}')
-    assert await running.kubelet.until(RESOURCE, 0) == {}
+    assert await running.devices(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
     await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": "on"}}})
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     await running.inventory(lambda found: len(found.gpus) == 2)
     await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": None}}})
-    assert await running.kubelet.until(RESOURCE, 0) == {}
+    assert await running.devices(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
 
 
 @pytest.mark.parametrize(("label", "value"), [(label, values[0]) for label, values in KEPT_OUT])
-async def test_a_node_that_becomes_somebody_elses_offers_nothing(running: Running, label: str, value: str) -> None:
+async def test_a_node_that_is_no_longer_selected_offers_nothing(running: Running, label: str, value: str) -> None:
     name = running.node.name
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     await running.kube.patch(NODES, name, {"metadata": {"labels": {label: value}}})
-    assert await running.kubelet.until(RESOURCE, 0) == {}
+    assert await running.devices(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
     await running.kube.patch(NODES, name, {"metadata": {"labels": {label: None}}})
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
 
 
-async def test_an_agent_that_is_taken_from_its_node_takes_its_marks_back(running: Running) -> None:
+async def test_a_removed_agent_removes_its_labels_and_annotations(running: Running) -> None:
     """It looks at them seldom, and is ended at once."""
     running.settings = replace(running.settings, poll_s=1.0)
     await running.start()
 
-    async def marks() -> set[str]:
+    async def metadata() -> set[str]:
         node = await running.kube.get(NODES, running.node.name)
         meta, status = node["metadata"], node.get("status") or {}
         return {*(meta.get("labels") or {}), *(meta.get("annotations") or {}), *(status.get("capacity") or {})}
 
-    async with asyncio.timeout(60):
-        while True:
-            if "hami.io/node-nvidia-register" in await marks():
-                break
-            await asyncio.sleep(0.01)
+    async def written() -> bool:
+        return "hami.io/node-nvidia-register" in await metadata()
+
+    await running.until(written)
     await running.kube.patch(NODES, running.node.name, {"metadata": {"labels": {"lamina.dev/agent": "false"}}})
     await running.inventory(lambda found: found.gpus == ())
+    assert await written(), "it has not looked again"
     await running.stop()
-    assert await marks() == {"lamina.dev/agent"}
+    assert await metadata() == {"lamina.dev/agent"}
 
 
 async def test_a_cordon_is_published_and_survives_a_restart(running: Running) -> None:
     uuid = running.nvml.present[1].uuid
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2 and not any(gpu.cordoned for gpu in found.gpus))
-    assert await change(running.kube, running.node.name, "1", on=True) == uuid
+    assert await set_cordoned(running.kube, running.node.name, "1", cordoned=True) == uuid
     published = await running.inventory(lambda found: any(gpu.cordoned for gpu in found.gpus))
     assert [gpu.cordoned for gpu in published.gpus] == [False, True]
     assert all(gpu.healthy for gpu in published.gpus)
     await running.stop()
     before = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"]
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
-    await asyncio.sleep(0.1)
+    await running.devices(RESOURCE, 20)
+    await running.rounds(2)
     found = await running.kube.get(INVENTORIES, running.node.name)
     assert found["metadata"]["resourceVersion"] == before, "the agent knows of the cordon before it publishes"
-    await change(running.kube, running.node.name, uuid, on=False)
+    await set_cordoned(running.kube, running.node.name, uuid, cordoned=False)
     await running.inventory(lambda found: not any(gpu.cordoned for gpu in found.gpus))
-    with pytest.raises(BadInput, match="has no GPU 7; it offers 0 "):
-        await change(running.kube, running.node.name, "7", on=True)
+    with pytest.raises(BadInput, match="has no GPU 7; its GPUs are: 0 "):
+        await set_cordoned(running.kube, running.node.name, "7", cordoned=True)
 
 
 async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running: Running) -> None:
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     uid = await running.node.pod("p", container("main", share(0, 4096)))
     await running.started("p", "ticket-4")
     text = "hami: {deviceSplitCount: 3, deviceMemoryScaling: 2}"
     await running.kube.create(CONFIG_MAPS, config_map(text))
-    await running.kubelet.until(RESOURCE, 6)
+    await running.devices(RESOURCE, 6)
     changed = await running.inventory(lambda found: {gpu.slots for gpu in found.gpus} == {3})
     assert {gpu.capacity_mib for gpu in changed.gpus} == {65536}
     assert (running.settings.containers / f"{uid}_main" / "limits").is_file()
     await running.kube.patch(CONFIG_MAPS, "lamina", config_map("resourceName: example.com/gpu"), namespace=NAMESPACE)
-    await running.kubelet.until("example.com/gpu", 20)
+    await running.devices("example.com/gpu", 20)
 
 
 async def test_a_container_is_prepared_kept_over_a_restart_and_released(running: Running) -> None:
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     uid = await running.node.pod("p", container("main", share(0, 4096)))
     name = await running.started("p", "ticket-4")
     spec = running.root / "cdi" / f"lamina.dev-ticket_{name}.json"
@@ -321,18 +246,16 @@ async def test_a_container_is_prepared_kept_over_a_restart_and_released(running:
     await running.stop()
     assert not (running.kubelet.plugins / KIND.endpoint).exists()
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     assert spec.is_file()
     running.kubelet.held.clear()
     await running.kube.delete(PODS, "p", namespace="default")
-    async with asyncio.timeout(60):
-        while spec.exists() or folder.exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await running.until(lambda: not spec.exists() and not folder.exists())
 
 
 async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: Running) -> None:
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     await running.node.pod("p")
     with pytest.raises(grpc.RpcError) as caught:
         await running.started("p", "ticket-0")
@@ -341,7 +264,7 @@ async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: Running
 
 async def test_two_agents_do_not_share_a_folder(running: Running) -> None:
     await running.start()
-    await running.kubelet.until(RESOURCE, 20)
+    await running.devices(RESOURCE, 20)
     with pytest.raises(BadInput, match="in use by another process"), Files().only_user(running.settings.state_dir):
         pass
 
@@ -350,7 +273,7 @@ async def test_a_broken_record_stops_the_agent_with_a_sentence(running: Running)
     running.settings.state_dir.mkdir()
     running.settings.record.write_text("{")
     await running.start()
-    with pytest.raises(Exception, match="is not a record of this agent"):
+    with pytest.raises(Exception, match="cannot read the record"):
         await running.stop()
     running._task = None
 
@@ -358,7 +281,7 @@ async def test_a_broken_record_stops_the_agent_with_a_sentence(running: Running)
 def test_settings_that_cannot_work(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no node name"):
         AgentSettings(node="").checked()
-    with pytest.raises(BadInput, match=r"libcuda\.so\.1 is not there; name the folder of the driver"):
+    with pytest.raises(BadInput, match=r"libcuda\.so\.1 does not exist; set the directory that contains the driver"):
         AgentSettings(node="n", driver_dir=tmp_path, facade_dir=tmp_path).checked()
 
 

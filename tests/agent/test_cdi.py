@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent import cdi
-from lamina.agent.cdi import Hook, Mount
+from lamina.agent.containers import cdi
+from lamina.agent.containers.cdi import Hook, Mount
 from lamina.ports.files import Files
 
 NAME = "0123456789abcdef0123456789abcdef"
 
 
-def test_the_names_that_kubelet_hears() -> None:
-    assert cdi.device(NAME) == f"lamina.dev/ticket={NAME}"
+def test_the_names_in_answers_to_kubelet() -> None:
+    assert cdi.device_name(NAME) == f"lamina.dev/ticket={NAME}"
     key, value = cdi.annotation(NAME)
-    assert value == cdi.device(NAME)
+    assert value == cdi.device_name(NAME)
     prefix, _, name = key.partition("/")
     assert prefix == "cdi.k8s.io"
     assert len(name) <= 63
@@ -25,7 +25,7 @@ def test_the_names_that_kubelet_hears() -> None:
 
 def test_a_spec() -> None:
     mounts = [Mount(Path("/host/limits"), "/run/lamina/limits"), Mount(Path("/host/usage"), "/run/lamina/usage", True)]
-    document = json.loads(cdi.spec(NAME, {"A": "1", "B": ""}, mounts))
+    document = json.loads(cdi.build_spec(NAME, {"A": "1", "B": ""}, mounts))
     assert document["cdiVersion"] == "0.5.0"
     assert document["kind"] == "lamina.dev/ticket"
     assert document["devices"] == [
@@ -37,33 +37,40 @@ def test_a_spec() -> None:
                     {
                         "hostPath": "/host/limits",
                         "containerPath": "/run/lamina/limits",
-                        "options": ["ro", "nosuid", "nodev", "rbind", "rprivate"],
+                        "options": ["ro", "nosuid", "nodev", "noexec", "rbind", "rprivate"],
                     },
                     {
                         "hostPath": "/host/usage",
                         "containerPath": "/run/lamina/usage",
-                        "options": ["rw", "nosuid", "nodev", "rbind", "rprivate"],
+                        "options": ["rw", "nosuid", "nodev", "noexec", "rbind", "rprivate"],
                     },
                 ],
             },
         }
     ]
-    assert "mounts" not in json.loads(cdi.spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
+    assert "mounts" not in json.loads(cdi.build_spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
+
+
+def test_only_a_mount_that_says_so_may_be_executed() -> None:
+    mounts = [Mount(Path("/host/lib"), "/lib", executable=True), Mount(Path("/host/usage"), "/run/usage")]
+    edits = json.loads(cdi.build_spec(NAME, {}, mounts))["devices"][0]["containerEdits"]
+    assert ["noexec" in mount["options"] for mount in edits["mounts"]] == [False, True]
+    assert all({"nosuid", "nodev"} <= set(mount["options"]) for mount in edits["mounts"])
 
 
 def test_a_spec_with_a_hook_for_the_moment_when_all_mounts_are_made() -> None:
-    document = json.loads(cdi.spec(NAME, {}, [], [Hook(Path("/host/cover"), ("/host",))]))
+    document = json.loads(cdi.build_spec(NAME, {}, [], [Hook(Path("/host/cover"), ("/host",))]))
     edits = document["devices"][0]["containerEdits"]
     assert edits["hooks"] == [{"hookName": "createContainer", "path": "/host/cover", "args": ["cover", "/host"]}]
-    assert "hooks" not in json.loads(cdi.spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
+    assert "hooks" not in json.loads(cdi.build_spec(NAME, {"A": "1"}, []))["devices"][0]["containerEdits"]
 
 
 def test_file_names_lead_back_to_names() -> None:
-    assert cdi.name_in(cdi.file_name(NAME)) == NAME
-    assert cdi.ours(cdi.file_name(NAME))
+    assert cdi.name_of_file(cdi.file_name(NAME)) == NAME
+    assert cdi.is_ours(cdi.file_name(NAME))
     for other in ("nvidia.yaml", "lamina.dev-ticket_short.json", f".{cdi.file_name(NAME)}.tmp", f"{NAME}.json"):
-        assert cdi.name_in(other) is None
-    assert not cdi.ours("nvidia.yaml")
+        assert cdi.name_of_file(other) is None
+    assert not cdi.is_ours("nvidia.yaml")
 
 
 def test_the_runtime_sees_whole_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +85,6 @@ def test_the_runtime_sees_whole_files_only(tmp_path: Path, monkeypatch: pytest.M
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", watching)
-    Files().write(tmp_path / cdi.file_name(NAME), cdi.spec(NAME, {"A": "1"}, []))
+    Files().write(tmp_path / cdi.file_name(NAME), cdi.build_spec(NAME, {"A": "1"}, []))
     assert seen == [{".tmp"}]
     assert [path.name for path in tmp_path.iterdir()] == [cdi.file_name(NAME)]

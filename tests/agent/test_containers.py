@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.containers import write_limits
+from lamina.agent.containers.limit_files import write_limits
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy, ContainerGrant, Share
@@ -43,7 +43,7 @@ def test_no_priority_is_the_lower_one(tmp_path: Path) -> None:
         Share(gpu="0", memory_mib=1),
     ],
 )
-def test_limits_that_nobody_can_be_held_to_are_refused(tmp_path: Path, share: Share) -> None:
+def test_limits_that_cannot_be_enforced_are_refused(tmp_path: Path, share: Share) -> None:
     with pytest.raises(BadInput):
         write_limits(tmp_path, ContainerGrant(name="main", shares=(share,)), (share,))
     assert list(tmp_path.iterdir()) == []

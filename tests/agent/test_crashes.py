@@ -9,50 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.reconcile import reconcile
-from lamina.ports.files import Files
+from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.ports.kube import PODS
+from tests.agent.dying_files import Died, DyingFiles
 from tests.agent.node import Node, container, share
-
-
-class Died(BaseException):
-    """The process is gone; nothing below may catch it."""
-
-
-class DyingFiles(Files):
-    """Dies at its change number `at`, before it or, where `torn` is set, in the middle of it."""
-
-    def __init__(self, at: int, *, torn: bool) -> None:
-        self.left = at
-        self.torn = torn
-
-    def write(self, path: Path, content: bytes, *, mode: int = 0o644) -> None:
-        if self.left == 0 and self.torn:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_name(f".{path.name}.tmp").write_bytes(content[: len(content) // 2])
-        self._step()
-        super().write(path, content, mode=mode)
-
-    def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
-        self._step()
-        super().make_folder(path, mode=mode)
-
-    def remove(self, path: Path) -> None:
-        self._step()
-        super().remove(path)
-
-    def remove_tree(self, path: Path) -> None:
-        if self.left == 0 and self.torn and path.is_dir():
-            for inside in path.iterdir():
-                inside.unlink()
-                break
-        self._step()
-        super().remove_tree(path)
-
-    def _step(self) -> None:
-        if self.left == 0:
-            raise Died
-        self.left -= 1
 
 
 async def admitted(node: Node) -> None:
@@ -62,7 +22,7 @@ async def admitted(node: Node) -> None:
 
 async def settled(node: Node) -> None:
     """What kubelet and the agent do after a start of the agent."""
-    await reconcile(node.record, node.cluster, node.places, node.files)
+    await reconcile(node.context)
 
 
 def comparable(disk: dict[str, str], names: list[str]) -> dict[str, str]:

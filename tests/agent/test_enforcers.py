@@ -1,17 +1,19 @@
 """The driver's own limits: set on the right cgroup, confirmed, published, and cleared; else the facade alone holds."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lamina.agent import cgroups
-from lamina.agent.enforcers import DriverEnforcer
-from lamina.agent.plan import folder_name
+from lamina.agent.containers.paths import folder_name
+from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.enforcement import DeviceLimit, Limits, write_container
-from lamina.ports.kube import PODS, PatchKind
+from lamina.ports import cgroups
+from lamina.ports.kube import PODS
 from lamina.ports.nvml.fake import FakeNvml
 from tests.agent.node import FACTS, GPU, Node, container
+from tests.agent.planted import Planted
 
 MIB = 1 << 20
 ID = "4f3c" * 16
@@ -27,10 +29,8 @@ class Setting:
         self.published: list[tuple[str, ...]] = []
         root.mkdir()
         (root / "cgroup.controllers").write_text("cpu memory")
-        self.enforcer = DriverEnforcer(
-            nvml=self.nvml, cluster=node.cluster, record=node.record, containers=node.places.containers,
-            publish=self.published.append, root=root,
-        )  # fmt: skip
+        context = replace(node.context, nvml=self.nvml)
+        self.enforcer = DriverLimits(context, gpus=lambda: tuple(GPU), publish=self.published.append, root=root)
 
     async def started(self, *gpus: int, ident: str = ID) -> str:
         """A running pod with 1000 MiB of each of the GPUs; its UID."""
@@ -46,7 +46,7 @@ class Setting:
         one = {"name": "main", "containerID": f"containerd://{ident}", "state": {"running": {}}}
         patch = {"status": {"containerStatuses": [one]}}
         kube = self.node.kube
-        await kube.patch(PODS, "p", patch, namespace="default", kind=PatchKind.MERGE, subresource="status")
+        await kube.patch(PODS, "p", patch, namespace="default", subresource="status")
 
     def leaf(self, uid: str, ident: str = ID, *, systemd: bool = True) -> Path:
         slices = f"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid.replace('-', '_')}.slice"
@@ -76,7 +76,7 @@ async def test_a_container_without_a_cgroup_yet_is_held_later(setting: Setting) 
     assert setting.nvml.memory_limits == {} and setting.published == []
     setting.leaf(uid)
     await setting.enforcer.sweep()
-    assert setting.enforcer.held == (f"{uid}/main",)
+    assert setting.enforcer.limited == (f"{uid}/main",)
 
 
 async def test_a_restarted_container_is_held_in_its_new_cgroup(setting: Setting) -> None:
@@ -106,26 +106,26 @@ async def test_where_the_driver_refuses_the_facade_alone_holds(
     setting.nvml.limiting = False
     await setting.enforcer.sweep()
     await setting.enforcer.sweep()
-    assert setting.enforcer.held == () and setting.published == []
-    assert sum("The facade alone holds" in line for line in caplog.messages) == 1
+    assert setting.enforcer.limited == () and setting.published == []
+    assert sum("The facade alone limits" in line for line in caplog.messages) == 1
 
 
 async def test_it_is_used_only_where_kernel_and_driver_can(setting: Setting, tmp_path: Path) -> None:
-    assert await setting.enforcer.usable(tuple(GPU))
-    assert not await setting.enforcer.usable(())
+    assert await setting.enforcer.supported(tuple(GPU))
+    assert not await setting.enforcer.supported(())
     (setting.root / "cgroup.controllers").unlink()
-    assert not await setting.enforcer.usable(tuple(GPU))
+    assert not await setting.enforcer.supported(tuple(GPU))
 
 
 def test_a_leaf_is_never_guessed(tmp_path: Path) -> None:
     uid = "0a1b2c3d-0000-4000-8000-000000000001"
     (tmp_path / f"kubepods/pod{uid}/{ID}").mkdir(parents=True)
-    assert cgroups.leaf(uid, f"containerd://{ID}", tmp_path) == tmp_path / f"kubepods/pod{uid}/{ID}"
+    assert cgroups.container_cgroup(uid, f"containerd://{ID}", tmp_path) == tmp_path / f"kubepods/pod{uid}/{ID}"
     for wrong in ("", "containerd://", "containerd://4f", "containerd://../..", "containerd://*" * 3):
-        assert cgroups.leaf(uid, wrong, tmp_path) is None
-    assert cgroups.leaf(uid.replace("1", "2"), f"containerd://{ID}", tmp_path) is None
+        assert cgroups.container_cgroup(uid, wrong, tmp_path) is None
+    assert cgroups.container_cgroup(uid.replace("1", "2"), f"containerd://{ID}", tmp_path) is None
     (tmp_path / f"kubepods/pod{uid}/other-{ID}").mkdir()
-    assert cgroups.leaf(uid, f"containerd://{ID}", tmp_path) is None
+    assert cgroups.container_cgroup(uid, f"containerd://{ID}", tmp_path) is None
 
 
 def test_finding_a_leaf_looks_into_no_other_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,5 +140,24 @@ def test_finding_a_leaf_looks_into_no_other_pod(tmp_path: Path, monkeypatch: pyt
     for number in range(1, 4):
         pod = f"kubepods/burstable/pod{uid[:-1]}{number}"
         (tmp_path / pod / ID).mkdir(parents=True)
-    assert cgroups.leaf(uid, f"containerd://{ID}", tmp_path) == tmp_path / f"kubepods/burstable/pod{uid}/{ID}"
+    assert (
+        cgroups.container_cgroup(uid, f"containerd://{ID}", tmp_path) == tmp_path / f"kubepods/burstable/pod{uid}/{ID}"
+    )
     assert not [path for path in looked if f"pod{uid[:-1]}2" in path or f"pod{uid[:-1]}3" in path]
+
+
+async def test_an_unexpected_answer_of_the_driver_leaves_the_limit_to_the_facade(setting: Setting) -> None:
+    node = setting.node
+    uid = await setting.started(0)
+    setting.leaf(uid)
+
+    class FailingNvml(FakeNvml):
+        async def limit_memory(self, uuid: str, cgroup: Path, limit: int | None) -> None:
+            raise Planted("planted")
+
+    failing = FailingNvml(FACTS)
+    context = replace(node.context, nvml=failing)
+    limits = DriverLimits(context, gpus=lambda: tuple(GPU), publish=lambda _: None, root=setting.root)
+    await limits.sweep()
+    assert limits.limited == ()
+    assert node.context.aside.counts == {"limit of the driver": 1}

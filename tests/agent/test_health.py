@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
-from lamina.agent.health import APPLICATION_XIDS, HealthBook, counts
-from lamina.dialects import config
+from lamina import configuration
+from lamina.agent.state.gpu_health import APPLICATION_XIDS, HealthTracker, is_critical
 from lamina.errors import BadInput
 from lamina.ports.nvml import XidEvent
 from lamina.ports.nvml.fake import fake_gpus
@@ -14,18 +14,18 @@ QUIET_S = 60.0
 A, B, C = (facts.uuid for facts in GPUS)
 
 
-def book() -> HealthBook:
-    made = HealthBook()
-    made.answered(GPUS, 0.0)
+def book() -> HealthTracker:
+    made = HealthTracker()
+    made.record_listing(GPUS, 0.0)
     return made
 
 
-def sick(of: HealthBook) -> dict[str, str]:
-    return {state.facts.uuid: state.reason for state in of.states() if not state.healthy}
+def sick(of: HealthTracker) -> dict[str, str]:
+    return {state.facts.uuid: state.reason for state in of.gpus() if not state.healthy}
 
 
 def test_all_are_healthy_at_first() -> None:
-    assert [state.facts.index for state in book().states()] == [0, 1, 2]
+    assert [state.facts.index for state in book().gpus()] == [0, 1, 2]
     assert sick(book()) == {}
 
 
@@ -33,51 +33,51 @@ def test_all_are_healthy_at_first() -> None:
 def test_errors_of_programs_do_not_count(xid: int) -> None:
     known = book()
     assert xid in APPLICATION_XIDS
-    assert not known.struck(XidEvent(A, xid), 1.0)
+    assert not known.record_error(XidEvent(A, xid), 1.0)
     assert sick(known) == {}
 
 
 def test_a_critical_error_counts_until_it_has_been_quiet() -> None:
     known = book()
-    assert known.struck(XidEvent(B, 48), 10.0)
+    assert known.record_error(XidEvent(B, 48), 10.0)
     assert sick(known) == {B: "the driver reported XID 48"}
-    known.answered(GPUS, 10.0 + QUIET_S - 1)
+    known.record_listing(GPUS, 10.0 + QUIET_S - 1)
     assert list(sick(known)) == [B]
-    known.struck(XidEvent(B, 48), 10.0 + QUIET_S - 1)
-    known.answered(GPUS, 10.0 + QUIET_S + 1)
+    known.record_error(XidEvent(B, 48), 10.0 + QUIET_S - 1)
+    known.record_listing(GPUS, 10.0 + QUIET_S + 1)
     assert list(sick(known)) == [B]
-    known.answered(GPUS, 10.0 + 2 * QUIET_S)
+    known.record_listing(GPUS, 10.0 + 2 * QUIET_S)
     assert sick(known) == {}
 
 
 def test_an_error_that_names_no_gpu_or_an_unknown_one_strikes_all() -> None:
-    for uuid in ("", "GPU-of-nobody"):
+    for uuid in ("", "GPU-unknown"):
         known = book()
-        known.struck(XidEvent(uuid, 79), 1.0)
+        known.record_error(XidEvent(uuid, 79), 1.0)
         assert set(sick(known)) == {A, B, C}
 
 
 def test_a_lost_gpu_stays_known_and_comes_back() -> None:
     known = book()
-    known.answered([GPUS[0], GPUS[2]], 1.0)
+    known.record_listing([GPUS[0], GPUS[2]], 1.0)
     assert sick(known) == {B: "the GPU does not answer NVML"}
-    known.answered(GPUS, 2.0)
+    known.record_listing(GPUS, 2.0)
     assert sick(known) == {}
 
 
 def test_a_gpu_with_another_uuid_takes_the_place_of_the_one_before() -> None:
     known = book()
     replacement = fake_gpus(4)[3]
-    known.answered([GPUS[0], GPUS[1], replacement], 1.0)
-    assert [state.facts.uuid for state in known.states()] == [A, B, replacement.uuid]
+    known.record_listing([GPUS[0], GPUS[1], replacement], 1.0)
+    assert [state.facts.uuid for state in known.gpus()] == [A, B, replacement.uuid]
     assert sick(known) == {}
 
 
 def test_a_silent_driver_makes_all_sick_until_it_answers() -> None:
     known = book()
-    known.silent("NVML does not tell the GPUs: driver not loaded")
+    known.record_outage("NVML does not tell the GPUs: driver not loaded")
     assert set(sick(known).values()) == {"NVML does not tell the GPUs: driver not loaded"}
-    known.answered(GPUS, 5.0)
+    known.record_listing(GPUS, 5.0)
     assert sick(known) == {}
 
 
@@ -93,36 +93,36 @@ def test_a_silent_driver_makes_all_sick_until_it_answers() -> None:
     ],
 )
 def test_lists_of_errors(text: str, counting: tuple[int, ...], not_counting: tuple[int, ...]) -> None:
-    rules = config.load(text, "test").health
-    assert [xid for xid in (*counting, *not_counting) if counts(xid, rules)] == list(counting)
+    rules = configuration.load(text, "test").health
+    assert [xid for xid in (*counting, *not_counting) if is_critical(xid, rules)] == list(counting)
 
 
 @pytest.mark.parametrize("text", ["health: {disable: some}", "health: {only: [-1]}", "health: {quietSeconds: -1}"])
 def test_lists_that_are_refused(text: str) -> None:
     with pytest.raises(BadInput):
-        config.load(text, "test")
+        configuration.load(text, "test")
 
 
-def test_the_last_error_is_told_whether_or_not_it_counts() -> None:
+def test_the_last_error_is_reported_whether_or_not_it_counts() -> None:
     known = book()
-    known.struck(XidEvent(A, 31), 1.0)
-    assert [state.xid for state in known.states()] == [31, 0, 0]
+    known.record_error(XidEvent(A, 31), 1.0)
+    assert [state.xid for state in known.gpus()] == [31, 0, 0]
     assert sick(known) == {}
 
 
-def test_memory_that_cannot_be_mended_is_a_reason() -> None:
-    known = HealthBook()
-    known.answered([structs.replace(GPUS[0], remapping_failed=True)], 0.0)
+def test_memory_that_cannot_be_repaired_is_a_reason() -> None:
+    known = HealthTracker()
+    known.record_listing([structs.replace(GPUS[0], remapping_failed=True)], 0.0)
     assert sick(known) == {A: "rows of its memory could not be remapped"}
 
 
 def test_gpus_of_before_are_known_until_nvml_answers() -> None:
-    known = HealthBook(known=GPUS)
-    known.silent("NVML does not tell the GPUs: Driver Not Loaded")
+    known = HealthTracker(known=GPUS)
+    known.record_outage("NVML does not tell the GPUs: Driver Not Loaded")
     assert set(sick(known)) == {A, B, C}
-    known.answered(GPUS[:2], 1.0)
+    known.record_listing(GPUS[:2], 1.0)
     assert sick(known) == {C: "the GPU does not answer NVML"}
-    known.answered(GPUS, 2.0)
+    known.record_listing(GPUS, 2.0)
     assert sick(known) == {}
 
 
@@ -131,13 +131,13 @@ def test_gpus_of_before_are_known_until_nvml_answers() -> None:
     [
         ("", 60, 4, ""),
         ("", None, None, ""),
-        ("", 61, 0, "it has 61 retired pages of memory; 60 are allowed"),
-        ("", 0, 5, "it has 5 errors of SRAM that could not be corrected; 4 are allowed"),
-        ("health: {retiredPages: 0, sramErrors: 9}", 1, 9, "it has 1 retired pages of memory; 0 are allowed"),
+        ("", 61, 0, "it has 61 retired memory pages, more than the configured 60"),
+        ("", 0, 5, "it has 5 uncorrectable SRAM errors, more than the configured 4"),
+        ("health: {retiredPages: 0, sramErrors: 9}", 1, 9, "it has 1 retired memory page, more than the configured 0"),
         ("health: {retiredPages: null, sramErrors: null}", 999, 999, ""),
     ],
 )
 def test_memory_that_is_worn(text: str, pages: int | None, errors: int | None, reason: str) -> None:
-    known = HealthBook(config.load(text, "test").health)
-    known.answered([structs.replace(GPUS[0], retired_pages=pages, sram_errors=errors), *GPUS[1:]], 0.0)
+    known = HealthTracker(configuration.load(text, "test").health)
+    known.record_listing([structs.replace(GPUS[0], retired_pages=pages, sram_errors=errors), *GPUS[1:]], 0.0)
     assert sick(known) == ({A: reason} if reason else {})

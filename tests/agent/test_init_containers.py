@@ -2,8 +2,8 @@
 
 import pytest
 
-from lamina.agent.holders import assigned
-from lamina.agent.record import Allocation, Bound
+from lamina.agent.prepare.ticket_owner import assign_names
+from lamina.agent.state.record import Allocation, Bound
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant, Grant
 from tests.agent.node import KIND, Node, container, share
@@ -50,10 +50,10 @@ async def test_an_init_container_with_more_gpus_than_the_rest(node: Node) -> Non
     assert node.limits(names["main"]) == "main:0:100"
 
 
-async def test_an_init_container_that_nobody_shares_tickets_with_cannot_be_known(node: Node) -> None:
+async def test_an_init_container_with_tickets_of_its_own_cannot_be_identified(node: Node) -> None:
     await node.pod("p", container("init", init=True))
     await node.admit("p", {"init": ["ticket-0"]})
-    with pytest.raises(NotYet, match="only known by the containers they share tickets with"):
+    with pytest.raises(NotYet, match="can only be identified by another container of its pod"):
         await node.preparer.prepare(["ticket-0"])
 
 
@@ -92,7 +92,7 @@ TWO_INITS = grant(
 
 def given(allocations: list[Allocation], granted: Grant, holder: str) -> list[str]:
     """The container of each name that has one, in the names' order."""
-    result = assigned(allocations, granted, holder, frozenset({"ticket-0"}), KIND)
+    result = assign_names(allocations, granted, holder, frozenset({"ticket-0"}), KIND)
     return [f"{name}:{result[name].name}" for name in sorted(result)]
 
 
@@ -117,10 +117,10 @@ def test_names_of_other_pods_stay_out() -> None:
         given(names_of("main", uid="other"), grant(container("main")), "main")
 
 
-def test_nobody_gets_limits_of_another_pod_or_more_than_the_grant_has() -> None:
+def test_no_container_gets_limits_of_another_pod_or_more_than_its_grant() -> None:
     """However many names there are, each leads to a container of the grant, and the last one to main."""
     for count in range(1, 6):
-        result = assigned(names_of(*[None] * count), TWO_INITS, "main", frozenset({"ticket-0"}), KIND)
+        result = assign_names(names_of(*[None] * count), TWO_INITS, "main", frozenset({"ticket-0"}), KIND)
         assert result[str(count - 1)].name == "main"
         assert len(result) == min(count, 3)
         assert {c.name for name, c in result.items() if name != str(count - 1)} <= {"init-large", "init-small"}

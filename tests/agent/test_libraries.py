@@ -2,15 +2,17 @@
 
 import mmap
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from lamina.agent import cdi
-from lamina.agent.libraries import Libraries, install, remove_unused
-from lamina.agent.settings import COVER, LIBRARIES
+from lamina.agent.containers import cdi
+from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries, install_libraries, remove_unused
+from lamina.agent.state.settings import COVER, LIBRARIES
 from lamina.errors import Outside
-from lamina.ports.files import Files
+from lamina.ports.files import Files, kept_open
+from tests.enforcement.leases import lease
 
 
 def facade(folder: Path, content: str) -> Path:
@@ -21,18 +23,18 @@ def facade(folder: Path, content: str) -> Path:
 
 
 def test_each_build_has_its_own_folder_and_stays(tmp_path: Path) -> None:
-    first = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    first = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
     inodes = {path.name: path.stat().st_ino for path in first.folder.iterdir()}
-    second = install(facade(tmp_path / "facade", "two"), tmp_path / "lib", Files())
+    second = install_libraries(facade(tmp_path / "facade", "two"), tmp_path / "lib", Files())
     assert first.folder != second.folder
     assert (first.folder / LIBRARIES[0]).read_text().endswith("one")
-    again = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    again = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
     assert again == first
     assert {path.name: path.stat().st_ino for path in first.folder.iterdir()} == inodes
 
 
 def test_the_loaders_list_names_the_libraries_where_they_are_mounted(tmp_path: Path) -> None:
-    installed = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    installed = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
     mounts = {mount.container: mount for mount in installed.mounts()}
     listed = mounts["/etc/ld.so.preload"].host.read_text().split()
     assert [Path(path).name for path in listed] == list(LIBRARIES)
@@ -42,21 +44,42 @@ def test_the_loaders_list_names_the_libraries_where_they_are_mounted(tmp_path: P
 
 
 def test_what_a_dying_agent_left_is_completed(tmp_path: Path) -> None:
-    installed = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    installed = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
     (installed.folder / LIBRARIES[1]).unlink()
-    assert install(tmp_path / "facade", tmp_path / "lib", Files()) == installed
+    assert install_libraries(tmp_path / "facade", tmp_path / "lib", Files()) == installed
     assert (installed.folder / LIBRARIES[1]).is_file()
 
 
-def spec_of(libraries: Libraries, specs: Path, name: str) -> Path:
+def test_a_leased_file_is_replaced_without_waiting(tmp_path: Path) -> None:
+    installed = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    before = (installed.folder / PRELOAD).stat().st_ino
+    with lease(installed.folder / PRELOAD) as taken:
+        assert taken == "leased"
+        began = time.monotonic()
+        assert install_libraries(tmp_path / "facade", tmp_path / "lib", Files()) == installed
+        assert time.monotonic() - began < 10
+    assert (installed.folder / PRELOAD).stat().st_ino != before
+
+
+def test_no_container_can_lease_what_others_have_too(tmp_path: Path) -> None:
+    installed = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    with kept_open(tmp_path / "lib"), lease(installed.folder / PRELOAD) as taken:
+        assert taken != "leased"
+    with lease(installed.folder / PRELOAD) as taken:
+        assert taken == "leased"
+
+
+def spec_of(libraries: FacadeLibraries, specs: Path, name: str) -> Path:
     path = specs / cdi.file_name(name)
-    Files().write(path, cdi.spec(name, {}, libraries.mounts(), [libraries.cover()]))
+    Files().write(path, cdi.build_spec(name, {}, libraries.mounts(), [libraries.hook()]))
     return path
 
 
 def test_an_old_version_stays_as_long_as_a_spec_names_it(tmp_path: Path) -> None:
     specs, root = tmp_path / "cdi", tmp_path / "lib"
-    one, two, three = (install(facade(tmp_path / "facade", text), root, Files()) for text in ("one", "two", "three"))
+    one, two, three = (
+        install_libraries(facade(tmp_path / "facade", text), root, Files()) for text in ("one", "two", "three")
+    )
     used = spec_of(one, specs, "1" * 32)
     remove_unused(three, specs, Files())
     assert {path.name for path in root.iterdir()} == {one.version, three.version}
@@ -69,8 +92,8 @@ def test_an_old_version_stays_as_long_as_a_spec_names_it(tmp_path: Path) -> None
 
 
 def test_a_version_with_a_name_that_begins_like_another_is_another(tmp_path: Path) -> None:
-    current = install(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
-    shorter = Libraries(current.folder.with_name(current.version[:-1]), current.version[:-1])
+    current = install_libraries(facade(tmp_path / "facade", "one"), tmp_path / "lib", Files())
+    shorter = FacadeLibraries(current.folder.with_name(current.version[:-1]), current.version[:-1])
     shorter.folder.mkdir()
     spec_of(current, tmp_path / "cdi", "1" * 32)
     remove_unused(current, tmp_path / "cdi", Files())
@@ -78,9 +101,11 @@ def test_a_version_with_a_name_that_begins_like_another_is_another(tmp_path: Pat
 
 
 def test_a_removed_version_stays_in_processes_that_have_it_mapped(tmp_path: Path) -> None:
-    old = install(facade(tmp_path / "facade", "old"), tmp_path / "lib", Files())
+    old = install_libraries(facade(tmp_path / "facade", "old"), tmp_path / "lib", Files())
     with (old.folder / LIBRARIES[0]).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-        remove_unused(install(facade(tmp_path / "facade", "new"), tmp_path / "lib", Files()), tmp_path / "cdi", Files())
+        remove_unused(
+            install_libraries(facade(tmp_path / "facade", "new"), tmp_path / "lib", Files()), tmp_path / "cdi", Files()
+        )
         assert not old.folder.exists()
         assert mapped[:] == b"libcuda.so.1 old"
 
@@ -89,7 +114,7 @@ def test_others_can_use_what_was_installed_under_a_hostile_umask(tmp_path: Path)
     source = facade(tmp_path / "facade", "one")
     before = os.umask(0o777)
     try:
-        installed = install(source, tmp_path / "state" / "lib", Files())
+        installed = install_libraries(source, tmp_path / "state" / "lib", Files())
     finally:
         os.umask(before)
     modes = {path: path.stat().st_mode & 0o777 for path in (installed.folder, *installed.folder.parents[:2])}
@@ -99,5 +124,5 @@ def test_others_can_use_what_was_installed_under_a_hostile_umask(tmp_path: Path)
 
 
 def test_a_facade_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(Outside, match="is gone"):
-        install(tmp_path, tmp_path / "lib", Files())
+    with pytest.raises(Outside, match="does not exist"):
+        install_libraries(tmp_path, tmp_path / "lib", Files())

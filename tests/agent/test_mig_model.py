@@ -1,7 +1,7 @@
 """MIG for grants under whatever may happen: random pods, agents that die, reboots, processes, and people who cut too.
 
-Pods get places as placement gives them: beside what is granted and what others made. Whatever comes, nobody's instance
-is taken away or given to two, no GPU is in two modes, and once all is calm every pod starts; when all are gone, so is
+Pods get places as placement gives them: next to what is granted and what others made. Whatever comes, no one's instance
+is removed or given to two, no GPU is in two modes, and once nothing fails every pod starts; when all are gone, so is
 all that was made.
 """
 
@@ -20,8 +20,9 @@ from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
-from lamina.ports.nvml import MigInstance as Made
-from tests.agent.test_mig_on_demand import FACTS, Deaths, DyingNvml, admitted, dies, look, mortal, start
+from lamina.ports.nvml import MigInstanceFacts as Made
+from tests.agent.dying_nvml import Deaths, DyingNvml, dies, mortal
+from tests.agent.mig_nodes import FACTS, admitted, look, start
 
 A100 = MIG_CARDS["A100-40GB"]
 GPUS = [facts.uuid for facts in FACTS]
@@ -29,7 +30,7 @@ STEPS = 80
 
 
 class World:
-    """What is true, beside what the agent thinks. `running` are the pods whose containers run."""
+    """What is true, apart from what the agent thinks. `running` are the pods whose containers run."""
 
     def __init__(self, root: Path, dice: random.Random) -> None:
         self.node = mortal(root)
@@ -113,7 +114,7 @@ class World:
         self.node.start()
 
     async def use(self) -> None:
-        """A process begins in an instance that somebody has, or one ends."""
+        """A process begins in an instance that is in use, or one ends."""
         if self.nvml.running and self.dice.random() < 0.6:
             del self.nvml.running[self.dice.choice([*self.nvml.running])]
             return
@@ -122,7 +123,7 @@ class World:
         if uuids:
             self.nvml.running[self.dice.choice(uuids)] = (GpuProcess(7, 1),)
 
-    async def cut_by_hand(self) -> None:
+    async def partition_by_hand(self) -> None:
         gpu, profile = self.dice.choice(GPUS), self.dice.choice(A100.profiles)
         there = [Placed(each.profile, each.start) for each in self.nvml.instances.get(gpu, ())]
         starts = A100.places(profile, {*self.taken(gpu), *there})
@@ -132,7 +133,9 @@ class World:
             self.theirs.append((gpu, await self.nvml.create_mig(gpu, Placed(profile.name, self.dice.choice(starts)))))
 
     async def change_policy(self) -> None:
-        self.node.cuttable = None if self.dice.random() < 0.2 else set(self.dice.sample(GPUS, self.dice.randrange(3)))
+        self.node.partitionable = (
+            None if self.dice.random() < 0.2 else set(self.dice.sample(GPUS, self.dice.randrange(3)))
+        )
 
     async def fall_silent(self) -> None:
         self.nvml.broken = "" if self.nvml.broken else "Driver Not Loaded"
@@ -147,7 +150,7 @@ class World:
 
     def check(self) -> None:
         for gpu, made in self.theirs:
-            assert made in self.nvml.instances[gpu], "what others made was taken away"
+            assert made in self.nvml.instances[gpu], "what others made was removed"
         for name in self.running:
             share, edits = self.granted[name], self.node.spec(self.names[name])
             assert edits is not None
@@ -156,9 +159,9 @@ class World:
             assert on == (share.mig is not None), "a container runs on a GPU in another mode"
             assert seen and seen == (share.gpu if share.mig is None else self.device(name).uuid)
 
-    async def calm_down(self) -> None:
+    async def settle_down(self) -> None:
         """Nothing is in the way any more: every pod starts that is placed in the mode of the others of its GPU."""
-        self.nvml.broken, self.node.cuttable = "", set(GPUS)
+        self.nvml.broken, self.node.partitionable = "", set(GPUS)
         for name in [name for name, share in self.granted.items() if share.mig is None and self.taken(share.gpu)]:
             await self.end(name)
         self.nvml.running.clear()
@@ -170,19 +173,19 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_whatever_happens_nobody_loses_or_shares_an_instance(tmp_path: Path, seed: int) -> None:
+async def test_no_container_ever_loses_or_shares_an_instance(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, random.Random(seed))
     steps: list[Callable[[], Awaitable[None]]] = [
         *[world.admit] * 4, *[world.begin] * 5, *[world.end] * 3, *[world.sweep] * 3, *[world.use] * 2,
-        *[world.die] * 5, world.reboot, world.cut_by_hand, world.change_policy, world.fall_silent,
+        *[world.die] * 5, world.reboot, world.partition_by_hand, world.change_policy, world.fall_silent,
     ]  # fmt: skip
     for _ in range(STEPS):
         await world.dice.choice(steps)()
         world.check()
-    await world.calm_down()
+    await world.settle_down()
     while world.granted:
         await world.end()
-    world.node.cuttable = set()
+    world.node.partitionable = set()
     await world.sweep()
     assert sorted(each for found in world.nvml.instances.values() for each in found) == sorted(
         m for _, m in world.theirs

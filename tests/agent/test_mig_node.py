@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.mig.cutter import LABEL, STATE, SUCCESS
-from lamina.model.gpus import Gpu, InstanceThere, Mode
+from lamina.agent.mig.partitioner import LABEL, STATE, SUCCESS
+from lamina.model.gpus import ExistingMigInstance, Gpu, Mode
 from lamina.model.grants import MigInstance, Share
 from lamina.model.mig import Placed
 from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
 from lamina.ports.nvml import FakeNvml, GpuProcess
-from tests.agent.node import container
-from tests.agent.test_agent import RESOURCE, Running, config_map
-from tests.agent.test_mig_on_demand import FACTS, GPU
+from tests.agent.mig_nodes import FACTS, GPU
+from tests.agent.node import RESOURCE, container
+from tests.agent.running_agent import Running, config_map
 
 MODES = "{nvidia: {modes: [quota, mig]}, hami: {migStrategy: mixed, deviceSplitCount: 5}}"
 OTHER = FACTS[1].uuid
@@ -26,7 +26,7 @@ async def node() -> AsyncIterator[Running]:
     """An agent's node of two A100 with 40 GB."""
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
         made = Running(Path(folder))
-        made.nvml = FakeNvml(FACTS)
+        made.nvml = FakeNvml(FACTS, made.clock)
         await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
         await made.kubelet.start()
         yield made
@@ -38,14 +38,16 @@ async def starts(node: Running, name: str = "p", gpu: str = GPU) -> None:
     """A pod with a 1g.5gb at 6 starts."""
     share = Share(gpu=gpu, memory_mib=3000, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
     await node.node.pod(name, container("main", share))
-    await node.eventually(lambda: RESOURCE in node.kubelet.devices)
+    await node.until(lambda: RESOURCE in node.kubelet.devices)
     await node.started(name, f"ticket-{name}")
 
 
 async def first(node: Running, **wanted: object) -> Gpu:
-    """The first GPU once it is told like this."""
+    """The first GPU once it is configured like this."""
     found = await node.inventory(
-        lambda told: bool(told.gpus) and all(getattr(told.gpus[0], key) == value for key, value in wanted.items())
+        lambda reported: (
+            bool(reported.gpus) and all(getattr(reported.gpus[0], key) == value for key, value in wanted.items())
+        )
     )
     return found.gpus[0]
 
@@ -54,23 +56,23 @@ async def label(node: Running, name: str | None) -> None:
     await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: name}}})
 
 
-async def test_the_node_tells_what_may_be_cut_what_is_cut_and_for_whom(node: Running) -> None:
+async def test_the_inventory_says_what_may_be_partitioned_and_for_whom(node: Running) -> None:
     await node.start(MODES)
     idle = await first(node, modes=(Mode.QUOTA, Mode.MIG), mig_card="A100-40GB", mode=None)
     assert not idle.mig_enabled and idle.instances == ()
-    await node.kubelet.until(RESOURCE, 14)
+    await node.devices(RESOURCE, 14)
     await starts(node)
     await first(
         node,
         mode=Mode.MIG,
         mig_enabled=True,
         modes=(Mode.QUOTA, Mode.MIG),
-        instances=(InstanceThere(profile="1g.5gb", start=6, made=True),),
+        instances=(ExistingMigInstance(profile="1g.5gb", start=6, made=True),),
     )
     theirs = await node.nvml.create_mig(GPU, Placed("1g.5gb", 0))
     node.nvml.running[theirs.uuid] = (GpuProcess(7, 1),)
-    used = InstanceThere(profile="1g.5gb", start=0, used=True)
-    await first(node, instances=(used, InstanceThere(profile="1g.5gb", start=6, made=True)))
+    used = ExistingMigInstance(profile="1g.5gb", start=0, used=True)
+    await first(node, instances=(used, ExistingMigInstance(profile="1g.5gb", start=6, made=True)))
     assert "nvidia.com/mig-1g.5gb" not in node.kubelet.devices
     node.kubelet.held.clear()
     await node.kube.delete(PODS, "p", namespace="default")
@@ -78,14 +80,14 @@ async def test_the_node_tells_what_may_be_cut_what_is_cut_and_for_whom(node: Run
     node.nvml.running.clear()
     await node.stop()
     await node.start(MODES)
-    await first(node, instances=(InstanceThere(profile="1g.5gb", start=0),))
+    await first(node, instances=(ExistingMigInstance(profile="1g.5gb", start=0),))
     assert "nvidia.com/mig-1g.5gb" not in node.kubelet.devices
 
 
-async def test_a_mode_that_cannot_be_taken_is_not_told(node: Running) -> None:
+async def test_a_mode_that_is_impossible_is_not_published(node: Running) -> None:
     node.nvml.present[0] = structs.replace(FACTS[0], mig_capable=False)
     await node.start("nvidia: {operatingmode: mig}")
-    found = await node.inventory(lambda told: len(told.gpus) == 2)
+    found = await node.inventory(lambda reported: len(reported.gpus) == 2)
     assert [gpu.modes for gpu in found.gpus] == [(Mode.QUOTA,), (Mode.MIG,)]
 
 
@@ -94,12 +96,12 @@ async def test_the_label_has_precedence_and_is_kept_from_what_a_grant_has(node: 
     await first(node, mode=None)
     await starts(node)
     await label(node, "all-1g.5gb")
-    await node.inventory(lambda told: not any(Mode.MIG in gpu.modes for gpu in told.gpus))
-    await node.kubelet.until("nvidia.com/mig-1g.5gb", 13)
+    await node.inventory(lambda reported: not any(Mode.MIG in gpu.modes for gpu in reported.gpus))
+    await node.devices("nvidia.com/mig-1g.5gb", 13)
     assert ("1g.5gb", 6) in [(each.profile, each.start) for each in node.nvml.instances[GPU]]
     node.kubelet.held.clear()
     await node.kube.delete(PODS, "p", namespace="default")
-    await node.kubelet.until("nvidia.com/mig-1g.5gb", 14)
+    await node.devices("nvidia.com/mig-1g.5gb", 14)
     labels = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
     assert labels[STATE] == SUCCESS
     await label(node, None)
@@ -118,9 +120,9 @@ async def test_s2_10_a_reset_undoes_what_was_made_for_grants_and_labels(node: Ru
     node.nvml.running[made.uuid] = (GpuProcess(7, 1),)
     await disable(node)
     left = ("GPU 0 keeps 1g.5gb at 6: it is in use by process 7",)
-    await node.inventory(lambda told: not told.gpus and told.mig_left == left)
+    await node.inventory(lambda reported: not reported.gpus and reported.mig_leftovers == left)
     node.nvml.running.clear()
-    await node.inventory(lambda told: told.mig_left == ())
+    await node.inventory(lambda reported: reported.mig_leftovers == ())
     assert [gpu.mig_enabled for gpu in node.nvml.present] == [False, True]
     assert node.nvml.instances == {GPU: (), OTHER: (theirs,)}
 
@@ -129,9 +131,9 @@ async def test_s2_10_a_reset_undoes_the_layout_of_the_label(node: Running) -> No
     await node.kube.create(CONFIG_MAPS, config_map("hami: {migStrategy: mixed}"))
     await label(node, "all-balanced")
     await node.start("hami: {migStrategy: mixed}")
-    await node.kubelet.until("nvidia.com/mig-3g.20gb", 2)
+    await node.devices("nvidia.com/mig-3g.20gb", 2)
     await disable(node)
-    await node.eventually(lambda: not any(gpu.mig_enabled for gpu in node.nvml.present))
+    await node.until(lambda: not any(gpu.mig_enabled for gpu in node.nvml.present))
     assert not any(node.nvml.instances.values())
 
 

@@ -1,24 +1,24 @@
-"""A GPU of which grants give shares is not given out by kubelet too, whatever either was told a moment ago."""
+"""A GPU that grants share is not allocated by kubelet too, whatever either knew a moment ago."""
 
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from lamina.agent.inventory import Divided
-from lamina.agent.mig.offering import MIXED, MigDevice
-from lamina.agent.offer import Offer
-from lamina.agent.plain import kind_of
-from lamina.agent.plain_prepare import PlainPreparer
-from lamina.dialects.config import DEFAULT
-from lamina.dialects.nvidia import NvidiaConfig
+from lamina.agent.devices.native_devices import native_kind
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
+from lamina.configuration import DEFAULT
+from lamina.configuration.nvidia import NvidiaConfig
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.sharing import Sharing
+from lamina.model.mig_devices import MIXED, MigDevice
+from lamina.model.sharing import ReplicaSharing
+from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, partitioned_node, start
 from tests.agent.node import RESOURCE, Node, container, share
-from tests.agent.test_mig_on_demand import FACTS, GPU, admitted, cut_node, instance, start
 
 OTHER = FACTS[1].uuid
 PROFILE = MIG_CARDS["A100-40GB"].profile("1g.5gb")
@@ -26,29 +26,24 @@ PROFILE = MIG_CARDS["A100-40GB"].profile("1g.5gb")
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    return cut_node(tmp_path)
+    return partitioned_node(tmp_path)
 
 
-def plain(node: Node, offer: Offer, resource: str) -> PlainPreparer:
-    return PlainPreparer(
-        node=node.name,
-        kind=kind_of(resource, Sharing()),
+def plain(node: Node, offer: Advertisement, resource: str) -> NativePreparer:
+    rules = NativeRules(
         mode=Mode.WHOLE,
-        memory=False,
+        limit_memory=False,
         config=NvidiaConfig(),
-        record=node.record,
-        pod_resources=node.kubelet,
-        cluster=node.cluster,
-        offer=offer,
-        places=node.places,
-        files=node.files,
-        uncut=node.on_demand.uncut,
+        require_unpartitioned=node.on_demand.require_unpartitioned,
     )
+    return NativePreparer(node.context, native_kind(resource, ReplicaSharing()), rules, offer)
 
 
-def offered(node: Node) -> Offer:
-    offer = Offer(node.name, DEFAULT.for_node(node.name), (), mig_strategy=MIXED, selected=True, made=Divided())
-    offer.observed("535.1", tuple(node.gpus.values()))
+def offered(node: Node) -> Advertisement:
+    offer = Advertisement(
+        AdvertisementState(node=node.name, settings=DEFAULT.for_node(node.name), mig_strategy=MIXED, selected=True)
+    )
+    offer.update(driver="535.1", observed=tuple(node.gpus.values()))
     return offer
 
 
@@ -66,7 +61,7 @@ async def test_kubelet_gave_out_a_gpu_that_a_grant_has_by_now(node: Node) -> Non
     await given(node, "b", GPU)
     await given(node, "c", OTHER)
     preparer = plain(node, offered(node), "nvidia.com/gpu")
-    with pytest.raises(NotYet, match=f"{GPU} is in mode quota as long as default/a uses it"):
+    with pytest.raises(NotYet, match=f"{GPU} is in mode quota as long as pod default/a uses it"):
         await preparer.prepare([GPU])
     await preparer.prepare([OTHER])
     await start(node, "a")
@@ -78,7 +73,7 @@ async def test_a_grant_has_a_gpu_that_kubelet_gave_out_before(node: Node) -> Non
     for name, gpu in (("a", GPU), ("c", OTHER)):
         await node.pod(name, container("main", structs.replace(share(mode=Mode.WHOLE), gpu=gpu)))
         await node.admit(name, {"main": [f"ticket-{name}-0"]})
-    with pytest.raises(NotYet, match=f"{GPU} is in mode whole as long as default/b uses it"):
+    with pytest.raises(NotYet, match=f"{GPU} is in mode whole as long as pod default/b uses it"):
         await start(node, "a")
     await start(node, "c")
 
@@ -87,12 +82,12 @@ async def test_kubelet_gave_out_a_mig_device_that_a_grant_has_by_now(node: Node)
     await node.nvml.set_mig_mode(GPU, True)
     there = [await node.nvml.create_mig(GPU, Placed("1g.5gb", start)) for start in (5, 6)]
     offer = offered(node)
-    offer.divided(tuple(MigDevice(GPU, each, PROFILE) for each in there))
+    offer.update(mig_devices=tuple(MigDevice(GPU, each, PROFILE) for each in there))
     await admitted(node, "a", instance(start=6))
     await start(node, "a")
     preparer = plain(node, offer, "nvidia.com/mig-1g.5gb")
     for name, each in zip(("free", "granted"), there, strict=True):
         await given(node, name, each.uuid, "nvidia.com/mig-1g.5gb")
     await preparer.prepare([there[0].uuid])
-    with pytest.raises(NotYet, match=f"{there[1].uuid} was granted to another pod meanwhile"):
+    with pytest.raises(NotYet, match=f"{there[1].uuid} has been granted to another pod"):
         await preparer.prepare([there[1].uuid])

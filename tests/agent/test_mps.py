@@ -1,15 +1,15 @@
-"""The daemons of MPS: started, told, watched, taken over, brought up again, and taken down."""
+"""The daemons of MPS: started, configured, watched, taken over, started again, and stopped."""
 
 from pathlib import Path
 
 import pytest
 
-from lamina.agent.mps.edits import NONE
-from lamina.agent.mps.leaving import end_daemons
-from lamina.agent.mps.limits import Limits, limits, told
-from lamina.agent.mps.sharing import SharedByMps
-from lamina.agent.mps.starting import Steps
-from lamina.agent.mps.trials import PAUSES_S, STEADY_S, Trials
+from lamina.agent.mps.client_edits import NO_EDITS
+from lamina.agent.mps.client_limits import ClientLimits, client_limits, parse_limits
+from lamina.agent.mps.lifecycle import DaemonLifecycle
+from lamina.agent.mps.restart_backoff import PAUSES_S, STEADY_S, RestartBackoff
+from lamina.agent.mps.sharing import MpsSharing
+from lamina.agent.mps.teardown import end_daemons
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.model.mps import MpsDaemon, MpsState
@@ -19,7 +19,7 @@ from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.mps import FACTS, FIRST, SECOND, Node, older
 
 SHARED = "nvidia.com/gpu.shared"
-TEN = Limits(memory_mib=4096, threads_percent=10)
+TEN = ClientLimits(memory_mib=4096, threads_percent=10)
 
 
 @pytest.fixture
@@ -29,32 +29,32 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.mark.parametrize("replicas", range(2, 49))
 def test_every_client_has_an_equal_part_rounded_down(replicas: int) -> None:
-    found = limits(FACTS[0], replicas)
+    found = client_limits(FACTS[0], replicas)
     assert found.memory_mib * replicas <= 40960 < (found.memory_mib + 1) * replicas
     assert found.threads_percent * replicas <= 100 < (found.threads_percent + 1) * replicas
 
 
 def test_more_clients_than_a_gpu_takes_are_refused_in_nvidias_words() -> None:
-    assert limits(older(FACTS[0]), 16)
+    assert client_limits(older(FACTS[0]), 16)
     with pytest.raises(BadInput, match="invalid device maximum allowed replicas exceeded: 17 > 16"):
-        limits(older(FACTS[0]), 17)
+        client_limits(older(FACTS[0]), 17)
     with pytest.raises(BadInput, match="49 > 48"):
-        limits(FACTS[0], 49)
-    with pytest.raises(BadInput, match="does not tell its memory"):
-        limits(fake_gpus(1, memory_mib=0)[0], 2)
+        client_limits(FACTS[0], 49)
+    with pytest.raises(BadInput, match="NVML does not report its size"):
+        client_limits(fake_gpus(1, memory_mib=0)[0], 2)
 
 
 @pytest.mark.parametrize("memory", ["4096M", "4G", "4.0G", "0 4096M", "4096MiB", "4194304K", str(4 << 30)])
 def test_a_daemons_own_words_are_understood(memory: str) -> None:
-    assert told("10.0", memory) == TEN
+    assert parse_limits("10.0", memory) == TEN
 
 
 @pytest.mark.parametrize(("threads", "memory"), [("", "4096M"), ("10", ""), ("odd", "odd")])
 def test_nonsense_is_no_limit(threads: str, memory: str) -> None:
-    assert told(threads, memory) is None
+    assert parse_limits(threads, memory) is None
 
 
-async def test_a_daemon_is_started_and_told_its_limits_before_anybody_may_join(node: Node) -> None:
+async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: Node) -> None:
     node.start(10)
     assert node.healthy_devices() == []
     await node.look()
@@ -75,13 +75,13 @@ async def test_a_daemon_is_started_and_told_its_limits_before_anybody_may_join(n
     assert [each.ready for each in node.events] == [True, True]
 
 
-async def test_a_daemon_that_ignores_its_limits_serves_nobody(node: Node) -> None:
+async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: Node) -> None:
     node.mps.deaf = True
     node.start(10)
     await node.look()
     state, reason = node.state()
     assert state == "failed"
-    assert "was told 4096 MiB and 10 % for each client, and says 0 MiB and 100 %" in reason
+    assert "did not accept 4096 MiB and 10 % for each client; it has 0 MiB and 100 %" in reason
     assert node.healthy_devices() == []
     node.mps.deaf = False
     await node.look()
@@ -96,7 +96,7 @@ async def test_gpus_with_too_few_clients_say_so_and_others_are_shared(tmp_path: 
     assert node.healthy_devices() == [SECOND]
 
 
-async def test_no_daemon_starts_beside_other_users_who_are_named(node: Node) -> None:
+async def test_no_daemon_starts_while_others_use_the_gpu_and_they_are_named(node: Node) -> None:
     node.nvml.running[FIRST] = (GpuProcess(4711, 100),)
     node.start(10)
     await node.look()
@@ -125,7 +125,7 @@ async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
     node.nvml.running[FIRST] = (GpuProcess(1, 4000),)
     node.hold("client")
     node.start(10)
-    assert node.state() == ("starting", "the agent has just begun")
+    assert node.state() == ("starting", "the agent has just started")
     await node.look()
     assert node.state() == ("ready", "")
     assert node.mps.started == [FIRST, SECOND], "nothing was started twice"
@@ -172,38 +172,38 @@ async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path
 
 
 @pytest.mark.parametrize("state", ["starting", "waiting", "failed", "stopping"])
-def test_nobody_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> None:
+def test_no_client_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> None:
     node.start(10)
-    shared = SharedByMps(node.daemons, node.offer, Path("/dev/shm"), shares=True)
+    shared = MpsSharing(node.daemons, node.offer, Path("/dev/shm"), active=True)
     with pytest.raises(NotYet, match="is not started yet"):
-        shared.joins(SHARED, FIRST)
-    node.offer.by_mps({FIRST: MpsDaemon(gpu=FIRST, state=MpsState(state), reason="so")})
+        shared.edits(SHARED, FIRST)
+    node.offer.update(daemons={FIRST: MpsDaemon(gpu=FIRST, state=MpsState(state), reason="so")})
     with pytest.raises(NotYet, match=f"is {state}: so"):
-        shared.joins(SHARED, FIRST)
-    node.offer.by_mps({FIRST: MpsDaemon(gpu=FIRST, state=MpsState.READY)})
-    env, mounts = shared.joins(SHARED, FIRST)
+        shared.edits(SHARED, FIRST)
+    node.offer.update(daemons={FIRST: MpsDaemon(gpu=FIRST, state=MpsState.READY)})
+    env, mounts = shared.edits(SHARED, FIRST)
     assert env == {"CUDA_MPS_PIPE_DIRECTORY": "/mps/nvidia.com/gpu.shared/pipe"}
     assert [(each.host, each.container, each.writable) for each in mounts] == [
         (node.root / "mps" / FIRST / "pipe", "/mps/nvidia.com/gpu.shared/pipe", True),
         (Path("/dev/shm"), "/dev/shm", True),
     ]
-    assert SharedByMps(node.daemons, node.offer, Path("/dev/shm"), shares=False).joins(SHARED, FIRST) == NONE
+    assert MpsSharing(node.daemons, node.offer, Path("/dev/shm"), active=False).edits(SHARED, FIRST) == NO_EDITS
 
 
 async def test_a_folder_that_clients_have_as_shared_memory_is_everybodys(node: Node) -> None:
     node.start(10)
-    node.daemons._steps = Steps(node.mps, node.nvml, node.daemons._kept, node.files, node.root / "shm")
+    node.daemons._lifecycle = DaemonLifecycle(node.mps, node.nvml, node.daemons._journal, node.files, node.root / "shm")
     await node.look()
     assert (node.root / "shm").stat().st_mode & 0o7777 == 0o1777
 
 
 async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(node: Node) -> None:
     node.start(10)
-    assert all(state.healthy for state in node.offer.beside_mps.values())
+    assert all(state.healthy for state in node.offer.state.units_without_mps.values())
     node.nvml.running[FIRST] = (GpuProcess(7, 1),)
     await node.look()
-    assert [uuid for uuid, state in node.offer.beside_mps.items() if not state.healthy] == [SECOND]
-    assert node.offer.beside_mps[SECOND].reason == "its daemon of MPS is ready"
+    assert [uuid for uuid, state in node.offer.state.units_without_mps.items() if not state.healthy] == [SECOND]
+    assert node.offer.state.units_without_mps[SECOND].reason == "it is in mode mps, and its daemon is ready"
     assert node.offer.gpus[SECOND].healthy
 
 
@@ -227,7 +227,7 @@ async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(nod
     await node.look()
     del node.mps.daemons[FIRST]
     node.nvml.running[FIRST] = (GpuProcess(12, 4000),)
-    await node.clock.advance(PAUSES_S[1])
+    await node.clock.advance(PAUSES_S[0])
     await node.look()
     assert node.state() == ("waiting", "process 12 is using the GPU")
     assert node.healthy_devices() == [SECOND]
@@ -255,9 +255,9 @@ async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: Node
     node.start(10)
     await node.look(3)
     assert node.state() == ("failed", node.mps.refuses)
-    assert len(node.events) == 2, "told once for each GPU"
+    assert len(node.events) == 2, "once for each GPU"
     node.mps.refuses = ""
-    await node.clock.advance(PAUSES_S[1])
+    await node.clock.advance(PAUSES_S[0])
     await node.look()
     assert node.state() == ("ready", "")
 
@@ -271,13 +271,13 @@ async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: Node) -> 
     assert "gives no answer" in node.state()[1]
     await node.look()
     assert FIRST not in node.mps.ended[2:]
-    await node.clock.advance(PAUSES_S[1])
+    await node.clock.advance(PAUSES_S[0])
     await node.look()
     assert node.state() == ("ready", "")
     assert node.mps.ended[2:] == [FIRST]
 
 
-async def test_limits_that_somebody_changed_are_set_again(node: Node) -> None:
+async def test_limits_that_were_changed_are_set_again(node: Node) -> None:
     node.start(10)
     await node.look()
     node.mps.daemons[FIRST].percent = 90.0
@@ -292,7 +292,7 @@ async def test_a_sick_gpu_gets_no_daemon(node: Node) -> None:
     node.healthy = False
     node.start(10)
     await node.look()
-    assert node.state() == ("waiting", "the GPU is not healthy: the driver reported XID 79")
+    assert node.state() == ("waiting", "the GPU is unhealthy: the driver reported XID 79")
     node.healthy = True
     node.observe()
     await node.look()
@@ -305,18 +305,18 @@ async def test_other_limits_wait_for_the_last_client(node: Node) -> None:
     name = node.hold("client")
     node.start(4)
     await node.look()
-    waiting = "pod default/client is still there with 4096 MiB and 10 % for each client"
+    waiting = "pod default/client is still running with 4096 MiB and 10 % for each client"
     assert node.state() == ("waiting", waiting)
-    assert node.state(SECOND) == ("stopping", "the configuration wants it no more, or with other limits")
+    assert node.state(SECOND) == ("stopping", "the configuration does not need it, or needs other limits")
     await node.look()
-    assert node.healthy_devices() == [SECOND], "the idle GPU has its new limits by now"
+    assert node.healthy_devices() == [SECOND], "the idle GPU already has its new limits"
     node.record.drop([name])
     await node.look(2)
     assert node.state() == ("ready", "")
     assert node.mps.daemons[FIRST].memory == "10240M"
 
 
-async def test_a_daemon_nobody_wants_goes_with_its_last_client_and_leaves_nothing(node: Node) -> None:
+async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(node: Node) -> None:
     node.start(10)
     await node.look()
     name = node.hold("client")
@@ -325,10 +325,10 @@ async def test_a_daemon_nobody_wants_goes_with_its_last_client_and_leaves_nothin
     assert sorted(node.mps.daemons) == [FIRST]
     inventory = node.offer.inventory.value
     assert inventory is not None
-    assert [gpu.by_grant for gpu in inventory.gpus] == [False, True], "no share beside a client"
+    assert [gpu.by_grant for gpu in inventory.gpus] == [False, True], "no share next to a client"
     del node.mps.daemons[FIRST]
     await node.look()
-    assert node.mps.daemons[FIRST].memory == "4096M", "whoever is still there is served"
+    assert node.mps.daemons[FIRST].memory == "4096M", "the remaining client is served"
     node.record.drop([name])
     await node.look(2)
     assert node.traces() == ([], [], [], b"{}")
@@ -338,7 +338,7 @@ async def test_a_daemon_nobody_wants_goes_with_its_last_client_and_leaves_nothin
     assert [gpu.by_grant for gpu in inventory.gpus] == [True, True]
 
 
-async def test_until_it_is_gone_nobody_gets_the_gpu_in_another_way(node: Node) -> None:
+async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node) -> None:
     node.start(10)
     await node.look()
     node.start(0)
@@ -350,7 +350,7 @@ async def test_until_it_is_gone_nobody_gets_the_gpu_in_another_way(node: Node) -
 async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
     node.start(10)
     await node.look()
-    node.offer.select(False)
+    node.offer.update(selected=False)
     await node.look(2)
     assert node.traces() == ([], [], [], b"{}")
 
@@ -377,25 +377,25 @@ async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_c
     node.start(10)
     await node.look()
     node.nvml.broken = "Driver Not Loaded"
-    told = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
+    failures = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
     commands = [f"nvidia-smi -i {gpu} -c DEFAULT" for gpu in (FIRST, SECOND)]
-    assert all(command in each for command, each in zip(commands, told, strict=True))
+    assert all(command in each for command, each in zip(commands, failures, strict=True))
     (node.root / "mps.json").write_text("[")
     (sentence,) = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
-    assert "does not list this agent's MPS daemons" in sentence
+    assert "cannot read the list of MPS daemons" in sentence
 
 
 def test_a_list_of_daemons_that_is_not_understood_stops_the_agent(node: Node) -> None:
     (node.root / "mps.json").write_text("{")
-    with pytest.raises(Outside, match=r"mps\.json does not list this agent's MPS daemons"):
+    with pytest.raises(Outside, match=r"cannot read the list of MPS daemons .*mps\.json"):
         node.start(10)
 
 
-def test_who_runs_for_long_begins_anew_with_pauses() -> None:
-    trials = Trials()
+def test_pauses_start_over_after_a_long_run() -> None:
+    backoff = RestartBackoff()
     for _ in range(5):
-        trials.began(0)
-    assert not trials.may_start(PAUSES_S[-1] - 1)
-    trials.well(1)
-    trials.well(1 + STEADY_S)
-    assert trials.may_start(1 + STEADY_S)
+        backoff.record_start(0)
+    assert not backoff.may_start(PAUSES_S[-1] - 1)
+    backoff.record_success(1)
+    backoff.record_success(1 + STEADY_S)
+    assert backoff.may_start(1 + STEADY_S)

@@ -1,14 +1,15 @@
 """Which configuration of NVIDIA's holds on a node: what is asked of the API server for it, and what is followed."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
-from lamina.agent.nvidia_following import Kept, NvidiaFollower
-from lamina.agent.nvidia_source import NONE
-from lamina.dialects.config import DEFAULT
-from lamina.ports.clock import SystemClock
+from lamina.agent.nvidia.config_watch import RETRY_S, SETTLE_S, NvidiaConfigWatch, last_good_config
+from lamina.agent.state.nvidia_config import NO_CONFIG
+from lamina.configuration import DEFAULT
+from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.kube import (
     CLUSTER_POLICIES,
@@ -19,9 +20,13 @@ from lamina.ports.kube import (
     EventRecorder,
     Object,
     Refused,
+    Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
+from lamina.ports.set_aside import SetAside
+
+log = logging.getLogger(__name__)
 
 NAMESPACE = "gpu-operator"
 FORBIDDEN = Refused('configmaps "plugin" is forbidden')
@@ -42,9 +47,12 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.kube = FakeKube()
-        kept = Kept(folder / "nvidia.json", Files())
-        recorder = EventRecorder(self.kube, "lamina-agent", now=lambda: 0.0)
-        self.follower = NvidiaFollower(self.kube, "n", kept, recorder, SystemClock(), namespace=NAMESPACE)
+        kept = last_good_config(folder / "nvidia.json", Files())
+        self.clock = FakeClock()
+        recorder = EventRecorder(self.kube, "lamina-agent", now=self.clock.wall)
+        self.follower = NvidiaConfigWatch(
+            self.kube, "n", kept, recorder, self.clock, SetAside(log), namespace=NAMESPACE
+        )
 
     async def begin(self, config_map: str) -> None:
         await self.kube.create(NODES, {"metadata": {"name": "n"}})
@@ -56,7 +64,7 @@ class Node:
         meta = {"name": "plugin", "namespace": namespace}
         await self.kube.create(CONFIG_MAPS, {"metadata": meta, "data": replicas(4)})
 
-    async def said(self) -> list[str]:
+    async def output(self) -> list[str]:
         return [each["message"] for each in (await self.kube.list(EVENTS)).items]
 
     def asked_for_config_maps(self) -> bool:
@@ -68,46 +76,63 @@ async def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-async def test_config_maps_are_asked_for_once_somebody_names_one(node: Node) -> None:
+async def test_config_maps_are_read_once_one_is_named(node: Node) -> None:
     await node.begin("")
     await node.publish()
     node.kube.calls.clear()
-    present = await node.follower.present(DEFAULT)
-    assert present == NONE
-    async with asyncio.timeout(30):
-        waiting = asyncio.create_task(node.follower.another(DEFAULT, present))
-        await asyncio.sleep(0.3)
-        assert not node.asked_for_config_maps()
-        await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", policy("plugin"))
-        four = await waiting
+    present = await node.follower.current(DEFAULT)
+    assert present == NO_CONFIG
+    waiting = asyncio.create_task(node.follower.next_change(DEFAULT, present))
+    await node.clock.advance(3 * RETRY_S)
+    assert not node.asked_for_config_maps() and not waiting.done()
+    await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", policy("plugin"))
+    await node.clock.advance(2 * SETTLE_S)
+    four = waiting.result()
     assert four.config and four.name == "shared"
-    async with asyncio.timeout(30):
-        waiting = asyncio.create_task(node.follower.another(DEFAULT, four))
-        await asyncio.sleep(0.3)
-        await node.kube.patch(CONFIG_MAPS, "plugin", {"data": replicas(8)}, namespace=NAMESPACE)
-        assert await waiting != four
+    waiting = asyncio.create_task(node.follower.next_change(DEFAULT, four))
+    await node.clock.advance(3 * RETRY_S)
+    assert not waiting.done()
+    await node.kube.patch(CONFIG_MAPS, "plugin", {"data": replicas(8)}, namespace=NAMESPACE)
+    await node.clock.advance(2 * SETTLE_S)
+    assert waiting.result() != four
+
+
+async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: Node) -> None:
+    await node.begin("plugin")
+    await node.publish()
+    four = await node.follower.current(DEFAULT)
+    waiting = asyncio.create_task(node.follower.next_change(DEFAULT, four))
+    await node.clock.advance(SETTLE_S)
+    node.kube.failing["get"] = lambda resource, name: Unreachable("the server is away")
+    await node.kube.patch(CONFIG_MAPS, "plugin", {"data": replicas(8)}, namespace=NAMESPACE)
+    await node.clock.advance(SETTLE_S + RETRY_S)
+    assert not waiting.done()
+    node.kube.failing.clear()
+    await node.clock.advance(RETRY_S)
+    assert waiting.result() != four
 
 
 async def test_the_namespace_given_is_the_only_one(node: Node) -> None:
     await node.begin("plugin")
-    await node.publish(DEFAULT.nvidia.config.namespace)
-    assert await node.follower.present(DEFAULT) == NONE
-    assert "ConfigMap gpu-operator/plugin" in (await node.said())[0]
+    await node.publish(DEFAULT.native_devices.namespace)
+    assert await node.follower.current(DEFAULT) == NO_CONFIG
+    assert "ConfigMap gpu-operator/plugin" in (await node.output())[0]
     await node.publish()
-    assert (await node.follower.present(DEFAULT)).name == "shared"
+    assert (await node.follower.current(DEFAULT)).name == "shared"
 
 
-async def test_an_agent_that_may_not_read_says_how_to_mend_it(node: Node) -> None:
+async def test_an_agent_that_may_not_read_says_how_to_fix_it(node: Node) -> None:
     def forbid(resource: Resource, name: str) -> Refused | None:
         return FORBIDDEN if resource == CONFIG_MAPS else None
 
     await node.begin("plugin")
     await node.publish()
     node.kube.failing = {"get": forbid, "list": forbid}
-    present = await node.follower.present(DEFAULT)
-    assert present == NONE
-    (said,) = await node.said()
-    assert "may not read ConfigMap gpu-operator/plugin" in said and "agent.nvidiaNamespace" in said
+    present = await node.follower.current(DEFAULT)
+    assert present == NO_CONFIG
+    (output,) = await node.output()
+    assert "may not read ConfigMap gpu-operator/plugin" in output and "agent.nvidiaNamespace" in output
     node.kube.failing = {}
-    async with asyncio.timeout(30):
-        assert (await node.follower.another(DEFAULT, present)).name == "shared"
+    waiting = asyncio.create_task(node.follower.next_change(DEFAULT, present))
+    await node.clock.advance(2 * SETTLE_S)
+    assert waiting.result().name == "shared"

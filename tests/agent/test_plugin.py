@@ -10,22 +10,25 @@ from pathlib import Path
 import grpc
 import pytest
 
-from lamina.agent.current import Current
-from lamina.agent.plugin import Nobody, Plugin
-from lamina.agent.registration import LOOK_S, MISCOUNTED_S, UNFOLLOWED_S, Registration
-from lamina.agent.tickets import Ticket
+from lamina.agent.devices.tickets import KubeletDevice
+from lamina.agent.kubelet.plugin import NoTickets, ResourcePlugin
+from lamina.agent.kubelet.registration import LOOK_S, MISCOUNTED_S, UNWATCHED_S, Registration
+from lamina.agent.state.observable import Observable
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
+from lamina.ports.kubelet.plugin_server import serving
 from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
-from lamina.ports.kubelet.serving import serving
 from tests.agent.node import KIND, RESOURCE, Node, container
+from tests.waiting import until
 
-TWENTY = tuple(Ticket(f"ticket-{n}", True) for n in range(20))
+TWENTY = tuple(KubeletDevice(f"ticket-{n}", True) for n in range(20))
+
+AGAIN = f"Registering {RESOURCE} again"
 
 
 class Registered:
@@ -34,8 +37,15 @@ class Registered:
     def __init__(self, node: Node, kubelet: FakeKubelet) -> None:
         self.node = node
         self.kubelet = kubelet
-        self.tickets = Current(TWENTY)
-        self.plugin = Plugin(RESOURCE, self.tickets, node.record, tickets=node.preparer, plain=Nobody("none here"))
+        self.tickets = Observable(TWENTY)
+        self.plugin = ResourcePlugin(
+            RESOURCE,
+            self.tickets,
+            node.record,
+            tickets=node.preparer,
+            native=NoTickets("none here"),
+            aside=node.context.aside,
+        )
         self.clock = FakeClock()
         self.counted: int | None = 20
         self.registration = Registration(
@@ -45,7 +55,7 @@ class Registered:
             files=Files(),
             clock=self.clock,
             counted=lambda: self.counted,
-            pauses=(0.1,),
+            pauses_s=(0.1,),
         )
 
     @contextlib.asynccontextmanager
@@ -56,16 +66,11 @@ class Registered:
     async def pass_time(self, until_healthy: int) -> None:
         """Let the agent's clock run until kubelet knows so many healthy tickets."""
 
-        async def tick() -> None:
-            while True:
-                await asyncio.sleep(0.005)
-                await self.clock.advance(LOOK_S)
+        def reported() -> bool:
+            found = self.kubelet.devices.get(RESOURCE)
+            return found is not None and sum(found.values()) == until_healthy
 
-        ticking = asyncio.create_task(tick())
-        try:
-            await self.kubelet.until(RESOURCE, until_healthy)
-        finally:
-            ticking.cancel()
+        await until(reported, clock=self.clock, step_s=LOOK_S)
 
 
 @pytest.fixture
@@ -74,7 +79,7 @@ async def registered(node: Node) -> AsyncIterator[Registered]:
         kubelet = FakeKubelet(Path(folder))
         await kubelet.start()
         made = Registered(node, kubelet)
-        keeping = asyncio.create_task(made.registration.keep())
+        keeping = asyncio.create_task(made.registration.run())
         await kubelet.until(RESOURCE, 20)
         yield made
         keeping.cancel()
@@ -89,7 +94,7 @@ def request(*containers: list[str]) -> messages.AllocateRequest:
     )
 
 
-async def test_it_registers_and_tells_its_tickets(registered: Registered) -> None:
+async def test_it_registers_and_sends_its_tickets(registered: Registered) -> None:
     (registration,) = registered.kubelet.registrations
     assert (registration.version, registration.endpoint, registration.resource_name) == (
         "v1beta1",
@@ -103,8 +108,8 @@ async def test_it_registers_and_tells_its_tickets(registered: Registered) -> Non
     assert set(registered.kubelet.devices[RESOURCE]) == {ticket.id for ticket in TWENTY}
 
 
-async def test_changed_tickets_are_told(registered: Registered) -> None:
-    registered.tickets.set(tuple(Ticket(ticket.id, int(ticket.id[7:]) < 10) for ticket in TWENTY))
+async def test_changed_tickets_are_sent(registered: Registered) -> None:
+    registered.tickets.set(tuple(KubeletDevice(ticket.id, int(ticket.id[7:]) < 10) for ticket in TWENTY))
     assert len(await registered.kubelet.until(RESOURCE, 10)) == 20
     registered.tickets.set(())
     assert await registered.kubelet.until(RESOURCE, 0) == {}
@@ -137,14 +142,14 @@ async def test_pre_start_prepares_or_says_why_not(registered: Registered) -> Non
         with pytest.raises(grpc.RpcError) as caught:
             await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=["ticket-0"]))
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert caught.value.details().startswith("Lamina: kubelet does not list a container that holds these tickets")
+        assert caught.value.details().startswith("Lamina: kubelet lists no container with these tickets")
         node.kubelet.hold("p", "main", "ticket-0")
         await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=["ticket-0"]))
     name = answer.container_responses[0].cdi_devices[0].name.partition("=")[2]
     assert node.limits(name) == "main:0:1000"
 
 
-async def test_a_disk_that_refuses_is_told_by_allocate(registered: Registered) -> None:
+async def test_a_disk_that_fails_is_an_error_of_allocate(registered: Registered) -> None:
     (registered.node.root / "record.json").mkdir()
     async with registered.call() as plugin:
         with pytest.raises(grpc.RpcError) as caught:
@@ -191,18 +196,22 @@ async def test_it_registers_again_when_its_socket_was_removed(registered: Regist
     assert len(registered.kubelet.registrations) == 2
 
 
-async def test_it_registers_again_when_nobody_follows_its_tickets(registered: Registered) -> None:
+async def test_it_registers_again_when_kubelet_stops_watching(
+    registered: Registered, caplog: pytest.LogCaptureFixture
+) -> None:
     for stream in registered.kubelet._streams:
         stream.cancel()
     registered.kubelet.devices.clear()
-    await asyncio.sleep(0.05)
-    await registered.clock.advance(UNFOLLOWED_S - 2 * LOOK_S)
-    assert len(registered.kubelet.registrations) == 1
+    await until(lambda: not registered.plugin.watched)
+    await registered.clock.advance(UNWATCHED_S - 2 * LOOK_S)
+    assert AGAIN not in caplog.text
     await registered.pass_time(20)
     assert len(registered.kubelet.registrations) == 2
 
 
-async def test_it_registers_again_when_the_node_counts_what_another_plugin_told(registered: Registered) -> None:
+async def test_it_registers_again_when_the_node_counts_tickets_of_another_plugin(
+    registered: Registered, caplog: pytest.LogCaptureFixture
+) -> None:
     """Older kubelets listen to both. The stream of the first one lives on, and its devices are forgotten."""
     registered.counted = 2
     await registered.clock.advance(MISCOUNTED_S - 2 * LOOK_S)
@@ -210,16 +219,18 @@ async def test_it_registers_again_when_the_node_counts_what_another_plugin_told(
     await registered.clock.advance(2 * LOOK_S)
     registered.counted = 0
     await registered.clock.advance(MISCOUNTED_S - 2 * LOOK_S)
-    assert len(registered.kubelet.registrations) == 1
+    assert AGAIN not in caplog.text
     registered.kubelet.devices.clear()
     await registered.pass_time(20)
     assert len(registered.kubelet.registrations) == 2
 
 
-async def test_a_node_that_says_nothing_of_the_resource_is_no_reason(registered: Registered) -> None:
+async def test_a_node_that_says_nothing_of_the_resource_is_no_reason(
+    registered: Registered, caplog: pytest.LogCaptureFixture
+) -> None:
     registered.counted = None
     await registered.clock.advance(3 * MISCOUNTED_S)
-    assert len(registered.kubelet.registrations) == 1
+    assert AGAIN not in caplog.text
 
 
 async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> None:
@@ -227,7 +238,7 @@ async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> N
         kubelet = FakeKubelet(Path(folder))
         kubelet.plugins.mkdir(parents=True)
         made = Registered(node, kubelet)
-        keeping = asyncio.create_task(made.registration.keep())
+        keeping = asyncio.create_task(made.registration.run())
         await made.clock.advance(1)
         kubelet.refuse = "not now"
         await kubelet.start()
@@ -243,8 +254,15 @@ async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> N
 
 
 async def test_a_socket_path_that_is_too_long_is_bad_input(node: Node, tmp_path: Path) -> None:
-    plugin = Plugin(RESOURCE, Current(TWENTY), node.record, tickets=node.preparer, plain=Nobody("none here"))
-    with pytest.raises(BadInput, match="allowed are 107 bytes"):
+    plugin = ResourcePlugin(
+        RESOURCE,
+        Observable(TWENTY),
+        node.record,
+        tickets=node.preparer,
+        native=NoTickets("none here"),
+        aside=node.context.aside,
+    )
+    with pytest.raises(BadInput, match="must have at most 107 bytes"):
         async with serving(plugin, tmp_path / ("x" * 120)):
             pass
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.agent.health import GpuState
+from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.ports.kube import GRANTS, PODS
@@ -48,7 +48,7 @@ async def test_shares_are_in_the_order_of_the_gpus(node: Node) -> None:
     assert node.limits(names["main"]) == "main:1:100 main:3:300"
 
 
-async def test_a_second_start_keeps_the_name_and_makes_all_anew(node: Node) -> None:
+async def test_a_second_start_keeps_the_name_and_makes_all_files_again(node: Node) -> None:
     uid = await node.pod("p", container("main"))
     names = await node.admit("p", {"main": ["ticket-0"]})
     await node.preparer.prepare(["ticket-0"])
@@ -76,7 +76,7 @@ async def refusal(node: Node, *tickets: str) -> str:
 async def test_no_holder(node: Node) -> None:
     await node.pod("p", container("main"))
     node.allocate("ticket-0")
-    assert "does not list a container that holds these tickets" in await refusal(node, "ticket-0")
+    assert "lists no container with these tickets" in await refusal(node, "ticket-0")
 
 
 async def test_kubelet_does_not_answer(node: Node) -> None:
@@ -87,7 +87,7 @@ async def test_kubelet_does_not_answer(node: Node) -> None:
 async def test_a_holder_of_more_tickets_is_not_the_holder(node: Node) -> None:
     await node.pod("p", container("main", share(0), share(1)))
     await node.admit("p", {"main": ["ticket-0", "ticket-1"]})
-    assert "names no container with 1 nvidia.com/gpu" in await refusal(node, "ticket-0")
+    assert "has no container that can have 1 nvidia.com/gpu" in await refusal(node, "ticket-0")
 
 
 async def test_two_pods_hold_them(node: Node) -> None:
@@ -95,7 +95,7 @@ async def test_two_pods_hold_them(node: Node) -> None:
     await node.pod("q", container("main"))
     await node.admit("p", {"main": ["ticket-0"]})
     await node.admit("q", {"main": ["ticket-0"]})
-    assert "several pods that hold these tickets: default/p and default/q" in await refusal(node, "ticket-0")
+    assert "several pods with these tickets: default/p and default/q" in await refusal(node, "ticket-0")
 
 
 async def test_two_containers_hold_them(node: Node) -> None:
@@ -108,12 +108,12 @@ async def test_two_pods_of_one_name(node: Node) -> None:
     await node.pod("p", container("main"))
     await node.admit("p", {"main": ["ticket-0"]})
     node.kubelet.hold("p", "main", "ticket-7")
-    assert "two pods named default/p" in await refusal(node, "ticket-0")
+    assert "two pods with the name default/p" in await refusal(node, "ticket-0")
 
 
 async def test_the_pod_is_gone(node: Node) -> None:
     await node.admit("p", {"main": ["ticket-0"]})
-    assert await refusal(node, "ticket-0") == "Kubernetes has no pod default/p any more"
+    assert await refusal(node, "ticket-0") == "pod default/p does not exist in Kubernetes any more"
 
 
 async def test_the_pod_is_on_another_node(node: Node) -> None:
@@ -129,42 +129,42 @@ async def test_no_grant(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "why"),
     [
-        ({"podUID": "another"}, "is for the pod with UID another"),
+        ({"podUID": "another"}, "is for UID another"),
         ({"node": "node-2"}, "is for node node-2"),
-        ({"containers": "nonsense"}, "cannot be understood"),
-        ({"containers": []}, "does not name container main"),
-        ({"containers": [{"name": "other", "shares": []}]}, "does not name container main"),
+        ({"containers": "nonsense"}, "cannot be read"),
+        ({"containers": []}, 'has no container "main"'),
+        ({"containers": [{"name": "other", "shares": []}]}, 'has no container "main"'),
     ],
 )
-async def test_a_grant_for_something_else(node: Node, change: dict[str, object], said: str) -> None:
+async def test_a_grant_for_something_else(node: Node, change: dict[str, object], why: str) -> None:
     await node.pod("p", container("main"), grant=change)
     await node.admit("p", {"main": ["ticket-0"]})
-    assert said in await refusal(node, "ticket-0")
+    assert why in await refusal(node, "ticket-0")
 
 
 async def test_a_grant_with_another_number_of_gpus(node: Node) -> None:
     await node.pod("p", container("main", share(0), share(1)))
     await node.admit("p", {"main": ["ticket-0"]})
-    assert "gives container main 2 of nvidia.com/gpu, kubelet gave it 1" in await refusal(node, "ticket-0")
+    assert "has 2 nvidia.com/gpu, but kubelet allocated 1" in await refusal(node, "ticket-0")
 
 
 async def test_a_gpu_that_is_gone_or_sick(node: Node) -> None:
     await node.pod("p", container("main", share(1)))
     await node.admit("p", {"main": ["ticket-0"]})
-    node.gpus[GPU[1]] = GpuState(FACTS[1], "the driver reported XID 79")
-    assert "is not healthy: the driver reported XID 79" in await refusal(node, "ticket-0")
+    node.gpus[GPU[1]] = ObservedGpu(FACTS[1], "the driver reported XID 79")
+    assert "is unhealthy: the driver reported XID 79" in await refusal(node, "ticket-0")
     del node.gpus[GPU[1]]
-    assert "which this node does not have" in await refusal(node, "ticket-0")
-    node.gpus[GPU[1]] = GpuState(FACTS[1])
+    assert "does not exist on this node" in await refusal(node, "ticket-0")
+    node.gpus[GPU[1]] = ObservedGpu(FACTS[1])
     await node.preparer.prepare(["ticket-0"])
 
 
-async def test_tickets_that_no_name_was_given_out_for(node: Node) -> None:
+async def test_tickets_without_a_name(node: Node) -> None:
     await node.pod("p", container("main"))
     node.kubelet.listed.append(Holder("default", "p", "main", frozenset({"ticket-0"})))
-    assert "no name was given out for these tickets" in await refusal(node, "ticket-0")
+    assert "no Allocate call is on record for these tickets" in await refusal(node, "ticket-0")
 
 
 async def test_names_of_an_earlier_pod_are_not_used(node: Node) -> None:
@@ -175,7 +175,7 @@ async def test_names_of_an_earlier_pod_are_not_used(node: Node) -> None:
     assert grant["spec"]["podUID"] == uid
     await node.kube.delete(PODS, "p", namespace="default")
     await node.pod("p", container("main"))
-    assert "no name was given out" in await refusal(node, "ticket-0")
+    assert "no Allocate call is on record" in await refusal(node, "ticket-0")
 
 
 async def test_a_disk_that_refuses_is_an_error_with_its_path(node: Node) -> None:

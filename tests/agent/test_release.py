@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from lamina.agent.release import UNCLAIMED_S, UNLISTED_S, sweeping
-from lamina.ports.kube import GRANTS, PODS, PatchKind
+from lamina.agent.cleanup.release import UNCLAIMED_S, UNLISTED_S
+from lamina.ports.kube import GRANTS, PODS
 from lamina.ports.kubelet.podresources import Holder
 from tests.agent.node import RESOURCE, Node, container
 
@@ -66,9 +66,7 @@ async def test_a_missing_grant_alone_releases_nothing(node: Node) -> None:
 async def test_a_finished_pod_is_released(node: Node) -> None:
     await started(node)
     node.kubelet.listed.clear()
-    await node.kube.patch(
-        PODS, "p", {"status": {"phase": "Succeeded"}}, namespace="default", kind=PatchKind.MERGE, subresource="status"
-    )
+    await node.kube.patch(PODS, "p", {"status": {"phase": "Succeeded"}}, namespace="default", subresource="status")
     await node.releaser.sweep()
     assert made(node) == []
 
@@ -140,7 +138,7 @@ async def forgotten(node: Node, after_s: float) -> bool:
     return [allocation.tickets for allocation in node.record.allocations] == [{"ticket-1"}]
 
 
-async def test_a_name_nobody_can_come_for_is_forgotten_soon(node: Node) -> None:
+async def test_a_name_that_no_container_can_use_is_forgotten_soon(node: Node) -> None:
     node.allocate("ticket-0")
     node.allocate("ticket-1")
     await waiting(node, "p")
@@ -171,7 +169,7 @@ async def test_a_name_is_kept_while_its_tickets_are_listed_now_and_then(node: No
 async def test_sweeping_goes_on_after_kubelet_was_away(node: Node) -> None:
     await started(node)
     node.kubelet.broken = "kubelet is away"
-    task = asyncio.create_task(sweeping(node.releaser, node.clock, poll_s=2))
+    task = asyncio.create_task(node.releaser.run())
     await node.clock.advance(5)
     assert len(made(node)) == 3
     node.kubelet.broken = ""

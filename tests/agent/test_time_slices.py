@@ -4,24 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.health import GpuState
-from lamina.agent.offer import Offer
-from lamina.agent.plain import PlainKind
-from lamina.agent.time_slices import AGAIN_S, RETRY_S, Slicer
-from lamina.agent.uses import Use, Uses
-from lamina.dialects.config import load
+from lamina.agent.devices.native_devices import NativeKind
+from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.configuration import load
 from lamina.errors import BadInput, Outside
 from lamina.model.gpus import Mode
 from lamina.model.sharing import GPU, Replicated, Strategy, TimeSlice
 from lamina.ports.clock import FakeClock
-from lamina.ports.files import Files
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.time_slices import FakeTimeSlices, NvidiaSmi
+from tests.agent.node import fake_context
 
 FACTS = fake_gpus(2)
 A, B = (facts.uuid for facts in FACTS)
-REPLICAS = PlainKind(Replicated(name=GPU, offered=GPU, replicas=4), Strategy.TIME_SLICING)
-WHOLE = PlainKind(Replicated(name=GPU, offered=GPU, replicas=1))
+REPLICAS = NativeKind(Replicated(name=GPU, offered=GPU, replicas=4), Strategy.TIME_SLICING)
+WHOLE = NativeKind(Replicated(name=GPU, offered=GPU, replicas=1))
 
 
 class Node:
@@ -31,37 +32,29 @@ class Node:
         self.root = root
         self.door = FakeTimeSlices()
         self.clock = FakeClock()
-        self.told: list[tuple[str, str]] = []
-        self.used: dict[str, Use] = {}
+        self.reported: list[tuple[str, str]] = []
+        self.used: dict[str, GpuUse] = {}
 
-    def start(self, wanted: TimeSlice | None, kind: PlainKind | None = REPLICAS) -> Slicer:
+    def start(self, wanted: TimeSlice | None, kind: NativeKind | None = REPLICAS) -> TimeSliceManager:
         """An agent that begins with this configuration."""
         mode = Mode.TIMESLICE if kind is REPLICAS else Mode.WHOLE
-        self.offer = Offer(
-            "node-1",
-            load("", "test").for_node("node-1"),
-            (),
-            [kind] if kind else (),
+        state = AdvertisementState(
+            node="node-1",
+            settings=load("", "test").for_node("node-1"),
+            native_kinds=(kind,) if kind else (),
             mode=mode,
             selected=True,
-            used=lambda: Uses(gpus=self.used),
         )
+        self.offer = Advertisement(state, lambda: DevicesInUse(gpus=self.used))
         self.look()
-        return Slicer(
-            wanted,
-            door=self.door,
-            offer=self.offer,
-            path=self.root / "slices.json",
-            files=Files(),
-            clock=self.clock,
-            tell=self.tell,
-        )
+        node = fake_context(self.root, clock=self.clock)
+        return TimeSliceManager(node, self.offer, self.door, wanted=wanted, report=self.tell)
 
     def look(self) -> None:
-        self.offer.observed("515", tuple(GpuState(facts) for facts in FACTS))
+        self.offer.update(driver="515", observed=tuple(ObservedGpu(facts) for facts in FACTS))
 
     async def tell(self, uuid: str, failure: str) -> None:
-        self.told.append((uuid, failure))
+        self.reported.append((uuid, failure))
 
     @property
     def published(self) -> list[tuple[TimeSlice | None, str]]:
@@ -75,84 +68,84 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-async def test_it_is_set_once_and_told_again_now_and_then(node: Node) -> None:
+async def test_it_is_set_once_and_repeated_at_intervals(node: Node) -> None:
     slicer = node.start(TimeSlice.LONG)
-    await slicer.keep()
-    await slicer.keep()
+    await slicer.look()
+    await slicer.look()
     assert node.door.lengths == {A: TimeSlice.LONG, B: TimeSlice.LONG}
     assert node.published == [(TimeSlice.LONG, ""), (TimeSlice.LONG, "")]
     assert node.door.calls == 2
     node.door.lengths.clear()  # the driver was started again
-    await node.clock.advance(AGAIN_S)
-    await slicer.keep()
+    await node.clock.advance(REFRESH_S)
+    await slicer.look()
     assert node.door.lengths == {A: TimeSlice.LONG, B: TimeSlice.LONG}
 
 
 async def test_nothing_is_touched_where_the_configuration_says_nothing(node: Node) -> None:
-    await node.start(None).keep()
+    await node.start(None).look()
     assert node.door.calls == 0
     assert node.published == [(None, ""), (None, "")]
 
 
 @pytest.mark.parametrize("kind", [WHOLE, None], ids=["whole", "grants"])
-async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(node: Node, kind: PlainKind | None) -> None:
-    node.used = {B: Use(Mode.TIMESLICE, GPU)}
-    await node.start(TimeSlice.SHORT, kind).keep()
+async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(node: Node, kind: NativeKind | None) -> None:
+    node.used = {B: GpuUse(Mode.TIMESLICE, GPU)}
+    await node.start(TimeSlice.SHORT, kind).look()
     assert node.door.lengths == {B: TimeSlice.SHORT}, "in use by replicas from before"
 
 
 @pytest.mark.parametrize("mode", [Mode.QUOTA, Mode.WHOLE])
 async def test_a_gpu_in_another_mode_has_to_wait(node: Node, mode: Mode) -> None:
-    node.used = {A: Use(mode)}
+    node.used = {A: GpuUse(mode)}
     slicer = node.start(TimeSlice.SHORT)
-    await slicer.keep()
+    await slicer.look()
     assert node.door.lengths == {B: TimeSlice.SHORT}
     node.used = {}
     node.look()
-    await slicer.keep()
+    await slicer.look()
     assert node.door.lengths == {A: TimeSlice.SHORT, B: TimeSlice.SHORT}
 
 
 @pytest.mark.parametrize("after", [(None, REPLICAS), (TimeSlice.LONG, None), (None, None)], ids=str)
-async def test_it_is_given_back_over_a_restart(node: Node, after: tuple[TimeSlice | None, PlainKind | None]) -> None:
-    await node.start(TimeSlice.LONG).keep()
+async def test_it_is_given_back_over_a_restart(node: Node, after: tuple[TimeSlice | None, NativeKind | None]) -> None:
+    await node.start(TimeSlice.LONG).look()
     slicer = node.start(*after)
-    await slicer.keep()
+    await slicer.look()
     assert node.door.lengths == {A: TimeSlice.DEFAULT, B: TimeSlice.DEFAULT}
     assert node.published == [(None, ""), (None, "")]
-    await node.clock.advance(AGAIN_S)
-    await slicer.keep()
-    await node.start(*after).keep()
+    await node.clock.advance(REFRESH_S)
+    await slicer.look()
+    await node.start(*after).look()
     assert node.door.calls == 4, "given back once"
 
 
 async def test_what_cannot_be_given_back_is_tried_again(node: Node) -> None:
-    await node.start(TimeSlice.LONG).keep()
+    await node.start(TimeSlice.LONG).look()
     node.door.broken = "the driver is away"
-    await node.start(None).keep()
+    await node.start(None).look()
     node.door.broken = ""
     slicer = node.start(None)
-    await slicer.keep()
+    await slicer.look()
     assert node.door.lengths == {A: TimeSlice.DEFAULT, B: TimeSlice.DEFAULT}
 
 
-async def test_a_failure_is_a_state_and_told_once(node: Node) -> None:
+async def test_a_failure_is_a_state_and_logged_once(node: Node) -> None:
     node.door.broken = "nvidia-smi does not"
     slicer = node.start(TimeSlice.MEDIUM)
     for _ in range(3):
-        await slicer.keep()
+        await slicer.look()
         await node.clock.advance(RETRY_S)
     assert node.published == [(TimeSlice.MEDIUM, "nvidia-smi does not")] * 2
-    assert node.told == [(A, "nvidia-smi does not"), (B, "nvidia-smi does not")]
+    assert node.reported == [(A, "nvidia-smi does not"), (B, "nvidia-smi does not")]
     node.door.broken = ""
-    await slicer.keep()
+    await slicer.look()
     assert node.published == [(TimeSlice.MEDIUM, "")] * 2
 
 
 @pytest.mark.parametrize("note", ["", "{", "[1]"])
 async def test_a_note_that_is_not_understood_is_no_note(node: Node, note: str) -> None:
-    (node.root / "slices.json").write_text(note)
-    await node.start(None).keep()
+    (node.root / "time-slices.json").write_text(note)
+    await node.start(None).look()
     assert node.door.calls == 0
 
 
@@ -167,27 +160,27 @@ def test_the_length_of_a_node_goes_before_the_clusters() -> None:
 
 @pytest.mark.parametrize("text", ["nvidia: {timeSlice: 2}", "nodeconfig: [{name: a, timeslice: Long}]"])
 def test_another_length_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="allowed is default, short, medium or long"):
+    with pytest.raises(BadInput, match="must be default, short, medium or long, got"):
         load(text, "test")
 
 
 SCRIPT = """#!/bin/sh
 echo "$@" >> {log}
-echo {said}
+echo {output}
 exit {code}
 """
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, "fine"), (4, "Insufficient Permissions"), (3, "")])
+@pytest.mark.parametrize(("code", "output"), [(0, "fine"), (4, "Insufficient Permissions"), (3, "")])
 async def test_nvidia_smi_is_called_as_nvidia_documents_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, output: str
 ) -> None:
     program = tmp_path / "nvidia-smi"
-    program.write_text(SCRIPT.format(log=tmp_path / "log", said=said, code=code))
+    program.write_text(SCRIPT.format(log=tmp_path / "log", output=output, code=code))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     if code:
-        with pytest.raises(Outside, match=f"does not set the time slice of {A}: {said or 'it ended with 3'}"):
+        with pytest.raises(Outside, match=f"does not set the time slice of {A}: {output or 'it ended with 3'}"):
             await NvidiaSmi().set(A, TimeSlice.MEDIUM)
     else:
         await NvidiaSmi().set(A, TimeSlice.MEDIUM)

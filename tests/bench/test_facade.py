@@ -37,7 +37,7 @@ def test_contexts_are_counted(programs: dict[str, Path]) -> None:
     with machine() as bench, workers(3, [programs["start"], "ready"], bench.ours(4 * CONTEXT_MIB)) as group:
         for worker in group:
             worker.say("0")
-            worker.hear()
+            worker.receive()
         assert bench.state().contexts_made == 3
         assert starting._init_us(bench.ours(), programs["start"]) > 0
         assert bench.state().contexts_made == 3

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from lamina.cli.advise import lines
-from lamina.cli.cluster import Cluster
-from lamina.cli.reasons import waiting_because, why
-from lamina.control.ledger import Ledger
-from lamina.control.stages import pod_state
-from lamina.control.unrecorded import asked_by
-from lamina.dialects.config import DEFAULT
+from lamina.configuration import DEFAULT
+from lamina.controller.ledger.grantless_pods import running_request
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.pod_stages import pod_state
+from lamina.controller.pods import parse_pod
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.operations.advise.defrag import advice
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.pending_reasons import waiting_because, why
 from lamina.ports.kube import Object
 
 MIB = 16000
@@ -39,68 +40,70 @@ def pod(name: str, *, running: bool = True, owned: bool = True, memory: int = 50
     }
 
 
-def cluster(*placed: tuple[Object, int | None]) -> Cluster:
+def cluster(*placed: tuple[Object, int | None]) -> ClusterView:
     """Pods on GPUs by index; None for one without a grant."""
     ledger = Ledger()
-    ledger.inventory_seen(INVENTORY)
+    ledger.observe_inventory(INVENTORY)
     grants = {}
     for each, gpu in placed:
         name = each["metadata"]["name"]
-        ledger.pod_seen(name, pod_state(each), 0.0, asked_by(each, DEFAULT))
+        ledger.observe_pod(name, pod_state(each), 0.0, running_request(parse_pod(each, DEFAULT)))
         if gpu is not None:
             containers = (ContainerGrant(name="main", shares=(Share(gpu=f"GPU-{gpu}", memory_mib=5000),)),)
             grants[name] = Grant(pod=name, pod_uid=name, node="node-0", dialect="hami", containers=containers)
-    return Cluster(DEFAULT, [each for each, _ in placed], grants, {"node-0": INVENTORY}, ledger)
+    return ClusterView(DEFAULT, [each for each, _ in placed], grants, {"node-0": INVENTORY}, ledger)
 
 
-def test_moves_are_told_by_index_and_counted() -> None:
-    assert list(lines(cluster((pod("a"), 0), (pod("b"), 2)), 20)) == [
-        "GPU 0 of node node-0 becomes idle when these move:",
+def test_moves_name_gpus_by_index_and_are_counted() -> None:
+    assert list(advice(cluster((pod("a"), 0), (pod("b"), 2)), 20)) == [
+        "GPU 0 of node node-0 becomes idle after these moves:",
         "  default/a: from GPU 0 of node-0 to GPU 2 of node-0",
-        "1 GPU becomes idle by 1 move.",
+        "1 GPU becomes idle after 1 move.",
     ]
-    both = list(lines(cluster((pod("a"), 0), (pod("b"), 1), (pod("c", owned=False), 2)), 20))
-    assert both[-1] == "2 GPUs become idle by 2 moves."
+    both = list(advice(cluster((pod("a"), 0), (pod("b"), 1), (pod("c", owned=False), 2)), 20))
+    assert both[-1] == "2 GPUs become idle after 2 moves."
 
 
 def test_nothing_is_advised_where_nothing_may_move() -> None:
     nothing = ["No GPU can be freed by moving pods."]
-    assert list(lines(cluster(), 20)) == nothing
-    assert list(lines(cluster((pod("a", owned=False), 0), (pod("b", owned=False), 2)), 20)) == nothing
+    assert list(advice(cluster(), 20)) == nothing
+    assert list(advice(cluster((pod("a", owned=False), 0), (pod("b", owned=False), 2)), 20)) == nothing
     ending = pod("a")
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert list(lines(cluster((ending, 0), (pod("b", owned=False), 2)), 20)) == nothing
+    assert list(advice(cluster((ending, 0), (pod("b", owned=False), 2)), 20)) == nothing
 
 
 def test_pods_without_a_grant_and_pods_that_cannot_be_read_count() -> None:
     unread = pod("b", owned=False, memory=-1)
-    assert list(lines(cluster((pod("a"), 0), (unread, 2)), 20))[-1] == "1 GPU becomes idle by 1 move."
+    assert list(advice(cluster((pod("a"), 0), (unread, 2)), 20))[-1] == "1 GPU becomes idle after 1 move."
     full = pod("full", memory=MIB)
-    assert list(lines(cluster((pod("a"), 0), (pod("b"), 2), (full, None)), 20)) == [
+    assert list(advice(cluster((pod("a"), 0), (pod("b"), 2), (full, None)), 20)) == [
         "No GPU can be freed by moving pods."
     ]
 
 
-def test_a_quota_is_the_reason_where_there_is_room() -> None:
+def test_a_quota_is_the_reason_where_capacity_is_free() -> None:
     seen = cluster((pod("waits", running=False), None))
     meta = {"name": "gpus", "namespace": "default"}
-    seen.quotas.seen({"metadata": meta, "spec": {"hard": {"limits.nvidia.com/gpumem": 4000}}})
-    sentence = "the quota gpus allows 4000 of nvidia.com/gpumem; 0 are taken and the pod asks 5000"
-    assert list(why(seen, "default", "waits")) == [f"waits waits: {sentence}."]
+    seen.quotas.observe({"metadata": meta, "spec": {"hard": {"limits.nvidia.com/gpumem": 4000}}})
+    sentence = "quota gpus allows 4000 of nvidia.com/gpumem; 0 are used and the pod requests 5000"
+    assert list(why(seen, "default", "waits")) == [f"waits is pending: {sentence}."]
     assert waiting_because(seen, seen.pods[0]) == sentence
 
 
-def test_a_member_of_a_group_is_not_said_to_fit_without_it() -> None:
+def test_the_answer_for_a_member_names_its_group() -> None:
     member = pod("a-0", running=False)
     member["metadata"]["labels"] = {GROUP_LABEL: "a"}
-    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith("a-0 would fit now by itself, ")
+    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith(
+        "a-0 would fit now without the rest of its group, "
+    )
 
 
-def test_a_pod_that_the_scheduler_keeps_from_nodes_with_room_is_told_of_both() -> None:
+def test_both_reasons_are_given_where_the_scheduler_excludes_nodes_with_free_capacity() -> None:
     kept = pod("kept", running=False, nodeSelector={"gpu": "on"})
     refusal = {"type": "PodScheduled", "status": "False", "message": "1 node(s) didn't match Pod's node selector"}
     kept["status"]["conditions"] = [refusal]
     assert list(why(cluster((kept, None)), "default", "kept")) == [
-        "kept would fit now, as far as GPUs go: fits on 1 of 1 nodes: node-0.",
-        "The scheduler says: 1 node(s) didn't match Pod's node selector",
+        "kept would fit now, as far as GPUs are concerned: fits on 1 of 1 nodes: node-0.",
+        "Scheduler: 1 node(s) didn't match Pod's node selector",
     ]

@@ -2,13 +2,13 @@
 
 import asyncio
 
-import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.cli.main import app
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu, InstanceThere, Inventory
+from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.kube import INVENTORIES, NODES
 from lamina.ports.kube.fake import FakeKube
@@ -36,7 +36,7 @@ def test_every_card_is_there() -> None:
     assert [(row[0], row[1]) for row in rows] == [(c.model, p.name) for c in MIG_CARDS.values() for p in c.profiles]
 
 
-def test_a_card_that_cannot_be_cut_is_refused_with_those_that_can() -> None:
+def test_a_card_without_mig_is_refused_with_those_that_have_it() -> None:
     with pytest.raises(BadInput, match="A100-40GB, A100-80GB"):
         profiles("V100")
 
@@ -47,21 +47,24 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     amounts = {"nvidia.com/mig-3g.20gb": "4", "nvidia.com/mig-1g.5gb": "0", "nvidia.com/gpu": "0"}
     await kube.create(NODES, {"metadata": {"name": "cut"}, "status": {"allocatable": amounts}})
 
-    instances = (InstanceThere(profile="1g.5gb", start=6, made=True), InstanceThere(profile="2g.10gb", start=0))
+    instances = (
+        ExistingMigInstance(profile="1g.5gb", start=6, made=True),
+        ExistingMigInstance(profile="2g.10gb", start=0),
+    )
     gpu = Gpu(uuid="GPU-0", index=3, model="A100", memory_mib=40960, capacity_mib=40960, instances=instances)
-    spec = msgspec.to_builtins(Inventory(node="plain", gpus=(gpu,)))
+    spec = write_inventory(Inventory(node="plain", gpus=(gpu,)))
     await kube.create(INVENTORIES, {"metadata": {"name": "plain"}, "spec": spec})
 
     async def connect(_: object) -> FakeKube:
         return kube
 
     monkeypatch.setattr("lamina.ports.kube.client.connect", connect)
-    said = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "cut", "all-3g.20gb"])
-    assert "cut is asked for all-3g.20gb" in said.output
+    answer = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "cut", "all-3g.20gb"])
+    assert "Requested all-3g.20gb for node cut" in answer.output
     listed = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "list"])
     assert [line.split() for line in listed.output.splitlines()[1:]] == [
         ["plain", *["1g.5gb", "at", "6", "of", "GPU", "3,", "2g.10gb", "at", "0", "of", "GPU", "3"]],
         ["cut", "all-3g.20gb", "pending", "4", "3g.20gb"],
     ]
-    missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "nobody", "all-1g.5gb"])
-    assert isinstance(missing.exception, BadInput) and "there is no node nobody" in str(missing.exception)
+    missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "missing", "all-1g.5gb"])
+    assert isinstance(missing.exception, BadInput) and "there is no node missing" in str(missing.exception)

@@ -1,21 +1,19 @@
 """`lamina reset` against a fake cluster: what it refuses, what it removes, and what it leaves alone."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
-from lamina.cli.resetting import Resetting, disabled
-from lamina.control import crds
-from lamina.control.webhook_configuration import webhook_configuration
-from lamina.dialects import config
-from lamina.errors import BadInput
-from lamina.model.gpus import Gpu, Inventory
+from lamina import configuration
+from lamina.api.v1alpha1.conversion import write_grant, write_inventory
+from lamina.errors import BadInput, Outside
+from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant, grant_name
 from lamina.model.mps import MpsDaemon, MpsState
-from lamina.ports.clock import FakeClock
+from lamina.operations.reset import disabled
 from lamina.ports.kube import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -27,30 +25,15 @@ from lamina.ports.kube import (
     PODS,
     NotFound,
     Object,
+    Refused,
+    Resource,
+    Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
-
-GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
-
-
-async def half_gone() -> FakeKube:
-    """A cluster with the webhook, one node whose agent took its GPUs back, and one whose agent is dead."""
-    made = FakeKube()
-    await crds.apply(made)
-    await made.create(MUTATING_WEBHOOKS, webhook_configuration(config.DEFAULT, {"url": "https://x"}, b"ca"))
-    await made.create(LEASES, {"metadata": {"name": "node-dead", "namespace": "lamina-system"}})
-    await made.create(LEASES, {"metadata": {"name": "another", "namespace": "lamina-system"}})
-    for name, gpus in (("gone", ()), ("dead", (GPU,))):
-        spec = msgspec.to_builtins(Inventory(node=name, gpus=gpus))
-        await made.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
-    await made.create(NODES, {"metadata": {"name": "gone", "labels": {"own": "kept"}}})
-    labels, annotations = {"own": "kept", "nvidia.com/gpu.count": "1"}, {"hami.io/node-nvidia-register": "[]"}
-    capacity = {"cpu": "8", "volcano.sh/vgpu-cores": "100", "nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "10"}
-    status = {"capacity": capacity, "allocatable": dict(capacity)}
-    await made.create(
-        NODES, {"metadata": {"name": "dead", "labels": labels, "annotations": annotations}, "status": status}
-    )
-    return made
+from tests.cli.commands import Commands
+from tests.cli.reset_cluster import half_gone, run
+from tests.configuration.odd_yaml import ODD_TEXTS
+from tests.distortion import nested
 
 
 @pytest.fixture
@@ -76,13 +59,8 @@ async def pod(
         uid = made["metadata"]["uid"]
         grant = Grant(pod=name, pod_uid=uid, node="dead", dialect="hami", containers=())
         meta = {"name": grant_name(name, uid), "namespace": "default"}
-        await kube.create(GRANTS, {"metadata": meta, "spec": msgspec.to_builtins(grant)})
+        await kube.create(GRANTS, {"metadata": meta, "spec": write_grant(grant)})
     return made
-
-
-async def run(kube: FakeKube, *, everything: bool = False) -> list[str]:
-    clock = FakeClock()
-    return [step async for step in Resetting(kube, clock, patience_s=0).run(everything=everything)]
 
 
 async def test_s2_10_it_refuses_while_pods_use_gpus_and_names_them(kube: FakeKube) -> None:
@@ -101,10 +79,10 @@ async def test_s2_10_it_refuses_while_pods_use_gpus_and_names_them(kube: FakeKub
 
 
 async def test_s2_10_everything_goes_but_what_is_not_ours(kube: FakeKube) -> None:
-    told = await run(kube)
-    assert any("dead" in step and "gone" not in step for step in told)
+    reported = await run(kube)
+    assert any("dead" in step and "gone" not in step for step in reported)
     found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
-    assert config.load(found["data"]["lamina.yaml"], "test").enabled is False
+    assert configuration.load(found["data"]["lamina.yaml"], "test").enabled is False
     dead = await kube.get(NODES, "dead")
     assert dead["metadata"]["labels"] == {"own": "kept"}
     assert not dead["metadata"].get("annotations")
@@ -113,7 +91,7 @@ async def test_s2_10_everything_goes_but_what_is_not_ours(kube: FakeKube) -> Non
     with pytest.raises(NotFound):
         await kube.get(MUTATING_WEBHOOKS, "lamina.dev")
     assert len((await kube.list(CUSTOM_RESOURCE_DEFINITIONS)).items) == 2
-    assert len(await run(kube)) == len(told)
+    assert len(await run(kube)) == len(reported)
 
 
 async def test_nodes_of_others_keep_what_others_wrote(kube: FakeKube) -> None:
@@ -127,17 +105,17 @@ async def test_nodes_of_others_keep_what_others_wrote(kube: FakeKube) -> None:
 
 async def test_s2_10_it_waits_for_daemons_of_mps(kube: FakeKube) -> None:
     daemon = MpsDaemon(gpu="GPU-0", state=MpsState.STOPPING, reason="it is not wanted")
-    spec = msgspec.to_builtins(Inventory(node="gone", mps=(daemon,)))
+    spec = write_inventory(Inventory(node="gone", mps=(daemon,)))
     await kube.patch(INVENTORIES, "gone", {"spec": spec})
-    assert "No word from the agents of dead, gone." in await run(kube)
+    assert "No answer from the agents of dead, gone." in await run(kube)
 
 
 async def test_s2_10_it_waits_for_what_was_made_of_mig_and_says_what_stays(kube: FakeKube) -> None:
     left = "GPU 0 keeps 1g.5gb at 6: it is in use by process 7"
-    spec = msgspec.to_builtins(Inventory(node="gone", mig_left=(left,)))
+    spec = write_inventory(Inventory(node="gone", mig_leftovers=(left,)))
     await kube.patch(INVENTORIES, "gone", {"spec": spec})
-    said = f"Still there, and taken back by the node's agent when it is idle: gone: {left}."
-    assert said in await run(kube)
+    output = f"Remaining until idle, then removed by the agent of the node: gone: {left}."
+    assert output in await run(kube)
 
 
 async def test_s2_10_all_removes_our_kinds_too(kube: FakeKube) -> None:
@@ -156,9 +134,50 @@ async def test_s2_10_all_removes_our_kinds_too(kube: FakeKube) -> None:
         ("enabled: true\nschedulers: [mine]", {"schedulers": ["mine"]}),
         ("{hami: {deviceSplitCount: 4}}", {"hami": {"deviceSplitCount": 4}}),
         ("enabled: false", {}),
+        (
+            "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nenabled: true\nsharing: {slots: 4}",
+            {"apiVersion": "lamina.dev/v1alpha1", "kind": "Configuration", "sharing": {"slots": 4}},
+        ),
     ],
 )
 def test_the_rest_of_the_configuration_stays(text: str, others: Mapping[str, Any]) -> None:
     changed = disabled(text)
     assert yaml.safe_load(changed) == {**others, "enabled": False}
     assert ("# mine" in text) == ("# mine" in changed)
+
+
+@pytest.mark.parametrize("text", [*ODD_TEXTS, nested(1200)])
+def test_a_configuration_that_is_none_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        disabled(text)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("error", [Unreachable("it does not answer"), Refused("it says no"), NotFound("it is gone")])
+async def test_a_server_that_fails_at_any_moment_is_one_sentence(
+    error: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repeated until a reset makes no call any more that could fail."""
+    for fails_at in itertools.count():
+        kube, calls = await half_gone(), itertools.count()
+
+        def fail(resource: Resource, name: str, calls: Iterator[int] = calls, at: int = fails_at) -> Outside | None:
+            return error if next(calls) == at else None
+
+        kube.failing |= dict.fromkeys(("get", "list", "create", "patch", "delete"), fail)
+        ended = await Commands(monkeypatch, kube).run("reset", "--all", "--patience", "0")
+        if next(calls) <= fails_at:
+            break
+        assert ended.error in ("", str(error)) or ended.error.startswith("Lamina is not installed"), fails_at
+        assert ended.code == (0 if not ended.error else 2 if "not installed" in ended.error else 1)
+    assert fails_at > 15
+
+
+@pytest.mark.parametrize("odd", [{}, {"node": "other"}, {"node": "gone", "gpus": 3}, {"node": "gone", "mps": [{}]}])
+async def test_an_inventory_that_cannot_be_read_is_named_and_does_not_stop_a_reset(kube: FakeKube, odd: Object) -> None:
+    await kube.replace(INVENTORIES, {**await kube.get(INVENTORIES, "gone"), "spec": odd})
+    steps = await run(kube)
+    assert any(
+        step.startswith("Remaining until idle") and "gone: its Inventory cannot be read" in step for step in steps
+    )
+    assert steps[-1].startswith("You can now remove")

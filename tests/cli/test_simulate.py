@@ -23,10 +23,10 @@ def run(*options: str) -> str:
 
 def test_policies_are_compared_and_waiting_pods_say_why(tmp_path: Path) -> None:
     picture, data = tmp_path / "course.svg", tmp_path / "all.json"
-    told = run("--policy", "binpack", "--policy", "spread", "--picture", str(picture), "--json", str(data))
-    assert "5 pods on 2 nodes with 4 GPUs" in told
+    reported = run("--policy", "binpack", "--policy", "spread", "--picture", str(picture), "--json", str(data))
+    assert "5 pods on 2 nodes with 4 GPUs" in reported
     rows = {
-        line.split()[0]: line.split()[-2:] for line in told.splitlines() if line.startswith(("binpack ", "spread "))
+        line.split()[0]: line.split()[-2:] for line in reported.splitlines() if line.startswith(("binpack ", "spread "))
     }
     assert set(rows) == {"binpack", "spread"}
     results = json.loads(data.read_text())
@@ -69,32 +69,41 @@ BY_MIG = {
 SHARE = {"annotations": {}, "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
 
 
-def test_what_is_of_mig_is_left_out_and_told(tmp_path: Path) -> None:
+def test_mig_is_left_out_and_reported(tmp_path: Path) -> None:
     path = cluster_of(tmp_path, "mig", "mig,quota", "quota", device=MIG_DEVICE, by_mig=BY_MIG, share=SHARE)
-    told = run("--nodes", path, "--pods", path, "--policy", "binpack")
-    assert "1 GPUs are left out, since their nodes cut them by MIG" in told
-    assert "2 pods are left out, since they ask for MIG; replays know no MIG: default/device, default/by_mig" in told
-    assert "1 pods on 1 nodes with 2 GPUs" in told and "pods wait" not in told
+    reported = run("--nodes", path, "--pods", path, "--policy", "binpack")
+    assert "1 GPUs are left out, since their nodes partition them by MIG" in reported
+    assert (
+        "2 pods are left out, since they ask for MIG; replays know no MIG: default/device, default/by_mig" in reported
+    )
+    assert "1 pods on 1 nodes with 2 GPUs" in reported and "pods wait" not in reported
     assert "left out" not in run("--policy", "binpack")
 
 
 def test_a_replay_of_nothing_but_mig_is_refused(tmp_path: Path) -> None:
     path = cluster_of(tmp_path, "mig", device=MIG_DEVICE)
-    with pytest.raises(BadInput, match="has no pods that a replay can place: 1 GPUs are left out"):
+    with pytest.raises(BadInput, match="has no pods that can be replayed: 1 GPUs are left out"):
         run("--nodes", path, "--pods", path)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--mode", "mig"), "--mode is 'mig'; allowed is quota or whole"),
+        (("--mode", "mig"), "--mode must be quota or whole, got 'mig'"),
         (("--policy", "best"), "there is no policy 'best'"),
         (("--remove-nodes", "*"), "no node is left"),
-        (("--picture", "absent/x.svg"), "--picture absent/x.svg cannot be written: No such file or directory"),
-        (("--json", "absent/x.json"), "--json absent/x.json cannot be written: No such file or directory"),
-        (("--config", "absent.yaml"), "--config absent.yaml cannot be read: No such file or directory"),
+        (("--picture", "absent/x.svg"), "cannot write --picture absent/x.svg: No such file or directory"),
+        (("--json", "absent/x.json"), "cannot write --json absent/x.json: No such file or directory"),
+        (("--config", "absent.yaml"), "cannot read --config absent.yaml: No such file or directory"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         run(*options)
+
+
+def test_a_configuration_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lamina.yaml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(BadInput, match=r"--config .*lamina\.yaml is not UTF-8 text"):
+        run("--config", str(path))

@@ -7,14 +7,15 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from lamina.cli.cluster import Cluster
-from lamina.cli.reasons import why
 from lamina.cli.tables import print_pods
 from lamina.cli.terminal import print_table
-from lamina.control.ledger import Ledger
-from lamina.dialects.config import DEFAULT
+from lamina.configuration import DEFAULT
+from lamina.controller.ledger.ledger import Ledger
 from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.model.survivors import Survivor
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.pending_reasons import why
 from lamina.ports.kube import Object
 
 INVENTORY = Inventory(
@@ -33,7 +34,7 @@ def pod(name: str, *, node: str = "", phase: str = "Pending", memory: int = 1000
     }
 
 
-def cluster(*pods: Object, inventories: tuple[Inventory, ...] = (INVENTORY,)) -> Cluster:
+def cluster(*pods: Object, inventories: tuple[Inventory, ...] = (INVENTORY,)) -> ClusterView:
     share = Share(gpu="GPU-1", memory_mib=1000)
     grants = {
         each["metadata"]["uid"]: Grant(
@@ -48,26 +49,35 @@ def cluster(*pods: Object, inventories: tuple[Inventory, ...] = (INVENTORY,)) ->
     }
     ledger = Ledger()
     for inventory in inventories:
-        ledger.inventory_seen(inventory)
-    return Cluster(DEFAULT, list(pods), grants, {inventory.node: inventory for inventory in inventories}, ledger)
+        ledger.observe_inventory(inventory)
+    return ClusterView(DEFAULT, list(pods), grants, {inventory.node: inventory for inventory in inventories}, ledger)
 
 
-def printed(seen: Cluster, width: int = 200) -> list[str]:
+SURVIVOR = Survivor(
+    namespace="default",
+    pod="old",
+    pod_uid="uid-of-old",
+    containers=(ContainerGrant(name="main", shares=(Share(gpu="GPU-1", memory_mib=9000, cores=30),)),),
+)
+OUTLIVED = msgspec.structs.replace(INVENTORY, survivors=(SURVIVOR,))
+
+
+def printed(seen: ClusterView, width: int = 200) -> list[str]:
     text = io.StringIO()
     print_pods(Console(file=text, width=width), seen, "default")
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def test_an_instance_stands_beside_its_gpu() -> None:
+def test_an_instance_is_shown_with_its_gpu() -> None:
     seen = cluster(pod("a", node="node-0", phase="Running"))
     share = Share(gpu="GPU-1", memory_mib=4864, cores=14, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
     grant = msgspec.structs.replace(seen.grants["uid-of-a"], containers=(ContainerGrant(name="main", shares=(share,)),))
-    (row,) = printed(Cluster(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger))[1:]
+    (row,) = printed(ClusterView(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger))[1:]
     assert row.split() == ["a", "Running", "node-0", "0", "(1g.5gb", "at", "6)", "4864", "MiB", "14", "%"]
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
-def test_no_cell_is_cut_at_any_width(width: int) -> None:
+def test_no_cell_is_truncated_at_any_width(width: int) -> None:
     text = io.StringIO()
     table = Table("NAME", "PATH", box=None, pad_edge=False)
     table.add_row("a" * 40, "b" * 60)
@@ -100,8 +110,23 @@ def test_a_pod_that_has_ended_holds_nothing(phase: str) -> None:
 
 def test_why_says_it_once_where_there_is_one_node_and_per_group_where_there_are_more() -> None:
     (line,) = why(cluster(pod("waits", memory=900000)), "default", "waits")
-    assert line == "waits waits: node node-0: needs 900000 MiB; the largest GPU has 15360 MiB."
+    assert line == "waits is pending: node node-0: needs 900000 MiB; the largest GPU has 15360 MiB."
     other = Inventory(node="node-1", driver="515.86.01", gpus=())
     lines = list(why(cluster(pod("waits", memory=900000), inventories=(INVENTORY, other)), "default", "waits"))
     assert len(lines) == 3
     assert "  node-0: needs 900000 MiB; the largest GPU has 15360 MiB" in lines
+
+
+def test_a_deleted_pod_whose_processes_run_is_listed_with_what_it_holds() -> None:
+    lines = printed(cluster(pod("p", node="node-0", phase="Running"), inventories=(OUTLIVED,)))
+    assert lines[2].split() == ["old", "Deleted", "node-0", "0", "9000", "MiB", "30", "%", "(1)"]
+    assert lines[3] == "(1) it is deleted, but its processes still run, so its shares count"
+
+
+def test_survivors_are_listed_without_other_pods_and_in_their_namespace_alone() -> None:
+    seen = cluster(inventories=(OUTLIVED,))
+    assert printed(seen)[1].startswith("old")
+    text = io.StringIO()
+    assert not print_pods(Console(file=text), seen, "other")
+    assert print_pods(Console(file=text, width=200), seen, None)
+    assert "default" in text.getvalue()

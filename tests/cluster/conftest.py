@@ -5,14 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina import simgpu
-from tests.cluster import seeing
-from tests.cluster.asking import delete_pods
-from tests.cluster.stage import leftovers
-from tests.cluster.stage.node import Node
-from tests.cluster.stage.processes import Processes
-from tests.cluster.stage.stage import Stage
-from tests.cluster.stage.steps import Steps
+from lamina_lab import simgpu
+from tests.cluster import observation
+from tests.cluster.components import binaries, leftovers
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.node import Node
+from tests.cluster.components.processes import Processes
+from tests.cluster.components.steps import Steps
+from tests.cluster.queries import delete_pods
 
 SWITCH = "LAMINA_CLUSTER_TEST"
 STEPS = Steps(say=False)
@@ -29,55 +30,59 @@ gpus:
 
 @pytest.fixture(scope="session")
 def steps() -> Steps:
-    """Where stages note how long they took. Whoever brings one up asks for this, and is skipped without the switch."""
+    """Where clusters note how long they took. Tests that start one use this, and are skipped without the switch."""
     if not os.environ.get(SWITCH):
         pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
+    try:
+        binaries.given()
+    except Unavailable as error:
+        pytest.exit(str(error), returncode=1)
     return STEPS
 
 
 @pytest.fixture(scope="session")
-def stage(steps: Steps) -> Iterator[Stage]:
+def cluster(steps: Steps) -> Iterator[RealCluster]:
     """Two nodes with two V100 of 32 GB each, without Lamina. Nothing may be left of it afterwards."""
     before = leftovers.machine()
-    made = Stage([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], steps)
+    made = RealCluster([simgpu.parse(MACHINE.format(name=name)) for name in ("node1", "node2")], steps)
     yield made
     keep = bool(os.environ.get("LAMINA_KEEP_LOGS"))
     made.close(keep=keep)
-    left = leftovers.of_stage(made.folder)
+    left = leftovers.of_cluster(made.folder)
     assert left == [str(made.folder)] * keep, "the cluster under test left something behind"
     assert leftovers.machine() == before, "the cluster under test changed the machine"
 
 
 @pytest.fixture(scope="module")
-def lamina(stage: Stage) -> Iterator[Processes]:
-    """Lamina on the stage, its parts as programs of the rooms."""
-    processes = Processes(stage)
-    with stage.steps("Lamina"):
+def lamina(cluster: RealCluster) -> Iterator[Processes]:
+    """Lamina on the cluster, its parts as programs of the sandboxes."""
+    processes = Processes(cluster)
+    with cluster.steps("Lamina"):
         processes.start()
     yield processes
     processes.remove()
 
 
 @pytest.fixture
-def node(stage: Stage) -> Node:
+def node(cluster: RealCluster) -> Node:
     """One on which pods are to run."""
-    return stage.nodes[0]
+    return cluster.nodes[0]
 
 
 @pytest.fixture
-def without_pods(stage: Stage, lamina: Processes) -> Iterator[None]:
+def without_pods(cluster: RealCluster, lamina: Processes) -> Iterator[None]:
     """Tests that leave their pods behind ask for this."""
     yield
-    delete_pods(stage)
+    delete_pods(cluster)
 
 
 @pytest.fixture(autouse=True)
-def _truth(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After every test on the stage, and after what it cleans up, all who know of shares tell the same story."""
-    stage = request.getfixturevalue("stage") if "stage" in request.fixturenames else None
+def _invariants(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test on the cluster, and after what it cleans up, all who know of shares tell the same story."""
+    cluster = request.getfixturevalue("cluster") if "cluster" in request.fixturenames else None
     yield
-    if stage is not None:
-        assert seeing.settled(stage) == []
+    if cluster is not None:
+        assert observation.settled(cluster) == []
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Pods come and go while parts of the cluster are killed, and all is looked at all the time.
 
-One thread does everything in turns: look, make some, delete some, break a part, mend what was broken, let the last node
-share its GPUs in another way. What it does is drawn from a seed; when it happens depends on the machine.
+One thread does everything in turns: look, make some, delete some, break a part, repair what was broken, change how
+the last node shares its GPUs. What it does is drawn from a seed; when it happens depends on the machine.
 """
 
 import json
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 
-from tests.cluster import seeing, workloads
-from tests.cluster.breaking import Part, daemons, parts
-from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.processes import Processes
-from tests.cluster.stage.stage import Stage
-from tests.cluster.truth import Settling, disagreements, over_committed
+from tests.cluster import observation, workloads
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.processes import Processes
+from tests.cluster.faults import Part, daemons, parts
+from tests.cluster.invariants import Settling, disagreements, over_committed
 
 AT_ONCE = 24
 """Workloads that are there at the same time, at most; more than the GPUs hold."""
@@ -31,15 +31,15 @@ class Soak:
     Afterwards: `violations` in sentences, what was `broken` by kind of part, the UIDs of `pods` that were seen, and the
     ids of containers that `ran` with GPUs, by how they have them."""
 
-    def __init__(self, stage: Stage, lamina: Processes, *, pods: int, seed: int, files: Sequence[str]) -> None:
+    def __init__(self, cluster: RealCluster, lamina: Processes, *, pods: int, seed: int, files: Sequence[str]) -> None:
         self._files = files
-        self._stage, self._lamina, self._wanted = stage, lamina, pods
+        self._cluster, self._lamina, self._wanted = cluster, lamina, pods
         self._random = Random(seed)
         self._made = 0
         self._ends: dict[int, float] = {}
         """When each workload that is there shall go."""
         self._comes_back: dict[str, tuple[float, Part]] = {}
-        self._settling = Settling(seeing.SETTLING_S)
+        self._settling = Settling(observation.SETTLING_S)
         self.violations: list[str] = []
         self.broken: Counter[str] = Counter()
         self.pods: set[str] = set()
@@ -55,10 +55,10 @@ class Soak:
             if self._made < self._wanted:
                 self._now_and_then(self._break, BROKEN_PER_LOOK)
                 self._now_and_then(self._change, CHANGED_PER_LOOK)
-            self._mend(time.monotonic())
-        self._mend(float("inf"))
-        self._stage.control.wait()
-        self._mend(float("inf"))
+            self._repair(time.monotonic())
+        self._repair(float("inf"))
+        self._cluster.control.wait()
+        self._repair(float("inf"))
         self._lamina.wait()
 
     def _now_and_then(self, do: Callable[[], None], share: float) -> None:
@@ -67,32 +67,32 @@ class Soak:
 
     def _look(self) -> None:
         try:
-            seen = seeing.look(self._stage)
+            observed = observation.look(self._cluster)
         except Unavailable:
             return
         self.looks += 1
-        self.pods |= {*seen.pods}
-        for node in seen.nodes.values():
+        self.pods |= {*observed.pods}
+        for node in observed.nodes.values():
             modes = {bound.pod_uid: str(bound.mode) for bound in node.bounds}
             self.ran |= {each.id: modes[each.pod_uid] for each in node.containers if each.pod_uid in modes}
-        self._note(over_committed(seen))
-        self._note(self._settling.stays(disagreements(seen), time.monotonic()))
+        self._note(over_committed(observed))
+        self._note(self._settling.stays(disagreements(observed), time.monotonic()))
 
     def _note(self, sentences: list[str]) -> None:
-        self.violations += [said for said in sentences if said not in self.violations]
+        self.violations += [sentence for sentence in sentences if sentence not in self.violations]
 
     def _make(self) -> None:
         count = min(self._random.randint(0, 8), self._wanted - self._made, AT_ONCE - len(self._ends))
         if count <= 0:
             return
-        version = self._stage.binaries.version
+        version = self._cluster.binaries.version
         items = [workloads.made(self._random, self._made + i, version) for i in range(count)]
         for number in range(self._made, self._made + count):
             self._ends[number] = time.monotonic() + self._random.uniform(*LIFE_S)
         self._made += count
         # While admission is away some or all of them are refused, as they should be.
         with suppress(Unavailable):
-            self._stage.kubectl("create", "-f", "-", stdin=json.dumps({**workloads.LIST, "items": items}))
+            self._cluster.kubectl("create", "-f", "-", stdin=json.dumps({**workloads.LIST, "items": items}))
 
     def _delete(self) -> None:
         now = time.monotonic()
@@ -103,7 +103,7 @@ class Soak:
         if self._random.random() < 0.2:
             words += ["--force", "--grace-period=0"]
         try:
-            self._stage.kubectl(*words)
+            self._cluster.kubectl(*words)
         except Unavailable:
             return
         for number in over:
@@ -111,7 +111,7 @@ class Soak:
 
     def _break(self) -> None:
         """Break one part that is whole, and say when it comes back."""
-        found = parts(self._stage, self._lamina, self._random)
+        found = parts(self._cluster, self._lamina, self._random)
         whole = sorted({*found} - {*self._comes_back})
         (name,) = self._random.choices(whole, [found[each].weight for each in whole])
         part = found[name]
@@ -122,9 +122,9 @@ class Soak:
         else:
             self._comes_back[name] = time.monotonic() + self._random.uniform(0, part.away_s), part
 
-    def _mend(self, now: float) -> None:
-        """Let come back what is to by now, and start what has ended by itself, as kubelet and systemd do."""
-        for name, daemon in daemons(self._stage, self._lamina).items():
+    def _repair(self, now: float) -> None:
+        """Bring back what is due, and start what has ended by itself, as kubelet and systemd do."""
+        for name, daemon in daemons(self._cluster, self._lamina).items():
             if name not in self._comes_back and not daemon.running:
                 daemon.start()
                 self.broken[f"{name} by itself"] += 1
@@ -138,5 +138,5 @@ class Soak:
         file = self._random.choice(self._files)
         with suppress(Unavailable):
             asked = f"{LABEL}={file}" if file else f"{LABEL}-"
-            self._stage.kubectl("label", "node", self._stage.nodes[-1].name, asked, "--overwrite")
+            self._cluster.kubectl("label", "node", self._cluster.nodes[-1].name, asked, "--overwrite")
             self.broken[f"changes to {file or 'grants'}"] += 1

@@ -1,4 +1,4 @@
-"""Parts of the stage that need neither root nor a cluster: the cache, images, the stand-in of NVIDIA's runtime."""
+"""Parts of the cluster that need neither root nor a cluster: the cache, images, the stand-in of NVIDIA's runtime."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.stage import cache, commands, container_runtime, fitness, gpus, guard, images, kubelet
-from tests.cluster.stage.certificates import Authority
+from tests.cluster.components import cache, commands, container_runtime, fitness, gpus, guard, images, kubelet
+from tests.cluster.components.certificates import Authority
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_a_thing_is_made_once() -> None:
+def test_a_result_is_made_once() -> None:
     made: list[str] = []
 
     def make(work: Path, result: Path) -> None:
@@ -33,8 +33,8 @@ def test_a_thing_is_made_once() -> None:
     assert (cache.kept("thing", make) / "file").read_text() == "content"
 
 
-def test_an_attempt_that_was_cut_off_leaves_nothing_but_its_work() -> None:
-    def cut_off(work: Path, result: Path) -> None:
+def test_an_interrupted_attempt_leaves_only_its_work_folder() -> None:
+    def interrupted(work: Path, result: Path) -> None:
         (work / "step").touch()
         (result / "half").touch()
         raise KeyboardInterrupt
@@ -44,16 +44,16 @@ def test_an_attempt_that_was_cut_off_leaves_nothing_but_its_work() -> None:
         (result / "whole").touch()
 
     with pytest.raises(KeyboardInterrupt):
-        cache.kept("thing", cut_off)
+        cache.kept("thing", interrupted)
     assert not (cache.folder() / "thing").exists()
     assert [path.name for path in cache.kept("thing", go_on).iterdir()] == ["whole"]
     assert not (cache.folder() / "thing.work").exists()
 
 
-def test_a_program_that_fails_is_told_in_one_sentence_without_how_it_was_entered() -> None:
-    with pytest.raises(commands.Unavailable) as told:
+def test_a_failed_program_is_reported_in_one_sentence() -> None:
+    with pytest.raises(commands.Unavailable) as reported:
         commands.run(["env", "--", "sh", "-c", "echo what went wrong >&2; exit 3"])
-    assert str(told.value) == "`sh -c echo what went wrong >&2; exit 3` ended with 3: what went wrong"
+    assert str(reported.value) == "`sh -c echo what went wrong >&2; exit 3` ended with 3: what went wrong"
     with pytest.raises(commands.Unavailable, match="nowhere"):
         commands.run(["/nowhere/program"])
 
@@ -96,7 +96,7 @@ def test_an_image_is_what_its_index_says(tmp_path: Path) -> None:
         (0, None, 100_000, "needs 100000 instances of inotify and [0-9]+ are free here: raise fs.inotify"),
     ],
 )
-def test_a_machine_that_cannot_have_a_stage_is_told_why(
+def test_a_machine_that_cannot_run_a_test_cluster_gets_the_reason(
     user: int, path: str | None, watches: int, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if user == 0 and path is None and os.geteuid() != 0:
@@ -165,7 +165,7 @@ def test_the_guard_takes_the_folder_when_its_pipe_closes(tmp_path: Path, keep: b
         ((1, 36), set(), {"containerRuntimeEndpoint", "failCgroupV1"}),
     ],
 )
-def test_kubelet_is_told_of_containerd_as_its_version_has_it(
+def test_kubelet_gets_the_endpoint_of_containerd_as_its_version_expects(
     tmp_path: Path, version: tuple[int, int], flags: set[str], keys: set[str]
 ) -> None:
     authority = Authority(tmp_path / "certificates", "https://10.231.0.1:6443")

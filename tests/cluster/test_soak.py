@@ -9,15 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina import simgpu
-from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from tests.cluster import planting, seeing
-from tests.cluster.asking import apply, grant, other_gpus, pod, running, until
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina_lab import simgpu
+from tests.cluster import injection, observation
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.node import Node
+from tests.cluster.components.processes import Processes
+from tests.cluster.invariants import disagreements, over_committed
+from tests.cluster.queries import apply, grant, other_gpus, pod, running
 from tests.cluster.soak import LABEL, Soak
-from tests.cluster.stage.node import Node
-from tests.cluster.stage.processes import Processes
-from tests.cluster.stage.stage import Stage
-from tests.cluster.truth import disagreements, over_committed
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_pods")
 PODS = int(os.environ.get("LAMINA_SOAK_PODS", "60"))
@@ -43,26 +44,26 @@ CONFIG = {"nvidia": {"configs": FILES}, "nodeconfig": [{"name": "node1", "modes"
 
 
 @pytest.fixture(scope="module")
-def lamina(stage: Stage) -> Iterator[Processes]:
-    """Two replicas of the control part, and nodes with A100, of which the first one's may be cut for pods."""
+def lamina(cluster: RealCluster) -> Iterator[Processes]:
+    """Two replicas of the controller, and nodes with A100, of which the first one's may be cut for pods."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
     meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: json.dumps(CONFIG)}}
     for each in (namespace, config):
-        stage.kubectl("apply", "-f", "-", stdin=json.dumps(each))
-    with other_gpus(stage, MACHINE):
-        processes = Processes(stage, replicas=2)
-        with stage.steps("Lamina with two replicas"):
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
+    with other_gpus(cluster, MACHINE):
+        processes = Processes(cluster, replicas=2)
+        with cluster.steps("Lamina with two replicas"):
             processes.start()
         yield processes
         processes.remove()
-    stage.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
+    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
 
 
-def test_pods_come_and_go_while_everything_breaks(stage: Stage, lamina: Processes, figures: list[str]) -> None:
-    """At the end each node gives all of its GPUs to one pod, so nobody remembers anybody who is gone."""
+def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: Processes, figures: list[str]) -> None:
+    """At the end each node gives all of its GPUs to one pod, so no one remembers anybody who is gone."""
     print(f"LAMINA_SOAK_SEED={SEED}")
-    soak = Soak(stage, lamina, pods=PODS, seed=SEED, files=("", "", *FILES))
+    soak = Soak(cluster, lamina, pods=PODS, seed=SEED, files=("", "", *FILES))
     start = time.monotonic()
     soak.run()
     figures.append(
@@ -70,45 +71,47 @@ def test_pods_come_and_go_while_everything_breaks(stage: Stage, lamina: Processe
         f"({words(Counter(soak.ran.values()))}), {soak.looks} looks, broken: {words(soak.broken)}; "
         f"{len(soak.violations)} violations"
     )
-    stage.kubectl("label", "node", stage.nodes[-1].name, f"{LABEL}-")
+    cluster.kubectl("label", "node", cluster.nodes[-1].name, f"{LABEL}-")
     assert soak.pods and soak.ran, "nothing was there to be looked at"
-    assert soak.violations + seeing.settled(stage) == []
-    for node in stage.nodes:
+    assert soak.violations + observation.settled(cluster) == []
+    for node in cluster.nodes:
         all_gpus = pod(f"all-{node.name}", limits={"nvidia.com/gpu": 2}, node=node.name)
-        stage.kubectl("apply", "-f", "-", stdin=all_gpus)
-    running(stage, *(f"all-{node.name}" for node in stage.nodes))
+        cluster.kubectl("apply", "-f", "-", stdin=all_gpus)
+    running(cluster, *(f"all-{node.name}" for node in cluster.nodes))
 
 
-def test_what_is_planted_is_found(stage: Stage, lamina: Processes, node: Node) -> None:
-    """Whoever compares must be able to find something: a GPU given away twice, and each kind of leak."""
-    stage.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
-    apply(stage, "there", node.name)
-    running(stage, "plain", "there")
-    until(lambda: seeing.settled(stage) == [], lambda: str(seeing.settled(stage)))
+def test_injected_objects_are_found(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+    """The comparison can find something: a GPU given away twice, and each kind of leak."""
+    cluster.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
+    apply(cluster, "there", node.name)
+    running(cluster, "plain", "there")
+    wait_until(lambda: observation.settled(cluster) == [], lambda: str(observation.settled(cluster)))
     lamina.agents[node.name].kill()
     try:
-        (used,) = {share.gpu for each in seeing.look(stage).grants for main in each.containers for share in main.shares}
+        (used,) = {
+            share.gpu for each in observation.look(cluster).grants for main in each.containers for share in main.shares
+        }
         (idle,) = {gpu.uuid for gpu in simgpu.read(node.gpus.machine).gpus} - {used}
-        grant(stage, "plain", node.name, used, CARD_MIB)
-        planting.plant_spec(node, used)
-        folder = planting.plant_folder(node)
-        with planting.instance(node, idle), planting.daemon(node, idle):
-            seen = seeing.look(stage)
+        grant(cluster, "plain", node.name, used, CARD_MIB)
+        injection.inject_spec(node, used)
+        folder = injection.inject_folder(node)
+        with injection.instance(node, idle), injection.daemon(node, idle):
+            observed = observation.look(cluster)
     finally:
-        stage.kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
+        cluster.kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
         lamina.agents[node.name].start()
         lamina.wait()
-    assert seen.ledger is not None and seen.nodes[node.name].holders and seen.nodes[node.name].containers
+    assert observed.ledger is not None and observed.nodes[node.name].holders and observed.nodes[node.name].containers
     assert f"{used} of {node.name}: {CARD_MIB + 3000} MiB are granted, {CARD_MIB} may be, to plain, there" in (
-        over_committed(seen)
+        over_committed(observed)
     )
     leaks = {
-        f"nobody owns the CDI spec {planting.NAME}",
-        f"nobody owns the container folder {folder}",
-        f"nobody made 1g.5gb at 0 of {idle}, which is there",
-        f"nobody owns the processes of MPS on {idle}",
+        f"no one owns the CDI spec {injection.NAME}",
+        f"no one owns the container folder {folder}",
+        f"no one made 1g.5gb at 0 of {idle}, which is there",
+        f"no one owns the processes of MPS on {idle}",
     }
-    assert {f"{node.name}: {leak}" for leak in leaks} <= {finding.says for finding in disagreements(seen)}
+    assert {f"{node.name}: {leak}" for leak in leaks} <= {finding.says for finding in disagreements(observed)}
 
 
 def words(counted: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""How long pods take from `apply` to Running, with a share of a GPU and, beside it, without. Figures, no demands."""
+"""How long pods take from `apply` to Running, with a share of a GPU and without. Figures, no bounds."""
 
 import json
 import statistics
@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import seeing
-from tests.cluster.asking import PATIENCE_S, delete_pods, other_gpus, pod, until
-from tests.cluster.stage.processes import Processes
-from tests.cluster.stage.stage import Stage
+from tests.cluster import observation
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.processes import Processes
+from tests.cluster.queries import PATIENCE_S, delete_pods, other_gpus, pod
+from tests.waiting import wait_until
 
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}
 ROUNDS = 3
@@ -26,36 +27,36 @@ gpus:
 
 
 @pytest.fixture(scope="module")
-def node(stage: Stage) -> Iterator[str]:
+def node(cluster: RealCluster) -> Iterator[str]:
     """A node whose four GPUs hold ten shares each, with Lamina."""
-    (node, *_) = stage.nodes
-    with other_gpus(stage, MACHINE):
-        processes = Processes(stage, nodes=[node])
+    (node, *_) = cluster.nodes
+    with other_gpus(cluster, MACHINE):
+        processes = Processes(cluster, nodes=[node])
         processes.start()
         yield node.name
         processes.remove()
 
 
-def seconds(stage: Stage, node: str, count: int, limits: dict[str, Any]) -> float:
+def seconds(cluster: RealCluster, node: str, count: int, limits: dict[str, Any]) -> float:
     """From `apply` until as many pods run."""
     items = [json.loads(pod(f"speed-{i}", limits=limits, node=node)) for i in range(count)]
     start = time.monotonic()
-    stage.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
     def all_run() -> bool:
-        phases = stage.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}").split()
+        phases = cluster.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}").split()
         return phases == ["Running"] * count
 
-    until(all_run, lambda: stage.kubectl("get", "pods"), patience_s=4 * PATIENCE_S)
+    wait_until(all_run, lambda: cluster.kubectl("get", "pods"), 4 * PATIENCE_S)
     taken = time.monotonic() - start
-    delete_pods(stage)
-    assert seeing.settled(stage) == []
+    delete_pods(cluster)
+    assert observation.settled(cluster) == []
     return taken
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(1, ROUNDS), (40, 1)])
-def test_from_apply_to_running(stage: Stage, node: str, figures: list[str], count: int, rounds: int) -> None:
+def test_from_apply_to_running(cluster: RealCluster, node: str, figures: list[str], count: int, rounds: int) -> None:
     """The two kinds take turns, so that whatever else the machine does meets both."""
-    taken = [(seconds(stage, node, count, SHARE), seconds(stage, node, count, {})) for _ in range(rounds)]
+    taken = [(seconds(cluster, node, count, SHARE), seconds(cluster, node, count, {})) for _ in range(rounds)]
     shared, plain = (statistics.median(each) for each in zip(*taken, strict=True))
     figures.append(f"apply to Running, {count} pods on one node: {shared:.1f} s with a share, {plain:.1f} s without")

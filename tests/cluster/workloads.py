@@ -4,7 +4,7 @@ import json
 from random import Random
 from typing import Any
 
-from tests.cluster.asking import pod
+from tests.cluster.queries import pod
 
 Object = dict[str, Any]
 LIST = {"apiVersion": "v1", "kind": "List"}
@@ -52,7 +52,7 @@ def _inits(random: Random, main: Object, version: tuple[int, int]) -> list[Objec
 
 
 def _share(random: Random) -> Object:
-    """By memory and compute, or whole GPUs, which a node may give out by grants or let kubelet choose."""
+    """By memory and compute, or whole GPUs, which a node allocates by grants or lets kubelet choose."""
     limits = {"nvidia.com/gpu": random.choice((1, 1, 2))}
     if random.random() < 0.15:
         return limits

@@ -1,6 +1,9 @@
-"""Pods as manifests write them, cut down to what the vocabulary reads."""
+"""Pods as manifests write them, cut down to what dialects read, and what admission changes in them."""
 
 from typing import Any
+
+from lamina.configuration import Config
+from lamina.dialects import PatchOperation, fill_defaults, parse
 
 Pod = dict[str, Any]
 
@@ -22,8 +25,13 @@ def pod(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = (), **re
 
 
 def asking(**asked: Any) -> Pod:
-    """A pod with one container that asks this."""
+    """A pod with one container that requests this."""
     return pod(container(**asked))
+
+
+def changes_of(manifest: Pod, config: Config) -> tuple[PatchOperation, ...]:
+    """What admission changes in a new pod."""
+    return fill_defaults(manifest, parse(manifest, config), config)
 
 
 def _name(key: str) -> str:

@@ -1,11 +1,12 @@
 import pytest
 
+from lamina.configuration import DEFAULT, load
 from lamina.dialects import parse
-from lamina.dialects.config import DEFAULT, load
+from lamina.dialects.choices import list_options
 from lamina.errors import BadInput
 from lamina.model.gpus import Mode
 from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
-from lamina.model.requests import PodRequest, Wishes
+from lamina.model.requests import GpuSelector, PodRequest
 from tests.dialects.pods import container, pod
 
 
@@ -20,12 +21,14 @@ def annotated(config: str = "", **annotations: str) -> PodRequest:
     return request
 
 
-def test_wishes_are_comma_lists_without_blanks_and_empty_ones_are_no_wish() -> None:
+def test_lists_of_gpus_are_comma_separated_and_empty_ones_select_all() -> None:
     request = annotated(
         use_gputype="A100, V100", nouse_gputype="1080", use_gpuuuid=" GPU-a ,GPU-b,", nouse_gpuuuid=" , "
     )
-    assert request.wishes == Wishes(types=("A100", "V100"), not_types=("1080",), uuids=("GPU-a", "GPU-b"), not_uuids=())
-    assert annotated().wishes == Wishes()
+    assert request.selector == GpuSelector(
+        types=("A100", "V100"), not_types=("1080",), uuids=("GPU-a", "GPU-b"), not_uuids=()
+    )
+    assert annotated().selector == GpuSelector()
 
 
 @pytest.mark.parametrize("policy", ["binpack", "spread"])
@@ -41,7 +44,7 @@ def test_policies_come_from_the_annotation_before_the_configuration(policy: str)
 def test_other_node_policies_are_refused_by_name(policy: str) -> None:
     with pytest.raises(BadInput) as refused:
         annotated(node_scheduler_policy=policy)
-    expected = f"annotation hami.io/node-scheduler-policy is {policy!r}; allowed is {' or '.join(NODE_POLICIES)}"
+    expected = f'annotation hami.io/node-scheduler-policy must be {list_options(NODE_POLICIES)}, got "{policy}"'
     assert str(refused.value) == expected
 
 
@@ -49,7 +52,7 @@ def test_other_node_policies_are_refused_by_name(policy: str) -> None:
 def test_other_gpu_policies_are_refused_by_name(policy: str) -> None:
     with pytest.raises(BadInput) as refused:
         annotated(gpu_scheduler_policy=policy)
-    expected = f"annotation hami.io/gpu-scheduler-policy is {policy!r}; allowed is {' or '.join(GPU_POLICIES)}"
+    expected = f'annotation hami.io/gpu-scheduler-policy must be {list_options(GPU_POLICIES)}, got "{policy}"'
     assert str(refused.value) == expected
 
 
@@ -64,10 +67,10 @@ def test_other_gpu_policies_are_refused_by_name(policy: str) -> None:
 )
 def test_gpu_policies_can_be_a_chain(written: str, policy: str, idle: bool) -> None:
     for request in (annotated(gpu_scheduler_policy=written), annotated(f"hami: {{gpuSchedulerPolicy: '{written}'}}")):
-        assert (request.gpu_policy.replace(" ", ""), request.wishes.idle) == (policy, idle)
+        assert (request.gpu_policy.replace(" ", ""), request.selector.idle) == (policy, idle)
 
 
-def test_volcanos_names_mean_the_same() -> None:
+def test_volcanos_annotations_mean_the_same() -> None:
     def request(config: str = "", **annotations: str) -> PodRequest:
         named = {key.replace("__", "/").replace("_", "-"): value for key, value in annotations.items()}
         found = parse(pod(container(gpu=1, gpumem=1), annotations=named), load(config, "c"))
@@ -80,15 +83,18 @@ def test_volcanos_names_mean_the_same() -> None:
     common = request("deviceshare.SchedulePolicy: binpack")
     assert (common.node_policy, common.gpu_policy) == ("binpack", "binpack")
     assert request("deviceshare.SchedulePolicy: binpack", **policy).gpu_policy == "spread"
-    with pytest.raises(BadInput, match=r"deviceshare.SchedulePolicy is 'pack'; allowed is binpack or spread"):
+    with pytest.raises(BadInput, match=r'deviceshare.SchedulePolicy must be binpack, spread, .*, got "pack"'):
         request(**{"deviceshare.SchedulePolicy": "pack"})
-    with pytest.raises(BadInput, match=r"hami.gpuSchedulerPolicy is 'spread' and deviceshare.SchedulePolicy"):
+    with pytest.raises(
+        BadInput,
+        match=r"hami.gpuSchedulerPolicy and deviceshare.SchedulePolicy set the same, but to 'spread' and 'binpack'",
+    ):
         load("{deviceshare.SchedulePolicy: binpack, hami: {gpuSchedulerPolicy: spread}}", "c")
-    wishes = {"volcano.sh/vgpu-use-gpuuuid": "GPU-a", "volcano.sh/vgpu-nouse-gpuuuid": "GPU-b"}
-    assert request(**wishes).wishes == Wishes(uuids=("GPU-a",), not_uuids=("GPU-b",))
-    assert request(**wishes, **{"nvidia.com/use-gpuuuid": "GPU-a"}).wishes.uuids == ("GPU-a",)
-    with pytest.raises(BadInput, match="name different GPUs"):
-        request(**wishes, **{"nvidia.com/use-gpuuuid": "GPU-c"})
+    selector = {"volcano.sh/vgpu-use-gpuuuid": "GPU-a", "volcano.sh/vgpu-nouse-gpuuuid": "GPU-b"}
+    assert request(**selector).selector == GpuSelector(uuids=("GPU-a",), not_uuids=("GPU-b",))
+    assert request(**selector, **{"nvidia.com/use-gpuuuid": "GPU-a"}).selector.uuids == ("GPU-a",)
+    with pytest.raises(BadInput, match="must name the same GPUs; keep one of them"):
+        request(**selector, **{"nvidia.com/use-gpuuuid": "GPU-c"})
 
 
 @pytest.mark.parametrize(
@@ -102,36 +108,36 @@ def test_volcanos_names_mean_the_same() -> None:
         ("mps,mig", (Mode.MIG,)),
     ],
 )
-def test_the_modes_that_a_pod_names_are_those_it_accepts(mode: str, modes: tuple[Mode, ...]) -> None:
-    assert annotated(vgpu_mode=mode).wishes == Wishes(modes=modes)
+def test_a_pod_accepts_the_modes_that_it_names(mode: str, modes: tuple[Mode, ...]) -> None:
+    assert annotated(vgpu_mode=mode).selector == GpuSelector(modes=modes)
     volcanos = parse(pod(container(gpu=1, gpumem=1), annotations={"volcano.sh/vgpu-mode": mode}), DEFAULT)
-    assert volcanos is not None and volcanos.wishes == Wishes(modes=modes)
+    assert volcanos is not None and volcanos.selector == GpuSelector(modes=modes)
 
 
 @pytest.mark.parametrize(
-    ("mode", "named"), [("mps", "mps"), ("hami", "'hami'"), ("mig,time-slicing", "'time-slicing'")]
+    ("mode", "named"), [("mps", "mps"), ("hami", "hami"), ("mig,time-slicing", "mig,time-slicing")]
 )
 def test_other_modes_are_refused_by_name(mode: str, named: str) -> None:
-    with pytest.raises(BadInput, match=rf"vgpu-mode.*{named}.*allowed is hami-core or mig"):
+    with pytest.raises(BadInput, match=rf'vgpu-mode must be hami-core or mig, got "{named}"$'):
         annotated(vgpu_mode=mode)
 
 
-def test_the_two_keys_of_the_mode_have_to_agree() -> None:
+def test_both_annotations_of_the_mode_must_agree() -> None:
     both = {"nvidia.com/vgpu-mode": "mig", "volcano.sh/vgpu-mode": "hami-core"}
-    with pytest.raises(BadInput, match="name different modes; keep one of them"):
+    with pytest.raises(BadInput, match="must name the same modes; keep one of them"):
         parse(pod(container(gpu=1), annotations=both), DEFAULT)
 
 
 @pytest.mark.parametrize("key", ["use_gpu_type", "use_gpu_uuid", "nouse_gpu_uuid", "use_gpuuid"])
-def test_a_misspelt_wish_is_refused_with_the_nearest(key: str) -> None:
+def test_a_misspelled_annotation_is_refused_with_the_nearest(key: str) -> None:
     with pytest.raises(BadInput, match=r"unknown annotation nvidia\.com/.*; did you mean nvidia\.com/.*use-gpu.*\?"):
         annotated(**{key: "x"})
 
 
-def test_choices_that_cannot_be_honoured_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"numa-bind is 'yes'; allowed is true or false"):
+def test_choices_that_cannot_be_honored_are_refused() -> None:
+    with pytest.raises(BadInput, match=r'numa-bind must be true or false, got "yes"'):
         annotated(numa_bind="yes")
-    with pytest.raises(BadInput, match=r"device-scoring-weights.* not offered"):
+    with pytest.raises(BadInput, match=r"device-scoring-weights is not supported; remove it"):
         annotated(device_scoring_weights="slot=1,core=1,memory=3")
 
 
@@ -142,7 +148,7 @@ def test_numa_bind(written: str, bound: bool) -> None:
     assert annotated(numa_bind=written).numa_bind is bound
 
 
-def test_annotations_of_others_and_of_hamis_own_records_are_left_alone() -> None:
+def test_unrelated_annotations_and_those_that_hami_writes_itself_are_ignored() -> None:
     noted = {"hami.io/vgpu-node": "n", "nvidia.com/other": "x", "example.com/use-gputype": "x"}
     assert parse(pod(container(gpu=1), annotations=noted), DEFAULT) is not None
 

@@ -1,4 +1,4 @@
-"""CCE's vocabulary: every amount that it allows, and one sentence for each that it does not."""
+"""CCE's dialect: every amount that it accepts, and a sentence for each that it refuses."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.dialects import defaults, parse
-from lamina.dialects.config import DEFAULT
+from lamina.configuration import DEFAULT
+from lamina.dialects import parse
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 from lamina.model.requests import ContainerRequest
-from tests.dialects.pods import container, pod
+from tests.dialects.pods import changes_of, container, pod
 
 MEMORY, CORES, GPU = "volcano.sh/gpu-mem.128Mi", "volcano.sh/gpu-core.percentage", "nvidia.com/gpu"
 
@@ -43,26 +43,28 @@ def test_s0_2_every_multiple_of_5_is_a_share_of_compute(cores: int) -> None:
 
 
 @pytest.mark.parametrize("cores", sorted(set(range(-1, 130)) - set(range(5, 101, 5))))
-def test_s0_4_no_other_number_is(cores: int) -> None:
-    with pytest.raises(BadInput, match=f"{CORES} is {cores}; allowed is a multiple of 5 from 5 to 100"):
+def test_s0_4_other_shares_of_compute_are_refused(cores: int) -> None:
+    with pytest.raises(BadInput, match=f"{CORES} must be a multiple of 5 from 5 to 100, got {cores}$"):
         only(memory=40, cores=cores)
 
 
 def test_s0_4_compute_without_memory_is_refused() -> None:
-    with pytest.raises(BadInput, match=f"names {CORES} but no {MEMORY}; name both, or memory alone"):
+    with pytest.raises(BadInput, match=f"{CORES} requires memory; request {MEMORY} as well"):
         only(cores=25)
 
 
 @pytest.mark.parametrize("memory", [0, -1, "0.5", "1Ki", "x"])
-def test_s0_4_memory_is_a_whole_number_of_units(memory: object) -> None:
-    with pytest.raises(BadInput, match=f"container main: {MEMORY} is "):
+def test_s0_4_memory_is_an_integer_of_units(memory: object) -> None:
+    with pytest.raises(BadInput, match=f'container "main": {MEMORY} must be an integer from 1 to '):
         only(memory=memory)
 
 
 def test_s0_8_init_containers_get_no_share() -> None:
     for sidecar in ({}, {"restartPolicy": "Always"}):
         early = {**container("early", **{MEMORY: 8}), **sidecar}
-        with pytest.raises(BadInput, match=f"container early is an init container; {MEMORY} is for ordinary"):
+        with pytest.raises(
+            BadInput, match=f'container "early": an init container cannot request {MEMORY}; remove it there'
+        ):
             parse(pod(container("main"), init=(early,)), DEFAULT)
 
 
@@ -85,11 +87,15 @@ def test_s0_11_nothing_is_lost_or_gained_by_the_split(gpus: int, units: int, fiv
 @pytest.mark.parametrize(
     ("gpus", "asked", "sentence"),
     [
-        ("2", {"memory": 81}, f"{MEMORY} is 81, which 2 GPUs .* cannot share evenly; allowed are multiples of 2"),
-        ("2", {"memory": 80, "cores": 25}, f"{CORES} is 25, which 2 GPUs .* allowed are multiples of 10"),
-        ("0", {"memory": 80}, "label volcano.sh/gpu-num is '0'; allowed is a whole number from 1 to 16"),
-        ("two", {"memory": 80}, "label volcano.sh/gpu-num is 'two'"),
-        ("17", {"memory": 80}, "label volcano.sh/gpu-num is '17'"),
+        ("2", {"memory": 81}, f"{MEMORY} must be a multiple of 2 because label volcano.sh/gpu-num is 2, got 81"),
+        (
+            "2",
+            {"memory": 80, "cores": 25},
+            f"{CORES} must be a multiple of 10 because .* is 2, got 25",
+        ),
+        ("0", {"memory": 80}, 'label volcano.sh/gpu-num must be an integer from 1 to 16, got "0"'),
+        ("two", {"memory": 80}, 'label volcano.sh/gpu-num must be an integer from 1 to 16, got "two"'),
+        ("17", {"memory": 80}, 'label volcano.sh/gpu-num must be an integer from 1 to 16, got "17"'),
     ],
 )
 def test_s0_11_an_uneven_split_is_refused(gpus: str, asked: dict[str, int], sentence: str) -> None:
@@ -103,16 +109,16 @@ def test_a_fraction_of_a_gpu_is_a_percentage_of_its_memory(percent: int) -> None
     assert (found.count, found.memory_percent, found.cores) == (1, percent, 0)
 
 
-def test_admission_writes_a_fraction_so_that_the_api_server_takes_it() -> None:
+def test_admission_writes_a_fraction_in_a_form_that_the_api_server_accepts() -> None:
     asked = manifest(gpu="0.1")
     resources = asked["spec"]["containers"][0]["resources"]
     resources["requests"] = dict(resources["limits"])
-    for fill in defaults(asked, DEFAULT):
-        *parents, last = [part.replace("~1", "/") for part in fill.pointer.split("/")[1:]]
+    for change in changes_of(asked, DEFAULT):
+        *parents, last = [part.replace("~1", "/") for part in change.pointer.split("/")[1:]]
         place: Any = asked
         for part in parents:
             place = place[int(part)] if isinstance(place, list) else place[part]
-        place[last] = fill.value
+        place[last] = change.value
     assert resources == {"limits": {GPU: "1", "nvidia.com/gpumem-percentage": "10"}, "requests": {GPU: "1"}}
     before, after = parse(manifest(gpu="0.1"), DEFAULT), parse(asked, DEFAULT)
     assert before is not None and after is not None and before == after
@@ -121,10 +127,11 @@ def test_admission_writes_a_fraction_so_that_the_api_server_takes_it() -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"gpu": "0.125"}, "allowed is a whole number from 1 or a fraction from 0.01 to 0.99"),
-        ({"gpu": "0.001"}, "allowed is a whole number from 1 or a fraction from 0.01 to 0.99"),
-        ({"gpu": "1.5"}, "allowed is a whole number from 1"),
-        ({"gpu": "0"}, "allowed is a whole number from 1"),
+        ({"gpu": "0.125"}, "must be an integer from 1 to 1024 or a fraction from 0.01 to 0.99"),
+        ({"gpu": "0.001"}, "must be an integer from 1 to 1024 or a fraction from 0.01 to 0.99"),
+        ({"gpu": "1.5"}, "must be an integer from 1 to 1024"),
+        ({"gpu": "0"}, "must be an integer from 1 to 1024"),
+        ({"gpu": "2147483648"}, "must be an integer from 1 to 1024"),
     ],
 )
 def test_other_fractions_are_refused(asked: dict[str, str], sentence: str) -> None:
@@ -133,10 +140,10 @@ def test_other_fractions_are_refused(asked: dict[str, str], sentence: str) -> No
 
 
 def test_a_fraction_stands_alone_and_equal_in_limit_and_request() -> None:
-    beside = pod(container(**{GPU: "0.5", "nvidia.com/gpumem": 100}))
-    with pytest.raises(BadInput, match="a fraction of a GPU stands alone"):
-        parse(beside, DEFAULT)
+    both = pod(container(**{GPU: "0.5", "nvidia.com/gpumem": 100}))
+    with pytest.raises(BadInput, match=r"nvidia.com/gpu must be an integer if .* is requested too"):
+        parse(both, DEFAULT)
     unequal = manifest(gpu="0.5")
     unequal["spec"]["containers"][0]["resources"]["requests"] = {GPU: "0.4"}
-    with pytest.raises(BadInput, match=r"has the limit 0\.5 and the request 0\.4; make them equal"):
+    with pytest.raises(BadInput, match=r"must have a request equal to its limit 0\.5, got 0\.4"):
         parse(unequal, DEFAULT)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.dialects import defaults, parse, schedulers
-from lamina.dialects.config import DEFAULT, Config, load
+from lamina.configuration import DEFAULT, Config, load
+from lamina.dialects import parse, scheduler_names
 from lamina.errors import BadInput
-from tests.dialects.pods import Pod, asking, container, pod
+from tests.dialects.pods import Pod, asking, changes_of, container, pod
 
 
 def admitted(manifest: Pod, config: Config = DEFAULT) -> Pod:
-    patch = [fill.operation for fill in defaults(manifest, config)]
+    patch = [change.to_json() for change in changes_of(manifest, config)]
     result: Pod = jsonpatch.apply_patch(manifest, patch)
     return result
 
@@ -48,58 +48,39 @@ def test_the_default_number_is_configurable() -> None:
     assert limits(asking(gpumem=1), load("hami: {defaultGPUNum: 3}", "c"))["nvidia.com/gpu"] == "3"
 
 
-def test_where_only_requests_are_given_limits_are_made() -> None:
+def test_limits_are_created_if_only_requests_are_given() -> None:
     spec = {"name": "c", "resources": {"requests": {"nvidia.com/gpumem": 5}}}
     assert limits(pod(spec)) == {"nvidia.com/gpu": "1"}
 
 
-def test_the_scheduler_is_named_where_nobody_or_the_default_one_is() -> None:
+def test_the_scheduler_is_filled_in_if_none_or_the_default_one_is_named() -> None:
     for spec in ({}, {"schedulerName": ""}, {"schedulerName": "default-scheduler"}):
         assert admitted(pod(container(gpu=1), **spec))["spec"]["schedulerName"] == "hami-scheduler"
     own = load("hami: {schedulerName: mine}", "c")
     assert admitted(asking(gpu=1), own)["spec"]["schedulerName"] == "mine"
-    assert "mine" in schedulers(own)
+    assert "mine" in scheduler_names(own)
     kept = admitted(pod(container(gpu=1), schedulerName="4pd-scheduler"))
     assert kept["spec"]["schedulerName"] == "4pd-scheduler"
     assert "schedulerName" not in admitted(asking(gpu=1), load("hami: {schedulerName: ''}", "c"))["spec"]
 
 
-def test_a_pod_of_another_scheduler_is_not_touched() -> None:
-    assert defaults(pod(container(gpumem=1), schedulerName="other"), DEFAULT) == ()
+def test_a_pod_of_another_scheduler_is_not_changed() -> None:
+    assert changes_of(pod(container(gpumem=1), schedulerName="other"), DEFAULT) == ()
 
 
-def test_a_pod_that_asks_no_gpu_is_not_touched() -> None:
-    assert defaults(pod(container(), nodeName="n"), load("hami: {runtimeClassName: x}", "c")) == ()
+def test_a_pod_without_gpus_is_not_changed() -> None:
+    assert changes_of(pod(container(), nodeName="n"), load("hami: {runtimeClassName: x}", "c")) == ()
 
 
-def test_overwrite_env_hides_gpus_from_pods_that_ask_none_and_does_nothing_else_to_them() -> None:
-    config = load("hami: {overwriteEnv: true, runtimeClassName: x}", "c")
-    hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
-    one, other = container("one"), container("other") | {"env": [hidden]}
-    assert [fill[:2] for fill in defaults(pod(one, other, nodeName="n"), config)] == [
-        ("/spec/containers/0/env", [hidden])
-    ]
-    assert defaults(pod(container(), schedulerName="another"), config) == ()
-
-
-def test_a_pod_with_a_node_already_is_refused() -> None:
-    with pytest.raises(BadInput, match="assigned to node n1 already"):
-        defaults(pod(container(gpu=1), nodeName="n1"), DEFAULT)
+def test_a_pod_that_is_already_assigned_to_a_node_is_refused() -> None:
+    with pytest.raises(BadInput, match="already assigned to node n1"):
+        changes_of(pod(container(gpu=1), nodeName="n1"), DEFAULT)
 
 
 def test_the_runtime_class_is_given_to_pods_that_name_none() -> None:
     config = load("hami: {runtimeClassName: nvidia}", "c")
     assert admitted(asking(gpu=1), config)["spec"]["runtimeClassName"] == "nvidia"
     assert admitted(pod(container(gpu=1), runtimeClassName="kata"), config)["spec"]["runtimeClassName"] == "kata"
-
-
-@pytest.mark.parametrize("env", [None, [], [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]])
-def test_overwrite_env_hides_gpus_from_containers_that_ask_none(env: object) -> None:
-    config = load("hami: {overwriteEnv: true}", "c")
-    helper = container("helper") | ({} if env is None else {"env": env})
-    first, second = admitted(pod(container(gpu=1), helper), config)["spec"]["containers"]
-    assert second["env"][-1] == {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
-    assert "env" not in first
 
 
 amounts = st.fixed_dictionaries(
@@ -112,24 +93,22 @@ amounts = st.fixed_dictionaries(
         "priority": st.integers(0, 1),
     },
 )
-configs = st.sampled_from(
-    [DEFAULT, load("hami: {defaultMemory: 5000, defaultCores: 20, defaultGPUNum: 2, overwriteEnv: true}", "c")]
-)
+configs = st.sampled_from([DEFAULT, load("hami: {defaultMemory: 5000, defaultCores: 20, defaultGPUNum: 2}", "c")])
 
 
 def test_a_count_alone_is_marked_so_that_it_is_known_after_cores_were_filled_in() -> None:
-    marked = {fill.pointer: fill.value for fill in defaults(pod(container(gpu=1)), DEFAULT)}
+    marked = {change.pointer: change.value for change in changes_of(pod(container(gpu=1)), DEFAULT)}
     assert marked["/metadata/annotations/lamina.dev~1counts-gpus"] == "true"
     for asked in ({"gpu": 1, "gpucores": 100}, {"gpu": 1, "gpumem": 1000}, {"gpumem": 1000}):
-        pointers = [fill.pointer for fill in defaults(pod(container(**asked)), DEFAULT)]
+        pointers = [change.pointer for change in changes_of(pod(container(**asked)), DEFAULT)]
         assert not any(pointer.startswith("/metadata") for pointer in pointers)
     request = parse(admitted(pod(container(gpu=1)), DEFAULT), DEFAULT)
     assert request is not None
-    assert request.plain == ("nvidia.com/gpu",)
+    assert request.native_devices == ("nvidia.com/gpu",)
 
 
 @given(st.lists(amounts, min_size=1, max_size=3), st.lists(amounts, max_size=2), configs)
-def test_filling_in_changes_nothing_of_what_is_asked_and_is_done_once(
+def test_defaults_do_not_change_the_request_and_are_filled_in_once(
     main: list[dict[str, Any]], init: list[dict[str, Any]], config: Config
 ) -> None:
     manifest = pod(
@@ -143,5 +122,5 @@ def test_filling_in_changes_nothing_of_what_is_asked_and_is_done_once(
         return
     after = admitted(manifest, config)
     assert parse(after, config) == request
-    assert defaults(after, config) == ()
+    assert changes_of(after, config) == ()
     assert manifest == before

@@ -1,11 +1,11 @@
-"""HAMi's rules, a row each: what a container that asks this gets. Nothing here depends on a cluster."""
+"""HAMi's rules, a row each: what a container that requests this gets."""
 
 from typing import Any
 
 import pytest
 
+from lamina.configuration import DEFAULT, Config, load
 from lamina.dialects import parse
-from lamina.dialects.config import DEFAULT, Config, load
 from lamina.model.grants import ComputePolicy
 from lamina.model.requests import ContainerRequest
 from tests.dialects.pods import asking, container, pod
@@ -63,7 +63,7 @@ def test_amounts_are_read_as_kubernetes_writes_them(written: object) -> None:
         ({"nvidia.com/gpumem": "1k"}, {"nvidia.com/gpumem": 1000}, 1000),
     ],
 )
-def test_a_limit_counts_before_a_request(limits: dict[str, Any], requests: dict[str, Any], memory: int) -> None:
+def test_a_limit_takes_precedence_over_a_request(limits: dict[str, Any], requests: dict[str, Any], memory: int) -> None:
     spec = {"name": "c", "resources": {"limits": limits, "requests": requests}}
     assert only(pod(spec)).memory_mib == memory
 
@@ -75,8 +75,9 @@ def test_default_memory_turns_a_count_alone_into_a_share() -> None:
     assert asked(SEED, gpu=1, gpumem_percentage=100) == (1, None, 100, 100, True)
 
 
-def test_priority_is_carried_and_absent_where_not_given() -> None:
-    assert only(asking(gpu=1, gpumem=10, priority=0)).priority == 0
+def test_priority_is_kept_and_absent_if_not_given() -> None:
+    permitted = load("highPriorityNamespaces: ['*']", "c")
+    assert only(asking(gpu=1, gpumem=10, priority=0), permitted).priority == 0
     assert only(asking(gpu=1, gpumem=10, priority="1")).priority == 1
     assert only(asking(gpu=1, gpumem=10)).priority is None
 
@@ -92,7 +93,7 @@ def test_priority_is_carried_and_absent_where_not_given() -> None:
         pod({"name": "c", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}),
     ],
 )
-def test_a_pod_that_asks_no_gpu_is_not_ours(plain: dict[str, Any]) -> None:
+def test_a_pod_without_gpus_has_no_request(plain: dict[str, Any]) -> None:
     assert parse(plain, DEFAULT) is None
 
 

@@ -1,9 +1,10 @@
-"""Whose a resource name is: ours, a mistake, another vocabulary's, or another system's."""
+"""Which dialect or other system a resource name belongs to, and which names are misspelled."""
 
 import pytest
 
-from lamina.dialects import hami, parse, vocabularies
-from lamina.dialects.config import DEFAULT, load
+from lamina.configuration import DEFAULT, load
+from lamina.dialects import parse, resource_names
+from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 from tests.dialects.pods import asking, container, pod
 
@@ -16,8 +17,8 @@ NAMES = (
 )
 
 
-def test_kube_scheduler_sees_the_count_alone() -> None:
-    names = hami(DEFAULT)
+def test_kube_scheduler_counts_only_the_count() -> None:
+    names = name_index(DEFAULT).names["hami"]
     assert names.all == NAMES
     assert names.ignored_by_scheduler == NAMES[1:]
 
@@ -34,15 +35,15 @@ def test_kube_scheduler_sees_the_count_alone() -> None:
         ("nvidia.com/prioritiy", "nvidia.com/priority"),
     ],
 )
-@pytest.mark.parametrize("beside", [{}, {"gpu": "1"}])
-def test_a_name_like_ours_is_refused_with_the_nearest(wrong: str, meant: str, beside: dict[str, str]) -> None:
+@pytest.mark.parametrize("others", [{}, {"gpu": "1"}])
+def test_a_misspelled_name_is_refused_with_the_nearest(wrong: str, meant: str, others: dict[str, str]) -> None:
     with pytest.raises(BadInput) as refused:
-        parse(asking(**{wrong: 1}, **beside), DEFAULT)
-    assert str(refused.value) == f"unknown resource {wrong}; did you mean {meant}?"
+        parse(asking(**{wrong: 1}, **others), DEFAULT)
+    assert str(refused.value) == f'container "main": unknown resource {wrong}; did you mean {meant}?'
 
 
-def test_a_name_near_to_nothing_is_refused_with_all_known_ones() -> None:
-    with pytest.raises(BadInput, match=r"unknown resource nvidia\.com/zzz; known are nvidia\.com/gpu, "):
+def test_an_unknown_name_is_refused_with_all_known_ones() -> None:
+    with pytest.raises(BadInput, match=r"unknown resource nvidia\.com/zzz; known resources are nvidia\.com/gpu, "):
         parse(asking(**{"nvidia.com/zzz": 1}), DEFAULT)
 
 
@@ -64,7 +65,7 @@ def test_a_name_near_to_nothing_is_refused_with_all_known_ones() -> None:
         "example.com/gpumem",
     ],
 )
-def test_resources_of_other_systems_are_left_alone(other: str) -> None:
+def test_resources_of_other_systems_are_ignored(other: str) -> None:
     assert parse(asking(**{other if "/" in other else f"x/{other}": 1}), DEFAULT) is None
     assert parse(asking(gpu=1, **{other if "/" in other else f"x/{other}": 1}), DEFAULT) is not None
 
@@ -94,22 +95,30 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("vocabulary", "name"), [*SERVED_BESIDE, *FOREIGN])
-def test_a_pod_that_mixes_vocabularies_is_refused(vocabulary: str, name: str) -> None:
+@pytest.mark.parametrize(("dialect", "name"), [*SERVED_BESIDE, *FOREIGN])
+def test_a_pod_that_mixes_dialects_is_refused(dialect: str, name: str) -> None:
     manifest = pod(container("a", gpu=1), container("b", **{name: 1}))
-    with pytest.raises(BadInput, match=f"mixes nvidia.com/gpu with {name} of the {vocabulary} vocabulary"):
+    with pytest.raises(
+        BadInput, match=f'container "b": {name} of the {dialect} dialect cannot be combined with nvidia.com/gpu'
+    ):
         parse(manifest, DEFAULT)
 
 
-def test_the_two_vocabularies_of_one_prefix_are_not_mixed_either() -> None:
+def test_two_dialects_with_the_same_prefix_cannot_be_mixed() -> None:
     manifest = asking(**{"volcano.sh/vgpu-number": 1, "volcano.sh/gpu-mem.128Mi": 8})
-    with pytest.raises(BadInput, match=r"mixes volcano.sh/gpu-mem.128Mi with volcano.sh/vgpu-number of the volcano"):
+    with pytest.raises(
+        BadInput,
+        match=r"volcano.sh/vgpu-number of the volcano dialect cannot be combined with volcano.sh/gpu-mem.128Mi",
+    ):
         parse(manifest, DEFAULT)
 
 
-@pytest.mark.parametrize(("vocabulary", "name"), FOREIGN)
-def test_a_vocabulary_that_is_not_served_is_refused_with_those_that_are(vocabulary: str, name: str) -> None:
-    with pytest.raises(BadInput, match=f"{name} belongs to the {vocabulary} vocabulary, .* served here are hami"):
+@pytest.mark.parametrize(("dialect", "name"), FOREIGN)
+def test_an_unsupported_dialect_is_refused_with_those_that_are_supported(dialect: str, name: str) -> None:
+    with pytest.raises(
+        BadInput,
+        match=f"{name} of the {dialect} dialect is not supported; use nvidia.com/gpu, volcano.sh/vgpu-number",
+    ):
         parse(asking(**{name: 1}), DEFAULT)
 
 
@@ -122,36 +131,34 @@ def test_a_vocabulary_that_is_not_served_is_refused_with_those_that_are(vocabula
         ("volcano.sh/gpu-core.percent", "volcano.sh/gpu-core.percentage"),
     ],
 )
-def test_misspelt_names_of_other_prefixes_are_refused_with_the_nearest(wrong: str, meant: str) -> None:
+def test_misspelled_names_of_other_prefixes_are_refused_with_the_nearest(wrong: str, meant: str) -> None:
     with pytest.raises(BadInput, match=f"unknown resource {wrong}; did you mean {meant}"):
         parse(asking(**{wrong: 1}), DEFAULT)
 
 
 @pytest.mark.parametrize("other", ["volcano.sh/queue-depth", "volcano.sh/npu", "volcano.sh/task-index"])
-def test_other_names_of_volcano_are_left_alone(other: str) -> None:
+def test_other_names_of_volcano_are_ignored(other: str) -> None:
     assert parse(asking(**{other: 1}), DEFAULT) is None
 
 
-def test_a_vocabulary_is_counted_by_its_ticket_alone() -> None:
-    tickets = {vocabulary.dialect: vocabulary.ticket for vocabulary in vocabularies(DEFAULT)}
-    assert tickets == {
-        "hami": "nvidia.com/gpu",
-        "volcano": "volcano.sh/vgpu-number",
-        "cce": "volcano.sh/gpu-mem.128Mi",
-    }
-    for vocabulary in vocabularies(DEFAULT):
-        assert set(vocabulary.all) - set(vocabulary.ignored_by_scheduler) == {vocabulary.ticket}
+def test_a_dialect_is_counted_by_its_ticket_alone() -> None:
+    tickets = {dialect: names.ticket for dialect, names in name_index(DEFAULT).names.items() if names.ticket}
+    known = {"hami": "nvidia.com/gpu", "volcano": "volcano.sh/vgpu-number", "cce": "volcano.sh/gpu-mem.128Mi"}
+    assert tickets.items() >= known.items()
+    assert len(set(tickets.values())) == len(tickets), "kubelet has one plugin for each ticket"
+    for names in resource_names(DEFAULT):
+        assert set(names.all) - set(names.ignored_by_scheduler) == {names.ticket}
 
 
 RENAMED = load("resourceName: example.com/vgpu\nresourceMem: example.com/vmem", "c")
 
 
-def test_under_other_names_a_plain_gpu_is_left_to_its_own_plugin_but_not_mixed() -> None:
+def test_a_native_gpu_is_left_to_nvidias_plugin_but_not_mixed_with_configured_names() -> None:
     assert parse(asking(gpu=1), RENAMED) is None
-    with pytest.raises(BadInput, match=r"mixes example.com/vgpu with nvidia.com/gpu of the nvidia vocabulary"):
+    with pytest.raises(BadInput, match=r"gpu of the nvidia dialect cannot be combined with example.com/vgpu"):
         parse(asking(gpu=1, **{"example.com/vgpu": 1}), RENAMED)
 
 
-def test_a_limit_under_a_name_that_was_configured_away_is_never_ignored() -> None:
+def test_a_default_name_that_is_configured_differently_is_refused() -> None:
     with pytest.raises(BadInput, match=r"unknown resource nvidia.com/gpumem"):
         parse(asking(gpumem=100, **{"example.com/vgpu": 1}), RENAMED)

@@ -1,4 +1,4 @@
-"""A fraction of a GPU in a template: written so that the API server takes it, and understood after later changes."""
+"""A fraction of a GPU in a template: in a form that the API server accepts, and still valid after later changes."""
 
 import copy
 from typing import Any
@@ -7,15 +7,15 @@ import jsonpatch
 import msgspec
 import pytest
 
-from lamina.control.admission import Asked, is_workload, review_template
-from lamina.control.webhook_configuration import template_expression, webhook_configuration
-from lamina.dialects import defaults, parse, template_fills, unseen_by_admission
-from lamina.dialects.cce import PERCENTAGE
-from lamina.dialects.config import DEFAULT, Config, load
+from lamina.configuration import DEFAULT, Config, load
+from lamina.controller.admission.review import AdmissionRequest, is_workload, review_template
+from lamina.controller.admission.webhook_configuration import template_expression, webhook_configuration
+from lamina.dialects import explain_missing_defaults, fill_template, parse
+from lamina.dialects.hami.fractions import PERCENTAGE
 from lamina.dialects.templates import WORKLOADS
 from lamina.errors import BadInput
-from tests.control.test_webhook_configuration import holds
-from tests.dialects.pods import container, pod
+from tests.controller.match_expressions import holds
+from tests.dialects.pods import changes_of, container, pod
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem-percentage"
 KINDS = [(group, plural) for group, plurals in WORKLOADS.items() for plural in plurals]
@@ -52,10 +52,10 @@ def asked(of: dict[str, Any]) -> dict[str, Any]:
 def admitted(of: dict[str, Any], config: Config = DEFAULT) -> dict[str, Any]:
     """The workload as the API server stores it; what is not sent to admission stays."""
     if not holds(template_expression(config), of):
-        assert template_fills(of, config) == (), "whatever has to be changed is sent"
+        assert fill_template(of, config) == (), "whatever has to be changed is sent"
         return of
-    changed: dict[str, Any] = jsonpatch.apply_patch(of, [fill.operation for fill in template_fills(of, config)])
-    assert template_fills(changed, config) == ()
+    changed: dict[str, Any] = jsonpatch.apply_patch(of, [change.to_json() for change in fill_template(of, config)])
+    assert fill_template(changed, config) == ()
     return changed
 
 
@@ -64,11 +64,11 @@ def normal(percent: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("group", "plural"), KINDS)
-def test_s0_10_a_fraction_is_written_anew_in_every_kind_of_workload(group: str, plural: str) -> None:
+def test_s0_10_a_fraction_is_rewritten_in_every_kind_of_workload(group: str, plural: str) -> None:
     made = admitted(workload(container(**{GPU: "100m"}), plural=plural))
     assert asked(made) == {"limits": normal(10)}
     review = {"uid": "1", "object": made, "operation": "UPDATE", "resource": {"group": group, "resource": plural}}
-    assert is_workload(msgspec.convert(review, Asked))
+    assert is_workload(msgspec.convert(review, AdmissionRequest))
     registered = webhook_configuration(DEFAULT, {}, b"")["webhooks"][1]["rules"]
     assert any(group in rule["apiGroups"] and plural in rule["resources"] for rule in registered)
 
@@ -84,13 +84,13 @@ def test_every_fraction_becomes_the_pod_that_it_would_be_without_a_template(perc
     alone = parse(pod(container(**{GPU: f"0.{percent:02d}"})), DEFAULT)
     before = parse(born, DEFAULT)
     assert before is not None and before == alone
-    assert "names no nvidia.com/gpu" in unseen_by_admission(born, before, DEFAULT)
-    after = jsonpatch.apply_patch(born, [fill.operation for fill in defaults(born, DEFAULT)])
+    assert "nvidia.com/gpu is missing" in explain_missing_defaults(born, before, DEFAULT)
+    after = jsonpatch.apply_patch(born, [change.to_json() for change in changes_of(born, DEFAULT)])
     assert after["spec"]["containers"][0]["resources"] == {
         "limits": {GPU: "1", MEMORY: str(percent)}, "requests": {GPU: "1"},
     }  # fmt: skip
     assert parse(after, DEFAULT) == before
-    assert unseen_by_admission(after, before, DEFAULT) == ""
+    assert explain_missing_defaults(after, before, DEFAULT) == ""
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_every_fraction_becomes_the_pod_that_it_would_be_without_a_template(perc
     ],
     ids=str,
 )
-def test_a_change_of_what_is_stored_means_what_it_says(change: dict[str, str | None], result: dict[str, str]) -> None:
-    """`change` is a merge patch, as kubectl apply makes it from what people changed in their manifest."""
+def test_a_change_of_a_stored_template_is_understood(change: dict[str, str | None], result: dict[str, str]) -> None:
+    """`change` is a merge patch, as kubectl apply makes it from a changed manifest."""
     stored = admitted(workload(container(**{GPU: "0.1"})))
     limits = asked(stored)["limits"]
     for name, value in change.items():
@@ -122,33 +122,33 @@ def test_a_change_of_what_is_stored_means_what_it_says(change: dict[str, str | N
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({GPU: "125m"}, "allowed is a whole number from 1 or a fraction from 0.01 to 0.99"),
-        ({GPU: "1500m"}, "nvidia.com/gpu is '1500m'; allowed is a whole number from 1"),
-        ({GPU: "100m", MEMORY: "10"}, "a fraction of a GPU stands alone"),
-        ({GPU: "100m", "nvidia.com/gpucores": "10"}, "a fraction of a GPU stands alone"),
-        ({GPU: "-100m"}, "nvidia.com/gpu is '-100m'; allowed is a whole number from 1"),
+        ({GPU: "125m"}, "must be an integer from 1 to 1024 or a fraction from 0.01 to 0.99, got 125m"),
+        ({GPU: "1500m"}, "nvidia.com/gpu must be an integer from 1 to 1024, got 1500m"),
+        ({GPU: "100m", MEMORY: "10"}, f"must be an integer if {MEMORY} is requested too, got 100m"),
+        ({GPU: "100m", "nvidia.com/gpucores": "10"}, "must be an integer if nvidia.com/gpucores is requested too"),
+        ({GPU: "-100m"}, "nvidia.com/gpu must be an integer from 1 to 1024, got -100m"),
     ],
     ids=str,
 )
-def test_what_is_no_fraction_is_refused(limits: dict[str, str], sentence: str) -> None:
+def test_other_fractions_are_refused(limits: dict[str, str], sentence: str) -> None:
     verdict = review_template(workload(container(**limits)), DEFAULT)
     assert not verdict.allowed and sentence in verdict.message
     assert holds(template_expression(DEFAULT), workload(container(**limits)))
 
 
 def test_an_unequal_request_is_refused() -> None:
-    with pytest.raises(BadInput, match="make them equal"):
-        template_fills(workload(amounts({GPU: "100m"}, {GPU: "200m"})), DEFAULT)
+    with pytest.raises(BadInput, match="must have a request equal to its limit 100m, got 200m"):
+        fill_template(workload(amounts({GPU: "100m"}, {GPU: "200m"})), DEFAULT)
 
 
 @pytest.mark.parametrize("limits", [{}, {"cpu": "500m"}, {GPU: "1"}, {GPU: "0"}, normal(10), {GPU: "1", MEMORY: "5"}])
 def test_other_workloads_are_not_sent(limits: dict[str, str]) -> None:
     for made in (workload(container(**limits)), workload(container(), init=(container("i", **limits),))):
         assert not holds(template_expression(DEFAULT), made)
-        assert template_fills(made, DEFAULT) == ()
+        assert fill_template(made, DEFAULT) == ()
 
 
-def test_init_containers_are_written_anew_too_and_requests_alone() -> None:
+def test_init_containers_and_bare_requests_are_rewritten_too() -> None:
     made = workload(amounts({}, {GPU: "500m"}), init=(container("i", **{GPU: "100m"}),))
     del template(made)["spec"]["containers"][0]["resources"]["limits"]
     made = admitted(made)
@@ -156,8 +156,8 @@ def test_init_containers_are_written_anew_too_and_requests_alone() -> None:
     assert template(made)["spec"]["initContainers"][0]["resources"]["limits"] == normal(10)
 
 
-def test_pods_of_other_schedulers_are_left_alone() -> None:
-    assert template_fills(workload(container(**{GPU: "0.1"}), schedulerName="somebody"), DEFAULT) == ()
+def test_pods_of_other_schedulers_are_not_changed() -> None:
+    assert fill_template(workload(container(**{GPU: "0.1"}), schedulerName="other"), DEFAULT) == ()
 
 
 def test_the_name_of_the_count_is_the_configured_one() -> None:

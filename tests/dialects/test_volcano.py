@@ -1,20 +1,20 @@
-"""Volcano's vocabulary, a row each: what a container that asks this gets, and what is refused."""
+"""Volcano's dialect, a row each: what a container that requests this gets, and what is refused."""
 
 from typing import Any
 
 import pytest
 
-from lamina.dialects import defaults, parse, unseen_by_admission
-from lamina.dialects.config import DEFAULT, Config, load
+from lamina.configuration import DEFAULT, Config, load
+from lamina.dialects import explain_missing_defaults, parse
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from tests.dialects.pods import asking, container, pod
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from tests.dialects.pods import asking, changes_of, container, pod
 
 PREFIX = "volcano.sh/vgpu-"
 
 
 def manifest(annotations: dict[str, str] | None = None, **asked: Any) -> dict[str, Any]:
-    """A pod whose container asks `number=1` as volcano.sh/vgpu-number."""
+    """A pod whose container requests `number=1` as volcano.sh/vgpu-number."""
     named = {PREFIX + key.replace("_", "-"): value for key, value in asked.items()}
     return pod(container(**named), annotations=annotations or {})
 
@@ -61,37 +61,45 @@ def test_names_are_configurable() -> None:
         parse(manifest(number=1), config)
 
 
-def test_a_name_serves_one_thing_in_both_vocabularies_together() -> None:
-    with pytest.raises(BadInput, match=r"volcano.resourceCountName .* are both nvidia.com/gpu|are both nvidia.com/gpu"):
+def test_a_name_cannot_have_two_meanings() -> None:
+    with pytest.raises(BadInput, match=r"volcano.resourceCountName must be different names, got nvidia.com/gpu"):
         load("volcano: {resourceCountName: nvidia.com/gpu}", "c")
 
 
 @pytest.mark.parametrize("amount", [0, -1, "0.5", "1Gi", "many"])
 @pytest.mark.parametrize("name", ["number", "memory"])
-def test_counts_and_amounts_are_whole_numbers_from_1(name: str, amount: object) -> None:
-    with pytest.raises(BadInput, match=f"container main: volcano.sh/vgpu-{name} is "):
+def test_counts_and_amounts_are_integers_from_1(name: str, amount: object) -> None:
+    with pytest.raises(BadInput, match=f'container "main": volcano.sh/vgpu-{name} must be an integer from 1 to '):
         only(**{"number": 1, name: amount})
+
+
+@pytest.mark.parametrize(("name", "most"), [("number", 1024), ("memory", 2147483647)])
+def test_counts_and_amounts_have_an_upper_bound(name: str, most: int) -> None:
+    assert only(**{"number": 1, name: most}).count in (1, most)
+    for amount in (most + 1, str(2**31), "9E"):
+        with pytest.raises(BadInput, match=f"vgpu-{name} must be an integer from 1 to {most}, got {amount}$"):
+            only(**{"number": 1, name: amount})
 
 
 @pytest.mark.parametrize(("name", "amount"), [("cores", 101), ("cores", -1), ("memory_percentage", 0)])
 def test_percentages_are_percentages(name: str, amount: int) -> None:
-    with pytest.raises(BadInput, match="allowed is a whole number from"):
+    with pytest.raises(BadInput, match=f"must be an integer from [01] to 100, got {amount}$"):
         only(**{"number": 1, name: amount})
 
 
 def test_init_containers_and_sidecars_count_as_in_kubernetes() -> None:
     ask = {PREFIX + "number": 1, PREFIX + "memory": 100}
-    early, beside = container("early", **ask), {**container("beside", **ask), "restartPolicy": "Always"}
-    found = parse(pod(container("main", **ask), init=(early, beside)), DEFAULT)
+    early, sidecar = container("early", **ask), {**container("sidecar", **ask), "restartPolicy": "Always"}
+    found = parse(pod(container("main", **ask), init=(early, sidecar)), DEFAULT)
     assert found is not None
     assert [(each.container, each.init, each.sidecar) for each in found.containers] == [
         ("early", True, False),
-        ("beside", True, True),
+        ("sidecar", True, True),
         ("main", False, False),
     ]
 
 
-def test_wishes() -> None:
+def test_annotations_select_gpus() -> None:
     found = request(
         {
             "nvidia.com/use-gputype": "A100, V100",
@@ -100,31 +108,31 @@ def test_wishes() -> None:
         },
         number=1,
     )
-    assert found.wishes == Wishes(types=("A100", "V100"), uuids=("GPU-a", "GPU-b"), not_uuids=("GPU-c",))
+    assert found.selector == GpuSelector(types=("A100", "V100"), uuids=("GPU-a", "GPU-b"), not_uuids=("GPU-c",))
 
 
 @pytest.mark.parametrize(
     ("annotations", "sentence"),
     [
         ({"volcano.sh/vgpu-use-uuid": "GPU-a"}, "unknown annotation volcano.sh/vgpu-use-uuid; did you mean"),
-        ({"volcano.sh/vgpu-mode": "soft"}, "annotation volcano.sh/vgpu-mode is 'soft'"),
+        ({"volcano.sh/vgpu-mode": "soft"}, 'annotation volcano.sh/vgpu-mode must be hami-core or mig, got "soft"'),
     ],
 )
-def test_a_choice_that_would_be_lost_is_refused(annotations: dict[str, str], sentence: str) -> None:
+def test_an_annotation_that_would_be_ignored_is_refused(annotations: dict[str, str], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         request(annotations, number=1)
 
 
-def test_admission_fills_in_the_number_and_leaves_the_scheduler() -> None:
-    [fill] = defaults(manifest(memory=3000), DEFAULT)
-    assert fill[:2] == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
-    assert defaults(manifest(number=1, memory=3000), DEFAULT) == ()
+def test_admission_fills_in_the_number_and_keeps_the_scheduler() -> None:
+    [change] = changes_of(manifest(memory=3000), DEFAULT)
+    assert change[:2] == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
+    assert changes_of(manifest(number=1, memory=3000), DEFAULT) == ()
 
 
-def test_a_pod_that_admission_did_not_see_is_not_placed() -> None:
+def test_a_pod_that_bypassed_admission_is_not_placed() -> None:
     unseen = manifest(memory=3000)
     found = parse(unseen, DEFAULT)
     assert found is not None
-    assert "names no volcano.sh/vgpu-number" in unseen_by_admission(unseen, found, DEFAULT)
+    assert "volcano.sh/vgpu-number is missing" in explain_missing_defaults(unseen, found, DEFAULT)
     seen = manifest(number=1, memory=3000)
-    assert unseen_by_admission(seen, found, DEFAULT) == ""
+    assert explain_missing_defaults(seen, found, DEFAULT) == ""

@@ -65,7 +65,7 @@ FRACTIONS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, ma
 
 
 @given(FRACTIONS)
-def test_nobody_gets_more_than_it_worked_nor_all_together_more_than_there_is(parts: list[tuple[float, float]]) -> None:
+def test_no_tenant_gets_more_than_it_worked_nor_all_more_than_the_gpu(parts: list[tuple[float, float]]) -> None:
     brief, worked = (np.array([[part[i]] for part in parts]) for i in range(2))
     real = got(brief, worked)
     assert (real >= -1e-9).all() and (real <= brief + worked + 1e-6).all()
@@ -79,7 +79,8 @@ def test_an_idle_gpu_is_lent_to_who_waits_and_a_cap_never_borrows() -> None:
 
 
 def test_what_was_lent_is_taken_back_at_the_first_sign_of_its_owner() -> None:
-    begins = Activity(brief=np.zeros(WINDOW), worked=np.zeros(WINDOW), busy_since=(NOW - 20 * MS,), asked_at=NOW)
+    unfinished = np.repeat([0.0, 1.0], [WINDOW - 20, 20])
+    begins = Activity(brief=np.zeros(WINDOW), worked=np.zeros(WINDOW), unfinished=unfinished, asked_at=NOW)
     both = decide(tenant("a", busy(waits=True), 0.3, policy="weight"), tenant("b", begins, 0.7, policy="weight"))
     assert both["a"].rate < 0.5 and both["b"].rate >= 0.7
 

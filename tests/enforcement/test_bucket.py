@@ -1,43 +1,22 @@
-"""The arithmetic of GPU time: C and Python agree, and nobody gets more than share times time and what may be saved."""
+"""The arithmetic of GPU time: C and Python agree, and no one gets more than share times time and what may be saved."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.enforcement.bucket import MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
-from tests.building import SANITIZED, compile_program
+from tests.enforcement.bucket_program import Program, ask, bucket_program
 
-Program = "subprocess.Popen[str]"
 TIMES = st.integers(0, 1 << 60)
 RATES = st.integers(10_000, WHOLE_PPM)
-
-
-@contextmanager
-def bucket_program(folder: Path) -> Iterator[Program]:
-    """native/tests/bucket.c, to be asked line by line."""
-    sources = ["native/tests/bucket.c", "native/facade/bucket.c", "native/facade/estimate.c"]
-    program = compile_program(folder, "bucket", sources, *SANITIZED)
-    pipe = subprocess.PIPE
-    with subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")
 def in_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     with bucket_program(tmp_path_factory.mktemp("bucket")) as process:
         yield process
-
-
-def ask(process: Program, *words: object) -> list[int]:
-    process.stdin.write(" ".join(map(str, words)) + "\n")
-    return list(map(int, process.stdout.readline().split()))
 
 
 @given(TIMES, TIMES, st.integers(-(1 << 62), 1 << 62), RATES)
@@ -60,7 +39,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 30_000_00
 
 @given(STEPS, RATES)
 def test_work_in_any_window_stays_within_the_share(steps: list[tuple[int, int]], rate: int) -> None:
-    """Whoever launches whenever it may, at any moments: from each launch to each later one."""
+    """A client that launches whenever it may, at any moments: from each launch to each later one."""
     now, due, launched = 1 << 40, 0, []
     for pause, cost in steps:
         now = max(now + pause, due)
@@ -74,7 +53,7 @@ def test_work_in_any_window_stays_within_the_share(steps: list[tuple[int, int]],
 
 
 @given(STEPS, RATES)
-def test_debt_is_never_lost_and_nobody_starves(steps: list[tuple[int, int]], rate: int) -> None:
+def test_debt_is_never_lost_and_no_tenant_starves(steps: list[tuple[int, int]], rate: int) -> None:
     now = due = 1 << 40
     for pause, cost in steps:
         later = charge(due, now, cost, rate)

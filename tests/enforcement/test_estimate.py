@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enforcement.test_bucket import Program, ask, bucket_program
+from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 US, MS = 1_000, 1_000_000
 NOW_DONE, FAR_BEHIND = 1 * US, 500 * US

@@ -10,7 +10,7 @@ import pytest
 from lamina.enforcement import DeviceLimit, Limits, layout, read_limits, read_usage, write_container
 from lamina.enforcement.usage import decode
 from lamina.errors import BadInput, Outside
-from tests.enforcement.test_limits import UUID
+from tests.enforcement.gpu_uuids import UUID
 
 TWO = Limits(devices=tuple(DeviceLimit(uuid=UUID.format(n), memory_bytes=1 << 30) for n in (1, 2)))
 OTHER = Limits(devices=(DeviceLimit(uuid=UUID.format(3), memory_bytes=1 << 30),))
@@ -19,12 +19,12 @@ OTHER = Limits(devices=(DeviceLimit(uuid=UUID.format(3), memory_bytes=1 << 30),)
 def hold(path: Path, slot: int, device: int, kind: str, amount: int) -> None:
     """Writes into the file what a process would."""
     with path.open("r+b") as file:
-        start = ctypes.sizeof(layout.Usage) + slot * layout.slot_stride(2)
+        start = ctypes.sizeof(layout.UsageFile) + slot * layout.slot_stride(2)
         os.pwrite(file.fileno(), (4242 + slot).to_bytes(8, "little"), start)
         os.pwrite(file.fileno(), b"python\0", start + layout.Slot.name.offset)
         where = start + 64 + device * 128 + 8 * layout.KINDS.index(kind)
         os.pwrite(file.fileno(), amount.to_bytes(8, "little"), where)
-        os.pwrite(file.fileno(), (slot + 1).to_bytes(4, "little"), layout.Usage.slots_used.offset)
+        os.pwrite(file.fileno(), (slot + 1).to_bytes(4, "little"), layout.UsageFile.slots_used.offset)
 
 
 def test_all_files_are_made_with_their_modes(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_missing_folder_is_an_error_of_the_outside(tmp_path: Path) -> None:
 def test_a_tenant_may_write_anything_into_its_usage(tmp_path: Path) -> None:
     write_container(tmp_path, TWO)
     data = bytearray((tmp_path / "usage").read_bytes())
-    for position in range(layout.Usage.generation.offset, len(data), 5):
+    for position in range(layout.UsageFile.generation.offset, len(data), 5):
         data[position] = 0xFF
     usage = decode(bytes(data))
     assert len(usage.processes) <= layout.SLOTS

@@ -19,7 +19,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
 
 
 def c_name(structure: type[ctypes.Structure]) -> str:
-    return "lamina" + re.sub(r"(?=[A-Z])", "_", structure.__name__).lower()
+    name = structure.__name__.removesuffix("File").removesuffix("Record")
+    return "lamina" + re.sub(r"(?=[A-Z])", "_", name).lower()
 
 
 @pytest.mark.parametrize("structure", layout.STRUCTURES, ids=lambda s: s.__name__)

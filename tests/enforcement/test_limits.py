@@ -14,14 +14,14 @@ from lamina.enforcement.limits import DeviceLimit, Limits, check, decode, encode
 from lamina.errors import BadInput, Outside
 from lamina.model.grants import ComputePolicy
 from tests.building import compile_program
+from tests.enforcement.gpu_uuids import UUID
 
-UUID = "GPU-{:08x}-1111-2222-3333-444455556666"
 WHOLE = Limits(devices=(DeviceLimit(uuid=UUID.format(1), memory_bytes=1 << 30),))
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = ["native/tests/facade_limits.c", "native/facade/limits.c"]
+    sources = ["native/tests/facade_limits.c", "native/facade/shared/limits.c"]
     return compile_program(tmp_path_factory.mktemp("limits"), "limits", sources)
 
 
@@ -66,7 +66,7 @@ BAD_DEVICES = [
 
 
 @pytest.mark.parametrize("change", BAD_DEVICES, ids=str)
-def test_limits_that_nobody_can_be_held_to_are_refused(change: dict[str, object]) -> None:
+def test_limits_that_cannot_be_enforced_are_refused(change: dict[str, object]) -> None:
     device = msgspec.structs.replace(DEVICE, **change)
     with pytest.raises(BadInput):
         check(Limits(devices=(device,)))
@@ -85,7 +85,7 @@ def test_a_gpu_is_named_once() -> None:
         check(Limits(devices=(DEVICE, twice)))
 
 
-@given(st.integers(0, ctypes.sizeof(layout.Limits) - 1), st.integers(1, 255))
+@given(st.integers(0, ctypes.sizeof(layout.LimitsFile) - 1), st.integers(1, 255))
 def test_any_changed_byte_is_noticed(position: int, change: int) -> None:
     data = bytearray(encode(WHOLE))
     data[position] ^= change
@@ -105,7 +105,7 @@ def test_programs_and_python_refuse_the_same_files(reader: Path, tmp_path: Path)
 
 def sealed(**changes: int) -> bytes:
     """A limits file with a right checksum whose fields are wrong."""
-    record = layout.Limits.from_buffer_copy(encode(WHOLE))
+    record = layout.LimitsFile.from_buffer_copy(encode(WHOLE))
     for name, value in changes.items():
         setattr(record if hasattr(record, name) else record.devices[0], name, value)
     record.checksum = 0

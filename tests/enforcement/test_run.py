@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from lamina import native, simgpu
+from lamina import native
 from lamina.enforcement import driver
 from lamina.enforcement.run import run
 from lamina.errors import BadInput, LaminaError, Outside
-from lamina.simgpu.description import place
-from tests.signals import signals_heard
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
+from tests.signals import signals_received
+from tests.waiting import wait_until
 
 MODEL = "V100-SXM2-32GB"
 MEMORY = """
@@ -92,8 +94,12 @@ raise SystemExit(0 if float(sys.argv[1]) < took < float(sys.argv[2]) else f"it t
 def test_cores_bound_the_time_of_the_gpu_that_a_command_gets(
     cores: int, policy: str, least: float, most: float
 ) -> None:
-    """200 ms of work with nobody beside it."""
-    assert code_of(sys.executable, "-c", WORK, str(least), str(most), cores=cores, policy=policy) == 0
+    """200 ms of work on an idle GPU. Real time: on a busy machine, any one try may be late."""
+
+    def work() -> int:
+        return code_of(sys.executable, "-c", WORK, str(least), str(most), cores=cores, policy=policy)
+
+    assert any(work() == 0 for _ in range(3))
 
 
 def test_a_command_that_does_not_exist_is_refused() -> None:
@@ -107,7 +113,7 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
 def other_process(folder: Path, *command: str) -> Iterator["subprocess.Popen[str]"]:
     script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
     variables = {**os.environ, "TMPDIR": str(folder)}
-    with signals_heard():
+    with signals_received():
         process = subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
     try:
         yield process
@@ -117,11 +123,11 @@ def other_process(folder: Path, *command: str) -> Iterator["subprocess.Popen[str
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_reach_the_command_and_nothing_stays(number: signal.Signals, private_folder: Path) -> None:
-    waiting = "trap 'echo told; exit 5' TERM INT HUP; echo ready; while :; do sleep 0.01; done"
+    waiting = "trap 'echo stopped; exit 5' TERM INT HUP; echo ready; while :; do sleep 0.01; done"
     with other_process(private_folder, "sh", "-c", waiting) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        assert process.communicate(timeout=60)[0] == "told\n"
+        assert process.communicate(timeout=60)[0] == "stopped\n"
         assert process.returncode == 5
     assert list(private_folder.iterdir()) == []
 
@@ -131,11 +137,8 @@ def test_a_run_that_is_killed_takes_its_whole_tree_with_it(private_folder: Path)
     with other_process(private_folder, "sh", "-c", tree) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.kill()
-        assert process.communicate(timeout=60) == ("", None), "until nobody has its output open any more"
-        deadline = time.monotonic() + 60
-        while list(private_folder.iterdir()):
-            assert time.monotonic() < deadline, "its folder stays"
-            time.sleep(0.01)
+        assert process.communicate(timeout=60) == ("", None), "until no one has its output open any more"
+        wait_until(lambda: not list(private_folder.iterdir()), "its folder stays")
 
 
 def test_what_a_command_leaves_running_outlives_a_run_that_ends_by_itself(private_folder: Path) -> None:
@@ -147,7 +150,7 @@ def test_what_a_command_leaves_running_outlives_a_run_that_ends_by_itself(privat
 def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:
     for delay in range(0, 300, 30):
         with other_process(private_folder, "sleep", "600") as process:
-            time.sleep(delay / 1000)
+            time.sleep(delay / 1000)  # the moments of starting a process can only be hit by time
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=60) in (-signal.SIGTERM, 128 + signal.SIGTERM)
         assert list(private_folder.iterdir()) == []
@@ -160,13 +163,13 @@ def machine(private_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     where = private_folder / "machine"
     simgpu.write(described, where)
     monkeypatch.setenv("SIMGPU_MACHINE", str(where))
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(native.path("simgpu/libcuda.so.1").parent))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(simgpu.driver_folder()))
     return [gpu.uuid for gpu in place(described)]
 
 
 def test_the_machines_own_driver_is_found_and_asked(machine: list[str], tmp_path: Path) -> None:
     found = driver.find_driver()
-    assert found == native.path("simgpu/libcuda.so.1").parent
+    assert found == simgpu.driver_folder()
     script = f"""
 import sys
 sys.path[:] = {sys.path!r}
@@ -175,13 +178,13 @@ from lamina.enforcement.driver import choose, gpus
 found = gpus(Path({str(found)!r}))
 print(*[gpu.uuid for gpu in found], choose(found, "1").uuid, choose(found, found[2].uuid[:12]).index)
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert said == [*machine, machine[1], "2"]
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert output == [*machine, machine[1], "2"]
 
 
 @pytest.mark.parametrize("wanted", ["3", "-1", "GPU-ffffffff", "", "GPU-", "01x"])
 def test_a_gpu_that_is_not_there_is_refused(wanted: str) -> None:
-    found = tuple(driver.Gpu(i, f"GPU-{i}000", MODEL, 32768) for i in range(3))
+    found = tuple(driver.LocalGpu(i, f"GPU-{i}000", MODEL, 32768) for i in range(3))
     with pytest.raises(BadInput, match="0 \\(GPU-0000\\)"):
         driver.choose(found, wanted)
 

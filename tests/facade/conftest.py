@@ -6,14 +6,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lamina import native, simgpu
+from lamina import native
 from lamina.enforcement import DeviceLimit, Limits, Usage, environment, read_usage, write_container
 from lamina.model.grants import ComputePolicy
-from lamina.simgpu.description import place
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
 from tests.building import compile_program
 
 MIB = 1 << 20
@@ -49,7 +51,7 @@ class Container:
     def environment(self, **more: str) -> dict[str, str]:
         outer = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
         base = {**outer, "SIMGPU_MACHINE": str(self.folder / "machine"), **more}
-        return environment(self.folder, native.path("simgpu/libcuda.so.1").parent, base)
+        return environment(self.folder, simgpu.driver_folder(), base)
 
     def run(
         self, *command: str | Path, timeout: float = 120, stdin: str = "", **more: str
@@ -67,7 +69,7 @@ class Container:
     @contextmanager
     def waiting(self, script: str, *, outside: bool = False, **more: str) -> Iterator["subprocess.Popen[str]"]:
         """A Python program that said "there" and waits for a line; `outside` of the container, on the same machine."""
-        driver = native.path("simgpu/libcuda.so.1").parent
+        driver = simgpu.driver_folder()
         variables = self.environment(**more)
         if outside:
             variables |= {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(driver)}
@@ -92,28 +94,29 @@ class Container:
 MakeContainer = Callable[..., Container]
 
 
+def make_container(
+    folder: Path, mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0, physical: int = 0
+) -> Container:
+    """A container in the folder with so many MiB (and, if not 0, cores) on these GPUs of a machine of V100s."""
+    machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(folder))
+    simgpu.write(machine, folder / "machine")
+    uuids = [gpu.uuid for gpu in place(machine)]
+    policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
+    share = {
+        "memory_bytes": mib * MIB,
+        "physical_bytes": physical * MIB,
+        "cores_percent": cores,
+        "compute_policy": policy,
+    }
+    limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], **share) for i in granted))
+    write_container(folder, limits)
+    return Container(folder, machine, limits)
+
+
 @pytest.fixture
 def container(tmp_path: Path) -> MakeContainer:
-    """Makes a container with so many MiB (and, if not 0, cores) on each of the given GPUs of a machine of V100s."""
-
-    def make(
-        mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0, physical: int = 0
-    ) -> Container:
-        machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(tmp_path))
-        simgpu.write(machine, tmp_path / "machine")
-        uuids = [gpu.uuid for gpu in place(machine)]
-        policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
-        share = {
-            "memory_bytes": mib * MIB,
-            "physical_bytes": physical * MIB,
-            "cores_percent": cores,
-            "compute_policy": policy,
-        }
-        limits = Limits(devices=tuple(DeviceLimit(uuid=uuids[i], **share) for i in granted))
-        write_container(tmp_path, limits)
-        return Container(tmp_path, machine, limits)
-
-    return make
+    """Makes a container in the test's folder."""
+    return partial(make_container, tmp_path)
 
 
 class Programs(dict[str, Path]):

@@ -8,24 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from lamina import native, simgpu
-from lamina.agent.cdi import file_name
-from lamina.agent.containers import write_limits
-from lamina.agent.health import GpuState
-from lamina.agent.libraries import Libraries, install
-from lamina.agent.plan import Places, plan
+from lamina import native
+from lamina.agent.containers.cdi import file_name
+from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
+from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import HostPaths
+from lamina.agent.prepare.plan import PodRef, make_plan
+from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 from lamina.ports.nvml.fake import fake_gpus
-from lamina.simgpu.description import place
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
 from tests.facade import runtime
 
 NAME = "0123456789abcdef0123456789abcdef"
 
 
 def unshare() -> list[str]:
-    """How this user gets a mount namespace. Skips the test where nobody allows one."""
+    """How this user gets a mount namespace. Skips the test where no one allows one."""
     command = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
     try:
         allowed = subprocess.run([*command, "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True, check=False)
@@ -46,15 +48,17 @@ class Mounted:
         simgpu.write(machine, host / "machine")
         self.gpu = gpu = place(machine)[0].uuid
         facts = fake_gpus(1)[0]
-        self.libraries: Libraries = install(native.path("facade/libcuda.so.1").parent, host / "lib", Files())
-        self.driver = native.path("simgpu/libcuda.so.1").parent
-        places = Places(host / "containers", host / "cdi", self.driver, self.libraries)
+        self.libraries: FacadeLibraries = install_libraries(
+            native.path("facade/libcuda.so.1").parent, host / "lib", Files()
+        )
+        self.driver = simgpu.driver_folder()
+        places = HostPaths(host / "containers", host / "cdi", self.driver, self.libraries)
         container = ContainerGrant(name="main", shares=(Share(gpu=gpu, memory_mib=mib, cores=0, mode=Mode.QUOTA),))
-        made = plan({NAME: container}, namespace="n", pod="p", pod_uid="u", gpus={gpu: GpuState(facts)}, places=places)
+        made = make_plan({NAME: container}, PodRef("n", "p", "u"), {gpu: ObservedGpu(facts)}, places)
         (self.folder,) = made.folders
         self.folder.mkdir(parents=True)
         write_limits(self.folder, container, container.shares)
-        document = json.loads(made.specs[places.cdi / file_name(NAME)])
+        document = json.loads(made.specs({})[places.cdi / file_name(NAME)])
         self.edits = document["devices"][0]["containerEdits"]
 
     def show(self, folder: Path, inside: str, *, writable: bool = False) -> None:
@@ -63,7 +67,7 @@ class Mounted:
         self.edits["mounts"].append({"hostPath": str(folder), "containerPath": inside, "options": options})
 
     def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program in the container, started anew with its files."""
+        """Runs a program in the container, started again with its files."""
         number = len(list(self.host.glob("start-*")))
         start = self.host / f"start-{number}"
         (start / "root").mkdir(parents=True)

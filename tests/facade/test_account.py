@@ -9,7 +9,8 @@ import pytest
 
 from tests.building import SANITIZED, compile_program
 
-SOURCES = [f"native/facade/{name}.c" for name in ("account", "blocks", "limits", "owner", "shares", "slot_lock")]
+SHARED = ("account", "limits", "owner", "shared_allocations", "slot_lock", "usage_slots")
+SOURCES = [*(f"native/facade/shared/{name}.c" for name in SHARED), "native/facade/memory/blocks.c"]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.facade.conftest import Container, MakeContainer
 
 CALLS = """
@@ -18,7 +18,7 @@ import ctypes, os, random, sys
 seed, count = int(sys.argv[1]), int(sys.argv[2])
 cuda = ctypes.CDLL("libcuda.so.1")
 context = ctypes.c_void_p()
-# What each argument is: p a place, which is missing or sound; n a number; h a handle, which is nobody's.
+# What each argument is: p a place, which is missing or sound; n a number; h a handle, which is no one's.
 KINDS = {
     "cuInit": "n", "cuDeviceGetCount": "p", "cuDeviceGet": "pn", "cuDeviceTotalMem_v2": "pn", "cuDeviceGetUuid": "pn",
     "cuCtxCreate_v2": "pnn", "cuCtxDestroy_v2": "h", "cuCtxPopCurrent_v2": "p", "cuCtxSetCurrent": "h",
@@ -63,7 +63,7 @@ for number in range(count):
 
 def answers(box: Container, seed: int, calls: str, *, facade: bool) -> dict[int, str]:
     command = [sys.executable, "-c", CALLS, str(seed), calls]
-    library = str(native.path("simgpu/libcuda.so.1").parent)
+    library = str(simgpu.driver_folder())
     outside = {**os.environ, "SIMGPU_MACHINE": str(box.folder / "machine"), "LD_LIBRARY_PATH": library}
     environment = box.environment() if facade else outside
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.facade.conftest import Container, MakeContainer
 
 LOOK = """
@@ -90,7 +90,7 @@ def test_without_a_driver_there_is_no_device(container: MakeContainer, tmp_path:
 def test_the_linkers_name_leads_to_the_facade_too(container: MakeContainer, tmp_path: Path) -> None:
     box = container(2000)
     (tmp_path / "system").mkdir()
-    (tmp_path / "system/libcuda.so").symlink_to(native.path("simgpu/libcuda.so.1"))
+    (tmp_path / "system/libcuda.so").symlink_to(simgpu.library("libcuda.so.1"))
     script = """
 import ctypes
 cuda, bytes = ctypes.CDLL("libcuda.so"), ctypes.c_size_t()
@@ -106,4 +106,4 @@ def test_a_program_without_cuda_touches_neither_files_nor_driver(container: Make
     done = box.run("cat", "/proc/self/maps")
     assert done.returncode == 0 and done.stderr == ""
     assert "facade/libcuda.so.1" in done.stdout
-    assert "simgpu" not in done.stdout and "usage" not in done.stdout
+    assert "native/simgpu/" not in done.stdout and "usage" not in done.stdout

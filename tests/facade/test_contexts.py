@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_pools import on_new_driver
-from tests.facade.test_processes import python
+from tests.facade.new_driver import on_new_driver
+from tests.facade.python_programs import python
 
 TOOLS = """
 def limit(which, value):
@@ -57,7 +57,7 @@ print(cuda.cuDevicePrimaryCtxReset_v2(0), begin(), free())
     ], done.stderr  # fmt: skip
 
 
-def test_usage_tells_what_contexts_and_code_take(container: MakeContainer) -> None:
+def test_usage_has_the_memory_of_contexts_and_code(container: MakeContainer) -> None:
     box = container(2000)
     with box.waiting(TOOLS + f"load(100), limit(2, {HEAP + 50 * MIB})"):
         (process,) = box.usage().processes

@@ -1,4 +1,4 @@
-"""Every way around the facade that we know, tried; docs/escapes.md has the outcomes, and is held to them.
+"""Every way around the facade that we know, tried; docs/concepts/security.md has the outcomes, and is held to them.
 
 Each way tries to get more memory than the limit of 1000 MiB. In a plain process the facade is only preloaded; in a
 container it is preloaded by the loader's own list and in the driver's place.
@@ -17,12 +17,14 @@ import pytest
 from lamina import native
 from lamina.enforcement import DeviceLimit, Limits, read_usage, write_container
 from lamina.errors import BadInput
+from lamina_lab import simgpu
 from tests.building import ROOT, compile_program, needs_static_libc
 from tests.facade.conftest import MIB, Container, MakeContainer
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER
 
-ROWS = re.findall(r"^\| (.+?) \| (held|escapes) \| (held|escapes) \|$", (ROOT / "docs/escapes.md").read_text(), re.M)
+PAGE = (ROOT / "docs/concepts/security.md").read_text()
+ROWS = re.findall(r"^\| (.+?) \| (held|escapes) \| (held|escapes) \|$", PAGE, re.M)
 
 
 @dataclass
@@ -125,7 +127,7 @@ AS_ROOT = {"another user's login, as by `su` or `ssh`", "a setuid program"}
 def escapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("escapes")
     folder.chmod(0o755)
-    source, limits = "native/tests/escapes.c", "native/facade/limits.c"
+    source, limits = "native/tests/escapes.c", "native/facade/shared/limits.c"
     finds, library = "native/tests/facade_linked.c", str(native.path("facade/libcuda.so.1"))
     compile_program(folder, "plain", [source, limits])
     compile_program(folder, "linked", [source, limits, finds, library], "-DLINKED")
@@ -136,7 +138,7 @@ def escapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prepare(box_folder: Path, uuids: tuple[str, ...]) -> None:
-    """Limits ten times as high, and a usage file that nobody has used."""
+    """Limits ten times as high, and a usage file that no one has used."""
     bigger = Limits(devices=tuple(DeviceLimit(uuid=uuid, memory_bytes=10_000 * MIB) for uuid in uuids))
     for name in ("bigger", "spare"):
         (box_folder / name).mkdir()
@@ -145,7 +147,7 @@ def prepare(box_folder: Path, uuids: tuple[str, ...]) -> None:
 
 def plain_process(box: Container, programs: Path) -> Place:
     prepare(box.folder, tuple(box.uuids))
-    driver = native.path("simgpu/libcuda.so.1")
+    driver = simgpu.library("libcuda.so.1")
     search = {"LD_LIBRARY_PATH": str(driver.parent)}
 
     def run(*command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -173,13 +175,13 @@ def in_container(box: Mounted, programs: Path) -> Place:
     )
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def output(done: subprocess.CompletedProcess[str]) -> str:
     words = done.stdout.split()
     assert words and words[-1] in ("held", "escapes"), f"{done.args}: {done.stdout}{done.stderr}"
     return words[-1]
 
 
-def test_the_table_and_the_ways_are_the_same() -> None:
+def test_the_table_lists_the_same_escapes() -> None:
     assert [row[0] for row in ROWS] == list(WAYS)
 
 
@@ -188,7 +190,7 @@ def test_in_a_plain_process(way: str, expected: str, container: MakeContainer, e
     if way in AS_ROOT:
         pytest.skip("a change of user takes LD_PRELOAD away, which `env -i` shows; the container test does it")
     done = WAYS[way](plain_process(container(1000), escapes))
-    assert said(done) == expected, done.stderr
+    assert output(done) == expected, done.stderr
 
 
 @pytest.fixture
@@ -206,23 +208,25 @@ def test_in_a_container(way: str, expected: str, mounted: Mounted, escapes: Path
     if way in AS_ROOT and os.geteuid() != 0:
         pytest.skip("only root can become another user")
     done = WAYS[way](in_container(mounted, escapes))
-    assert said(done) == expected, done.stderr
+    assert output(done) == expected, done.stderr
 
 
 def test_a_static_program_in_a_container_gets_nothing(mounted: Mounted, escapes: Path) -> None:
     """It finds the facade without a preload; libraries with thread-local storage do not work in it."""
     needs_static_libc()
-    compile_program(escapes, "static", ["native/tests/escapes.c", "native/facade/limits.c"], "-DSTATIC", "-static")
+    compile_program(
+        escapes, "static", ["native/tests/escapes.c", "native/facade/shared/limits.c"], "-DSTATIC", "-static"
+    )
     done = in_container(mounted, escapes).run("/run/programs/static", "name")
     assert "escapes" not in done.stdout and "not found" not in done.stderr
 
 
-def test_nobody_else_is_hurt_by_a_truncated_usage_file(mounted: Mounted, escapes: Path, tmp_path: Path) -> None:
+def test_a_truncated_usage_file_affects_no_other_container(mounted: Mounted, escapes: Path, tmp_path: Path) -> None:
     """The container that did it gets no GPU any more; the node reads the file without mapping it."""
     place = in_container(mounted, escapes)
-    assert said(place.run(place.programs / "plain", "truncate usage")) == "held"
+    assert output(place.run(place.programs / "plain", "truncate usage")) == "held"
     assert (mounted.folder / "usage").stat().st_size == 0
     with pytest.raises(BadInput):
         read_usage(mounted.folder / "usage")
     done = place.run(place.programs / "plain", "name")
-    assert said(done) == "held" and "truncated" in done.stderr
+    assert output(done) == "held" and "truncated" in done.stderr

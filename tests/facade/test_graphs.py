@@ -1,12 +1,12 @@
 """Memory that graphs allocate counts from their first launch or upload on, as what the driver holds for them."""
 
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_processes import python
+from tests.facade.python_programs import python
 
 LIMIT = 2000
 GRAPHS = f"""
 import pathlib
-from lamina import simgpu
+from lamina_lab import simgpu
 begin()
 stream, at = ctypes.c_void_p(), ctypes.c_uint64()
 cuda.cuStreamCreate(ctypes.byref(stream), 0)
@@ -33,7 +33,7 @@ def end(graph, run):
 """
 
 
-def told(container: MakeContainer, script: str) -> list[str]:
+def reported(container: MakeContainer, script: str) -> list[str]:
     done = python(container(LIMIT), GRAPHS + script)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -47,7 +47,7 @@ print(end(graph, run), held(), cuda.cuDeviceGraphMemTrim(0), held())
 graph, run = capture(100)
 print(cuda.cuGraphUpload(run, stream), held())
 """
-    assert told(container, script) == ["0 0 1500 0 1500 0 1500", "0 1500 0 0", "0 100"]
+    assert reported(container, script) == ["0 0 1500 0 1500 0 1500", "0 1500 0 0", "0 100"]
 
 
 def test_graphs_share_memory(container: MakeContainer) -> None:
@@ -59,7 +59,7 @@ print(launch(first[1]), held(), launch(second[1]), held(), launch(first[1], othe
 print(launch(large[1]), held(), launch(second[1]), held())
 """
     # With 1600 kept, 600 more might be needed: so what is kept is given back first.
-    assert told(container, script) == ["0 500 0 600 0 600", "0 1600 0 600"]
+    assert reported(container, script) == ["0 500 0 600 0 600", "0 1600 0 600"]
 
 
 def test_a_graph_over_the_limit_is_refused_when_it_would_run(container: MakeContainer) -> None:
@@ -73,12 +73,12 @@ print(launch(run), held(), take(1690), held(), capture(100) and 0)
     assert f"OOM {2001 * MIB} / {LIMIT * MIB}" in done.stderr
 
 
-def test_memory_that_graphs_only_keep_gives_way(container: MakeContainer) -> None:
+def test_memory_that_graphs_only_cache_is_released(container: MakeContainer) -> None:
     script = """
 graph, run = capture(1000)
 print(launch(run), held(), take(1200), held(), launch(run), held())
 """
-    assert told(container, script) == ["0 1000 0 1200 2 1200"]
+    assert reported(container, script) == ["0 1000 0 1200 2 1200"]
 
 
 def test_an_allocation_that_no_node_frees_outlives_its_graph(container: MakeContainer) -> None:
@@ -87,7 +87,7 @@ graph, run = capture(200, 1000, keep=True)
 print(launch(run), held(), launch(run), held(), end(graph, run), cuda.cuDeviceGraphMemTrim(0), held(), take(700))
 print(cuda.cuMemFreeAsync(at, stream), held(), cuda.cuDeviceGraphMemTrim(0), held(), take(700))
 """
-    assert told(container, script) == ["0 1000 1 1000 0 0 1000 2", "0 1000 0 0 0"]
+    assert reported(container, script) == ["0 1000 1 1000 0 0 1000 2", "0 1000 0 0 0"]
 
 
 def test_what_is_left_may_be_freed_by_the_next_launch_or_with_the_context(container: MakeContainer) -> None:
@@ -96,7 +96,7 @@ graph, run = capture(1000, keep=True, flags=1)
 print(launch(run), launch(run), held(), cuda.cuMemFree_v2(at), launch(run), held(), end(graph, run))
 print(cuda.cuDevicePrimaryCtxReset_v2(0), begin(), held())
 """
-    assert told(container, script) == ["0 0 1000 0 0 1000 0", "0 (0, 0, 0) 0"]
+    assert reported(container, script) == ["0 0 1000 0 0 1000 0", "0 (0, 0, 0) 0"]
 
 
 def test_nodes_added_by_hand_count_too(container: MakeContainer) -> None:
@@ -112,4 +112,4 @@ uploading = (ctypes.c_uint64 * 4)(2, stream.value)
 print(cuda.cuGraphInstantiateWithParams(ctypes.byref(run), graph, uploading), held(), launch(run), held())
 print(end(graph, run), cuda.cuDeviceGraphMemTrim(0), held())
 """
-    assert told(container, script) == ["0 0 0 0 0", "0 1000 0 1000", "0 0 0"]
+    assert reported(container, script) == ["0 0 0 0 0", "0 1000 0 1000", "0 0 0"]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.building import compile_program
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
-from tests.facade.test_pools import LOCATIONS, on_new_driver
-from tests.facade.test_processes import python
+from tests.facade.new_driver import LOCATIONS, on_new_driver
+from tests.facade.python_programs import python
 
 TOOLS = """
 begin()
@@ -121,7 +121,7 @@ def test_an_import_outlives_its_owner_and_counts_on(
             owner.wait()
         else:
             go_on(owner)
-        assert python(box, "begin(); print(free()[1])").stdout  # whoever starts finds the dead
+        assert python(box, "begin(); print(free()[1])").stdout  # a process that starts finds the dead
         assert held(box) == (1000, 1000)
         assert box.really_held() == box.usage().devices[0].held
         first.kill()
@@ -211,7 +211,7 @@ def test_an_imported_handle_outlives_its_owner(users: int, end: str, container: 
             if gone is not None:
                 gone.kill()
                 gone.wait()
-            python(box, "begin(); free()")  # whoever starts finds the dead
+            python(box, "begin(); free()")  # a process that starts finds the dead
             assert held(box)[1] == (1000 if alive else 0)
             assert box.really_held() == box.usage().devices[0].held
 
@@ -228,9 +228,9 @@ def test_a_handle_from_outside_counts_as_far_as_it_is_mapped_with_each_user(
     assert done.stdout == "0 (0, 594) (0, 2) (0, 594)\n", done.stderr
 
 
-def test_open_files_of_one_device_are_told_apart(tmp_path: Path) -> None:
-    """As those of physical handles, which are all of one device file; and files are told apart like them."""
-    sources = ["native/tests/facade_marks.c", "native/facade/file_marks.c"]
+def test_open_files_of_one_device_are_distinguished(tmp_path: Path) -> None:
+    """As those of physical handles, which are all of one device file; and files are distinguished like them."""
+    sources = ["native/tests/facade_marks.c", "native/facade/memory/file_marks.c"]
     program = compile_program(tmp_path, "marks", sources)
     plain = tmp_path / "file"
     plain.touch()

@@ -4,8 +4,8 @@ and nothing is left however the memory goes."""
 import pytest
 
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
-from tests.facade.test_processes import python
-from tests.facade.test_table import generate
+from tests.facade.driver_libraries import generate
+from tests.facade.python_programs import python
 
 LIMIT = 2000
 ROOM = 1664  # of 1697 MiB that a context leaves over, in steps of 32
@@ -57,7 +57,7 @@ ENDS = {
 
 TOOLS = f"""
 import pathlib, threading
-from lamina import simgpu
+from lamina_lab import simgpu
 class Properties(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("location", ctypes.c_int), ("id", ctypes.c_int),
                 ("rest", ctypes.c_char * 96)]
@@ -158,7 +158,7 @@ begin()
 """
 
 
-def told(box: Container, kind: str, script: str) -> list[str]:
+def reported(box: Container, kind: str, script: str) -> list[str]:
     done = python(box, TOOLS + script, KIND=kind)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -185,13 +185,13 @@ print(in_thread(drop, everything[1]) if {kind not in ("context", "heap")} else d
     half = f"[(0, {2 * part}), (0, {part}), (0, 0)] 0" if parts == 3 else "0 0"
     whole = 1515 if kind == "context" else ROOM
     expected = [f"{[0] * parts} {parts * part}", half, f"0 {whole} 2 {whole}", "0 0"]
-    assert told(container(LIMIT), kind, script) == expected
+    assert reported(container(LIMIT), kind, script) == expected
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (_, ends) in KINDS.items() if "owner" in ends])
 def test_all_returns_when_the_owner_goes_first(kind: str, container: MakeContainer) -> None:
     script = f"print((first := take(640))[0], held(), drop_owner(first[1]), held(), take({ROOM})[0])"
-    assert told(container(LIMIT), kind, script) == ["0 640 0 0 0"]
+    assert reported(container(LIMIT), kind, script) == ["0 640 0 0 0"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (_, ends) in KINDS.items() if "context" in ends])
@@ -201,7 +201,7 @@ def test_all_returns_with_the_context(how: str, kind: str, container: MakeContai
 print(take(640)[0], held(), cuda.cuDevicePrimaryCtx{how}_v2(0), charged())
 print(begin(), held(), take({ROOM})[0])
 """
-    assert told(container(LIMIT), kind, script) == ["0 640 0 0", "(0, 0, 0) 0 0"]
+    assert reported(container(LIMIT), kind, script) == ["0 640 0 0", "(0, 0, 0) 0 0"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -213,4 +213,4 @@ def test_all_returns_when_the_process_is_killed(kind: str, container: MakeContai
         assert box.usage().devices[0].held == CONTEXT + amount * MIB == box.really_held()
         process.kill()
         process.wait()
-    assert told(box, "plain", f"print(held(), take({ROOM})[0])") == ["0 0"]
+    assert reported(box, "plain", f"print(held(), take({ROOM})[0])") == ["0 0"]

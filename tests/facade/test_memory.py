@@ -1,4 +1,4 @@
-"""Every kind of device memory stops at the limit, to the byte, and comes back when it is freed."""
+"""Every kind of device memory stops at the limit, to the block, and comes back when it is freed."""
 
 import sys
 
@@ -6,7 +6,7 @@ import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_processes import python
+from tests.facade.python_programs import python
 
 KINDS = (
     "plain", "managed", "pitch", "async", "per-thread", "pool", "async-freed-plainly", "physical", "mapped", "array",
@@ -23,12 +23,12 @@ def test_memory_of_every_kind_stops_at_the_limit(way: str, kind: str, container:
 
 
 def test_a_limit_that_is_no_multiple_of_anything_is_held_to_the_byte(container: MakeContainer, programs) -> None:
-    box = container(1)
-    odd = Limits(devices=(DeviceLimit(uuid=box.uuids[0], memory_bytes=CONTEXT + 123_457),))
-    write_container(box.folder, odd)
-    done = box.run(programs["kinds"], "linked", "small")
-    assert done.stdout == "ok\n", done.stdout + done.stderr
-    assert f"OOM {CONTEXT + 123_458} / {CONTEXT + 123_457}\n" in done.stderr
+    """A block more would exceed it by one byte."""
+    box, limit = container(1), CONTEXT + 4 * MIB - 1
+    write_container(box.folder, Limits(devices=(DeviceLimit(uuid=box.uuids[0], memory_bytes=limit),)))
+    done = python(box, "print(begin(), take(4), take(2), take(2), free())")
+    assert done.stdout == "(0, 0, 0) 2 0 2 (0, 1)\n", done.stderr
+    assert f"OOM {limit + 1} / {limit}\n" in done.stderr
 
 
 def test_a_byte_more_than_a_block_takes_another(container: MakeContainer) -> None:
@@ -44,8 +44,8 @@ print(fill((100 << 20) + 1, cuda.cuMemAlloc_v2), fill((2 << 20) + 1, cuda.cuMemA
       fill((1 << 20) + 1, cuda.cuMemAlloc_v2), fill(1 << 20, cuda.cuMemAlloc_v2))
 """
     box = container(2000)
-    # of 1697 MiB: 16 of 102 leave 65, 16 of 4 leave 1, which is no whole block, and then there is that one
-    assert python(box, script).stdout.split() == ["16", "16", "0", "1"]
+    # of 1697 MiB: 16 of 102 leave 65, 16 of 4 leave 1, which is no whole block
+    assert python(box, script).stdout.split() == ["16", "16", "0", "0"]
 
 
 def test_s4_4_the_refusal_is_logged_in_bytes(container: MakeContainer, programs, tmp_path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina import native
+from lamina_lab import simgpu
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER, VERSION
 
@@ -20,31 +21,42 @@ def test_every_path_of_the_driver_is_the_facade(nvidia_first: bool, tmp_path: Pa
         library = "libcuda.so.1" if "libcuda" in path else "libnvidia-ml.so.1"
         done = box.run("cmp", path, native.path(f"facade/{library}"))
         assert done.returncode == 0, done.stdout + done.stderr
-    done = box.run("cmp", "/run/lamina-driver/libcuda.so.1", native.path("simgpu/libcuda.so.1"))
+    done = box.run("cmp", "/run/lamina-driver/libcuda.so.1", simgpu.library("libcuda.so.1"))
     assert done.returncode == 0, done.stderr
 
 
-def test_a_container_that_cannot_be_told_does_not_start(tmp_path: Path) -> None:
+def test_a_container_that_cannot_be_identified_does_not_start(tmp_path: Path) -> None:
     box = Mounted(tmp_path, 1000)
     box.edits["mounts"] = [mount for mount in box.edits["mounts"] if mount["containerPath"] != "/run/lamina/limits"]
     done = box.run("true")
-    assert done.returncode != 0 and "cannot tell the container by its mount of /run/lamina/limits" in done.stderr
+    assert done.returncode != 0 and "cannot find the container's root by its mount of /run/lamina/limits" in done.stderr
+
+
+def test_a_volume_that_is_named_like_the_limits_stops_no_start(tmp_path: Path) -> None:
+    (volume := tmp_path / "volume").mkdir()
+    box = Mounted(tmp_path, 1000)
+    limits = box.edits["mounts"].pop(0)
+    box.show(volume, "/run/x/run/lamina/limits")
+    box.edits["mounts"].append(limits)
+    box.show(volume, "/run/y/run/lamina/limits")
+    done = box.run("cmp", f"{LIBRARY_FOLDER}/libcuda.so.1", native.path("facade/libcuda.so.1"))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_driver_is_covered_wherever_it_was_brought_in(tmp_path: Path) -> None:
     box = Mounted(tmp_path, 1000)
-    box.show(native.path("simgpu/libcuda.so.1"), "/run/odd/libcuda.so.999")
-    box.show(native.path("simgpu/libcuda.so.1"), "/run/odd/libcudart.so.12")
+    box.show(simgpu.library("libcuda.so.1"), "/run/odd/libcuda.so.999")
+    box.show(simgpu.library("libcuda.so.1"), "/run/odd/libcudart.so.12")
     done = box.run("cmp", "/run/odd/libcuda.so.999", native.path("facade/libcuda.so.1"))
     assert done.returncode == 0, done.stdout + done.stderr
-    done = box.run("cmp", "/run/odd/libcudart.so.12", native.path("simgpu/libcuda.so.1"))
+    done = box.run("cmp", "/run/odd/libcudart.so.12", simgpu.library("libcuda.so.1"))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_file_that_a_later_mount_hides_is_nobodys(tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
     box = Mounted(tmp_path, 1000)
-    box.show(native.path("simgpu/libcuda.so.1"), "/run/volume/libcuda.so.1")
+    box.show(simgpu.library("libcuda.so.1"), "/run/volume/libcuda.so.1")
     box.show(tmp_path / "volume", "/run/volume")
     done = box.run("ls", "/run/volume")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -57,7 +69,7 @@ def test_links_of_a_later_mount_lead_the_hook_nowhere(target: str, tmp_path: Pat
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "libcuda.so.1").symlink_to(target.format(victim))
     box = Mounted(tmp_path, 1000)
-    box.show(native.path("simgpu/libcuda.so.1"), "/run/volume/libcuda.so.1")
+    box.show(simgpu.library("libcuda.so.1"), "/run/volume/libcuda.so.1")
     box.show(tmp_path / "volume", "/run/volume")
     done = box.run("cat", victim)
     assert (done.returncode, done.stdout) == (0, "as it was"), done.stderr

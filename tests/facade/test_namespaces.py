@@ -2,17 +2,16 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from msgspec.structs import replace
 
-from lamina import simgpu
 from lamina.enforcement import layout
-from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
-from tests.facade.test_processes import PRELUDE
+from lamina_lab import simgpu
+from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
+from tests.waiting import wait_until
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 
@@ -24,7 +23,7 @@ def can_nest() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not can_nest(), reason="this machine lets nobody make pid namespaces")
+pytestmark = pytest.mark.skipif(not can_nest(), reason="this machine lets no one make pid namespaces")
 
 
 @contextmanager
@@ -47,9 +46,7 @@ def line(process: "subprocess.Popen[str]", say: str | None = None) -> str:
 
 def until_taken(process: "subprocess.Popen[str]") -> None:
     """Take what fits once another process has ended: the kernel ends a namespace a moment after its first process."""
-    deadline = time.monotonic() + 60
-    while line(process, "take(900)") != "0":
-        assert time.monotonic() < deadline
+    wait_until(lambda: line(process, "take(900)") == "0")
 
 
 HOLD = "print(begin(), take(600), flush=True)\nfor line in sys.stdin: print(eval(line), flush=True)"
@@ -63,7 +60,7 @@ def test_the_dead_of_another_namespace_leave_nothing_counted(proc: tuple[str, ..
         assert line(outer) == OK
         with running(box, HOLD, *NESTED, *proc) as inner:
             assert line(inner) == OK
-            for _ in range(3):  # it lives, so nobody takes it for dead
+            for _ in range(3):  # it lives, so no one takes it for dead
                 assert line(outer, "take(400)") == "2" and line(inner, "take(400)") == "2"
             assert box.usage().devices[0].held == 2 * (CONTEXT + 600 * MIB)
         until_taken(outer)
@@ -83,14 +80,14 @@ def test_a_contexts_cost_that_others_disturbed_is_not_kept(container: MakeContai
     """Within, the driver's list has other pids, so all there is to measure is the growth of the whole GPU."""
     box = container(3000)
     simgpu.write(replace(box.machine, context_us=1_000_000), box.folder / "machine")
-    told = "print(begin(), free(), flush=True)\ninput()"
-    with box.waiting("begin(), take(2000)", outside=True) as other, running(box, told, *NESTED) as first:
-        while layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
+    reported = "print(begin(), free(), flush=True)\ninput()"
+    with box.waiting("begin(), take(2000)", outside=True) as other, running(box, reported, *NESTED) as first:
+        while layout.UsageFile.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
             assert first.poll() is None
         other.kill()
         other.wait()
         assert line(first) == "(0, 0, 0) (0, 2488)", "a guess"
-    with running(box, told, *NESTED) as second:
+    with running(box, reported, *NESTED) as second:
         assert line(second) == "(0, 0, 0) (0, 2697)"
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from lamina import native
 from tests.building import ROOT, compile_program, needs_static_libc
+from tests.facade.driver_libraries import LIBRARIES, exported, generate, reported
 from tests.facade.mounted import Mounted
-from tests.facade.test_table import LIBRARIES, exported, generate, told
 
 HELLO = '#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n'
 OPENMP = """#include <stdio.h>
@@ -117,7 +117,7 @@ def test_a_container_with_a_root_that_cannot_be_written(user: str, box: Mounted,
     """The facade needs to write nothing but the usage file, which any user may."""
     if user == "another" and os.geteuid() != 0:
         pytest.skip("only root can become another user")
-    compile_program(tmp_path / "programs", "plain", ["native/tests/escapes.c", "native/facade/limits.c"])
+    compile_program(tmp_path / "programs", "plain", ["native/tests/escapes.c", "native/facade/shared/limits.c"])
     box.show(box.host, "/run/node", writable=True)
     (box.host / "machine").chmod(0o666)
     command = "/run/programs/plain name"
@@ -130,14 +130,14 @@ def test_a_container_with_a_root_that_cannot_be_written(user: str, box: Mounted,
 
 def test_the_name_for_linkers_holds_nothing_but_a_need() -> None:
     path = native.path("facade/libcuda.so")
-    dynamic = told("readelf", "-dW", path)
+    dynamic = reported("readelf", "-dW", path)
     assert re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic) == ["libcuda.so.1"]
     assert exported(path) == set() and "INIT" not in dynamic and "TEXTREL" not in dynamic
 
 
 def test_what_the_node_runs_needs_no_c_library() -> None:
     needs_static_libc()
-    assert "INTERP" not in told("readelf", "-lW", native.path("facade/lamina-cover"))
+    assert "INTERP" not in reported("readelf", "-lW", native.path("facade/lamina-cover"))
 
 
 def test_it_builds_for_aarch64_and_a_c_library_of_2012(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_it_builds_for_aarch64_and_a_c_library_of_2012(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     for library, place in LIBRARIES.items():
         built = build / "native" / place
-        assert "AArch64" in told("readelf", "-h", built)
-        symbols = told("readelf", "-W", "--dyn-syms", built)
+        assert "AArch64" in reported("readelf", "-h", built)
+        symbols = reported("readelf", "-W", "--dyn-syms", built)
         assert {tuple(map(int, v.split("."))) for v in re.findall(r"@GLIBC_([0-9.]+)", symbols)} == {(2, 17)}
         defined = [line.split() for line in symbols.splitlines() if " UND " not in line and " GLOBAL " in line]
         assert {words[7] for words in defined} == set(generate.read_classes(library))

@@ -7,11 +7,11 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.building import ROOT
 from tests.facade.conftest import MakeContainer
-from tests.facade.test_pools import on_new_driver
-from tests.facade.test_table import generate
+from tests.facade.driver_libraries import generate
+from tests.facade.new_driver import on_new_driver
 
 # Prints for each question what the driver and the facade answer: result, status, and the function's name and file.
 ASK = """
@@ -45,7 +45,9 @@ LATEST = 99000
 def questions() -> list[tuple[str, int, int, bool]]:
     """Every name that the simulated driver or the table knows, at every version at which anything changes."""
     entries = re.findall(
-        r"^ENTRY(?:_PER_THREAD)?\((\w+), (\d+), (\w+)", (ROOT / "native/simgpu/cuda/entry_points.def").read_text(), re.M
+        r"^ENTRY(?:_PER_THREAD)?\((\w+), (\d+), (\w+)",
+        (ROOT / "lab/native/simgpu/cuda/entry_points.def").read_text(),
+        re.M,
     )
     classes = generate.read_classes("cuda")
     names = {re.sub(r"(_v\d)?(_pts[zd])?$", "", name) for name in classes} | {base for base, _, _ in entries}
@@ -58,7 +60,7 @@ def questions() -> list[tuple[str, int, int, bool]]:
 
 def test_each_answer_is_the_drivers_and_each_replaced_function_is_ours(container: MakeContainer) -> None:
     asked = questions()
-    driver = str(native.path("simgpu/libcuda.so.1"))
+    driver = str(simgpu.library("libcuda.so.1"))
     done = subprocess.run(
         [sys.executable, "-c", ASK, driver],
         input="\n".join(json.dumps(question) for question in asked),
@@ -77,7 +79,7 @@ def test_each_answer_is_the_drivers_and_each_replaced_function_is_ours(container
         if name is not None:
             found.add(name)
             replaced = generate.MACROS[kinds[name]] != "PASS"
-            assert ("/facade/" in ours[3]) == replaced, (question, ours)
+            assert ("native/facade/" in ours[3]) == replaced, (question, ours)
     assert {"cuMemAlloc_v2", "cuMemAllocAsync_ptsz", "cuLaunchKernel_ptsz", "cuCtxCreate_v3"} <= found
 
 
@@ -94,7 +96,7 @@ cuda.cuInit(0)
 """
 
 
-def test_what_nobody_reviewed_is_not_there(tmp_path: Path) -> None:
+def test_unreviewed_functions_are_absent(tmp_path: Path) -> None:
     script = (
         NEWER + 'print(*(ask(*q) for q in ((b"cuBrandNew", 14000), (b"cuBrandNew", 13000), (b"cuMemAlloc", 14000))))'
     )
@@ -126,5 +128,5 @@ print(size, create(ctypes.addressof(context), 0, 0), context.value)
 print(table("0ca50b8c1004929a89a7d0df10e77286")[0])
 """
     )
-    said = on_new_driver(tmp_path, script)
-    assert said[0] == "4711 (500,)" and said[1] == "16 0 8"
+    output = on_new_driver(tmp_path, script)
+    assert output[0] == "4711 (500,)" and output[1] == "16 0 8"

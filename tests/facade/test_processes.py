@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lamina import simgpu
 from lamina.enforcement import layout
+from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
+from tests.facade.python_programs import python
 
 
 def together(box: Container, worker: Path, what: str, count: int, rounds: int) -> list[list[str]]:
     """Runs workers that start at one moment and leave at another; returns the words that each says."""
     limit = box.limits.devices[0].memory_bytes // MIB
     workers = [box.start(worker, "dlopen", what, str(limit), str(rounds), str(seed)) for seed in range(count)]
-    said = []
+    output = []
     for stage in range(3):
         for process in workers:
             assert process.stdin is not None and process.stdout is not None
@@ -26,49 +27,49 @@ def together(box: Container, worker: Path, what: str, count: int, rounds: int) -
                 process.stdin.write("\n")
                 process.stdin.flush()
         if stage < 2:
-            said = [process.stdout.readline().split() for process in workers if process.stdout]
+            output = [process.stdout.readline().split() for process in workers if process.stdout]
             if stage == 0:
-                assert said == [["ready"]] * count
+                assert output == [["ready"]] * count
             else:
-                assert {words[0] for words in said} == {"ok"}, said
+                assert {words[0] for words in output} == {"ok"}, output
     for process in workers:
         process.communicate()
         assert process.returncode == 0
-    return said
+    return output
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(16, 1500), (64, 100)])
 def test_racing_processes_never_hold_a_byte_over(count: int, rounds: int, container: MakeContainer, programs) -> None:
     box = container(count * 303 + 1000)
-    said = together(box, programs["worker"], "race", count, rounds)
-    taken, refused, imported, run = (sum(int(words[i]) for words in said) for i in range(1, 5))
-    assert refused > 0, "nobody met the limit"
+    output = together(box, programs["worker"], "race", count, rounds)
+    taken, refused, imported, run = (sum(int(words[i]) for words in output) for i in range(1, 5))
+    assert refused > 0, "no one met the limit"
     assert taken > 0 and imported > 0 and run > 0
     assert box.usage().devices[0].peak <= box.limits.devices[0].memory_bytes
 
 
 @pytest.mark.parametrize("count", [16, 64])
 def test_racing_processes_together_get_all_of_it(count: int, container: MakeContainer, programs) -> None:
-    said = together(container(count * 303 + 1000), programs["worker"], "grab", count, 0)
-    assert sum(int(words[1]) for words in said) == 500
+    output = together(container(count * 303 + 1000), programs["worker"], "grab", count, 0)
+    assert sum(int(words[1]) for words in output) == 500
 
 
 @pytest.mark.parametrize("more", [0, 700, 1100])
 def test_processes_that_start_together_are_all_let_in_where_all_fit(
     more: int, container: MakeContainer, programs, tmp_path: Path
 ) -> None:
-    """Though nobody knows yet what a context costs, and each takes its time."""
+    """Though no one knows yet what a context costs, and each takes its time."""
     box = container(8 * 303 + more)
     simgpu.write(replace(box.machine, context_us=30_000), tmp_path / "machine")
-    said = together(box, programs["worker"], "grab", 8, 0)
-    assert sum(int(words[1]) for words in said) == more // 2
+    output = together(box, programs["worker"], "grab", 8, 0)
+    assert sum(int(words[1]) for words in output) == more // 2
 
 
-def test_who_dies_while_it_measures_a_context_keeps_nobody_out(container: MakeContainer, programs) -> None:
+def test_a_process_that_dies_while_it_measures_a_context_blocks_no_other(container: MakeContainer, programs) -> None:
     box = container(1200)
     simgpu.write(replace(box.machine, context_us=300_000), box.folder / "machine")
     first = box.start(programs["worker"], "dlopen", "grab", "1200", "0", "1")
-    while layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
+    while layout.UsageFile.from_buffer_copy((box.folder / "usage").read_bytes()).devices[0].measuring == 0:
         assert first.poll() is None
     first.kill()
     first.communicate()
@@ -79,8 +80,8 @@ def test_who_dies_while_it_measures_a_context_keeps_nobody_out(container: MakeCo
 def test_contexts_that_start_together_stay_within_the_limit(container: MakeContainer, programs) -> None:
     box = container(5 * 303 + 100)
     workers = [box.start(programs["worker"], "dlopen", "grab", str(5 * 303 + 100), "0", "1") for _ in range(16)]
-    said = [process.stdout.readline().strip() for process in workers if process.stdout]
-    assert sorted(said) == ["context 2"] * 11 + ["ready"] * 5
+    output = [process.stdout.readline().strip() for process in workers if process.stdout]
+    assert sorted(output) == ["context 2"] * 11 + ["ready"] * 5
     assert box.really_held() <= box.limits.devices[0].memory_bytes
     for process in workers:
         process.kill()
@@ -108,14 +109,10 @@ def test_threads_of_one_process_lose_nothing(threads: int, container: MakeContai
     assert done.stdout == "ok\n", done.stdout + done.stderr[-500:]
 
 
-def python(box: Container, script: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return box.run(sys.executable, "-c", PRELUDE + script, **more)
-
-
 def test_a_forked_child_has_its_own_account(container: MakeContainer) -> None:
     box = container(2000)
     script = """
-print(begin(), take(600), free())
+print(begin(), take(600), free(), flush=True)
 child = os.fork()
 if child == 0:
     print(begin(), take(700), take(300), free(), flush=True)
@@ -143,7 +140,7 @@ if len(sys.argv) < 2:
     assert done.stdout.splitlines() == ["(0, 0, 0) 0 (0, 1097)"] * 2, done.stderr
 
 
-def test_what_a_process_left_by_exec_is_seen_by_others(container: MakeContainer) -> None:
+def test_memory_that_a_process_left_by_exec_is_counted(container: MakeContainer) -> None:
     box = container(2000)
     command = [sys.executable, "-c", PRELUDE + "begin(); take(600); os.execvp('sleep', ['sleep', '60'])"]
     sleeper = subprocess.Popen(command, env=box.environment())
@@ -175,9 +172,11 @@ def test_more_processes_than_slots_is_a_clean_error(container: MakeContainer) ->
         owner = os.getpid() | (int(stat[19]) & ((1 << 26) - 1)) << 22 | namespace << 48
         for slot in range(layout.SLOTS):
             os.pwrite(
-                file.fileno(), owner.to_bytes(8, "little"), ctypes.sizeof(layout.Usage) + slot * layout.slot_stride(1)
+                file.fileno(),
+                owner.to_bytes(8, "little"),
+                ctypes.sizeof(layout.UsageFile) + slot * layout.slot_stride(1),
             )
-        os.pwrite(file.fileno(), layout.SLOTS.to_bytes(4, "little"), layout.Usage.slots_used.offset)
+        os.pwrite(file.fileno(), layout.SLOTS.to_bytes(4, "little"), layout.UsageFile.slots_used.offset)
     done = python(box, "print(begin()[0], take(1))")
     assert done.stdout.split()[0] == "304" and "1024 processes" in done.stderr
 
@@ -187,7 +186,7 @@ def test_lives_of_every_kind_in_turn_leave_nothing_and_take_few_slots(container:
     box = container(1800)  # room for two: a daemon that is ending may still be there when the next one starts
     done = box.run(programs["crowd"], "turn", lives, timeout=600)
     assert done.stdout == f"ok {CONTEXT}\n", done.stdout + done.stderr[-500:]
-    assert layout.Usage.from_buffer_copy((box.folder / "usage").read_bytes()).slots_used <= 4
+    assert layout.UsageFile.from_buffer_copy((box.folder / "usage").read_bytes()).slots_used <= 4
 
 
 def test_one_process_more_than_there_are_slots_is_refused_and_nothing_else(container: MakeContainer, programs) -> None:

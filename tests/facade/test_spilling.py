@@ -3,7 +3,7 @@
 import pytest
 
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
-from tests.facade.test_processes import python
+from tests.facade.python_programs import python
 
 TOOLS = """
 begin()
@@ -60,11 +60,11 @@ print(cuda.cuMemAllocManaged(ctypes.byref(asked), ctypes.c_size_t(64 << 20), 1),
     assert done.stdout.splitlines() == seen, done.stderr
 
 
-def test_usage_tells_what_spilled(container: MakeContainer) -> None:
+def test_usage_has_what_spilled(container: MakeContainer) -> None:
     box = container(3000, physical=1000)
     with box.waiting(TOOLS + "plain(600), plain(1000), plain(1)"):
         device = box.usage().devices[0]
-        assert (device.held, device.spilled) == (CONTEXT + 1601 * MIB, 1000 * MIB)
+        assert (device.held, device.spilled) == (CONTEXT + 1602 * MIB, 1000 * MIB)
         assert box.usage().processes[0].spilled == {device.uuid: 1000 * MIB}
     python(box, "begin(); free()")
     assert box.usage().devices[0].spilled == 0

@@ -1,31 +1,18 @@
 """Every entry point of the driver is classified, and the facade has each of them under its own name."""
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from lamina import native
+from lamina_lab.simgpu import native as lab_native
+from tests.facade.driver_libraries import LIBRARIES, ROOT, exported, generate, reported
 
-ROOT = Path(__file__).parents[2]
 HEADER_PLACES = [Path(p) for p in (os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path) if p]
-
-
-def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "native/facade/generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-generate = load_generator()
-LIBRARIES = {"cuda": "facade/libcuda.so.1", "nvml": "facade/libnvidia-ml.so.1"}
 
 
 def header_folders() -> list[Path]:
@@ -67,19 +54,19 @@ def test_functions_with_several_forms_have_the_versions_of_the_headers() -> None
     """
     newest = newest_headers()
     headers = [header for folder in header_folders() for header in folder.rglob("cuda*Typedefs.h")]
-    told: dict[tuple[str, str], set[int]] = {}
+    reported: dict[tuple[str, str], set[int]] = {}
     for header in headers:
         for base, since, suffix in re.findall(r"PFN_(cu\w+?)_v(\d+)(_pts[zd])?\)", header.read_text()):
-            told.setdefault((base, suffix), set()).add(int(since))
+            reported.setdefault((base, suffix), set()).add(int(since))
     listed: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
     for name, (kind, since) in generate.read_classes("cuda").items():
         found = re.fullmatch(r"(cu\w+?)(?:_v(\d))?(_pts[zd])?", name)
         assert found is not None
         listed.setdefault((found[1], found[3] or ""), []).append((int(found[2] or 1), since, kind))
-    several = {key: sorted(forms) for key, forms in listed.items() if len(forms) > 1 and key in told}
+    several = {key: sorted(forms) for key, forms in listed.items() if len(forms) > 1 and key in reported}
     for key, entries in several.items():
         if any(generate.MACROS[kind] != "PASS" for _, _, kind in entries):
-            assert [since for _, since, _ in entries if since <= newest] == sorted(told[key]), key
+            assert [since for _, since, _ in entries if since <= newest] == sorted(reported[key]), key
     assert len(several) > 50
 
 
@@ -104,14 +91,6 @@ def test_a_line_that_says_nothing_is_refused(line: str, tmp_path: Path, monkeypa
         generate.read_classes("cuda")
 
 
-def told(*command: str | Path) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def exported(path: Path) -> set[str]:
-    return {line.split()[-1] for line in told("nm", "-D", "--defined-only", path).splitlines()}
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_exactly_the_listed_names_are_exported(library: str) -> None:
     assert exported(native.path(LIBRARIES[library])) == set(generate.read_classes(library))
@@ -119,7 +98,7 @@ def test_exactly_the_listed_names_are_exported(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_simulated_function_is_listed(library: str) -> None:
-    simulated = exported(native.path(LIBRARIES[library].replace("facade", "simgpu")))
+    simulated = exported(lab_native.path(LIBRARIES[library].replace("facade", "simgpu")))
     of_nvidia = {name for name in simulated if not name.startswith("simgpu")}  # the rest is the simulated nvidia-smi's
     assert of_nvidia <= set(generate.read_classes(library))
 
@@ -127,14 +106,16 @@ def test_every_simulated_function_is_listed(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES.values())
 def test_loading_a_facade_does_nothing(library: str) -> None:
     path = native.path(library)
-    dynamic = told("readelf", "-dW", path)
+    dynamic = reported("readelf", "-dW", path)
     needed = [line.split("[")[1].rstrip("]") for line in dynamic.splitlines() if "(NEEDED)" in line]
     assert f"soname: [{path.name}]" in dynamic
     assert [name for name in needed if not name.startswith(("libc.", "libdl.", "libpthread."))] == []
     assert "TEXTREL" not in dynamic
-    imported = {line.split()[-1].partition("@")[0] for line in told("nm", "-D", "--undefined-only", path).splitlines()}
+    imported = {
+        line.split()[-1].partition("@")[0] for line in reported("nm", "-D", "--undefined-only", path).splitlines()
+    }
     assert imported.isdisjoint({"exit", "_exit", "abort", "signal", "sigaction", "pthread_create", "atexit"})
-    constructors = told("readelf", "-SW", path).split(".init_array")[1].split()
+    constructors = reported("readelf", "-SW", path).split(".init_array")[1].split()
     assert int(constructors[4], 16) <= 8, "the compiler's own constructor only"
 
 
@@ -146,3 +127,37 @@ def test_a_c_library_of_2012_is_enough(library: str) -> None:
     ).stdout
     versions = {tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", text)}
     assert versions and max(versions) <= (2, 17)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_committed_prototypes_are_those_of_the_headers(library: str) -> None:
+    """There is one source of prototypes; it is not typed by hand."""
+    folders = header_folders()
+    header = generate.newest_header(library, folders)
+    committed = generate.prototypes_path(library).read_text()
+    if header is None or f"{header.name} of CUDA {generate.cuda_version(header.with_name('cuda.h'))}." not in committed:
+        pytest.skip("this machine has no headers of the version that the prototypes are from")
+    prototypes = generate.prototypes(library, header, folders)
+    assert prototypes == committed, f"run {generate.__file__} --headers {header.parent}"
+
+
+def sizes(header: Path, types: list[str], folder: Path) -> str:
+    """The sizes of types as a C program sees them that includes a header."""
+    prints = "".join(f'printf("{name} %zu\\n", sizeof({name}));' for name in types)
+    program = folder / "sizes"
+    text = f'#include "{header}"\n#include <stdio.h>\nint main(void) {{ {prints} return 0; }}\n'
+    command = ["cc", "-x", "c", f"-I{ROOT / 'native/include'}", f"-I{header.parent}", "-o", program, "-"]
+    done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return reported(program)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_our_structures_have_the_sizes_of_the_headers(library: str, tmp_path: Path) -> None:
+    header = generate.newest_header(library, header_folders())
+    if header is None:
+        pytest.skip("this machine has no CUDA headers")
+    ours = ROOT / f"native/include/{library}_min.h"
+    types = re.findall(r"^(?:typedef struct \{.*)?\} ((?:CU|nvml)\w+);$", ours.read_text(), re.MULTILINE)
+    assert len(types) > 15
+    assert sizes(ours, types, tmp_path) == sizes(header, types, tmp_path)

@@ -3,22 +3,22 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
-from tests.facade.test_views import ask
+from tests.facade.nvml_programs import ask
+from tests.waiting import wait_until
 
-LOAD = (sys.executable, "-m", "lamina.lab.programs.gpu_load", "--seconds", "30")
+LOAD = (sys.executable, "-m", "lamina_lab.programs.gpu_load", "--seconds", "30")
 BIN = Path(sys.executable).parent
 TOOLS = {
     "gpustat": (BIN / "gpustat", "--no-color", "--show-pid"),
     "nvitop": (BIN / "nvitop", "--once"),
-    "lamina-smi": (sys.executable, "-m", "lamina.smi"),
+    "lamina-smi": (sys.executable, "-m", "lamina_lab.smi"),
 }
 RATES = """
 card = devices()[0]
@@ -32,18 +32,9 @@ print(json.dumps([rates.gpu, rates.memory, [sample.sampleValue.uiVal for sample 
 """
 
 
-def eventually(look: Callable[[], object], good: Callable[[object], bool]) -> object:
-    deadline = time.monotonic() + 60
-    seen = look()
-    while not good(seen) and time.monotonic() < deadline:
-        time.sleep(0.1)
-        seen = look()
-    return seen
-
-
 def outsider(box: Container) -> "subprocess.Popen[bytes]":
     """A busy process of the machine that is not in the container."""
-    library = str(native.path("simgpu/libcuda.so.1").parent)
+    library = str(simgpu.driver_folder())
     outside = {**os.environ, "SIMGPU_MACHINE": str(box.folder / "machine"), "LD_LIBRARY_PATH": library}
     return subprocess.Popen(LOAD, env=outside, stdout=subprocess.DEVNULL)
 
@@ -51,9 +42,13 @@ def outsider(box: Container) -> "subprocess.Popen[bytes]":
 def test_a_container_that_uses_all_of_its_share_reads_100_percent(container: MakeContainer) -> None:
     box = container(2000, cores=50)
     inside = box.start(*LOAD)
+
+    def busy() -> Any:
+        seen: Any = ask(box, RATES)
+        return seen if seen[0] >= 90 and len(seen[3]) == 1 else None
+
     try:
-        seen = eventually(lambda: ask(box, RATES), lambda got: got[0] >= 90 and len(got[3]) == 1)  # type: ignore[index]
-        gpu, memory, samples, each = seen  # type: ignore[misc]
+        gpu, memory, samples, each = wait_until(busy)
         assert gpu >= 90 and 40 <= memory <= 60 and samples[0] >= 90
         assert each[0][0] == inside.pid and each[0][1] >= 90
     finally:
@@ -65,11 +60,11 @@ def test_the_work_of_others_is_not_shown(container: MakeContainer) -> None:
     box = container(2000)
     outside = outsider(box)
     try:
-        real = str(native.path("simgpu/libnvidia-ml.so.1"))
+        real = str(simgpu.library("libnvidia-ml.so.1"))
         busy = f"n = ctypes.CDLL({real!r}); u, d = (ctypes.c_uint * 2)(), ctypes.c_void_p(); n.nvmlInit_v2();"
         busy += "n.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d));"
         busy += "n.nvmlDeviceGetUtilizationRates(d, u); print(u[0])"
-        assert eventually(lambda: ask(box, busy), lambda got: got >= 90) >= 90  # type: ignore[operator]
+        wait_until(lambda: ask(box, busy) >= 90)  # type: ignore[operator]
         assert ask(box, RATES) == [0, 0, [0], []]
     finally:
         outside.kill()
@@ -89,7 +84,7 @@ def test_tools_show_the_container(tool: str, container: MakeContainer) -> None:
     box = container(2000, gpus=3, granted=(1,))
     inside, outside = box.start(*LOAD), outsider(box)
     try:
-        eventually(box.usage, lambda usage: usage.devices[0].held >= CONTEXT)  # type: ignore[attr-defined]
+        wait_until(lambda: box.usage().devices[0].held >= CONTEXT)
         size = {"TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
         done = box.run(*TOOLS[tool], **size)
         assert done.returncode == 0, done.stderr

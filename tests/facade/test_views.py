@@ -1,34 +1,15 @@
 """Everything that tells about devices and memory tells the same: what the container was granted and holds."""
 
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, MakeContainer
-from tests.facade.test_processes import python
-
-NVML = """
-import json, pynvml as nvml
-nvml.nvmlInit()
-def devices():
-    return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-def code(call, *arguments):
-    try:
-        call(*arguments)
-    except nvml.NVMLError as error:
-        return error.value
-    return 0
-"""
-
-
-def ask(box, script: str, **more: str) -> object:
-    done = box.run(sys.executable, "-c", PRELUDE + NVML + script, **more)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+from tests.facade.nvml_programs import ask
+from tests.facade.python_programs import python
 
 
 def test_all_views_agree(container: MakeContainer) -> None:
@@ -58,7 +39,7 @@ def test_the_dead_are_not_shown(container: MakeContainer) -> None:
 def test_processes_of_others_are_not_shown(container: MakeContainer, tmp_path_factory) -> None:
     box = container(2000)
     outside = {**os.environ, "SIMGPU_MACHINE": str(box.folder / "machine")}
-    driver = str(native.path("simgpu/libcuda.so.1"))
+    driver = str(simgpu.library("libcuda.so.1"))
     script = PRELUDE.replace("libcuda.so.1", driver) + "print(begin(), flush=True); sys.stdin.read()"
     other = subprocess.Popen([sys.executable, "-c", script], env=outside, stdin=-1, stdout=-1, text=True)
     try:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina import simgpu
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.enforcement.limits import encode
-from lamina.simgpu.description import place
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
 from tests.building import compile_program
 from tests.facade.conftest import MIB, Container
 
@@ -145,8 +145,9 @@ def test_ordinals_follow_nvidia_smi_whatever_the_device_order(order: str, tmp_pa
 
 
 def test_mig_devices_are_named_by_their_uuids(tmp_path: Path) -> None:
-    sources = ["native/tests/facade_devices.c", "native/facade/devices.c", "native/facade/limits.c"]
-    visible = ctypes.CDLL(str(compile_program(tmp_path, "devices.so", sources, "-shared", "-fPIC"))).devices_visible
+    sources = ["native/tests/facade_devices.c", "native/facade/cuda/devices.c", "native/facade/shared/limits.c"]
+    flags = ("-shared", "-fPIC", '-DTABLE="generated/cuda_table.h"')
+    visible = ctypes.CDLL(str(compile_program(tmp_path, "devices.so", sources, *flags))).devices_visible
     visible.restype = ctypes.c_bool
     own = [f"MIG-{number}1111111-2222-3333-4444-555555555555" for number in "ab"]
     own.append("GPU-c1111111-2222-3333-4444-555555555555")

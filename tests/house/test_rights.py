@@ -1,22 +1,33 @@
-"""The table of rights names all that the parts do with the API server, and nothing that they do not do."""
+"""The rules of which roles are made name all that the components and commands request of the API server, and nothing
+that they do not."""
 
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lamina.cli import cluster
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
+from lamina.install import rights as install_rights
+from lamina.install import rights_of_commands
+from lamina.operations import cluster_view
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
-from tests.agent.test_agent import Running as Agent
-from tests.cli.test_doctor import Patient
-from tests.cli.test_reset import half_gone
-from tests.cli.test_reset import run as reset
-from tests.control.cluster import admitted_pod, inventory_object, running, until
+from tests.agent.running_agent import Running as Agent
+from tests.cli.doctor_patient import Patient
+from tests.cli.reset_cluster import half_gone
+from tests.cli.reset_cluster import run as reset
+from tests.controller.cluster import admitted_pod, inventory_object, running
+from tests.waiting import until
 
-TABLE = Path(__file__).parents[2] / "docs" / "cluster.md"
+RULES = {
+    "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
+    "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
+    "reader": rights_of_commands.READER,
+    "doctor": rights_of_commands.DOCTOR,
+    "reset": rights_of_commands.RESET,
+    "reset --all": rights_of_commands.RESET_ALL,
+}
 VERBS = {"replace": "update"}
 RARE = {
     ("control", "secrets", "update"),  # a year on
@@ -60,8 +71,7 @@ class Noted:
 
 
 def rights(part: str) -> set[tuple[str, str, str]]:
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in TABLE.read_text().splitlines() if "|" in line]
-    return {(row[0], row[1], verb) for row in rows if row[0] == part for verb in row[2].split()}
+    return {(part, rule.resource, verb) for rule in RULES[part] for verb in rule.verbs.split()}
 
 
 async def test_the_control_part(tmp_path: Path) -> None:
@@ -81,12 +91,12 @@ async def test_the_control_part(tmp_path: Path) -> None:
             await made.scheduler.filter(await kube.create(PODS, small), "node-0")
         body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
         await kube.create(RESOURCE_QUOTAS, body)
-        told = ("control", "resourcequotas/status", "patch")
-        await until(lambda: told in noted.asked, made.task)
+        reported = ("control", "resourcequotas/status", "patch")
+        await until(lambda: reported in noted.asked, task=made.task)
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")
-        await until(lambda: update in noted.asked and ("control", "pods", "patch") in noted.asked, made.task)
+        await until(lambda: update in noted.asked and ("control", "pods", "patch") in noted.asked, task=made.task)
     assert noted.asked - stranger | RARE == rights("control")
 
 
@@ -99,7 +109,7 @@ async def test_the_agent() -> None:
         agent.kube = noted = Noted("agent", kube)  # type: ignore[assignment]
         try:
             await agent.start('nodeSelector: {gpu: "on"}')
-            await agent.kubelet.until(RESOURCE, 20)
+            await agent.devices(RESOURCE, 20)
             await agent.node.pod("p", container("main", share(0, 4096)))
             await agent.started("p", "ticket-4")
             (agent.settings.containers / "00000000-unknown_main").mkdir()
@@ -107,8 +117,8 @@ async def test_the_agent() -> None:
             await agent.inventory(lambda found: not any(gpu.healthy for gpu in found.gpus))
             await agent.stop()
             await agent.start()
-            await agent.kubelet.until(RESOURCE, 20)
-            await agent.eventually(lambda: ("agent", "nodes/status", "patch") in noted.asked)
+            await agent.devices(RESOURCE, 20)
+            await agent.until(lambda: ("agent", "nodes/status", "patch") in noted.asked)
         finally:
             await agent.stop()
             await agent.kubelet.stop()
@@ -119,7 +129,7 @@ async def test_people_who_look() -> None:
     kube = FakeKube()
     await kube.create(INVENTORIES, inventory_object())
     noted = Noted("reader", kube)
-    await cluster.read(noted)
+    await cluster_view.read(noted)
     assert noted.asked == rights("reader")
 
 

@@ -57,12 +57,12 @@ def test_no_c_function_passes_70_lines(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_module_tells_its_idea(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     text = path.read_text()
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), f"{path.relative_to(ROOT)} has no module docstring"
 
 
-def test_no_room_has_a_drawer_for_odds_and_ends() -> None:
+def test_no_module_is_for_odds_and_ends() -> None:
     names = {path.stem for path in PYTHON} | {path.parent.name for path in PYTHON}
     assert not names & {"utils", "util", "helpers", "misc", "common", "manager"}

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.control.leader_label import LABEL, LeaderLabel
+from lamina.controller.leadership.label import LABEL, LeaderLabel
+from lamina.ports.clock import SystemClock
 from lamina.ports.kube import MUTATING_WEBHOOKS, PODS
 from lamina.ports.kube.client import connect
 from lamina.ports.kube.fake import FakeKube
-from tests.control.cluster import running, until
+from tests.controller.cluster import running
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import Threaded
+from tests.waiting import until
 
 
 def printed(*arguments: str) -> str:
@@ -25,9 +27,9 @@ def printed(*arguments: str) -> str:
     return done.stdout
 
 
-def changed(told: str) -> list[str]:
+def changed(reported: str) -> list[str]:
     """What kubectl says it changed, without budgets of disruptions, which it always says of them."""
-    lines = [line for line in told.splitlines() if not line.startswith("poddisruptionbudget")]
+    lines = [line for line in reported.splitlines() if not line.startswith("poddisruptionbudget")]
     return [line for line in lines if not line.endswith(" unchanged")]
 
 
@@ -56,8 +58,8 @@ async def test_what_the_control_part_fills_in_survives_another_apply(
         async with running(kube, tmp_path):
             await until(filled)
             before = await filled()
-            told = await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=manifests)
-            assert changed(told) == []
+            reported = await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=manifests)
+            assert changed(reported) == []
             assert await filled() == before
     finally:
         await kube.close()
@@ -72,47 +74,47 @@ async def test_the_label_is_on_the_leader_alone(name: str) -> None:
     async def labelled() -> set[str]:
         return {pod["metadata"]["name"] for pod in (await kube.list(PODS, labels=LABEL)).items}
 
-    label = LeaderLabel(kube, name)
-    await label.tell(True)
+    label = LeaderLabel(kube, SystemClock(), name)
+    await label.update(True)
     assert await labelled() == {name}
-    await label.tell(False)
+    await label.update(False)
     assert await labelled() == set()
 
 
 async def test_the_label_follows_who_leads() -> None:
     kube, leads = FakeKube(), False
     await kube.create(PODS, {"metadata": {"name": "a", "namespace": "lamina-system"}})
-    task = asyncio.create_task(LeaderLabel(kube, "a").run(lambda: leads))
+    task = asyncio.create_task(LeaderLabel(kube, SystemClock(), "a").run(lambda: leads))
     for leads in (True, False, True):
 
-        async def told(wanted: bool = leads) -> bool:
+        async def reported(wanted: bool = leads) -> bool:
             return bool((await kube.list(PODS, labels=LABEL)).items) == wanted
 
-        await until(told, task)
+        await until(reported, task=task)
     task.cancel()
 
 
 async def test_a_leader_whose_label_was_taken_away_gets_it_back_and_writes_nothing_else() -> None:
     kube = FakeKube()
     await kube.create(PODS, {"metadata": {"name": "a", "namespace": "lamina-system"}})
-    task = asyncio.create_task(LeaderLabel(kube, "a", held_s=0.0).run(lambda: True))
+    task = asyncio.create_task(LeaderLabel(kube, SystemClock(), "a", check_s=0.0).run(lambda: True))
 
     async def labelled() -> bool:
         return bool((await kube.list(PODS, labels=LABEL)).items)
 
     for _ in range(2):
-        await until(labelled, task)
+        await until(labelled, task=task)
         await kube.patch(PODS, "a", {"metadata": {"labels": {LABEL: None}}}, namespace="lamina-system")
-    await until(labelled, task)
+    await until(labelled, task=task)
     kube.calls.clear()
 
     async def looked() -> bool:
         return sum(verb == "list" for verb, *_ in kube.calls) >= 3
 
-    await until(looked, task)
+    await until(looked, task=task)
     assert {verb for verb, *_ in kube.calls} == {"list"}
     task.cancel()
 
 
 async def test_a_replica_that_is_no_pod_needs_no_label() -> None:
-    await LeaderLabel(FakeKube(), "laptop").tell(True)
+    await LeaderLabel(FakeKube(), SystemClock(), "laptop").update(True)

@@ -24,6 +24,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
     },
+    "TLS": {
+        "control": {"extenderTlsSecret": "a"},
+        "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://lamina-control.lamina-system.svc:8080"},
+    },
     "open": {"networkPolicy": {"enabled": False}},
     "own images": {
         "image": {"repository": "example.com/x", "tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
@@ -84,12 +88,12 @@ PAIRS = [("defaults", version) for version in VERSIONS] + [
 def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(SETTINGS[what], allow_unicode=True))
-    told = by_helm(folder, "--values", str(file), "--kube-version", version)
-    assert told.returncode == 0, told.stderr
+    reported = by_helm(folder, "--values", str(file), "--kube-version", version)
+    assert reported.returncode == 0, reported.stderr
     values = install_values.read([(str(file), file.read_text())], ())
     ours = indexed(_manifests(install_values.plain(values), version))
     del ours["v1", "Namespace", "", "lamina-system"]  # which Helm makes by itself
-    theirs = indexed(told.stdout)
+    theirs = indexed(reported.stdout)
     for objects in (ours, theirs):
         configuration = objects["v1", "ConfigMap", "lamina-system", "lamina"]["data"]
         configuration["lamina.yaml"] = yaml.safe_load(configuration["lamina.yaml"])
@@ -97,29 +101,29 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "output"),
     [
-        ("agent.mig=perhaps", "agent.mig is 'perhaps'; allowed is true or false"),
-        ("control.replicas=0", "control.replicas is 0; allowed is a whole number from 1 on"),
-        ("agent.driverDir=lib", "agent.driverDir is 'lib'; allowed is an absolute path"),
+        ("agent.mig=perhaps", "agent.mig must be true or false, got"),
+        ("control.replicas=0", "control.replicas must be a whole number from 1 on, got 0"),
+        ("agent.driverDir=lib", "agent.driverDir must be an absolute path"),
         ("agent.driverdir=/lib", "driverdir"),
-        ("agent.cdiDir=/var/run/cdi/", "agent.cdiDir is '/var/run/cdi/'; allowed is an absolute path"),
-        ("agent.stateDir=/x", "agent.stateDir is '/x'; allowed is an absolute path as for other folders, but of two"),
-        ("agent.stateDir=/var/../x", "agent.stateDir is '/var/../x'; allowed"),
+        ("agent.cdiDir=/var/run/cdi/", "agent.cdiDir must be an absolute path"),
+        ("agent.stateDir=/x", "agent.stateDir must be an absolute path as for other folders, but of two"),
+        ("agent.stateDir=/var/../x", "agent.stateDir must be"),
         ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
-        ("networkPolicy.enabled=null", "networkPolicy.enabled is null; give it a value, or leave it out"),
-        ("scheduler.image.repository=null", "scheduler.image.repository is null"),
-        ("control.replicas=null", "control.replicas is null"),
-        ("agent=null", "agent is null"),
-        ("config=null", "config is null"),
+        ("networkPolicy.enabled=null", "networkPolicy.enabled must not be null; set it, or omit it"),
+        ("scheduler.image.repository=null", "scheduler.image.repository must not be null"),
+        ("control.replicas=null", "control.replicas must not be null"),
+        ("agent=null", "agent must not be null"),
+        ("config=null", "config must not be null"),
     ],
 )
-def test_both_refuse_the_same(setting: str, said: str, folder: Path) -> None:
-    with pytest.raises(install_values.BadInput, match=said.replace(".", "[.]")):
+def test_both_refuse_the_same(setting: str, output: str, folder: Path) -> None:
+    with pytest.raises(install_values.BadInput, match=output.replace(".", "[.]")):
         install_values.read([], [setting])
-    told = by_helm(folder, "--set", setting)
-    assert told.returncode != 0
-    assert setting.partition("=")[0].rpartition(".")[2] in told.stderr
+    reported = by_helm(folder, "--set", setting)
+    assert reported.returncode != 0
+    assert setting.partition("=")[0].rpartition(".")[2] in reported.stderr
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,10 @@ def test_what_is_no_folder(path: str) -> None:
 def test_a_configuration_that_the_parts_would_refuse_is_refused_before_it_is_printed() -> None:
     with pytest.raises(install_values.BadInput, match=r"devicePlugin\.deviceSplitCount"):
         install_values.read([], ["config.devicePlugin.deviceSplitCount=0"])
+    own = [("values.yaml", "config: {apiVersion: lamina.dev/v1alpha1, kind: Configuration}")]
+    with pytest.raises(install_values.BadInput, match=r"sharing\.slots must be an integer from 1 to 1000, got 0"):
+        install_values.read(own, ["config.sharing.slots=0"])
+    assert install_values.read(own, ["config.sharing.slots=4"]).config["sharing"] == {"slots": 4}
 
 
 def test_later_values_win_and_dots_in_keys_can_be_written() -> None:
@@ -158,8 +166,8 @@ def test_what_is_no_setting_is_refused(setting: str) -> None:
 
 
 def test_helm_finds_nothing_wrong_with_it(folder: Path) -> None:
-    told = helm("lint", "--strict", "--namespace", "lamina-system", str(folder))
-    assert told.returncode == 0, told.stdout
+    reported = helm("lint", "--strict", "--namespace", "lamina-system", str(folder))
+    assert reported.returncode == 0, reported.stdout
 
 
 def test_it_goes_into_no_other_namespace(folder: Path) -> None:

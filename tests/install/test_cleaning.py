@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lamina.agent import cleaning
-from lamina.agent.mps.kept import Kept, Made
-from lamina.agent.mps.limits import Limits
+from lamina.agent.cleanup import leftovers
+from lamina.agent.mps.client_limits import ClientLimits
+from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
 from lamina.install import values as install_values
 from lamina.install.agent import REQUIRED, agent
 from lamina.install.cleaner import CLEANER, cleaner
@@ -58,30 +58,32 @@ def test_a_folder_that_others_use_as_well_stays_with_what_is_theirs(node: dict[s
     for name in ("record.json", ".record.json.tmp", "mig.json", "lock", "theirs.json", "containers.db"):
         (state / name).touch()
     (state / "containers" / "storage").mkdir(parents=True)
-    cleaning.remove(cleaning.left(**node))
+    leftovers.remove_leftovers(leftovers.find_leftovers(**node))
     assert {path.name for path in state.iterdir()} == {"theirs.json", "containers.db", "containers", "lib"}
-    assert cleaning.left(**node) == []
+    assert leftovers.find_leftovers(**node) == []
 
 
 def test_nothing_goes_while_an_agent_runs(node: dict[str, Path]) -> None:
     with Files().only_user(node["state_dir"]):
         refused = clean(node)
-        assert (refused.returncode, f"an agent has {node['state_dir']} in use" in refused.stderr) == (2, True)
+        assert (refused.returncode, f"an agent is using {node['state_dir']}" in refused.stderr) == (2, True)
         assert len(clean(node, "--check").stdout.splitlines()) == 4
     assert clean(node).returncode == 0
     assert clean(node, "--check").returncode == 0
 
 
-def test_what_cannot_be_given_back_is_told_and_all_else_goes(node: dict[str, Path], tmp_path: Path) -> None:
-    kept = Kept(node["state_dir"] / "mps.json", Files())
-    kept.put("GPU-1", Made(root=str(tmp_path / "mps"), limits=Limits(memory_mib=1, threads_percent=10)))
-    told = clean(node)
-    assert told.returncode == 0 and "nvidia-smi -i GPU-1 -c DEFAULT gives it back" in told.stderr
+def test_what_cannot_be_removed_is_reported_and_the_rest_is_removed(node: dict[str, Path], tmp_path: Path) -> None:
+    kept = DaemonJournal(node["state_dir"] / "mps.json", Files())
+    kept.put(
+        "GPU-1", JournaledDaemon(root=str(tmp_path / "mps"), limits=ClientLimits(memory_mib=1, threads_percent=10))
+    )
+    reported = clean(node)
+    assert reported.returncode == 0 and "reset it with nvidia-smi -i GPU-1 -c DEFAULT" in reported.stderr
     assert not node["state_dir"].exists()
 
 
 def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:
-    assert cleaning.left(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
+    assert leftovers.find_leftovers(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
 
 
 @pytest.mark.parametrize("setting", ["agent.mig=true", "agent.stateDir=/data/lamina", "agent.nodeSelectorTerms=[]"])
@@ -97,8 +99,8 @@ def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: st
     state = values["agent"]["stateDir"]
     seen = {name: path for path, name in paths(spec, container).items()}
     named = dict(argument.lstrip("-").split("=") for argument in container["args"][2:])
-    assert {seen_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
-    assert seen_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
+    assert {visible_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
+    assert visible_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
     assert made["metadata"]["name"] == CLEANER
 
 
@@ -129,7 +131,7 @@ def paths(spec: Any, container: Any) -> dict[str, str]:
     return {volumes[mount["name"]]: mount["mountPath"] for mount in container["volumeMounts"]}
 
 
-def seen_as(seen: dict[str, str], path: str) -> str:
+def visible_as(seen: dict[str, str], path: str) -> str:
     """The node's path for one of the container."""
     mounted = max((each for each in seen if path.startswith(each)), key=len)
     return seen[mounted] + path.removeprefix(mounted)

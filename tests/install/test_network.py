@@ -11,11 +11,11 @@ from lamina.install.objects import objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
 
-SOMEBODY = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+CLIENT = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
 
 
 def admitted(*settings: str) -> dict[int, Any]:
-    """Who may connect to the control part, by port; None is everybody."""
+    """Who may connect to the controller, by port; None is everybody."""
     made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 30, 0)))
     (policy,) = (one for one in made if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "lamina-control"))
     return {rule["ports"][0]["port"]: rule.get("from") for rule in policy["spec"]["ingress"]}
@@ -26,11 +26,11 @@ def test_the_scheduler_alone_asks_the_extender() -> None:
     assert admitted() == {EXTENDER_PORT: [scheduler], ADMISSION_PORT: None, METRICS_PORT: None}
 
 
-def test_whoever_is_named_asks_it() -> None:
-    assert admitted(f"networkPolicy.extenderFrom={SOMEBODY}")[EXTENDER_PORT] == SOMEBODY
+def test_named_clients_may_connect() -> None:
+    assert admitted(f"networkPolicy.extenderFrom={CLIENT}")[EXTENDER_PORT] == CLIENT
 
 
 @pytest.mark.parametrize("scheduler", ["true", "false"])
-def test_nobody_asks_it_where_nobody_is_named(scheduler: str) -> None:
+def test_no_client_may_connect_where_none_is_named(scheduler: str) -> None:
     """To Kubernetes an empty list is everybody."""
     assert EXTENDER_PORT not in admitted("networkPolicy.extenderFrom=[]", f"scheduler.enabled={scheduler}")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lamina.errors import BadInput
 from lamina.install import values
 from lamina.install.objects import objects
 from lamina.install.render import render
@@ -47,10 +48,32 @@ def ports(value: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("minor", "policy"), [(26, None), (27, "AlwaysAllow"), (36, "AlwaysAllow")])
 def test_replicas_keep_no_node(minor: int, policy: str | None) -> None:
-    """Neither from being drained, when none of them is ready, nor from being taken away by an autoscaler."""
+    """Neither from being drained, when none of them is ready, nor from being removed by an autoscaler."""
     made = render(objects(), Setting(values.plain(values.Values()), (1, minor, 0)))
     budgets = [each["spec"] for each in made if each["kind"] == "PodDisruptionBudget"]
     assert [(each["maxUnavailable"], each.get("unhealthyPodEvictionPolicy")) for each in budgets] == [(1, policy)] * 2
     pods = [each["spec"]["template"]["metadata"] for each in made if each["kind"] == "Deployment"]
     evictable = "cluster-autoscaler.kubernetes.io/safe-to-evict"
     assert [each["annotations"][evictable] for each in pods] == ["true", "true"]
+
+
+TLS = ("control.extenderTlsSecret=a", "scheduler.extenderTlsSecret=b")
+
+
+def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> None:
+    read = values.read([], (*TLS, "scheduler.extenderUrl=https://lamina-control.lamina-system.svc:8080"))
+    made = render(objects(), Setting(values.plain(read), (1, 36, 0)))
+    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made if each["kind"] == "Deployment"}
+    for name, secret in (("lamina-control", "a"), ("lamina-scheduler", "b")):
+        (volume,) = (each for each in pods[name]["volumes"] if each.get("secret"))
+        assert volume["secret"] == {"secretName": secret}
+        (served,) = pods[name]["containers"]
+        (mount,) = (each for each in served["volumeMounts"] if each["name"] == volume["name"])
+        (reading, *_) = pods[name].get("initContainers", [served])
+        assert f"--extender-tls={mount['mountPath']}" in reading["args"] and mount["readOnly"] is True
+
+
+def test_a_certificate_of_the_scheduler_needs_a_url_that_uses_it() -> None:
+    with pytest.raises(BadInput, match=r"must begin with https:// .* or the value scheduler\.extenderUrl"):
+        values.read([], TLS)
+    assert values.read([], (*TLS, "scheduler.enabled=false")).control.extenderTlsSecret == "a"

@@ -7,15 +7,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lamina.agent.metrics.serving import serving
-from lamina.control.extender_service import ExtenderService
+from lamina.agent.metrics.server import MetricsServer
+from lamina.controller.extender.service import ExtenderService
 from lamina.install import values as install_values
 from lamina.install.objects import objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
-from lamina.ports.files import Files
-from lamina.ports.listening import Address, listening
-from tests.control.cluster import until
+from lamina.ports.listener import Address, listening
+from tests.agent.node import fake_context
+from tests.waiting import until
 
 FREE = Address("127.0.0.1", 0)
 
@@ -51,33 +51,35 @@ def test_a_part_that_starts_slowly_is_left_to_start(part: str) -> None:
 
 async def test_an_agent_is_ready_once_its_inventory_is_known(tmp_path: Path) -> None:
     page: Any = Page()
-    task = asyncio.create_task(serving(page, FREE, Files(), tmp_path / "url"))
-    await until((tmp_path / "url").exists, task)
-    base = (tmp_path / "url").read_text().strip().removesuffix("/metrics")
+    node = fake_context(tmp_path)
+    file = node.settings.metrics_address
+    task = asyncio.create_task(MetricsServer(page, FREE, node).run())
+    await until(file.exists, task=task)
+    base = file.read_text().strip().removesuffix("/metrics")
 
-    async def told(session: aiohttp.ClientSession) -> dict[str, int]:
+    async def reported(session: aiohttp.ClientSession) -> dict[str, int]:
         return {path: (await session.get(base + path)).status for path in probes("lamina-agent")}
 
     async with aiohttp.ClientSession() as session:
-        assert await told(session) == {"/healthz": 200, "/readyz": 503}
+        assert await reported(session) == {"/healthz": 200, "/readyz": 503}
         page.ready = True
-        assert await told(session) == {"/healthz": 200, "/readyz": 200}
+        assert await reported(session) == {"/healthz": 200, "/readyz": 200}
     task.cancel()
 
 
 class Readiness:
     warm = False
-    lacking = "the ledger is not rebuilt yet"
+    reason = "the ledger is not synced yet"
 
 
 @pytest.mark.parametrize("warm", [False, True])
 async def test_a_control_part_is_ready_once_it_could_lead_and_decides_nothing_there(warm: bool) -> None:
-    readiness, nothing = Readiness(), [None] * 3
+    readiness = Readiness()
     readiness.warm = warm
     made: Any = ExtenderService
-    service = made(*nothing, None, readiness, *nothing)
-    async with listening("probes", service.looking(), FREE) as at, aiohttp.ClientSession() as session:
-        told = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-control")}
-        assert told == {"/healthz": 200, "/warmz": 200 if warm else 503}
+    service = made(context=None, verbs=None, readiness=readiness, metrics=None, events=None, background=None)
+    async with listening("probes", service.probes_application(), FREE) as at, aiohttp.ClientSession() as session:
+        reported = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-control")}
+        assert reported == {"/healthz": 200, "/warmz": 200 if warm else 503}
         for verb in ("filter", "prioritize", "preempt", "bind"):
             assert (await session.post(f"http://{at}/{verb}", json={})).status == 404

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.dialects import config, vocabularies
-from lamina.install.scheduler_config import scheduler_config
+from lamina import configuration
+from lamina.dialects import resource_names
+from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.install.terms import BadInput, parse_version
 
 URL = "http://lamina-control.lamina-system.svc:8080"
 
 
 def made(version: str, text: str = "") -> Any:
-    read = config.load(text, "test")
-    return scheduler_config(read, version=parse_version(version), extender_url=URL, weight=10)
+    read = configuration.load(text, "test")
+    return scheduler_config(read, version=parse_version(version), access=ExtenderAccess(URL), weight=10)
 
 
 @pytest.mark.parametrize(
@@ -33,19 +34,19 @@ def test_the_form_is_one_that_the_version_reads(version: str, form: str) -> None
 
 @pytest.mark.parametrize("text", ["", "resourceName: example.com/gpu\nschedulers: [default-scheduler, mine]"])
 def test_names_are_those_of_the_configuration_and_the_clusters_scheduler_keeps_its_own(text: str) -> None:
-    document, read = made("1.30.0", text), config.load(text, "test")
+    document, read = made("1.30.0", text), configuration.load(text, "test")
     names = [profile["schedulerName"] for profile in document["profiles"]]
-    assert set(names) == {*read.schedulers, read.hami.scheduler_name} - {"default-scheduler"}
+    assert set(names) == {*read.schedulers, read.assigned_scheduler} - {"default-scheduler"}
     (extender,) = document["extenders"]
     managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
-    for vocabulary in vocabularies(read):
-        assert managed[vocabulary.ticket] is False
-        assert all(managed[name] for name in vocabulary.all if name != vocabulary.ticket)
+    for names in resource_names(read):
+        assert managed[names.ticket] is False
+        assert all(managed[name] for name in names.all if name != names.ticket)
 
 
 @pytest.mark.parametrize("version", ["", "1", "latest", "v1", "1.x"])
 def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(BadInput, match="is not a version of Kubernetes"):
+    with pytest.raises(BadInput, match="the Kubernetes version must look like"):
         parse_version(version)
 
 
@@ -57,5 +58,18 @@ def test_the_command_writes_what_the_init_container_asks_for(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "out.yaml").read_text())
     assert written == scheduler_config(
-        config.load("schedulers: [mine]", "test"), version=(1, 20, 2), extender_url=URL, weight=3
+        configuration.load("schedulers: [mine]", "test"), version=(1, 20, 2), access=ExtenderAccess(URL), weight=3
     )
+
+
+def test_a_certificate_of_the_scheduler_is_named_where_it_is() -> None:
+    access = ExtenderAccess(URL.replace("http:", "https:"), "/etc/tls")
+    (extender,) = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
+    assert extender["urlPrefix"] == "https://lamina-control.lamina-system.svc:8080" and extender["enableHTTPS"] is True
+    files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
+    assert extender["tlsConfig"] == {key: f"/etc/tls/{file}" for key, file in files.items()}
+
+
+def test_a_certificate_that_would_not_be_used_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"must begin with https:// .*, got http://lamina-control"):
+        scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=ExtenderAccess(URL, "/tls"), weight=1)

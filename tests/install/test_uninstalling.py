@@ -1,25 +1,23 @@
 """`lamina uninstall` against a fake cluster: all of an installation goes, whatever of it is dead or missing already."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
-import msgspec
 import pytest
 from msgspec import structs
 
-from lamina.cli.uninstalling import Uninstalling
-from lamina.control import crds
-from lamina.control.webhook_configuration import webhook_configuration
-from lamina.dialects import config
+from lamina import configuration
+from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.controller.admission.webhook_configuration import webhook_configuration
 from lamina.errors import BadInput
 from lamina.install import values as install_values
 from lamina.install.cleaner import CLEANER
 from lamina.install.objects import definitions, namespace, objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
-from lamina.model.gpus import Gpu, InstanceThere, Inventory
+from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory
 from lamina.model.mps import MpsDaemon, MpsState
+from lamina.operations.uninstall import Uninstall
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -44,7 +42,7 @@ VALUES = ["agent.nvidiaNamespace=gpu-operator", "serviceMonitor.enabled=true", "
 
 
 class Hurried(FakeClock):
-    """Whoever sleeps wakes at once, and it is later."""
+    """A sleep ends at once, and it is later."""
 
     async def sleep(self, seconds: float) -> None:
         self._now += seconds
@@ -77,7 +75,7 @@ class Cluster(FakeKube):
         await super().delete(resource, name, namespace=namespace, uid=uid, grace_s=grace_s)
         if resource == DAEMON_SETS and name == CLEANER:
             await super().delete(PODS, "cleaner-0", namespace="lamina-system")
-        for kind, inside, each in list(self._objects):
+        for kind, inside, each in keys(self):
             in_namespace = resource == NAMESPACES and inside == name
             if in_namespace or (resource == CUSTOM_RESOURCE_DEFINITIONS and name == f"{kind.plural}.{kind.group}"):
                 await super().delete(kind, each, namespace=inside)
@@ -88,10 +86,10 @@ async def installed() -> Cluster:
     setting = Setting(install_values.plain(install_values.read([], VALUES)), (1, 36, 0))
     for document in (namespace(), *definitions(), *render(objects(), setting)):
         await kube.create(resource_of(document), document)
-    asked = webhook_configuration(config.DEFAULT, {"url": "https://x"}, b"ca")
+    asked = webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca")
     await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": asked["webhooks"]})
     for name, gpus in (("gone", ()), ("dead", (GPU,))):
-        spec = msgspec.to_builtins(Inventory(node=name, gpus=gpus))
+        spec = write_inventory(Inventory(node=name, gpus=gpus))
         await kube.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
         capacity = {"cpu": "8", "nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "0", "volcano.sh/vgpu-cores": "100"}
         status = {"capacity": capacity, "allocatable": dict(capacity)}
@@ -102,27 +100,33 @@ async def installed() -> Cluster:
 
 async def uninstall(kube: FakeKube, *, force: bool = False, kubelets: bool = True) -> tuple[list[str], list[str]]:
     """What it says, and what it finds left."""
-    uninstalling = Uninstalling(kube, Hurried(), patience_s=3)
-    told = [step async for step in uninstalling.run(force=force, kubelets=kubelets)]
-    return told, await uninstalling.left()
+    uninstalling = Uninstall(kube, Hurried(), patience_s=3)
+    reported = [step async for step in uninstalling.run(force=force, kubelets=kubelets)]
+    return reported, await uninstalling.left()
 
 
-def ours(kube: FakeKube) -> Iterator[Any]:
+def keys(kube: FakeKube) -> list[tuple[Resource, str, str]]:
+    """Kind, namespace and name of every object."""
+    metas = ((resource, obj["metadata"]) for resource, obj in kube.stored())
+    return [(resource, meta.get("namespace", ""), meta["name"]) for resource, meta in metas]
+
+
+def ours(kube: FakeKube) -> list[tuple[Resource, str, str]]:
     """Everything but nodes, which are not ours."""
-    yield from (key for key in kube._objects if key[0] != NODES)
+    return [key for key in keys(kube) if key[0] != NODES]
 
 
 async def test_nothing_of_an_installation_is_left() -> None:
     kube = await installed()
     _, left = await uninstall(kube)
     assert left == []
-    assert list(ours(kube)) == []
+    assert ours(kube) == []
     for node in (await kube.list(NODES)).items:
         assert node["metadata"]["labels"] == {"own": "kept"}
         assert node["status"]["capacity"] == {"cpu": "8"}
 
 
-async def test_a_node_that_became_somebody_elses_is_cleaned_too() -> None:
+async def test_a_node_that_is_no_longer_selected_is_cleaned_too() -> None:
     kube = await installed()
     await kube.patch(NODES, "gone", {"metadata": {"labels": {"lamina.dev/agent": "false"}}})
     made: list[Object] = []
@@ -140,23 +144,23 @@ async def test_a_node_that_became_somebody_elses_is_cleaned_too() -> None:
     assert (await kube.get(NODES, "gone"))["status"]["capacity"] == {"cpu": "8"}
 
 
-async def test_what_agents_did_not_take_back_of_gpus_is_named_since_nobody_will() -> None:
+async def test_gpu_state_that_agents_did_not_restore_is_named() -> None:
     kube = await installed()
     busy = "GPU 0 keeps 1g.5gb at 6: it is in use by process 7"
-    cut = structs.replace(GPU, instances=(InstanceThere(profile="1g.5gb", start=5, made=True),))
+    partitioned = structs.replace(GPU, instances=(ExistingMigInstance(profile="1g.5gb", start=5, made=True),))
     daemon = MpsDaemon(gpu="GPU-0", state=MpsState.READY, memory_mib=7680, threads_percent=50)
     for name, found in (
-        ("gone", Inventory(node="gone", mig_left=(busy,))),
-        ("dead", Inventory(node="dead", gpus=(cut,), mps=(daemon,))),
+        ("gone", Inventory(node="gone", mig_leftovers=(busy,))),
+        ("dead", Inventory(node="dead", gpus=(partitioned,), mps=(daemon,))),
     ):
-        await kube.patch(INVENTORIES, name, {"spec": msgspec.to_builtins(found)})
-    told, left = await uninstall(kube)
+        await kube.patch(INVENTORIES, name, {"spec": write_inventory(found)})
+    reported, left = await uninstall(kube)
     assert set(left) == {
         f"on node gone: {busy}",
         "on node dead: GPU 0 has the MIG instance 1g.5gb at 5",
         "on node dead: GPU-0 is shared by MPS",
     }
-    assert not any("when it is idle" in step for step in told)
+    assert not any("until idle" in step for step in reported)
 
 
 async def test_the_webhook_goes_before_who_would_answer_it_and_kinds_after_who_uses_them() -> None:
@@ -177,29 +181,29 @@ async def test_the_webhook_goes_before_who_would_answer_it_and_kinds_after_who_u
 @pytest.mark.parametrize("missing", ["Deployment", "CustomResourceDefinition", "ConfigMap", "Namespace", "DaemonSet"])
 async def test_what_is_missing_already_stops_nothing(missing: str) -> None:
     kube = await installed()
-    for kind, inside, name in list(kube._objects):
+    for kind, inside, name in keys(kube):
         if kind.kind == missing:
             await kube.delete(kind, name, namespace=inside)
     _, left = await uninstall(kube)
     assert left == []
-    assert list(ours(kube)) == []
+    assert ours(kube) == []
     assert (await uninstall(kube))[1] == []
 
 
 async def test_a_configuration_that_is_not_valid_stops_nothing() -> None:
     kube = await installed()
     await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": "nonsense: 1"}}, namespace="lamina-system")
-    busy = Inventory(node="gone", mig_left=("GPU 0 keeps 1g.5gb at 6",))
-    await kube.patch(INVENTORIES, "gone", {"spec": msgspec.to_builtins(busy)})
+    busy = Inventory(node="gone", mig_leftovers=("GPU 0 keeps 1g.5gb at 6",))
+    await kube.patch(INVENTORIES, "gone", {"spec": write_inventory(busy)})
     assert (await uninstall(kube, kubelets=False))[1] == ["on node gone: GPU 0 keeps 1g.5gb at 6"]
-    assert list(ours(kube)) == []
+    assert ours(kube) == []
     assert [each["metadata"]["labels"] for each in (await kube.list(NODES)).items] == [{"own": "kept"}] * 2
 
 
-async def test_an_agent_that_was_told_nothing_leaves_no_marks() -> None:
-    """Nobody hears of an end by a configuration that is missing with its kinds; agents go on until they are gone."""
+async def test_agents_that_miss_the_end_leave_no_labels() -> None:
+    """No one hears of an end by a configuration that is missing with its kinds; agents go on until they are gone."""
     kube = await installed()
-    for definition in crds.definitions():
+    for definition in custom_resource_definitions():
         await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])
     assert (await uninstall(kube, kubelets=False))[1] == []
     assert [each["metadata"]["labels"] for each in (await kube.list(NODES)).items] == [{"own": "kept"}] * 2
@@ -210,10 +214,10 @@ async def test_pods_with_gpus_stop_it_unless_it_is_forced() -> None:
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
     spec = {"nodeName": "dead", "containers": [{"name": "main", "resources": {"limits": limits}}]}
     await kube.create(PODS, {"metadata": {"name": "train"}, "spec": spec, "status": {"phase": "Running"}})
-    before = set(kube._objects)
-    with pytest.raises(BadInput, match=r"1 pod uses GPUs: default/train; .* or say --force"):
+    before = keys(kube)
+    with pytest.raises(BadInput, match=r"1 pod uses GPUs: default/train; .* or use --force"):
         await uninstall(kube)
-    assert set(kube._objects) == before
+    assert keys(kube) == before
     _, left = await uninstall(kube, force=True)
     assert left == []
     assert [name for _, _, name in ours(kube)] == ["train"]
@@ -222,13 +226,13 @@ async def test_pods_with_gpus_stop_it_unless_it_is_forced() -> None:
 async def test_a_node_that_could_not_be_cleaned_is_named() -> None:
     kube = await installed()
     kube.ready = False
-    told, left = await uninstall(kube)
-    assert "Not cleaned: dead; run `lamina clean-node` there." in told
-    assert left == ["what an agent left on dead"]
-    assert list(ours(kube)) == []
+    reported, left = await uninstall(kube)
+    assert "Not cleaned: dead; run `lamina clean-node` on them." in reported
+    assert left == ["files of the agent on node dead"]
+    assert ours(kube) == []
 
 
-async def test_what_kubelets_still_count_is_said() -> None:
+async def test_resources_that_kubelets_still_count_are_reported() -> None:
     kube = await installed()
     await kube.patch(NODES, "gone", {"status": {"capacity": {"volcano.sh/vgpu-number": "10"}}}, subresource="status")
     _, left = await uninstall(kube, kubelets=False)
@@ -246,5 +250,5 @@ async def test_a_cluster_without_any_of_it_has_nothing_to_lose() -> None:
 async def test_kinds_are_those_of_the_code() -> None:
     kube = await installed()
     assert {name for kind, _, name in ours(kube) if kind == CUSTOM_RESOURCE_DEFINITIONS} == {
-        each["metadata"]["name"] for each in crds.definitions()
+        each["metadata"]["name"] for each in custom_resource_definitions()
     }

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import BadInput
-from lamina.lab import directory
-from lamina.lab.directory import lab_directory, labs_root, make_private
+from lamina_lab.host import directory
+from lamina_lab.host.directory import lab_directory, labs_root, make_private
 
 
 @pytest.mark.parametrize("name", ["default", "a", "my-lab", "x" * 20, "lab2"])
@@ -15,11 +15,11 @@ def test_a_plain_name_is_a_lab(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a b", "../x", "a/b", "x" * 21, "ü"])
 def test_other_names_are_refused_with_what_is_allowed(name: str) -> None:
-    with pytest.raises(BadInput, match="allowed are up to 20 lower-case letters"):
+    with pytest.raises(BadInput, match="use up to 20 lower-case letters"):
         lab_directory(name)
 
 
-def test_the_longest_allowed_root_leaves_room_for_every_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_socket_fits_under_the_longest_allowed_root(monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path("/" + "x" * (directory._LONGEST_ROOT - 3))
     monkeypatch.setenv("LAMINA_LABS", str(root))
     node = lab_directory("a").node(63)
@@ -41,7 +41,7 @@ def test_a_relative_root_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         labs_root()
 
 
-def test_a_private_directory_admits_nobody_else(tmp_path: Path) -> None:
+def test_a_private_directory_is_for_its_user_only(tmp_path: Path) -> None:
     made = tmp_path / "a" / "b"
     make_private(made)
     assert made.stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,4 @@
-"""A lab's life as a user sees it: up, down, two side by side, killed in the middle, mended, refused."""
+"""The life cycle of a lab for its user: up, down, two at once, killed and recovered, refused."""
 
 import json
 import os
@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.lab import processes
-from tests.scenarios.labs import lamina, wait_for
-from tests.signals import signals_heard
+from lamina_lab.host import processes
+from tests.scenarios.labs import lamina
+from tests.signals import signals_received
+from tests.waiting import wait_until
 
 SMALL = ("--gpus-per-node", "1")
 
@@ -62,10 +63,10 @@ def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
     assert kubeconfig.read_text() != (labs / "b" / "kubeconfig").read_text()
     _, listed, _ = run(labs, "lab", "status")
     assert [line.split()[:2] for line in listed.splitlines()[1:]] == [["a", "ready"], ["b", "ready"]]
-    wait_for(lambda: bool(agents(labs / "a")) and agents(labs / "a") != [first], lambda: "no agent came back")
+    wait_until(lambda: bool(agents(labs / "a")) and agents(labs / "a") != [first], lambda: "no agent came back")
     code, _, sentence = run(labs, "lab", "up", "--name", "a")
     assert code == 2
-    assert "is running already" in sentence
+    assert "is already running" in sentence
     assert run(labs, "lab", "down", "--name", "a")[0] == 0
     assert not (labs / "a").exists()
     assert list(processes.marked(labs / "a")) == []
@@ -75,27 +76,27 @@ def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
     assert "There is no lab b" in run(labs, "lab", "down", "--name", "b")[1]
 
 
-def test_a_lab_whose_supervisor_was_killed_leaves_nothing_and_is_mended_by_up(labs: Path) -> None:
+def test_a_lab_whose_supervisor_was_killed_leaves_nothing_and_up_recovers_it(labs: Path) -> None:
     """First with its guard alive, which leaves no process, socket or shared memory; then with the guard killed too."""
     assert run(labs, "lab", "up", *SMALL)[0] == 0
     lab = labs / "default"
     assert sockets(lab)
     os.kill(supervisor(lab), signal.SIGKILL)
-    wait_for(lambda: not list(processes.marked(lab)), lambda: f"still there: {list(processes.marked(lab))}")
+    wait_until(lambda: not list(processes.marked(lab)), lambda: f"still there: {list(processes.marked(lab))}")
     assert sockets(lab) == []
     assert list(lab.rglob("machine")) == []
     assert "crashed" in run(labs, "lab", "status")[1]
-    code, said, _ = run(labs, "lab", "up", *SMALL)
+    code, output, _ = run(labs, "lab", "up", *SMALL)
     assert code == 0
-    assert "had crashed" in said
+    assert "had crashed" in output
     for pid in [*processes.marked(lab)]:
-        if "lamina.lab.guard" in Path(f"/proc/{pid}/cmdline").read_text():
+        if "lamina_lab.cluster.guard" in Path(f"/proc/{pid}/cmdline").read_text():
             os.kill(pid, signal.SIGKILL)
     os.kill(supervisor(lab), signal.SIGKILL)
-    wait_for(lambda: not processes.carries(lab, supervisor(lab)), lambda: "the supervisor lives on")
-    code, said, sentence = run(labs, "lab", "up", *SMALL)
+    wait_until(lambda: not processes.carries(lab, supervisor(lab)), lambda: "the supervisor lives on")
+    code, output, sentence = run(labs, "lab", "up", *SMALL)
     assert code == 0, sentence
-    assert "had crashed" in said
+    assert "had crashed" in output
     assert run(labs, "lab", "down")[0] == 0
     assert not lab.exists()
     assert list(processes.marked(lab)) == []
@@ -116,17 +117,19 @@ def test_a_port_in_use_is_one_sentence_and_nothing_stays(labs: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--name", "No Lab"), "is not a name for a lab"),
-        (("--nodes", "0"), "allowed are 1 to 64"),
+        (("--name", "No Lab"), "is not a valid lab name"),
+        (("--nodes", "0"), "--nodes must be from 1 to 64, got 0"),
         (("--gpu", "RTX-9999"), "known models are"),
-        (("--machines", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--machines", "nowhere.yaml"), "cannot read nowhere.yaml"),
         (("--machines", "nowhere.yaml", "--gpu", "T4"), "leave out --nodes, --gpus-per-node and --gpu"),
-        (("--config", "nowhere.yaml"), "nowhere.yaml cannot be read"),
-        (("--kubeconfig", "nowhere/at/all"), "cannot be written"),
-        (("--kubeconfig", "/"), "cannot be written"),
+        (("--config", "nowhere.yaml"), "cannot read the configuration nowhere.yaml"),
+        (("--kubeconfig", "nowhere/at/all"), "cannot write --kubeconfig nowhere/at/all"),
+        (("--kubeconfig", "/"), "cannot write --kubeconfig /"),
     ],
 )
-def test_what_makes_no_lab_is_one_sentence_and_nothing_stays(labs: Path, options: tuple[str, ...], words: str) -> None:
+def test_invalid_input_is_refused_in_one_sentence_and_nothing_stays(
+    labs: Path, options: tuple[str, ...], words: str
+) -> None:
     code, _, sentence = run(labs, "lab", "up", *options)
     assert code == 2
     assert words in sentence
@@ -146,21 +149,21 @@ def test_an_unknown_configuration_key_is_named(labs: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_start_that_is_interrupted_leaves_nothing(labs: Path, number: signal.Signals) -> None:
-    with signals_heard():
+    with signals_received():
         starting = subprocess.Popen(
             [sys.executable, "-m", "lamina", "lab", "up", *SMALL],
             env=os.environ | {"LAMINA_LABS": str(labs)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-    wait_for((labs / "default" / "lab.json").exists, lambda: "the lab did not begin")
+    wait_until((labs / "default" / "lab.json").exists, lambda: "the lab did not begin")
     starting.send_signal(number)
     assert starting.wait(60) == 128 + number
-    wait_for(lambda: not (labs / "default").exists(), lambda: "the lab stays")
+    wait_until(lambda: not (labs / "default").exists(), lambda: "the lab stays")
     assert list(processes.marked(labs / "default")) == []
 
 
-def test_a_kubeconfig_that_leads_nowhere_is_one_sentence(labs: Path) -> None:
+def test_a_missing_kubeconfig_is_reported_in_one_sentence(labs: Path) -> None:
     for verb in (("pods",), ("why", "x")):
         code, _, sentence = run(labs, *verb, "--kubeconfig", str(labs / "none"))
         assert code == 2

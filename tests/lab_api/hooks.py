@@ -9,10 +9,10 @@ from typing import Any
 
 from aiohttp import web
 
-from lamina.lab.api import certificates
-from lamina.lab.api.status import Obj
+from lamina.ports.kube import Object
+from lamina_lab.api.access import certificates
 
-Answer = Callable[[Obj], Any]
+Answer = Callable[[Object], Any]
 
 
 class Hook:
@@ -20,7 +20,7 @@ class Hook:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.requests: list[Obj] = []
+        self.requests: list[Object] = []
         self.asked: list[str] = []
         self.authority = certificates.authority("hook-ca")
         self._runner: web.AppRunner | None = None
@@ -55,7 +55,7 @@ class Hook:
         response = {"uid": review["request"]["uid"], **found}
         return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
-    def config(self, **more: Any) -> Obj:
+    def config(self, **more: Any) -> Object:
         """One webhook for the creation of pods; `more` overrides."""
         bundle = base64.b64encode(self.authority.certificate).decode()
         rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
@@ -69,12 +69,12 @@ class Hook:
         }
 
 
-def allowed(*operations: Obj, **more: Any) -> Obj:
+def allowed(*operations: Object, **more: Any) -> Object:
     if not operations:
         return {"allowed": True, **more}
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch, **more}
 
 
-def denied(message: str, **status: Any) -> Obj:
+def denied(message: str, **status: Any) -> Object:
     return {"allowed": False, "status": {"message": message, **status}}

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from lamina.lab.api import kubelets
-from lamina.lab.api.kubelets import ExecOptions, ExecSession, KubeletError, LogOptions
-from lamina.lab.api.lifecycle import Deletion
-from lamina.lab.api.server import Server, serve
-from lamina.lab.api.status import Obj
-from lamina.lab.api.verbs import Call
+from lamina.ports.kube import Object
+from lamina_lab.api.http.kubelets import ExecOptions, ExecSession, KubeletError, LogOptions
+from lamina_lab.api.server import ApiServer, serve
+from lamina_lab.api.storage.lifecycle import Deletion
+from lamina_lab.api.storage.verbs import Call
+from lamina_lab.kubernetes import exec_channels
 
 T = TypeVar("T")
 
@@ -57,31 +57,31 @@ class FakeSession:
 
     async def close(self) -> None:
         self._closed.set()
-        await self._input.put((kubelets.CLOSE, b"\0"))
+        await self._input.put((exec_channels.CLOSE, b"\0"))
 
     async def frames(self) -> AsyncIterator[tuple[int, bytes]]:
         name, *rest = self._options.command
         code = int(rest[0]) if name == "exit" else 0
         if name == "fail":
-            yield kubelets.STDERR, rest[0].encode()
+            yield exec_channels.STDERR, rest[0].encode()
         elif name in ("cat", "size"):
-            wanted = kubelets.STDIN if name == "cat" else kubelets.RESIZE
+            wanted = exec_channels.STDIN if name == "cat" else exec_channels.RESIZE
             async for data in self._until_closed(wanted):
-                yield kubelets.STDOUT, data
+                yield exec_channels.STDOUT, data
                 if name == "size" or data.endswith(b"quit\n"):
                     break
-        yield kubelets.ERROR, json.dumps(_status(code)).encode()
+        yield exec_channels.ERROR, json.dumps(_status(code)).encode()
 
     async def _until_closed(self, wanted: int) -> AsyncIterator[bytes]:
         while True:
             channel, data = await self._input.get()
-            if channel == kubelets.CLOSE:
+            if channel == exec_channels.CLOSE:
                 return
             if channel == wanted:
                 yield data
 
 
-def _status(code: int) -> Obj:
+def _status(code: int) -> Object:
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     causes = [{"reason": "ExitCode", "message": str(code)}]
@@ -98,7 +98,7 @@ class Threaded:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self.server: Server = self.do(serve(self.kubelets))
+        self.server: ApiServer = self.do(serve(self.kubelets))
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -115,28 +115,30 @@ class Threaded:
         self._thread.join(10)
         self._loop.close()
 
-    def create(self, resource: str, obj: Obj, namespace: str = "default") -> Obj:
-        served = self.server.api.catalogue.named(resource)
+    def create(self, resource: str, obj: Object, namespace: str = "default") -> Object:
+        served = self.server.api.catalog.named(resource)
         kind = {"apiVersion": served.api_version, "kind": served.kind}
         place = namespace if served.namespaced else ""
         return self.do(self.server.api.create(served, place, {**kind, **obj}, Call())).obj
 
-    def get(self, resource: str, name: str, namespace: str = "default") -> Obj:
-        served = self.server.api.catalogue.named(resource)
+    def get(self, resource: str, name: str, namespace: str = "default") -> Object:
+        served = self.server.api.catalog.named(resource)
         return self.server.api.get(served, namespace if served.namespaced else "", name).obj
 
-    def patch(self, resource: str, name: str, patch: Obj, subresource: str = "", namespace: str = "default") -> Obj:
-        served = self.server.api.catalogue.named(resource)
+    def patch(
+        self, resource: str, name: str, patch: Object, subresource: str = "", namespace: str = "default"
+    ) -> Object:
+        served = self.server.api.catalog.named(resource)
         place = namespace if served.namespaced else ""
         change = self.server.api.patch(served, place, name, lambda obj: {**obj, **patch}, Call(), subresource)
         return self.do(change).obj
 
     def delete(self, resource: str, name: str, grace: int | None = None, namespace: str = "default") -> None:
-        served = self.server.api.catalogue.named(resource)
+        served = self.server.api.catalog.named(resource)
         place = namespace if served.namespaced else ""
         self.do(self.server.api.delete(served, place, name, Deletion(grace=grace), Call()))
 
-    def running_pod(self, name: str, containers: tuple[str, ...] = ("main",), node: str = "n1") -> Obj:
+    def running_pod(self, name: str, containers: tuple[str, ...] = ("main",), node: str = "n1") -> Object:
         """A pod that a kubelet says is running."""
         spec = {"containers": [{"name": each, "image": "busybox"} for each in containers]}
         self.create("pods", {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec})

@@ -1,11 +1,12 @@
-"""Admission webhooks: asked when they should be, and their answers honoured."""
+"""Admission webhooks: called when they should be, and their answers honored."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
 
-from lamina.lab.api.status import ApiError, Obj
+from lamina.ports.kube import Object
+from lamina_lab.kubernetes.errors import ApiError
 from tests.kubectl import Kubectl
 from tests.lab_api.apis import Bench
 from tests.lab_api.hooks import Answer, Hook, allowed, denied
@@ -15,7 +16,7 @@ MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 
 
-def _label(value: str) -> Obj:
+def _label(value: str) -> Object:
     return {"op": "add", "path": "/metadata/labels", "value": {"by": value}}
 
 
@@ -27,7 +28,7 @@ async def hook() -> AsyncIterator[Hook]:
     await made.stop()
 
 
-async def _configure(bench: Bench, *hooks: Obj, name: str = "pods", kind: str = MUTATING) -> None:
+async def _configure(bench: Bench, *hooks: Object, name: str = "pods", kind: str = MUTATING) -> None:
     await bench.create(kind, {"metadata": {"name": name}, "webhooks": list(hooks)})
 
 
@@ -45,7 +46,7 @@ async def test_a_webhook_changes_a_pod_before_it_is_stored(bench: Bench, hook: H
 
 
 async def test_webhooks_are_asked_in_order_and_see_what_the_others_made(bench: Bench, hook: Hook) -> None:
-    def answer(request: Obj) -> Obj:
+    def answer(request: Object) -> Object:
         seen = (request["object"]["metadata"].get("labels") or {}).get("by", "")
         return allowed(_label(f"{seen}{hook.asked[-1]}"))
 
@@ -73,7 +74,7 @@ async def test_what_a_webhook_makes_is_validated(bench: Bench, hook: Hook) -> No
         ({"allowed": False}, "denied the request without explanation", 400),
     ],
 )
-async def test_a_refusal_is_passed_on(bench: Bench, hook: Hook, answer: Obj, message: str, code: int) -> None:
+async def test_a_refusal_is_passed_on(bench: Bench, hook: Hook, answer: Object, message: str, code: int) -> None:
     hook.answer = lambda request: answer
     await _configure(bench, hook.config())
     with pytest.raises(ApiError) as refused:
@@ -113,7 +114,7 @@ async def test_warnings_reach_the_client(bench: Bench, hook: Hook) -> None:
         lambda request: {"allowed": True, "patch": "W10=", "patchType": "Other"},
     ],
 )
-async def test_answers_without_sense_fail_by_policy(bench: Bench, hook: Hook, answer: Answer) -> None:
+async def test_invalid_answers_follow_the_failure_policy(bench: Bench, hook: Hook, answer: Answer) -> None:
     hook.answer = answer
     await _configure(bench, hook.config(failurePolicy="Ignore"))
     assert "labels" not in (await bench.pod("a"))["metadata"]
@@ -177,7 +178,7 @@ RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "res
         ),
     ],
 )
-async def test_which_writes_concern_a_webhook(bench: Bench, hook: Hook, change: Obj, asked: bool) -> None:
+async def test_which_writes_concern_a_webhook(bench: Bench, hook: Hook, change: Object, asked: bool) -> None:
     await _configure(bench, hook.config(**change))
     await bench.pod("a", labels={"app": "web"})
     assert bool(hook.requests) is asked
@@ -217,13 +218,13 @@ async def test_updates_and_deletions_show_both_states(bench: Bench, hook: Hook) 
         ({"name": ""}, "webhooks\\[0\\].name: Required value"),
     ],
 )
-async def test_configurations_that_are_refused(bench: Bench, hook: Hook, change: Obj, wanted: str) -> None:
+async def test_configurations_that_are_refused(bench: Bench, hook: Hook, change: Object, wanted: str) -> None:
     with pytest.raises(ApiError, match=wanted):
         await _configure(bench, hook.config(**change))
 
 
 def test_kubectl_shows_refusals_and_warnings(lab: Threaded, kubectl: Kubectl) -> None:
-    def answer(request: Obj) -> Obj:
+    def answer(request: Object) -> Object:
         if request["name"] == "bad":
             return denied("gpumem-percentage must be 0 to 100, found 120")
         return allowed(warnings=["gpucores is ignored"])

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from lamina.lab.api.status import ApiError
+from lamina_lab.kubernetes.errors import ApiError
 from tests.lab_api.apis import Bench, owned_by
 
 

@@ -21,7 +21,7 @@ spec:
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
-data: {colour: green, size: small}
+data: {color: green, size: small}
 """
 
 
@@ -38,7 +38,7 @@ def test_apply_creates_then_leaves_alone_then_changes(lab: Threaded, kubectl: Ku
     after = lab.get("deployments.apps", "web")
     assert (after["spec"]["replicas"], after["metadata"]["generation"]) == (3, 2)
     assert after["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "B", "value": "2"}]
-    assert lab.get("configmaps", "settings")["data"] == {"colour": "green"}
+    assert lab.get("configmaps", "settings")["data"] == {"color": "green"}
 
 
 def test_apply_keeps_what_others_wrote(lab: Threaded, kubectl: Kubectl) -> None:
@@ -50,22 +50,22 @@ def test_apply_keeps_what_others_wrote(lab: Threaded, kubectl: Kubectl) -> None:
     assert after["metadata"]["labels"] == {"app": "web", "team": "blue"}
 
 
-def test_server_side_apply_takes_away_what_is_no_longer_wanted(lab: Threaded, kubectl: Kubectl) -> None:
+def test_server_side_apply_removes_fields_that_are_no_longer_applied(lab: Threaded, kubectl: Kubectl) -> None:
     kubectl("apply", "--server-side", "-f", "-", stdin=MANIFEST)
     before = lab.get("configmaps", "settings")
     kubectl("apply", "--server-side", "-f", "-", stdin=MANIFEST)
     assert lab.get("configmaps", "settings") is before
     kubectl("apply", "--server-side", "-f", "-", stdin=MANIFEST.replace(", size: small", ""))
     after = lab.get("configmaps", "settings")
-    assert after["data"] == {"colour": "green"}
+    assert after["data"] == {"color": "green"}
     [entry] = after["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("kubectl", "Apply")
-    assert entry["fieldsV1"] == {"f:data": {"f:colour": {}}}
+    assert entry["fieldsV1"] == {"f:data": {"f:color": {}}}
     clash = MANIFEST.replace("green", "red")
     refused = kubectl.refused("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=clash)
-    assert 'conflict with "kubectl": .data.colour' in refused
+    assert 'conflict with "kubectl": .data.color' in refused
     kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=other", "-f", "-", stdin=clash)
-    assert lab.get("configmaps", "settings")["data"]["colour"] == "red"
+    assert lab.get("configmaps", "settings")["data"]["color"] == "red"
 
 
 def test_the_many_forms_of_get(lab: Threaded, kubectl: Kubectl) -> None:
@@ -258,7 +258,7 @@ def test_api_resources_lists_everything_served(lab: Threaded, kubectl: Kubectl) 
     names = kubectl("api-resources", "--no-headers", "-o", "name").split()
     assert len(names) == len(set(names))
     assert {"pods", "deployments.apps", "jobs.batch", "leases.coordination.k8s.io", "nodes"} <= set(names)
-    assert {each.storage if not each.shares else "events.events.k8s.io" for each in lab.server.api.catalogue} <= set(
+    assert {each.storage if not each.shares else "events.events.k8s.io" for each in lab.server.api.catalog} <= set(
         names
     )
     assert "lamina-lab" in kubectl("version")
@@ -272,7 +272,7 @@ def test_replace_with_an_old_revision_conflicts(lab: Threaded, kubectl: Kubectl)
     assert 'Operation cannot be fulfilled on configmaps "cm": the object has been modified' in refused
 
 
-def test_bad_manifests_are_told_as_kubernetes_tells_them(lab: Threaded, kubectl: Kubectl) -> None:
+def test_bad_manifests_are_refused_with_kubernetes_messages(lab: Threaded, kubectl: Kubectl) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - {name: m}\n"
     assert 'The Pod "x" is invalid: spec.containers[0].image: Required value' in kubectl.refused(
         "create", "-f", "-", stdin=pod

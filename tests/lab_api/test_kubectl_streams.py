@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lamina.lab.api.kubelets import LogOptions
+from lamina_lab.api.http.kubelets import LogOptions
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import Threaded
 
@@ -85,7 +85,7 @@ def test_exec_hangs_up_when_the_client_goes(lab: Threaded, kubectl: Kubectl) -> 
     running.communicate()
 
 
-def test_exec_with_a_terminal_tells_its_size(lab: Threaded, kubectl: Kubectl) -> None:
+def test_exec_with_a_terminal_sends_its_size(lab: Threaded, kubectl: Kubectl) -> None:
     lab.running_pod("a")
     master, slave = pty.openpty()
     os.set_blocking(master, True)

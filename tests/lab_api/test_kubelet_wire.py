@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp import WSMsgType, web
 
-from lamina.lab.api import kubelets
-from lamina.lab.api.kubelets import ExecOptions, KubeletError, LogOptions, UnixKubelets
+from lamina_lab.api.http.kubelets import ExecOptions, KubeletError, LogOptions, UnixKubelets
+from lamina_lab.kubernetes import exec_channels
 
 
 async def _logs(request: web.Request) -> web.StreamResponse:
@@ -25,9 +25,9 @@ async def _exec(request: web.Request) -> web.StreamResponse:
     async for message in socket:
         if message.type is WSMsgType.BINARY:
             await socket.send_bytes(message.data)
-            if message.data[0] == kubelets.CLOSE:
+            if message.data[0] == exec_channels.CLOSE:
                 break
-    await socket.send_bytes(bytes((kubelets.ERROR,)) + json.dumps(list(request.query.items())).encode())
+    await socket.send_bytes(bytes((exec_channels.ERROR,)) + json.dumps(list(request.query.items())).encode())
     await socket.close()
     return socket
 
@@ -42,7 +42,7 @@ async def nodes() -> AsyncIterator[UnixKubelets]:
         await runner.setup()
         path = Path(folder) / "kubelet.sock"
         await web.UnixSite(runner, str(path)).start()
-        sockets = {"n1": path, "dead": Path(folder) / "nobody.sock"}
+        sockets = {"n1": path, "dead": Path(folder) / "missing.sock"}
         made = UnixKubelets(sockets.get)
         yield made
         await made.close()
@@ -61,17 +61,17 @@ async def test_logs_carry_their_options(nodes: UnixKubelets) -> None:
     }
 
 
-async def test_exec_carries_frames_both_ways(nodes: UnixKubelets) -> None:
+async def test_exec_carries_frames_in_both_directions(nodes: UnixKubelets) -> None:
     session = await nodes.exec("n1", "default", "a", "m", ExecOptions(("sh", "-c", "a b"), tty=True, stdin=True))
-    await session.send(kubelets.STDIN, b"hello")
-    await session.send(kubelets.RESIZE, b'{"Width":80,"Height":24}')
-    await session.send(kubelets.CLOSE, b"\0")
+    await session.send(exec_channels.STDIN, b"hello")
+    await session.send(exec_channels.RESIZE, b'{"Width":80,"Height":24}')
+    await session.send(exec_channels.CLOSE, b"\0")
     *echoes, last = [frame async for frame in session.frames()]
     assert echoes == [(0, b"hello"), (4, b'{"Width":80,"Height":24}'), (255, b"\0")]
-    assert last[0] == kubelets.ERROR
+    assert last[0] == exec_channels.ERROR
     words = [["command", "sh"], ["command", "-c"], ["command", "a b"]]
     assert json.loads(last[1]) == [*words, ["tty", "true"], ["stdin", "true"]]
-    await session.send(kubelets.STDIN, b"too late")
+    await session.send(exec_channels.STDIN, b"too late")
     await session.close()
 
 

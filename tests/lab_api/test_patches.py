@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lab.api import applying, patches, strategic
-from lamina.lab.api.resources import Catalogue
-from lamina.lab.api.status import ApiError, Obj
+from lamina.ports.kube import Object
+from lamina_lab.api.patching import patches, server_side_apply, strategic_merge
+from lamina_lab.api.schema.resources import Catalog
+from lamina_lab.kubernetes.errors import ApiError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -25,7 +26,7 @@ def _without_nulls(value: object) -> object:
 
 
 @given(original=JSON, patch=st.dictionaries(st.text(max_size=3), JSON, max_size=3))
-def test_a_merge_patch_is_idempotent_and_changes_nothing_in_place(original: object, patch: Obj) -> None:
+def test_a_merge_patch_is_idempotent_and_changes_nothing_in_place(original: object, patch: Object) -> None:
     before = copy.deepcopy(original)
     once = patches.merge(original, patch)
     assert original == before
@@ -46,11 +47,11 @@ POD = {
 }
 
 
-def _containers(*containers: Obj) -> Obj:
+def _containers(*containers: Object) -> Object:
     return {"spec": {"containers": list(containers)}}
 
 
-def _volume(**fields: object) -> Obj:
+def _volume(**fields: object) -> Object:
     return {"spec": {"volumes": [{"name": "v", **fields}]}}
 
 
@@ -84,9 +85,9 @@ def _volume(**fields: object) -> Obj:
         ),
     ],
 )  # fmt: skip
-def test_strategic_merge(patch: Obj, path: str, wanted: object) -> None:
+def test_strategic_merge(patch: Object, path: str, wanted: object) -> None:
     before = copy.deepcopy(POD)
-    assert _at(strategic.apply(POD, patch), path.split(".")) == wanted
+    assert _at(strategic_merge.apply(POD, patch), path.split(".")) == wanted
     assert before == POD
 
 
@@ -107,13 +108,13 @@ def _at(value: object, path: list[str]) -> object:
         ({"$patch": "nonsense"}, "Unknown patch type found: nonsense"),
     ],
 )
-def test_strategic_patches_that_make_no_sense(patch: Obj, wanted: str) -> None:
+def test_invalid_strategic_patches(patch: Object, wanted: str) -> None:
     with pytest.raises(ApiError, match=wanted):
-        strategic.apply(POD, patch)
+        strategic_merge.apply(POD, patch)
 
 
 def test_each_resource_names_the_patches_that_it_takes() -> None:
-    pods = Catalogue().named("pods")
+    pods = Catalog().named("pods")
     with pytest.raises(ApiError, match="strategic-merge-patch") as refused:
         patches.patcher(pods, "application/json", b"{}")
     assert refused.value.code == 415
@@ -129,7 +130,7 @@ def test_yaml_keeps_timestamps_as_text() -> None:
         patches.decode(patches.APPLY, b"a: [")
 
 
-def _config(containers: Obj, **labels: str) -> Obj:
+def _config(containers: Object, **labels: str) -> Object:
     listed = [{"name": name, "image": image} for name, image in containers.items()]
     return {
         "apiVersion": "v1",
@@ -140,32 +141,32 @@ def _config(containers: Obj, **labels: str) -> Obj:
 
 
 def test_apply_remembers_per_manager() -> None:
-    obj = applying.applied_new(_config({"a": "a:1", "b": "b:1"}, mine="1"), "me", "t0")
+    obj = server_side_apply.applied_new(_config({"a": "a:1", "b": "b:1"}, mine="1"), "me", "t0")
     [entry] = obj["metadata"]["managedFields"]
     key = 'k:{"name":"a"}'
     assert entry["fieldsV1"]["f:spec"]["f:containers"][key] == {".": {}, "f:name": {}, "f:image": {}}
-    obj = applying.applied(obj, _config({"c": "c:1"}, theirs="1"), "other", "t1", force=False)
+    obj = server_side_apply.applied(obj, _config({"c": "c:1"}, theirs="1"), "other", "t1", force=False)
     assert [each["name"] for each in obj["spec"]["containers"]] == ["c", "a", "b"]
-    obj = applying.applied(obj, _config({"a": "a:2"}), "me", "t2", force=False)
+    obj = server_side_apply.applied(obj, _config({"a": "a:2"}), "me", "t2", force=False)
     assert {each["name"]: each["image"] for each in obj["spec"]["containers"]} == {"a": "a:2", "c": "c:1"}
     assert obj["metadata"]["labels"] == {"theirs": "1"}
 
 
 def test_apply_conflicts_only_where_both_want_something_else() -> None:
-    obj = applying.applied_new(_config({"a": "a:1"}), "me", "t0")
-    applying.applied(obj, _config({"a": "a:1"}), "other", "t1", force=False)
+    obj = server_side_apply.applied_new(_config({"a": "a:1"}), "me", "t0")
+    server_side_apply.applied(obj, _config({"a": "a:1"}), "other", "t1", force=False)
     with pytest.raises(ApiError, match="Apply failed with 1 conflict") as refused:
-        applying.applied(obj, _config({"a": "a:2"}), "other", "t1", force=False)
+        server_side_apply.applied(obj, _config({"a": "a:2"}), "other", "t1", force=False)
     assert refused.value.code == 409
     assert refused.value.details["causes"][0]["field"] == '.spec.containers[{"name":"a"}].image'
-    forced = applying.applied(obj, _config({"a": "a:2"}), "other", "t1", force=True)
+    forced = server_side_apply.applied(obj, _config({"a": "a:2"}), "other", "t1", force=True)
     assert forced["spec"]["containers"] == [{"name": "a", "image": "a:2"}]
-    given_up = applying.applied(forced, _config({"b": "b:1"}), "other", "t2", force=False)
+    given_up = server_side_apply.applied(forced, _config({"b": "b:1"}), "other", "t2", force=False)
     assert {each["name"]: each.get("image") for each in given_up["spec"]["containers"]} == {"a": None, "b": "b:1"}
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["i:1", "i:2"]), min_size=1))
-def test_what_is_applied_twice_changes_nothing_the_second_time(containers: Obj) -> None:
-    once = applying.applied_new(_config(containers), "me", "t0")
-    assert applying.applied(once, _config(containers), "me", "t1", force=False) == once
+def test_what_is_applied_twice_changes_nothing_the_second_time(containers: Object) -> None:
+    once = server_side_apply.applied_new(_config(containers), "me", "t0")
+    assert server_side_apply.applied(once, _config(containers), "me", "t1", force=False) == once
     assert json.loads(json.dumps(once)) == once

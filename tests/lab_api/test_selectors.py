@@ -1,7 +1,9 @@
 import pytest
 
-from lamina.lab.api import selectors
-from lamina.lab.api.status import ApiError, Obj
+from lamina.ports.kube import Object
+from lamina_lab.api.schema import field_selectors
+from lamina_lab.kubernetes import selectors
+from lamina_lab.kubernetes.errors import ApiError
 from tests.lab_api.apis import Bench
 
 LABELS = {"app": "web", "tier": "front", "n": "5"}
@@ -37,7 +39,7 @@ def test_labels(text: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["a b", "=x", "a in x", "a in (x", "a=b=c", "a==!b"])
-def test_labels_that_make_no_sense(text: str) -> None:
+def test_invalid_label_selectors(text: str) -> None:
     with pytest.raises(ApiError, match="unable to parse requirement"):
         selectors.labels(text)
 
@@ -56,7 +58,7 @@ def test_labels_that_make_no_sense(text: str) -> None:
         ({"matchExpressions": [{"key": "app", "operator": "Resembles"}]}, False),
     ],
 )
-def test_selectors_in_objects(selector: Obj | None, holds: bool) -> None:
+def test_selectors_in_objects(selector: Object | None, holds: bool) -> None:
     assert selectors.matches(selector, LABELS) is holds
 
 
@@ -81,7 +83,7 @@ def test_selectors_as_text_select_the_same() -> None:
 def test_fields(bench: Bench, resource: str, text: str, holds: bool) -> None:
     about = {"involvedObject": {"name": "a"}, "source": {"component": "lamina"}}
     obj = {"metadata": {"name": "x"}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}, **about}
-    assert selectors.fields(bench.resource(resource), text)(obj) is holds
+    assert field_selectors.fields(bench.resource(resource), text)(obj) is holds
 
 
 @pytest.mark.parametrize(
@@ -93,4 +95,4 @@ def test_fields(bench: Bench, resource: str, text: str, holds: bool) -> None:
 )
 def test_fields_that_are_not_served(bench: Bench, resource: str, text: str, wanted: str) -> None:
     with pytest.raises(ApiError, match=wanted):
-        selectors.fields(bench.resource(resource), text)
+        field_selectors.fields(bench.resource(resource), text)

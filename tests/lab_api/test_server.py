@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from lamina.errors import BadInput
-from lamina.lab.api.server import Server, serve
-from lamina.lab.api.status import Obj
+from lamina.ports.kube import Object
+from lamina_lab.api.server import ApiServer, serve
 from tests.lab_api.servers import FakeKubelets
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -23,7 +23,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[ApiServer]:
     made = await serve(FakeKubelets())
     yield made
     await made.close()
@@ -32,7 +32,7 @@ async def server() -> AsyncIterator[Server]:
 class Http:
     """Requests with the lab's token and trust."""
 
-    def __init__(self, server: Server, session: aiohttp.ClientSession) -> None:
+    def __init__(self, server: ApiServer, session: aiohttp.ClientSession) -> None:
         self._server = server
         self.session = session
         self.trust = ssl.create_default_context(cadata=server.authority.certificate.decode())
@@ -51,12 +51,12 @@ class Http:
 
 
 @pytest.fixture
-async def http(server: Server) -> AsyncIterator[Http]:
+async def http(server: ApiServer) -> AsyncIterator[Http]:
     async with aiohttp.ClientSession() as session:
         yield Http(server, session)
 
 
-def pod(name: str, **labels: str) -> Obj:
+def pod(name: str, **labels: str) -> Object:
     meta = {"name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "m", "image": "i"}]}}
 
@@ -69,7 +69,7 @@ async def test_only_the_token_opens_the_api(http: Http, authorization: str) -> N
         assert await http("GET", path, headers={"Authorization": authorization}) == (200, "ok")
 
 
-async def test_the_certificate_is_the_labs_own(server: Server, http: Http) -> None:
+async def test_the_certificate_is_the_labs_own(server: ApiServer, http: Http) -> None:
     with pytest.raises(aiohttp.ClientConnectorCertificateError):
         await http.session.get(server.url + "/healthz")
 
@@ -123,7 +123,7 @@ async def test_bodies_that_cannot_be_read(http: Http, body: bytes, media: str, c
     assert (await http("GET", PODS))[1]["items"] == []
 
 
-async def test_unknown_fields_are_refused_warned_of_or_dropped(server: Server, http: Http) -> None:
+async def test_unknown_fields_are_refused_warned_of_or_dropped(server: ApiServer, http: Http) -> None:
     body = pod("x")
     body["spec"]["containers"][0]["imagee"] = "i"
     code, status = await http("POST", PODS + "?fieldValidation=Strict", body)
@@ -136,7 +136,7 @@ async def test_unknown_fields_are_refused_warned_of_or_dropped(server: Server, h
         assert "imagee" not in (await answer.json())["spec"]["containers"][0]
 
 
-async def test_lists_know_their_revision_and_a_watch_goes_on_from_there(server: Server, http: Http) -> None:
+async def test_lists_know_their_revision_and_a_watch_goes_on_from_there(server: ApiServer, http: Http) -> None:
     await http("POST", PODS, pod("a"))
     _, listed = await http("GET", "/api/v1/pods")
     assert (listed["kind"], [each["metadata"]["name"] for each in listed["items"]]) == ("PodList", ["a"])
@@ -146,13 +146,13 @@ async def test_lists_know_their_revision_and_a_watch_goes_on_from_there(server: 
     assert (text["type"], text["object"]["metadata"]["name"]) == ("ADDED", "b")
 
 
-async def test_a_watch_too_old_ends_with_an_error_event(server: Server, http: Http) -> None:
+async def test_a_watch_too_old_ends_with_an_error_event(server: ApiServer, http: Http) -> None:
     await http("POST", "/api/v1/namespaces/default/configmaps", {**pod("cm"), "kind": "ConfigMap"})
     for n in range(9000):
-        version = server.api.store.find(server.api.catalogue.named("configmaps"), "default", "cm")
+        version = server.api.store.find(server.api.catalog.named("configmaps"), "default", "cm")
         assert version is not None
         obj = {**version.obj, "metadata": dict(version.meta), "data": {"n": str(n)}}
-        server.api.store.replace(server.api.catalogue.named("configmaps"), version, obj)
+        server.api.store.replace(server.api.catalog.named("configmaps"), version, obj)
     _, event = await http("GET", "/api/v1/configmaps?watch=true&resourceVersion=2")
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
@@ -221,7 +221,7 @@ async def test_binding_and_eviction_over_http(http: Http) -> None:
     assert "deletionTimestamp" in found["metadata"]
 
 
-async def test_a_hundred_watches_at_once(server: Server, http: Http) -> None:
+async def test_a_hundred_watches_at_once(server: ApiServer, http: Http) -> None:
     """Every client sees every pod, as a table or whole, with and without a selector."""
 
     async def watch(n: int) -> list[str]:
@@ -248,7 +248,7 @@ async def test_a_hundred_watches_at_once(server: Server, http: Http) -> None:
     assert all(each == [f"p{n}" for n in range(20)] for each in results)
 
 
-async def test_closing_ends_open_watches_soon(http: Http, server: Server) -> None:
+async def test_closing_ends_open_watches_soon(http: Http, server: ApiServer) -> None:
     other = await serve(FakeKubelets())
     headers = {"Authorization": f"Bearer {other.token}"}
     trust = ssl.create_default_context(cadata=other.authority.certificate.decode())
@@ -259,7 +259,7 @@ async def test_closing_ends_open_watches_soon(http: Http, server: Server) -> Non
         raise aiohttp.ClientError("ended")
 
 
-async def test_a_port_in_use_is_told_in_a_sentence() -> None:
+async def test_a_port_in_use_is_reported_in_one_sentence() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -272,7 +272,7 @@ async def test_a_port_in_use_is_told_in_a_sentence() -> None:
         await serve(FakeKubelets(), port=70000)
 
 
-async def test_the_kubeconfig_is_for_its_owner_alone(server: Server, tmp_path: Path) -> None:
+async def test_the_kubeconfig_is_for_its_owner_alone(server: ApiServer, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("older")
     path.chmod(0o644)

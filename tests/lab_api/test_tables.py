@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.api import jsonpath, tables
-from lamina.lab.api.ages import duration
-from lamina.lab.api.resources import Catalogue
-from lamina.lab.api.status import Obj
-from lamina.lab.api.tables_pods import reason
+from lamina.ports.kube import Object
+from lamina_lab.api.printing import jsonpath, tables
+from lamina_lab.api.printing.ages import duration
+from lamina_lab.api.printing.pods import reason
+from lamina_lab.api.schema.resources import Catalog
 
 NOW = 1_767_268_800.0
 
 
-def row(resource: str, obj: Obj) -> dict[str, Any]:
+def row(resource: str, obj: Object) -> dict[str, Any]:
     """Cells by column name."""
-    table = tables.table(Catalogue().named(resource), [obj], "None", NOW, "1")
+    table = tables.table(Catalog().named(resource), [obj], "None", NOW, "1")
     names = [each["name"] for each in table["columnDefinitions"]]
     return dict(zip(names, table["rows"][0]["cells"], strict=True))
 
 
-def _pod(phase: str = "Running", containers: Obj | None = None, init: Obj | None = None, **more: Any) -> Obj:
+def _pod(phase: str = "Running", containers: Object | None = None, init: Object | None = None, **more: Any) -> Object:
     """A pod whose containers, by name, are in these states."""
 
-    def statuses(states: Obj | None) -> list[Obj]:
+    def statuses(states: Object | None) -> list[Object]:
         return [{"name": k, "state": v, "ready": "running" in v, "restartCount": 0} for k, v in (states or {}).items()]
 
     status = {"phase": phase, "containerStatuses": statuses(containers), "initContainerStatuses": statuses(init)}
@@ -33,14 +33,14 @@ def _pod(phase: str = "Running", containers: Obj | None = None, init: Obj | None
     return {"metadata": meta, "spec": spec, "status": {**status, **more}}
 
 
-RUNNING: Obj = {"running": {}}
+RUNNING: Object = {"running": {}}
 
 
-def _waiting(why: str) -> Obj:
+def _waiting(why: str) -> Object:
     return {"waiting": {"reason": why}}
 
 
-def _ended(code: int = 0, **more: Any) -> Obj:
+def _ended(code: int = 0, **more: Any) -> Object:
     return {"terminated": {"exitCode": code, **more}}
 
 
@@ -75,7 +75,7 @@ def _ended(code: int = 0, **more: Any) -> Obj:
         (_pod(metadata={"deletionTimestamp": "x"}, reason="NodeLost"), "Unknown"),
     ],
 )
-def test_the_status_of_a_pod(pod: Obj, wanted: str) -> None:
+def test_the_status_of_a_pod(pod: Object, wanted: str) -> None:
     assert reason(pod) == wanted
 
 
@@ -160,13 +160,13 @@ NAMED = {"name": "x", "creationTimestamp": "2026-01-01T11:00:00Z"}
         ),
     ],
 )
-def test_rows(resource: str, obj: Obj, wanted: Obj) -> None:
+def test_rows(resource: str, obj: Object, wanted: Object) -> None:
     shown = row(resource, obj)
     assert {key: shown[key] for key in wanted} == wanted
 
 
 def test_every_resource_has_a_table_and_a_bookmark_is_an_empty_row() -> None:
-    for resource in Catalogue():
+    for resource in Catalog():
         spec = {"containers": [], "replicas": 1}
         [full, empty] = tables.table(
             resource, [{"metadata": NAMED, "spec": spec}, {"metadata": {"resourceVersion": "5"}}], "Metadata", NOW, "1"

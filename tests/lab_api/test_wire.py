@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lab.api import shapes, wire
-from lamina.lab.api.messages import by_name, messages
-from lamina.lab.api.resources import Catalogue
-from lamina.lab.api.status import ApiError, Obj
+from lamina.ports.kube import Object
+from lamina_lab.api.protobuf import decoder
+from lamina_lab.api.protobuf.messages import by_name, messages
+from lamina_lab.api.schema import shapes
+from lamina_lab.api.schema.resources import Catalog
+from lamina_lab.kubernetes.errors import ApiError
 
 
 def varint(value: int) -> bytes:
@@ -30,14 +32,14 @@ def envelope(api_version: str, kind: str, body: bytes) -> bytes:
 
 
 def test_a_config_map() -> None:
-    pair = field(1, b"colour") + field(2, b"green")
+    pair = field(1, b"color") + field(2, b"green")
     meta = field(1, b"cm") + field(2, b"") + field(7, 0) + field(11, field(1, b"a") + field(2, b""))
     body = field(1, meta) + field(2, pair) + field(4, 0)
-    assert wire.decode(envelope("v1", "ConfigMap", body)) == {
+    assert decoder.decode(envelope("v1", "ConfigMap", body)) == {
         "kind": "ConfigMap",
         "apiVersion": "v1",
         "metadata": {"name": "cm", "labels": {"a": ""}},
-        "data": {"colour": "green"},
+        "data": {"color": "green"},
         "immutable": False,
     }
 
@@ -52,7 +54,7 @@ def test_a_container_with_all_the_odd_forms() -> None:
     volume = field(1, b"v") + field(2, field(2, b""))
     spec = field(2, container) + field(1, volume) + field(4, 0) + field(11, 0) + field(25, -1)
     deleted = field(9, field(1, 1_767_268_800))
-    found = wire.decode(envelope("v1", "Pod", field(1, deleted) + field(2, spec)))
+    found = decoder.decode(envelope("v1", "Pod", field(1, deleted) + field(2, spec)))
     assert found["metadata"] == {"deletionTimestamp": "2026-01-01T12:00:00Z"}
     assert found["spec"] == {
         "containers": [
@@ -84,7 +86,7 @@ def test_a_container_with_all_the_odd_forms() -> None:
 )
 def test_broken_and_unknown_bodies(body: bytes, code: int) -> None:
     with pytest.raises(ApiError) as refused:
-        wire.decode(body)
+        decoder.decode(body)
     assert refused.value.code == code
 
 
@@ -92,13 +94,13 @@ def test_broken_and_unknown_bodies(body: bytes, code: int) -> None:
 def test_noise_is_refused_or_read_but_never_an_accident(noise: bytes, kind: str) -> None:
     for body in (noise, b"k8s\0" + noise, envelope("v1", kind, noise)):
         try:
-            assert wire.decode(body)["kind"] == kind
+            assert decoder.decode(body)["kind"] == kind
         except ApiError as error:
             assert error.code in (400, 415)
 
 
 def test_the_table_knows_every_kind_of_its_own_that_is_served() -> None:
-    for resource in Catalogue():
+    for resource in Catalog():
         if not resource.shares:
             assert "metadata" in by_name(resource.kind), resource.kind
     assert {"emptyDir", "name"} <= set(by_name("Volume"))
@@ -115,9 +117,9 @@ def test_the_table_knows_every_kind_of_its_own_that_is_served() -> None:
         ({"metadata": {"name": "x", "labls": {}}}, {"metadata": {"name": "x"}}, ["metadata.labls"]),
     ],
 )
-def test_unknown_and_null_fields_are_taken_out(body: Obj, kept: Obj, unknown: list[str]) -> None:
+def test_unknown_and_null_fields_are_taken_out(body: Object, kept: Object, unknown: list[str]) -> None:
     obj = {"kind": "ConfigMap", "apiVersion": "v1", **body}
-    assert shapes.conform(Catalogue().named("configmaps"), obj) == unknown
+    assert shapes.conform(Catalog().named("configmaps"), obj) == unknown
     assert obj == {"kind": "ConfigMap", "apiVersion": "v1", **kept}
 
 
@@ -131,8 +133,8 @@ def test_unknown_and_null_fields_are_taken_out(body: Obj, kept: Obj, unknown: li
         ({"metadata": {"labels": {"a": True}}}, "cannot unmarshal bool into Go struct field"),
     ],
 )
-def test_wrong_types_are_refused(body: Obj, wanted: str) -> None:
+def test_wrong_types_are_refused(body: Object, wanted: str) -> None:
     with pytest.raises(ApiError) as refused:
-        shapes.conform(Catalogue().named("configmaps"), {"kind": "ConfigMap", "apiVersion": "v1", **body})
+        shapes.conform(Catalog().named("configmaps"), {"kind": "ConfigMap", "apiVersion": "v1", **body})
     assert refused.value.code == 400
     assert wanted in refused.value.message

@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
-from lamina.lab.api.status import ApiError, Obj
-from lamina.lab.api.verbs import Call
+from lamina.ports.kube import Object
+from lamina_lab.api.storage.verbs import Call
+from lamina_lab.kubernetes.errors import ApiError
 from tests.lab_api.apis import Bench
 
 CRD = {
@@ -98,10 +99,10 @@ async def test_generation_counts_changes_of_what_is_wanted(bench: Bench) -> None
 
 async def test_versions_of_a_custom_resource_show_the_same_objects(bench: Bench) -> None:
     await bench.create("customresourcedefinitions.apiextensions.k8s.io", CRD)
-    older = bench.catalogue.find("example.com", "v1", "shares")
+    older = bench.catalog.find("example.com", "v1", "shares")
     body = {"apiVersion": "example.com/v1", "kind": "Share", "metadata": {"name": "s"}, "spec": {"a": 1}}
     await bench.api.create(older, "", body, Call())
-    newer = bench.catalogue.find("example.com", "v2", "shares")
+    newer = bench.catalog.find("example.com", "v2", "shares")
     change = bench.api.patch(newer, "", "s", lambda obj: {**obj, "spec": {"a": 2}}, Call())
     assert (await change).obj["spec"] == {"a": 2}
     assert bench.names("shares.example.com") == ["s"]
@@ -144,18 +145,18 @@ async def test_a_pod_is_bound_once(bench: Bench) -> None:
 
 
 async def test_crossing_patches_both_arrive(bench: Bench) -> None:
-    """A patch that another write overtakes, here from within, begins anew."""
+    """A patch that another write overtakes, here from within, is retried."""
     await bench.create("configmaps", {"metadata": {"name": "cm"}, "data": {}})
     resource, tries = bench.resource("configmaps"), 0
 
-    async def overtaken(review: object, call: object) -> Obj:
+    async def overtaken(review: object, call: object) -> Object:
         nonlocal tries
         tries += 1
         if tries == 1:
             current = bench.store.get(resource, "default", "cm")
             data = {**current.obj.get("data", {}), "theirs": "1"}
             bench.store.replace(resource, current, {**current.obj, "metadata": dict(current.meta), "data": data})
-        new: Obj = getattr(review, "new")  # noqa: B009
+        new: Object = getattr(review, "new")  # noqa: B009
         return new
 
     bench.webhooks.mutate = overtaken  # type: ignore[method-assign]
@@ -187,13 +188,13 @@ async def test_dry_run_answers_as_if_and_stores_nothing(bench: Bench) -> None:
         ({"metadata": []}, "metadata.name: Required value"),
     ],
 )
-async def test_bodies_that_are_refused(bench: Bench, body: Obj, wanted: str) -> None:
+async def test_bodies_that_are_refused(bench: Bench, body: Object, wanted: str) -> None:
     with pytest.raises(ApiError, match=wanted.replace("(", r"\(")):
         await bench.create("configmaps", body)
     assert bench.names("configmaps") == []
 
 
-async def test_no_write_changes_an_object_that_somebody_holds(bench: Bench) -> None:
+async def test_no_write_changes_an_object_that_a_reader_holds(bench: Bench) -> None:
     """Readers share stored objects, so every write must leave the states before it as they were."""
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template, "replicas": 1}

@@ -1,31 +1,31 @@
-"""The lab's own store and API in this process, with a kubelet that only pretends, and time in the test's hands."""
+"""The lab's own store and API in this process, with a fake kubelet and a fake clock."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from lamina.lab.api.lifecycle import Deletion
-from lamina.lab.api.resources import Catalogue
-from lamina.lab.api.status import ApiError, Obj
-from lamina.lab.api.store import Store
-from lamina.lab.api.verbs import Api, Call, Review
-from lamina.lab.informer import objects
-from lamina.lab.informer.in_process import InProcess
-from lamina.ports.kube import EVENTS, NODES, PODS, Conflict, NotFound, Resource
-from tests.lab_controllers.clocks import FakeClock, settle
+from lamina.ports.kube import EVENTS, NODES, PODS, Conflict, NotFound, Object, Resource
+from lamina_lab.api.in_process import InProcess
+from lamina_lab.api.schema.resources import Catalog
+from lamina_lab.api.storage.lifecycle import Deletion
+from lamina_lab.api.storage.store import Store
+from lamina_lab.api.storage.verbs import AdmissionAttributes, Api, Call
+from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.errors import ApiError
+from tests.lab_controllers.clocks import FakeClock
 
 Pod = dict[str, Any]
 
 
-class Door:
+class AdmissionGate:
     """Admission that lets everything in, but pods while `refusal` holds a sentence."""
 
     def __init__(self) -> None:
         self.refusal = ""
         self.asked = 0
 
-    async def mutate(self, review: Review, call: Call) -> Obj:
+    async def mutate(self, review: AdmissionAttributes, call: Call) -> Object:
         assert review.new is not None
         if review.resource.plural == "pods" and review.operation == "CREATE":
             self.asked += 1
@@ -34,7 +34,7 @@ class Door:
                 raise ApiError(403, "Forbidden", message)
         return review.new
 
-    async def validate(self, review: Review, call: Call) -> None:
+    async def validate(self, review: AdmissionAttributes, call: Call) -> None:
         return None
 
 
@@ -43,8 +43,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.door = Door()
-        self.api = Api(Store(self.clock.wall), Catalogue(), self.door)
+        self.admission = AdmissionGate()
+        self.api = Api(Store(self.clock.wall), Catalog(), self.admission)
         self.kube = InProcess(self.api, "system:test")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -58,31 +58,31 @@ class Cluster:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def create(self, resource: Resource, obj: Obj) -> Obj:
+    async def create(self, resource: Resource, obj: Object) -> Object:
         space = obj["metadata"].get("namespace", "default") if resource.namespaced else ""
         return await self.kube.create(resource, obj, namespace=space)
 
-    async def change(self, resource: Resource, name: str, body: Obj, subresource: str = "") -> Obj:
+    async def change(self, resource: Resource, name: str, body: Object, subresource: str = "") -> Object:
         space = "default" if resource.namespaced else ""
         return await self.kube.patch(resource, name, body, namespace=space, subresource=subresource)
 
-    async def get(self, resource: Resource, name: str, namespace: str = "default") -> Obj:
+    async def get(self, resource: Resource, name: str, namespace: str = "default") -> Object:
         return await self.kube.get(resource, name, namespace=namespace if resource.namespaced else "")
 
     async def delete(self, resource: Resource, name: str) -> None:
         await self.kube.delete(resource, name, namespace="default" if resource.namespaced else "")
 
-    def all(self, resource: Resource) -> list[Obj]:
-        served = self.api.catalogue.find(resource.group, resource.version, resource.plural)
+    def all(self, resource: Resource) -> list[Object]:
+        served = self.api.catalog.find(resource.group, resource.version, resource.plural)
         return [version.obj for version in self.api.list(served)]
 
     def pods(self) -> list[Pod]:
         return [pod for pod in self.all(PODS) if objects.is_active(pod)]
 
-    def events(self, reason: str) -> list[Obj]:
+    def events(self, reason: str) -> list[Object]:
         return [event for event in self.all(EVENTS) if event["reason"] == reason]
 
-    async def add_node(self, name: str, **spec: Any) -> Obj:
+    async def add_node(self, name: str, **spec: Any) -> Object:
         amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "20"}
         return await self.create(
             NODES,
@@ -99,7 +99,7 @@ class Cluster:
 
 
 class Kubelet:
-    """Binds what has no node, unless told not to, and says that pods run, or end, as `answer` has it.
+    """Binds what has no node, unless it is switched off, and says that pods run, or end, as `answer` has it.
 
     `answer` gives the phase of a pod: Running pods are ready, None leaves a pod as it is.
     """
@@ -126,7 +126,7 @@ class Kubelet:
     async def _look(self, pod: Pod) -> None:
         name = objects.name(pod)
         if objects.is_deleting(pod):
-            pods = self._api.catalogue.named("pods")
+            pods = self._api.catalog.named("pods")
             await self._api.delete(pods, "default", name, Deletion(grace=0), Call())
             return
         if not objects.spec(pod).get("nodeName") and self.bind_to:
@@ -148,24 +148,14 @@ class Kubelet:
         await self._kube.patch(PODS, objects.name(pod), {"status": status}, namespace="default", subresource="status")
 
 
-def template(labels: dict[str, str], **container: Any) -> Obj:
+def template(labels: dict[str, str], **container: Any) -> Object:
     return {
         "metadata": {"labels": labels},
         "spec": {"containers": [{"name": "main", "image": "busybox:1", **container}]},
     }
 
 
-def deployment(name: str = "web", replicas: int = 3, **spec: Any) -> Obj:
+def deployment(name: str = "web", replicas: int = 3, **spec: Any) -> Object:
     labels = {"app": name}
     body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template(labels), **spec}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": body}
-
-
-async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait for something that happens at a real socket or process."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not holds():
-        assert loop.time() < end, "it did not happen in time"
-        await asyncio.sleep(0.005)
-    await settle(20)

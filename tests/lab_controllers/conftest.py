@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lamina.lab.controllers.run import run
+from lamina_lab.controllers.run import run
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.daemon_plan import node_of, plan
-from lamina.lab.controllers.kinds import DAEMON_SETS
-from lamina.lab.informer import objects
 from lamina.ports.kube import NODES
+from lamina_lab.controllers.daemonset.plan import node_of, plan
+from lamina_lab.controllers.framework.kinds import DAEMON_SETS
+from lamina_lab.kubernetes import objects
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
 

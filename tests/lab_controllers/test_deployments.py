@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lamina.lab.controllers.kinds import DEPLOYMENTS, REPLICA_SETS
-from lamina.lab.controllers.revisions import REVISION
-from lamina.lab.informer import objects
 from lamina.ports.kube import PODS
+from lamina_lab.controllers.deployment.revisions import REVISION
+from lamina_lab.controllers.framework.kinds import DEPLOYMENTS, REPLICA_SETS
+from lamina_lab.kubernetes import objects
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, deployment, template
 
@@ -160,7 +160,7 @@ async def test_a_rollout_that_does_not_move_misses_its_deadline_and_recovers(
 
 
 async def test_the_reason_of_refused_pods_is_on_the_deployment(cluster: Cluster, kubelet: Kubelet) -> None:
-    cluster.door.refusal = "nvidia.com/gpumem is 99999 MiB, the largest GPU has 32768 MiB"
+    cluster.admission.refusal = "nvidia.com/gpumem is 99999 MiB, the largest GPU has 32768 MiB"
     await cluster.create(DEPLOYMENTS, deployment(replicas=5))
     await settle(1000)
     web = await cluster.get(DEPLOYMENTS, "web")
@@ -170,7 +170,7 @@ async def test_the_reason_of_refused_pods_is_on_the_deployment(cluster: Cluster,
     (event,) = cluster.events("FailedCreate")
     assert "the largest GPU has 32768 MiB" in event["message"]
 
-    cluster.door.refusal = ""
+    cluster.admission.refusal = ""
     await cluster.clock.advance(5)
     await settle(2000)
     assert len(cluster.pods()) == 5

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.kinds import DEPLOYMENTS
-from lamina.lab.controllers.run import run
-from lamina.lab.informer.cache import Cache
-from lamina.lab.informer.supervise import supervise
-from lamina.lab.informer.workqueue import WorkQueue
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NotFound, Resource
 from lamina.ports.kube.fake import FakeKube
+from lamina_lab.controllers.framework.kinds import DEPLOYMENTS
+from lamina_lab.controllers.run import run
+from lamina_lab.informer.cache import Cache
+from lamina_lab.informer.supervise import supervise
+from lamina_lab.informer.workqueue import WorkQueue
 from tests.lab_controllers.clocks import FakeClock, settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, deployment
 
-Told = list[tuple[str | None, str | None]]
+Changes = list[tuple[str | None, str | None]]
 
 
 def config(name: str = "a", value: str = "1") -> dict[str, Any]:
@@ -31,7 +31,7 @@ async def kube() -> FakeKube:
 
 @pytest.fixture
 async def cache(kube: FakeKube) -> AsyncIterator[Cache]:
-    made = Cache(kube, [CONFIG_MAPS])
+    made = Cache(kube, FakeClock(), [CONFIG_MAPS])
     task = asyncio.create_task(made.run())
     await made.synced()
     yield made
@@ -39,34 +39,34 @@ async def cache(kube: FakeKube) -> AsyncIterator[Cache]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def listen(cache: Cache) -> Told:
-    told: Told = []
+def listen(cache: Cache) -> Changes:
+    reported: Changes = []
 
     def listener(resource: Resource, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        told.append((before and before["data"]["value"], after and after["data"]["value"]))
+        reported.append((before and before["data"]["value"], after and after["data"]["value"]))
 
     cache.listen(listener)
-    return told
+    return reported
 
 
-async def test_changes_are_told_once_and_in_order(kube: FakeKube, cache: Cache) -> None:
-    told = listen(cache)
+async def test_changes_are_reported_once_and_in_order(kube: FakeKube, cache: Cache) -> None:
+    reported = listen(cache)
     await kube.create(CONFIG_MAPS, config())
     await settle()
     await kube.patch(CONFIG_MAPS, "a", {"data": {"value": "2"}}, namespace="default")
     await settle()
     await kube.delete(CONFIG_MAPS, "a", namespace="default")
     await settle()
-    assert told == [(None, "1"), ("1", "2"), ("2", None)]
+    assert reported == [(None, "1"), ("1", "2"), ("2", None)]
 
 
-async def test_an_own_write_is_seen_at_once_and_not_told_again(kube: FakeKube, cache: Cache) -> None:
-    told = listen(cache)
+async def test_an_own_write_is_visible_at_once_and_reported_once(kube: FakeKube, cache: Cache) -> None:
+    reported = listen(cache)
     made = await kube.create(CONFIG_MAPS, config())
     cache.note(CONFIG_MAPS, made)
     assert cache.get(CONFIG_MAPS, "default/a") == made
     await settle()
-    assert told == [(None, "1")]
+    assert reported == [(None, "1")]
 
 
 async def test_an_answer_that_comes_after_the_deletion_brings_nothing_back(kube: FakeKube, cache: Cache) -> None:
@@ -92,7 +92,7 @@ async def test_an_accepted_deletion_counts_until_the_watch_says_more(kube: FakeK
 async def test_a_second_run_notices_what_went_away_in_between(kube: FakeKube) -> None:
     await kube.create(CONFIG_MAPS, config("a"))
     await kube.create(CONFIG_MAPS, config("b"))
-    cache = Cache(kube, [CONFIG_MAPS])
+    cache = Cache(kube, FakeClock(), [CONFIG_MAPS])
     for _ in range(2):
         task = asyncio.create_task(cache.run())
         await cache.synced()
@@ -104,12 +104,12 @@ async def test_a_second_run_notices_what_went_away_in_between(kube: FakeKube) ->
     assert [each["metadata"]["name"] for each in cache.list(CONFIG_MAPS)] == ["b"]
 
 
-async def test_nobody_waits_for_a_collection_that_is_optional(kube: FakeKube) -> None:
+async def test_optional_collections_are_not_waited_for(kube: FakeKube) -> None:
     def unserved(resource: Resource, name: str) -> NotFound | None:
         return NotFound("no such kind") if resource == GRANTS else None
 
     kube.failing["list"] = unserved
-    cache = Cache(kube, [CONFIG_MAPS], optional=[GRANTS])
+    cache = Cache(kube, FakeClock(), [CONFIG_MAPS], optional=[GRANTS])
     task = asyncio.create_task(cache.run())
     await asyncio.wait_for(cache.synced(), 60)
     task.cancel()
@@ -178,7 +178,7 @@ async def test_what_breaks_is_started_again_ever_more_slowly(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("turns", range(0, 60, 3))
-async def test_loops_end_when_told_to_however_busy_they_are(turns: int) -> None:
+async def test_busy_loops_end_when_they_are_canceled(turns: int) -> None:
     cluster = Cluster()
     await cluster.add_node("n1")
     cluster.run(run(cluster.kube, cluster.clock, node_grace=1e9))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.job_plan import finished, plan
-from lamina.lab.controllers.kinds import JOBS
 from lamina.ports.kube import NotFound
+from lamina_lab.controllers.framework.kinds import JOBS
+from lamina_lab.controllers.job.plan import finished, plan
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
 
@@ -119,10 +119,10 @@ async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Cluster,
 
 
 async def test_a_refused_pod_is_tried_again_after_a_pause(cluster: Cluster, kubelet: Kubelet) -> None:
-    cluster.door.refusal = "gpumem must be positive"
+    cluster.admission.refusal = "gpumem must be positive"
     await cluster.create(JOBS, job())
     await settle(500)
     await cluster.clock.advance(20)
-    assert 3 <= cluster.door.asked <= 5
+    assert 3 <= cluster.admission.asked <= 5
     (event,) = cluster.events("FailedCreate")
     assert "gpumem must be positive" in event["message"]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.run import run as run_controllers
-from lamina.lab.informer.in_process import InProcess
-from lamina.lab.scheduler.run import run as run_scheduler
 from lamina.ports.clock import SystemClock
+from lamina_lab.api.in_process import InProcess
+from lamina_lab.controllers.run import run as run_controllers
+from lamina_lab.scheduler.run import run as run_scheduler
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import Threaded
 from tests.lab_controllers.cluster import Kubelet, deployment, template

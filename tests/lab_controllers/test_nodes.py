@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.node_plan import NOT_READY, UNREACHABLE, stay_s, taints_for
-from lamina.lab.controllers.nodes import LEASE_NAMESPACE
-from lamina.lab.controllers.run import run
-from lamina.lab.informer import objects
 from lamina.ports.kube import LEASES, NODES, PODS
+from lamina_lab.controllers.node.controller import LEASE_NAMESPACE
+from lamina_lab.controllers.node.plan import NOT_READY, UNREACHABLE, eviction_delay_s, taints_for
+from lamina_lab.controllers.run import run
+from lamina_lab.kubernetes import objects
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
 
@@ -35,8 +35,8 @@ def tolerating(*tolerations: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_how_long_a_pod_may_stay(pod: dict[str, Any], seconds: float | None) -> None:
-    assert stay_s(pod, [taint(UNREACHABLE)], NOW) == seconds
-    assert stay_s(pod, [taint(UNREACHABLE, "NoSchedule")], NOW) is None
+    assert eviction_delay_s(pod, [taint(UNREACHABLE)], NOW) == seconds
+    assert eviction_delay_s(pod, [taint(UNREACHABLE, "NoSchedule")], NOW) is None
 
 
 @pytest.mark.parametrize(("ready", "keys"), [("True", set()), ("False", {NOT_READY}), ("Unknown", {UNREACHABLE})])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers.pod_template import same_template, template_hash
+from lamina_lab.controllers.framework.pod_template import same_template, template_hash
 
 
 def template(limits: Any, **metadata: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def template(limits: Any, **metadata: Any) -> dict[str, Any]:
         (template({}, labels={"pod-template-hash": "abc"}), template({}, creationTimestamp=None)),
     ],
 )
-def test_what_asks_for_the_same_is_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_templates_that_describe_the_same_pod_are_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert same_template(one, other)
     assert template_hash(one) == template_hash(other)
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.controllers import replica_plan
-from lamina.lab.controllers.kinds import REPLICA_SETS
-from lamina.lab.informer import objects
 from lamina.ports.kube import PODS
+from lamina_lab.controllers.framework import replicas
+from lamina_lab.controllers.framework.kinds import REPLICA_SETS
+from lamina_lab.controllers.replicaset import plan
+from lamina_lab.kubernetes import objects
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
 
@@ -46,50 +47,50 @@ MISSED_LEAST_FIRST = [
     pod("pending", phase="Pending", ready=False),
     pod("lost", phase="Unknown", ready=False),
     pod("not ready", ready=False),
-    pod("cheap", annotations={replica_plan.DELETION_COST: "-5"}),
+    pod("cheap", annotations={plan.DELETION_COST: "-5"}),
     pod("on the full node"),
     pod("just ready", node="n2", since=NOW_TEXT),
     pod("restarted", node="n3", restarts=4),
     pod("young", node="n4", born=NOW_TEXT),
     pod("old", node="n5"),
-    pod("dear", node="n6", annotations={replica_plan.DELETION_COST: "5"}),
+    pod("dear", node="n6", annotations={plan.DELETION_COST: "5"}),
 ]
 
 
 @pytest.mark.parametrize(("first", "second"), list(pairwise(MISSED_LEAST_FIRST)), ids=objects.name)
 def test_which_pod_goes_first(first: dict[str, Any], second: dict[str, Any]) -> None:
-    crowd = [pod("neighbour", annotations={replica_plan.DELETION_COST: "9"})]
+    crowd = [pod("neighbor", annotations={plan.DELETION_COST: "9"})]
     for order in ([first, second], [second, first]):
-        (gone,) = replica_plan.to_delete([*order, *crowd], 1, NOW)
+        (gone,) = plan.to_delete([*order, *crowd], 1, NOW)
         assert objects.name(gone) == objects.name(first)
 
 
 def test_pods_that_are_over_or_going_count_for_nothing() -> None:
     pods = [pod("a"), pod("b", deleting=True), pod("c", phase="Failed"), pod("d", phase="Succeeded")]
-    assert replica_plan.missing({"spec": {"replicas": 3}}, pods) == 2
-    assert replica_plan.missing({"spec": {"replicas": 0}}, pods) == -1
-    assert [objects.name(each) for each in replica_plan.to_delete(pods, 4, NOW)] == ["a"]
+    assert plan.missing({"spec": {"replicas": 3}}, pods) == 2
+    assert plan.missing({"spec": {"replicas": 0}}, pods) == -1
+    assert [objects.name(each) for each in plan.to_delete(pods, 4, NOW)] == ["a"]
 
 
 def test_availability_waits_for_min_ready_seconds() -> None:
     fresh = pod("a", since="2027-01-15T07:59:55Z")
-    assert replica_plan.is_available(fresh, 0, NOW)
-    assert not replica_plan.is_available(fresh, 10, NOW)
-    assert replica_plan.available_in([fresh], 10, NOW) == 5.0
-    assert replica_plan.is_available(fresh, 10, NOW + 5)
-    assert replica_plan.available_in([fresh], 10, NOW + 5) is None
+    assert replicas.is_available(fresh, 0, NOW)
+    assert not replicas.is_available(fresh, 10, NOW)
+    assert plan.available_in([fresh], 10, NOW) == 5.0
+    assert replicas.is_available(fresh, 10, NOW + 5)
+    assert plan.available_in([fresh], 10, NOW + 5) is None
 
 
 @pytest.mark.parametrize(("failures", "wait"), [(0, 0), (1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (9, 30)])
 def test_pods_that_fail_as_a_whole_are_replaced_ever_more_slowly(failures: int, wait: float) -> None:
     pods = [pod(f"f{number}", phase="Failed", born=NOW_TEXT) for number in range(failures)]
-    assert replica_plan.creation_delay(pods, NOW) == wait
-    assert replica_plan.creation_delay(pods, NOW + wait) == 0
+    assert plan.creation_delay(pods, NOW) == wait
+    assert plan.creation_delay(pods, NOW + wait) == 0
 
 
 def test_only_the_newest_failures_are_kept() -> None:
     pods = [pod(f"f{number:02}", phase="Failed", born=f"2027-01-15T07:{number:02}:00Z") for number in range(13)]
-    assert [objects.name(each) for each in replica_plan.forgotten_failures(pods)] == ["f00", "f01", "f02"]
+    assert [objects.name(each) for each in plan.surplus_failures(pods)] == ["f00", "f01", "f02"]
 
 
 def replica_set(replicas: int) -> dict[str, Any]:
@@ -99,17 +100,17 @@ def replica_set(replicas: int) -> dict[str, Any]:
 
 
 async def test_a_refusal_is_met_by_one_pod_at_a_time_and_ever_more_slowly(cluster: Cluster) -> None:
-    cluster.door.refusal = "no GPU is that large"
+    cluster.admission.refusal = "no GPU is that large"
     await cluster.create(REPLICA_SETS, replica_set(50))
     await settle(1000)
-    assert cluster.door.asked == 1
+    assert cluster.admission.asked == 1
     asked_at = []
     for second in range(1, 200):
-        before = cluster.door.asked
+        before = cluster.admission.asked
         await cluster.clock.advance(1)
-        if cluster.door.asked > before:
+        if cluster.admission.asked > before:
             asked_at.append(second)
-            assert cluster.door.asked == before + 1
+            assert cluster.admission.asked == before + 1
     assert asked_at == [1, 3, 7, 15, 31, 63, 123, 183]
     (event,) = cluster.events("FailedCreate")
     assert "no GPU is that large" in event["message"]
@@ -117,11 +118,11 @@ async def test_a_refusal_is_met_by_one_pod_at_a_time_and_ever_more_slowly(cluste
 
 
 async def test_a_new_spec_is_tried_at_once(cluster: Cluster, kubelet: Kubelet) -> None:
-    cluster.door.refusal = "no GPU is that large"
+    cluster.admission.refusal = "no GPU is that large"
     await cluster.create(REPLICA_SETS, replica_set(4))
     await settle(500)
     await cluster.clock.advance(40)
-    cluster.door.refusal = ""
+    cluster.admission.refusal = ""
     await cluster.change(REPLICA_SETS, "web", {"spec": {"replicas": 6}})
     await settle(1000)
     assert len(cluster.pods()) == 6

@@ -1,14 +1,14 @@
 """Rolling updates never leave their bounds, whatever the pods do; and they end."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from lamina.lab.controllers.rollout import Bounds, Set, bounds, proportional, recreate_step, rolling_step
+from lamina_lab.controllers.deployment.rollout import Bounds, Set, bounds, proportional, recreate_step, rolling_step
 
 AMOUNTS: tuple[int | str, ...] = (0, 1, 2, 5, "0%", "25%", "50%", "100%")
 STEPS = 200
@@ -69,7 +69,7 @@ def test_every_rollout_ends_within_its_bounds(replicas: int, pace: int) -> None:
 
 
 @pytest.mark.parametrize("replicas", range(1, 7))
-def test_old_pods_that_serve_nobody_do_not_hold_a_rollout_up(replicas: int) -> None:
+def test_unavailable_old_pods_do_not_delay_a_rollout(replicas: int) -> None:
     for surge, unavailable, sick in product(AMOUNTS, AMOUNTS, range(replicas + 1)):
         limits = bounds(replicas, surge, unavailable)
         start = [Set("new", 0, 0), Set("older", sick, 0), Set("old", replicas - sick, replicas - sick)]

@@ -10,20 +10,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lamina.lab.api import server
-from lamina.lab.api.kubelets import LogOptions, UnixKubelets
 from lamina.ports.kube import EVENTS, NODES, PODS, NotFound, Resource
 from lamina.ports.kube.client import KubeClient, connect
+from lamina_lab.api import server
+from lamina_lab.api.http.kubelets import LogOptions, UnixKubelets
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 Object = dict[str, Any]
 NODE = "node-0"
-PATIENCE_S = 60.0
 
 
 class Loop:
@@ -60,7 +59,7 @@ class Cluster:
 
     def start_kubelet(self, *options: str) -> None:
         words = [
-            *(sys.executable, "-m", "lamina.lab.kubelet", "--node", NODE, "--lab-id", str(self.root)),
+            *(sys.executable, "-m", "lamina_lab.kubelet", "--node", NODE, "--lab-id", str(self.root)),
             *("--kubeconfig", str(self.kubeconfig), "--kubelet-dir", str(self.root / "k")),
             *("--cdi-dir", str(self.root / "cdi"), "--programs", str(self.root / "bin")),
             *("--root-dir", str(self.root / "r"), "--socket", str(self.root / "api")),
@@ -68,7 +67,7 @@ class Cluster:
         ]
         with (self.root / "kubelet.log").open("ab") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
-        eventually(lambda: (self.root / "api").exists() and self.node_is("True"), "the node is ready")
+        wait_until(lambda: (self.root / "api").exists() and self.node_is("True"), "the node is ready")
 
     def node_is(self, ready: str) -> bool:
         try:
@@ -123,7 +122,7 @@ class Cluster:
             pod = self.pod(name)
             return pod if holds(pod) else None
 
-        return eventually(ask, what, lambda: self.pod(name)["status"])
+        return wait_until(ask, lambda: f"{what}; {self.pod(name)['status']}")
 
     def gone(self, name: str) -> bool:
         try:
@@ -133,7 +132,7 @@ class Cluster:
             return True
 
     def until_gone(self, name: str) -> None:
-        eventually(lambda: self.gone(name), f"{name} is gone")
+        wait_until(lambda: self.gone(name), f"{name} is gone")
 
     def events(self, name: str) -> list[Object]:
         listing = self.run(self.kube.list(EVENTS, namespace="default"))
@@ -145,16 +144,6 @@ class Cluster:
             return b"".join([chunk async for chunk in chunks])
 
         return self.run(read()).decode()
-
-
-def eventually(ask: Callable[[], T | None], what: str, context: Callable[[], object] = lambda: "") -> T:
-    """The first true answer. These are real processes, so there is nothing to wait for but the deadline."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if answer := ask():
-            return answer
-        time.sleep(0.03)
-    raise AssertionError(f"not within {PATIENCE_S:g} s: {what}; {context()}")
 
 
 def condition(obj: Object, kind: str) -> str:

@@ -42,6 +42,7 @@ class FakePlugin(rpc.DevicePluginServicer):
         self.in_start: Callable[[], Any] | None = None
         self._server: Any = None
         self._changed = asyncio.Condition()
+        self._reports = 0
 
     async def start(self) -> None:
         self._server = grpc.aio.server()
@@ -66,16 +67,20 @@ class FakePlugin(rpc.DevicePluginServicer):
     async def report(self, devices: list[pb.Device]) -> None:
         async with self._changed:
             self.devices = devices
+            self._reports += 1
             self._changed.notify_all()
 
     async def GetDevicePluginOptions(self, request: pb.Empty, context: Any) -> pb.DevicePluginOptions:
         return self.options
 
     async def ListAndWatch(self, request: pb.Empty, context: Any) -> AsyncIterator[pb.ListAndWatchResponse]:
+        shown = -1
         while True:
-            yield pb.ListAndWatchResponse(devices=self.devices)
             async with self._changed:
-                await self._changed.wait()
+                while self._reports == shown:
+                    await self._changed.wait()
+                shown = self._reports
+            yield pb.ListAndWatchResponse(devices=self.devices)
 
     async def GetPreferredAllocation(
         self, request: pb.PreferredAllocationRequest, context: Any

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.kubelet.cdi import CdiFolders, Edits, Mount, Unresolvable, names_of, parse, resolve
-from lamina.lab.kubelet.mounts import environment, on_host
+from lamina_lab.kubelet.containers.mounts import environment, on_host
+from lamina_lab.kubelet.device_manager.cdi import (
+    CdiFolders,
+    CdiMount,
+    Edits,
+    UnresolvableDevices,
+    names_of,
+    parse,
+    resolve,
+)
 
 
 def document(name: str = "one", env: tuple[str, ...] = (), common: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -29,23 +37,23 @@ def test_device_edits_follow_the_files_common_ones() -> None:
 def test_mounts_are_collected() -> None:
     raw = document()
     raw["devices"][0]["containerEdits"]["mounts"] = [{"hostPath": "/h", "containerPath": "/c", "options": ["ro"]}]
-    assert resolve(["lamina.dev/ticket=one"], [[parse(raw)]]) == Edits({}, (Mount("/h", "/c"),))
+    assert resolve(["lamina.dev/ticket=one"], [[parse(raw)]]) == Edits({}, (CdiMount("/h", "/c"),))
 
 
-def test_unknown_names_are_all_told() -> None:
-    with pytest.raises(Unresolvable, match=r"unresolvable CDI devices v/c=x, v/c=y"):
+def test_all_unknown_names_are_reported() -> None:
+    with pytest.raises(UnresolvableDevices, match=r"unresolvable CDI devices v/c=x, v/c=y"):
         resolve(["v/c=x", "lamina.dev/ticket=one", "v/c=y"], [[parse(document())]])
 
 
-def test_a_later_folder_wins_and_a_doubled_name_is_nobodys() -> None:
+def test_a_later_folder_wins_and_a_duplicate_name_is_invalid() -> None:
     low, high = parse(document(env=("A=low",))), parse(document(env=("A=high",)))
     assert resolve(["lamina.dev/ticket=one"], [[low], [high]]).env == {"A": "high"}
-    with pytest.raises(Unresolvable):
+    with pytest.raises(UnresolvableDevices):
         resolve(["lamina.dev/ticket=one"], [[low, high]])
 
 
 @pytest.mark.parametrize("bad", [None, [], {}, {"kind": 1}])
-def test_what_is_no_specification(bad: object) -> None:
+def test_invalid_specifications(bad: object) -> None:
     with pytest.raises(ValueError, match="not a CDI specification"):
         parse(bad)
 
@@ -60,7 +68,7 @@ def test_folders_are_read_as_they_change(tmp_path: Path) -> None:
     name = ["lamina.dev/ticket=one"]
     for draft in ("a.tmp", "broken.json"):
         (tmp_path / draft).write_text("{")
-    with pytest.raises(Unresolvable):
+    with pytest.raises(UnresolvableDevices):
         folders.resolve(name)
     (tmp_path / "a.json").write_text(json.dumps(document(env=("A=1",))))
     assert folders.resolve(name).env == {"A": "1"}
@@ -68,19 +76,19 @@ def test_folders_are_read_as_they_change(tmp_path: Path) -> None:
     (tmp_path / "b.tmp").rename(tmp_path / "a.json")
     assert folders.resolve(name).env == {"A": "2"}
     (tmp_path / "a.json").unlink()
-    with pytest.raises(Unresolvable):
+    with pytest.raises(UnresolvableDevices):
         folders.resolve(name)
 
 
 def test_the_products_mounts_become_variables() -> None:
     mounts = [
-        Mount("/state/pod_c/limits", "/run/lamina/limits"),
-        Mount("/state/pod_c/usage", "/run/lamina/usage"),
-        Mount("/native/simgpu", "/run/lamina-driver"),
-        Mount("/native/facade/libcuda.so.1", "/usr/local/lamina/1/libcuda.so.1"),
-        Mount("/native/facade/libnvidia-ml.so.1", "/usr/local/lamina/1/libnvidia-ml.so.1"),
-        Mount("/state/ld.so.preload", "/etc/ld.so.preload"),
-        Mount("/elsewhere", "/data"),
+        CdiMount("/state/pod_c/limits", "/run/lamina/limits"),
+        CdiMount("/state/pod_c/usage", "/run/lamina/usage"),
+        CdiMount("/native/simgpu", "/run/lamina-driver"),
+        CdiMount("/native/facade/libcuda.so.1", "/usr/local/lamina/1/libcuda.so.1"),
+        CdiMount("/native/facade/libnvidia-ml.so.1", "/usr/local/lamina/1/libnvidia-ml.so.1"),
+        CdiMount("/state/ld.so.preload", "/etc/ld.so.preload"),
+        CdiMount("/elsewhere", "/data"),
     ]
     preload = "/usr/local/lamina/1/libcuda.so.1\n/usr/local/lamina/1/libnvidia-ml.so.1\n"
     assert environment(mounts, read=lambda path: {"/state/ld.so.preload": preload}[path]) == {
@@ -92,7 +100,7 @@ def test_the_products_mounts_become_variables() -> None:
 
 
 def test_paths_below_a_mount_are_found_by_the_deepest_one() -> None:
-    mounts = [Mount("/a", "/usr"), Mount("/b", "/usr/local/")]
+    mounts = [CdiMount("/a", "/usr"), CdiMount("/b", "/usr/local/")]
     assert on_host("/usr/lib/x", mounts) == "/a/lib/x"
     assert on_host("/usr/local/x", mounts) == "/b/x"
     assert on_host("/usrlocal", mounts) == "/usrlocal"
@@ -100,5 +108,5 @@ def test_paths_below_a_mount_are_found_by_the_deepest_one() -> None:
 
 def test_gpus_that_are_named_by_mounts_are_those_that_the_container_sees() -> None:
     folder = "/var/run/nvidia-container-devices"
-    mounts = [Mount("/dev/null", f"{folder}/{name}") for name in ("GPU-a", "1", "imex/0")]
+    mounts = [CdiMount("/dev/null", f"{folder}/{name}") for name in ("GPU-a", "1", "imex/0")]
     assert environment(mounts) == {"NVIDIA_VISIBLE_DEVICES": "GPU-a,1"}

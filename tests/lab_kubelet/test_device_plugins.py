@@ -13,8 +13,9 @@ from lamina.ports.kube import NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as pb
 from lamina.ports.kubelet import podresources_pb2 as resources
 from lamina.ports.kubelet import podresources_pb2_grpc as resources_rpc
-from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, phase, state, waiting
+from tests.lab_kubelet.cluster import NODE, Cluster, container, is_running, phase, state, waiting
 from tests.lab_kubelet.fake_plugin import RESOURCE, FakePlugin, device
+from tests.waiting import wait_until
 
 ONE: dict[str, Any] = {"resources": {"limits": {RESOURCE: "1"}}}
 
@@ -55,7 +56,7 @@ def amounts(lab: Cluster) -> tuple[int, int]:
 
 
 def until_amounts(lab: Cluster, capacity: int, allocatable: int) -> None:
-    eventually(lambda: amounts(lab) == (capacity, allocatable), f"{(capacity, allocatable)}", lambda: amounts(lab))
+    wait_until(lambda: amounts(lab) == (capacity, allocatable), lambda: f"{(capacity, allocatable)}; {amounts(lab)}")
 
 
 def holders(lab: Cluster) -> dict[tuple[str, str], list[tuple[str, list[str], list[int]]]]:
@@ -109,7 +110,7 @@ def test_registration_is_refused(lab: Cluster, version: str, resource: str, sent
     lab.run(fake.stop())
 
 
-def test_container_gets_what_cdi_brings_and_others_see_no_gpu(lab: Cluster) -> None:
+def test_a_container_gets_its_cdi_edits_and_others_see_no_gpu(lab: Cluster) -> None:
     fake = plugin(lab, [device("a"), device("b")], pre_start=True, preferred=True)
     fake.prefer = ["b"]
     fake.answer = lambda ids: pb.ContainerAllocateResponse(
@@ -133,7 +134,7 @@ def test_container_gets_what_cdi_brings_and_others_see_no_gpu(lab: Cluster) -> N
 
 def environment_of(lab: Cluster, name: str, part: str) -> set[str]:
     """What `env` printed in a container."""
-    eventually(lambda: "PWD" in lab.log(name, part), "its environment")
+    wait_until(lambda: "PWD" in lab.log(name, part), "its environment")
     return set(lab.log(name, part).splitlines())
 
 
@@ -172,7 +173,7 @@ def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
 def test_restart_prepares_again_with_the_same_devices(lab: Cluster) -> None:
     fake = plugin(lab, [device("a"), device("b")], pre_start=True)
     name = lab.create(container("exit 1", **ONE))
-    eventually(lambda: len(fake.prepared) >= 2, "prepared twice", lambda: lab.pod(name)["status"])
+    wait_until(lambda: len(fake.prepared) >= 2, lambda: f"prepared twice; {lab.pod(name)['status']}")
     assert len(fake.allocated) == 1
     assert all(ids == fake.allocated[0] for ids in fake.prepared)
     lab.run(fake.stop())
@@ -190,7 +191,7 @@ def test_pod_fails_where_devices_are_missing(lab: Cluster) -> None:
     )
     assert pod["status"]["reason"] == "UnexpectedAdmissionError"
     assert pod["status"]["message"] == f"Pod was rejected: {expected}"
-    eventually(lambda: [e for e in lab.events(second) if e["message"] == expected], "its event")
+    wait_until(lambda: [e for e in lab.events(second) if e["message"] == expected], "its event")
     lab.delete(second)
     lab.until_gone(second)
     lab.delete(first, grace_s=1)

@@ -8,31 +8,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lab.kubelet import checkpoint
-from lamina.lab.kubelet.devices import (
+from lamina_lab.kubelet.device_manager import checkpoint
+from lamina_lab.kubelet.device_manager.allocation import (
     FORGET_AFTER_S,
-    Allocation,
     Answer,
     Choice,
     Device,
+    DeviceAllocation,
     DeviceError,
-    Ledger,
+    DeviceLedger,
     device_limits,
     natural,
-    settle,
+    pick,
 )
 
 GPU = "nvidia.com/gpu"
 
 
-def ledger(*ids: str, unhealthy: tuple[str, ...] = ()) -> Ledger:
-    made = Ledger()
+def ledger(*ids: str, unhealthy: tuple[str, ...] = ()) -> DeviceLedger:
+    made = DeviceLedger()
     made.report(GPU, [Device(id, id not in unhealthy) for id in (*ids, *unhealthy)])
     return made
 
 
-def hold(made: Ledger, pod: str, *ids: str, container: str = "c") -> None:
-    made.hold(Allocation(pod, container, GPU, ids, made.numa_of(GPU, ids), Answer()))
+def hold(made: DeviceLedger, pod: str, *ids: str, container: str = "c") -> None:
+    made.hold(DeviceAllocation(pod, container, GPU, ids, made.numa_of(GPU, ids), Answer()))
 
 
 def test_amounts_follow_health_and_the_plugin() -> None:
@@ -46,7 +46,7 @@ def test_amounts_follow_health_and_the_plugin() -> None:
 
 
 def test_a_resource_from_before_a_restart_is_empty() -> None:
-    made = Ledger()
+    made = DeviceLedger()
     made.expect(GPU)
     assert made.amounts(1e9) == {GPU: (0, 0)}
     with pytest.raises(DeviceError, match="no healthy devices present; cannot allocate unhealthy devices"):
@@ -93,7 +93,7 @@ def test_settling_takes_the_preferred_ones_that_are_there(
     available: list[str], preferred: list[str], data: st.DataObject
 ) -> None:
     missing = data.draw(st.integers(0, len(available)))
-    chosen = settle(Choice(GPU, ("fixed",), tuple(available), missing), preferred)
+    chosen = pick(Choice(GPU, ("fixed",), tuple(available), missing), preferred)
     assert chosen[0] == "fixed"
     rest = chosen[1:]
     assert len(rest) == len(set(rest)) == missing
@@ -114,10 +114,10 @@ def test_natural_order() -> None:
 
 
 def test_checkpoint_keeps_allocations(tmp_path: Path) -> None:
-    made = Ledger()
+    made = DeviceLedger()
     made.report(GPU, [Device("a", True, (0, 1))])
     answer = Answer({"A": "1"}, {"cdi.k8s.io/x": "v/c=y"}, {"/in": "/out"}, ("v/c=x",))
-    kept = Allocation("p", "c", GPU, ("a",), {"a": (0, 1)}, answer)
+    kept = DeviceAllocation("p", "c", GPU, ("a",), {"a": (0, 1)}, answer)
     made.hold(kept)
     checkpoint.save(tmp_path, made)
     again = checkpoint.load(tmp_path)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.kubelet.environment import (
+from lamina_lab.kubelet.containers.environment import (
     ConfigError,
-    Facts,
-    Source,
+    DownwardFacts,
+    EnvironmentSource,
     assignments,
     combined,
     command_of,
@@ -19,7 +19,7 @@ from lamina.lab.kubelet.environment import (
     texts,
 )
 
-FACTS = Facts("10.0.0.1", "127.1.1.1", {"cpu": "8", "memory": "4096Mi"})
+FACTS = DownwardFacts("10.0.0.1", "127.1.1.1", {"cpu": "8", "memory": "4096Mi"})
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "ns", "uid": "u-1", "labels": {"a/b": "l"}, "annotations": {"n": "v"}},
     "spec": {"nodeName": "node-0"},
@@ -79,7 +79,7 @@ def test_config_maps_and_secrets() -> None:
     ]
     loose = [{"prefix": "P_", "configMapRef": {"name": "m"}}]
     container = {"env": env, "envFrom": loose}
-    assert sources(container) == [Source("ConfigMap", "m", False), Source("Secret", "s", True)]
+    assert sources(container) == [EnvironmentSource("ConfigMap", "m", False), EnvironmentSource("Secret", "s", True)]
     contents = {("ConfigMap", "m"): {"k": "v"}}
     assert own(*env, contents=contents, envFrom=loose) == {"P_k": "v", "ONE": "v"}
     with pytest.raises(ConfigError, match="couldn't find key k in ConfigMap ns/m"):
@@ -128,5 +128,5 @@ def test_no_manifest_gives_itself_a_gpu() -> None:
 def test_assignments() -> None:
     assert assignments(["A=1", "B=x=y", "C="], "--label") == {"A": "1", "B": "x=y", "C": ""}
     for bad in ("A", "=1"):
-        with pytest.raises(ValueError, match=r"--label .*: allowed is KEY=VALUE"):
+        with pytest.raises(ValueError, match=r"--label .*: must be KEY=VALUE"):
             assignments([bad], "--label")

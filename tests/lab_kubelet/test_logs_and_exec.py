@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.api.kubelets import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, KubeletError
 from lamina.ports.kube import PODS
-from tests.lab_kubelet.cluster import NODE, Cluster, container, eventually, is_running, marked, phase, restarts, waiting
+from lamina_lab.api.http.kubelets import ExecOptions, KubeletError
+from lamina_lab.kubernetes.exec_channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
+from tests.lab_kubelet.cluster import NODE, Cluster, container, is_running, marked, phase, restarts, waiting
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def pod(shared_cluster: Cluster) -> str:
     name = shared_cluster.create(container("echo first; echo second; echo third; sleep 600"))
     shared_cluster.until(name, is_running, "running")
-    eventually(lambda: shared_cluster.log(name).count("\n") == 3, "three lines")
+    wait_until(lambda: shared_cluster.log(name).count("\n") == 3, "three lines")
     return name
 
 
@@ -43,13 +45,13 @@ def test_previous_log(shared_cluster: Cluster, pod: str) -> None:
         shared_cluster.log(pod, previous=True)
     name = shared_cluster.create(container("echo $(basename $PWD); exit 1"))
     shared_cluster.until(name, lambda pod: restarts(pod) == 2, "restarted")
-    eventually(lambda: shared_cluster.log(name) == "2\n", "the log of the third run")
+    wait_until(lambda: shared_cluster.log(name) == "2\n", "the log of the third run")
     assert shared_cluster.log(name, previous=True) == "1\n"
 
 
 def test_refusals(shared_cluster: Cluster, pod: str) -> None:
-    with pytest.raises(KubeletError, match='pod "nobody" not found') as refused:
-        shared_cluster.log("nobody")
+    with pytest.raises(KubeletError, match='pod "missing" not found') as refused:
+        shared_cluster.log("missing")
     assert refused.value.status == 404
     with pytest.raises(KubeletError, match=f'container other is not in pod "{pod}"'):
         shared_cluster.log(pod, "other")
@@ -83,7 +85,7 @@ def execute(
     return cluster.run(session())
 
 
-def test_exec_separates_streams_and_tells_the_exit_code(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_separates_streams_and_reports_the_exit_code(shared_cluster: Cluster, pod: str) -> None:
     out, err, status = execute(shared_cluster, pod, "sh", "-c", "echo to-out; echo to-err >&2; exit 7")
     assert (out, err) == (b"to-out\n", b"to-err\n")
     assert status["reason"] == "NonZeroExitCode"
@@ -105,7 +107,7 @@ def test_exec_reads_until_its_input_is_closed(shared_cluster: Cluster, pod: str)
     assert status["status"] == "Success"
 
 
-def test_exec_of_what_is_not_there(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_of_a_missing_container(shared_cluster: Cluster, pod: str) -> None:
     _, _, status = execute(shared_cluster, pod, "nosuch")
     assert status["reason"] == "InternalError"
     assert 'exec: "nosuch": executable file not found in $PATH' in status["message"]
@@ -136,7 +138,7 @@ def test_hanging_up_ends_the_command(shared_cluster: Cluster, pod: str) -> None:
         await session.close()
 
     shared_cluster.run(hang_up())
-    eventually(lambda: not commands("sleep\0633"), "the command has ended")
+    wait_until(lambda: not commands("sleep\0633"), "the command has ended")
 
 
 def commands(text: str) -> list[int]:
@@ -156,7 +158,7 @@ def test_exec_ends_with_its_container(shared_cluster: Cluster) -> None:
     async def outlive() -> dict[str, Any]:
         session = await shared_cluster.kubelets.exec(NODE, "default", name, "main", ExecOptions(("sleep", "634")))
         last = b""
-        await asyncio.to_thread(eventually, lambda: commands("sleep\000634"), "it runs")
+        await asyncio.to_thread(wait_until, lambda: commands("sleep\000634"), "it runs")
         await shared_cluster.kube.delete(PODS, name, namespace="default", grace_s=1)
         async for channel, data in session.frames():
             last = data if channel == ERROR else last

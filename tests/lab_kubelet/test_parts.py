@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lamina.errors import BadInput
-from lamina.lab.kubelet import logs, recovery
-from lamina.lab.kubelet.__main__ import settings
-from lamina.lab.kubelet.podworker import pod_ip
-from lamina.lab.kubelet.probes import Probe, Tally, port_number
-from lamina.lab.kubelet.programs import PAUSE, program
-from lamina.lab.kubelet.records import Terminated, Waiting
-from lamina.lab.kubelet.shim import LONGEST_LINE, ROTATE_BYTES, Log
+from lamina_lab.kubelet.__main__ import settings
+from lamina_lab.kubelet.containers.entrypoints import PAUSE, program
+from lamina_lab.kubelet.containers.shim import LONGEST_LINE, ROTATE_BYTES, Log, find_program
+from lamina_lab.kubelet.model.records import Terminated, Waiting
+from lamina_lab.kubelet.pods import recovery
+from lamina_lab.kubelet.pods.probes import Probe, Tally, port_number
+from lamina_lab.kubelet.pods.worker import pod_ip
+from lamina_lab.kubelet.serving import logs
 
 
 def test_probe_thresholds() -> None:
@@ -41,11 +43,11 @@ def entry(text: str, tag: str = "F", second: int = 0) -> bytes:
 
 
 def test_log_entries_as_kubectl_shows_them() -> None:
-    plain = logs.Wanted()
+    plain = logs.LogRequest()
     assert logs.render(entry("a b"), plain) == b"a b\n"
     assert logs.render(entry("part", "P"), plain) == b"part"
-    assert logs.render(entry("a"), logs.Wanted(timestamps=True)) == b"2026-01-01T00:00:00.000000000Z a\n"
-    since = logs.Wanted(since="2026-01-01T00:00:05.000000Z")
+    assert logs.render(entry("a"), logs.LogRequest(timestamps=True)) == b"2026-01-01T00:00:00.000000000Z a\n"
+    since = logs.LogRequest(since="2026-01-01T00:00:05.000000Z")
     assert [logs.render(entry("a", second=second), since) for second in (4, 6)] == [b"", b"a\n"]
     assert logs.render(b"torn", plain) == b""
 
@@ -56,7 +58,7 @@ def test_last_lines_count_long_lines_once(count: int | None, expected: int) -> N
     assert logs.last_lines(entries, count) == entries[5 - expected :]
 
 
-async def test_log_is_cut_put_aside_and_read_as_one(tmp_path: Path) -> None:
+async def test_a_log_is_rotated_and_read_as_one(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     log = Log(str(path))
     log.feed("stdout", b"x" * (2 * LONGEST_LINE + 5) + b"\nrest")
@@ -66,7 +68,7 @@ async def test_log_is_cut_put_aside_and_read_as_one(tmp_path: Path) -> None:
         log.feed("stdout", filler)
     log.close()
     assert path.with_name("0.log.1").stat().st_size > ROTATE_BYTES
-    chunks = [chunk async for chunk in logs.read(path, logs.Wanted(), lambda: False)]
+    chunks = [chunk async for chunk in logs.read(path, logs.LogRequest(), lambda: False)]
     shown = b"".join(chunks)
     assert shown.startswith(b"x" * (2 * LONGEST_LINE + 5) + b"\nother\nresty")
     assert shown.count(b"\n") == ROTATE_BYTES // 1000 + 2
@@ -85,13 +87,13 @@ def test_programs(tmp_path: Path) -> None:
     assert program([], [], path, tmp_path) == (list(PAUSE), True)
 
 
-def told(state: dict[str, Any], **more: Any) -> dict[str, Any]:
+def reported(state: dict[str, Any], **more: Any) -> dict[str, Any]:
     status = {"startTime": "2026-01-01T00:00:00Z", "containerStatuses": [{"name": "c", "state": state, **more}]}
     return {"spec": {"containers": [{"name": "c"}, {"name": "new"}]}, "status": status}
 
 
 def test_what_ran_under_an_earlier_kubelet_has_ended() -> None:
-    ran = told({"running": {"startedAt": "1970-01-01T00:00:07Z"}}, restartCount=3, containerID="lamina://abc")
+    ran = reported({"running": {"startedAt": "1970-01-01T00:00:07Z"}}, restartCount=3, containerID="lamina://abc")
     container, new = recovery.restored(ran, 100.0)
     assert (container.restarts, container.container_id) == (3, "abc")
     assert isinstance(container.state, Terminated)
@@ -102,10 +104,10 @@ def test_what_ran_under_an_earlier_kubelet_has_ended() -> None:
 
 def test_what_had_ended_stays_as_it_was() -> None:
     end = {"exitCode": 2, "reason": "Error", "finishedAt": "1970-01-01T00:00:09Z"}
-    container, _ = recovery.restored(told({"waiting": {"reason": "X"}}, lastState={"terminated": end}), 100.0)
+    container, _ = recovery.restored(reported({"waiting": {"reason": "X"}}, lastState={"terminated": end}), 100.0)
     assert container.last is not None
     assert (container.state, container.last.exit_code, container.last.finished_at) == (Waiting("X"), 2, 9.0)
-    assert recovery.was_admitted(told({}))
+    assert recovery.was_admitted(reported({}))
     assert not recovery.was_admitted({"spec": {}})
 
 
@@ -133,7 +135,34 @@ def test_options() -> None:
 
 
 def test_bad_options_are_refused_in_one_sentence() -> None:
-    with pytest.raises(BadInput, match=r"--label 'gpu': allowed is KEY=VALUE"):
+    with pytest.raises(BadInput, match=r"--label 'gpu': must be KEY=VALUE"):
         settings([*OPTIONS, "--label", "gpu"])
-    with pytest.raises(BadInput, match="too long for a socket; allowed are 107 bytes"):
+    with pytest.raises(BadInput, match="too long for a socket, which allows at most 107 bytes"):
         settings([*OPTIONS, "--socket", "/" + "x" * 107])
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A directory that an ordinary user cannot search, with a program in it that root cannot run either."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "tool").write_text("#!/bin/sh\n")
+    folder.chmod(0)
+    yield folder
+    folder.chmod(0o755)
+
+
+def test_a_program_is_found_behind_a_directory_that_cannot_be_searched(tmp_path: Path, closed: Path) -> None:
+    (tmp_path / "open").mkdir()
+    tool = tmp_path / "open" / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    (tmp_path / "folder" / "tool").mkdir(parents=True)
+    folders = (closed, tmp_path / "missing", tool, tmp_path / "folder", tmp_path / "open")
+    assert find_program("tool", {"PATH": ":".join(map(str, folders))}) == str(tool)
+    assert find_program("/bin/tool", {"PATH": str(tool.parent)}) == "/bin/tool"
+
+
+def test_a_program_in_a_directory_that_cannot_be_searched_is_not_found(closed: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        find_program("tool", {"PATH": f"{closed}:/usr/bin:/bin"})

@@ -6,7 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from tests.lab_kubelet.cluster import Cluster, container, eventually, is_running, marked, restarts, state
+from tests.lab_kubelet.cluster import Cluster, container, is_running, marked, restarts, state
+from tests.waiting import wait_until
 
 STUBBORN = "trap '' TERM; setsid sleep 611 & sleep 612 & sleep 613; sleep 614"
 
@@ -20,9 +21,9 @@ def test_killing_the_kubelet_leaves_no_process(cluster: Cluster) -> None:
     name = cluster.create(container(STUBBORN))
     cluster.until(name, is_running, "running")
     lab = f"LAMINA_LAB={cluster.root}\0"
-    eventually(lambda: len(marked(lab)) >= 5, "the shim and its processes")
+    wait_until(lambda: len(marked(lab)) >= 5, "the shim and its processes")
     cluster.end_kubelet(signal.SIGKILL)
-    eventually(lambda: marked(lab) == [], "all have ended", lambda: marked(lab))
+    wait_until(lambda: marked(lab) == [], lambda: f"all have ended; {marked(lab)}")
     cluster.start_kubelet()
     pod = cluster.until(name, lambda pod: is_running(pod) and restarts(pod) == 1, "it runs again")
     last = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]
@@ -30,12 +31,12 @@ def test_killing_the_kubelet_leaves_no_process(cluster: Cluster) -> None:
     assert [event for event in cluster.events(name) if event["reason"] == "KubeletRestarted"]
 
 
-def test_killing_kubelet_and_shims_at_once_is_mended_by_the_next_kubelet(cluster: Cluster) -> None:
+def test_the_next_kubelet_cleans_up_after_kubelet_and_shims_were_killed(cluster: Cluster) -> None:
     cluster.start_kubelet()
     name = cluster.create(container(STUBBORN))
     cluster.until(name, is_running, "running")
     lab = f"LAMINA_LAB={cluster.root}\0"
-    eventually(lambda: len(marked(lab)) >= 5, "the shim and its processes")
+    wait_until(lambda: len(marked(lab)) >= 5, "the shim and its processes")
     assert cluster.process is not None
     old = marked(lab)
     # Stopped first, so that the shim cannot do its duty between the two signals.
@@ -45,7 +46,7 @@ def test_killing_kubelet_and_shims_at_once_is_mended_by_the_next_kubelet(cluster
         os.kill(shim, signal.SIGKILL)
     cluster.end_kubelet(signal.SIGKILL)
     cluster.start_kubelet()
-    eventually(lambda: not set(old) & set(marked(lab)), "leftovers are gone")
+    wait_until(lambda: not set(old) & set(marked(lab)), "leftovers are gone")
     cluster.until(name, lambda pod: is_running(pod) and restarts(pod) == 1, "it runs again")
 
 
@@ -53,7 +54,7 @@ def test_killing_a_shim_ends_its_container_and_restarts_it(shared_cluster: Clust
     name = shared_cluster.create(container(STUBBORN))
     shared_cluster.until(name, is_running, "running")
     mine = f"HOSTNAME={name}\0"
-    eventually(lambda: len(marked(mine)) == 4, "four processes")
+    wait_until(lambda: len(marked(mine)) == 4, "four processes")
     old = marked(mine)
     assert shared_cluster.process is not None
     kubelet = shared_cluster.process.pid
@@ -63,7 +64,7 @@ def test_killing_a_shim_ends_its_container_and_restarts_it(shared_cluster: Clust
     pod = shared_cluster.until(name, lambda pod: is_running(pod) and restarts(pod) == 1, "it runs again")
     last = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert (last["exitCode"], last["message"]) == (137, "the container's supervisor was killed")
-    eventually(lambda: not set(old) & set(marked(mine)), "what the first one made is gone")
+    wait_until(lambda: not set(old) & set(marked(mine)), "what the first one made is gone")
 
 
 def parent_of(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""What the kubelet tells the API server of itself and of pods, against a server that fails at will."""
+"""What the kubelet reports about its node and pods, to a server that fails on demand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.kubelet.node import NodeReporter
-from lamina.lab.kubelet.settings import Settings
-from lamina.lab.kubelet.statuses import StatusWriter
 from lamina.ports.kube import LEASES, NODES, PODS, Unreachable
 from lamina.ports.kube.fake import FakeKube
+from lamina_lab.kubelet.model.settings import Settings
+from lamina_lab.kubelet.pods.status_writer import StatusWriter
+from lamina_lab.kubelet.reporting.node import NodeReporter
 from tests.lab_kubelet.cluster import condition
 
 NOW = 1_000_000.0
@@ -55,27 +55,27 @@ async def test_node_is_made_or_taken_over(kube: FakeKube) -> None:
     assert node["status"]["allocatable"][GPU] == "2"
 
 
-async def test_what_others_wrote_is_mended_and_nothing_else_is_sent(kube: FakeKube) -> None:
+async def test_foreign_changes_are_corrected_and_nothing_else_is_sent(kube: FakeKube) -> None:
     reporter = Reporter(kube)
     await reporter.register()
     version = (await kube.get(NODES, "n"))["metadata"]["resourceVersion"]
     reporter.time += 60
-    await reporter.mend()
+    await reporter.correct_foreign_changes()
     assert (await kube.get(NODES, "n"))["metadata"]["resourceVersion"] == version
     await kube.patch(
         NODES, "n", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, subresource="status"
     )
-    await reporter.mend()
+    await reporter.correct_foreign_changes()
     assert condition(await kube.get(NODES, "n"), "Ready") == "True"
     reporter.amounts = {GPU: (0, 0)}
-    await reporter.mend()
+    await reporter.correct_foreign_changes()
     assert (await kube.get(NODES, "n"))["status"]["capacity"][GPU] == "0"
 
 
 async def test_stopped_kubelet_says_so(kube: FakeKube) -> None:
     reporter = Reporter(kube)
     await reporter.register()
-    await reporter.withdraw()
+    await reporter.mark_not_ready()
     assert condition(await kube.get(NODES, "n"), "Ready") == "False"
 
 
@@ -113,7 +113,7 @@ async def test_status_is_not_given_to_another_pod_of_the_name(kube: FakeKube) ->
     assert (await kube.get(PODS, "p", namespace="ns"))["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-async def test_deletion_is_told_until_it_is_heard(kube: FakeKube) -> None:
+async def test_a_deletion_is_reported_until_it_is_accepted(kube: FakeKube) -> None:
     failures = [Unreachable("down"), Unreachable("down")]
     kube.failing["delete"] = lambda resource, name: failures.pop() if failures else None
     writer = StatusWriter(kube, await made_pod(kube), retry_s=0)

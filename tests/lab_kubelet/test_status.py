@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.kubelet.podstatus import Verdict, phase, pod_status, qos_class, rejected_status
-from lamina.lab.kubelet.records import Container, Running, Terminated, Waiting, containers_of
+from lamina_lab.kubelet.model.records import Container, Running, Terminated, Waiting, containers_of
+from lamina_lab.kubelet.pods.status import PodFailure, PodProgress, phase, pod_status, qos_class, rejected_status
 
 NOW = 1_000_000.0
 STAMP = "1970-01-12T13:46:40Z"
@@ -17,9 +17,12 @@ POD: dict[str, Any] = {
 }
 
 
-def status(containers: list[Container], pod: dict[str, Any] = POD, **more: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"ended": False, "verdict": None, "before": (), "now": NOW} | more
-    return pod_status(pod, containers, addresses=("10.0.0.1", "127.1.1.1"), started_at=NOW, **given)
+def status(
+    containers: list[Container], pod: dict[str, Any] = POD, *, ended: bool = False, failure: PodFailure | None = None,
+    now: float = NOW, before: Any = (),
+) -> dict[str, Any]:  # fmt: skip
+    progress = PodProgress(addresses=("10.0.0.1", "127.1.1.1"), started_at=NOW, ended=ended, failure=failure)
+    return pod_status(pod, containers, progress, now=now, before=before)
 
 
 def by_type(conditions: list[dict[str, Any]]) -> dict[str, str]:
@@ -113,15 +116,15 @@ def test_crash_looping_pod_is_running() -> None:
 def test_deadline_is_a_failure_only_once_the_pod_has_ended() -> None:
     containers = containers_of({"containers": [{"name": "a"}]})
     containers[0].state, containers[0].container_id = Running(NOW), "id"
-    verdict = Verdict("DeadlineExceeded", "too long")
-    assert status(containers, verdict=verdict)["phase"] == "Running"
+    failure = PodFailure("DeadlineExceeded", "too long")
+    assert status(containers, failure=failure)["phase"] == "Running"
     containers[0].terminated(Terminated(0, "Completed", NOW))
-    shown = status(containers, verdict=verdict, ended=True)
+    shown = status(containers, failure=failure, ended=True)
     assert (shown["phase"], shown["reason"]) == ("Failed", "DeadlineExceeded")
 
 
 def test_rejected_pod() -> None:
-    shown = rejected_status(POD, Verdict("UnexpectedAdmissionError", "no devices"), NOW)
+    shown = rejected_status(POD, PodFailure("UnexpectedAdmissionError", "no devices"), NOW)
     assert shown["phase"] == "Failed"
     assert shown["message"] == "Pod was rejected: no devices"
     assert "containerStatuses" not in shown

@@ -7,9 +7,9 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from lamina.lab.informer import objects
-from lamina.lab.informer.in_process import InProcess
-from lamina.lab.scheduler.extender import ExtenderConfig, Managed
+from lamina_lab.api.in_process import InProcess
+from lamina_lab.kubernetes import objects
+from lamina_lab.scheduler.extender import ExtenderConfig, ManagedResource
 
 GPU = "nvidia.com/gpu"
 
@@ -53,7 +53,7 @@ class FakeExtender:
             await self._server.close()
 
     def config(self, **fields: Any) -> ExtenderConfig:
-        return ExtenderConfig(**{"url": self.url, "managed": (Managed(GPU),)} | fields)
+        return ExtenderConfig(**{"url": self.url, "managed": (ManagedResource(GPU),)} | fields)
 
     def asked(self, verb: str) -> list[dict[str, Any]]:
         return [body for called, body in self.calls if called == verb]

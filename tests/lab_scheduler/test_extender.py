@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.scheduler.extender import Extender, ExtenderDown, ExtenderError, Managed
+from lamina_lab.scheduler.extender import Extender, ExtenderDown, ExtenderError, ManagedResource
 from tests.lab_scheduler.extenders import GPU, FakeExtender
 
 POD: dict[str, Any] = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {}}
@@ -58,7 +58,7 @@ async def test_answers_are_read_whatever_the_case_of_their_names(
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "said"),
+    ("answer", "status", "why"),
     [
         ({"Error": "no ledger yet"}, 200, "no ledger yet"),
         ({"error": "no ledger yet"}, 200, "no ledger yet"),
@@ -67,10 +67,10 @@ async def test_answers_are_read_whatever_the_case_of_their_names(
     ],
 )
 async def test_a_filter_that_fails(
-    server: FakeExtender, extender: Extender, answer: dict[str, Any], status: int, said: str
+    server: FakeExtender, extender: Extender, answer: dict[str, Any], status: int, why: str
 ) -> None:
     server.failing["filter"], server.status["filter"] = answer, status
-    with pytest.raises(ExtenderError, match=said) as raised:
+    with pytest.raises(ExtenderError, match=why) as raised:
         await extender.filter(POD, NODES, 0)
     assert server.url in str(raised.value)
 
@@ -91,10 +91,12 @@ async def test_a_bind_that_is_refused(server: FakeExtender, extender: Extender) 
         await extender.bind(POD, "a", 0)
 
 
-async def test_after_silence_nobody_is_asked_for_a_second(server: FakeExtender, extender: Extender) -> None:
+async def test_after_a_timeout_the_extender_is_not_called_for_a_second(
+    server: FakeExtender, extender: Extender
+) -> None:
     port = server.port
     await server.stop()
-    with pytest.raises(ExtenderDown, match="does not answer"):
+    with pytest.raises(ExtenderDown, match="is not responding"):
         await extender.filter(POD, NODES, 0.0)
     await server.start(port)
     with pytest.raises(ExtenderDown):
@@ -113,7 +115,7 @@ async def test_verbs_that_are_not_there_are_not_called(server: FakeExtender) -> 
 
 async def test_who_is_of_interest(server: FakeExtender) -> None:
     asking = {"spec": {"containers": [{"resources": {"limits": {GPU: "1"}}}]}}
-    cases = (((Managed(GPU),), [True, False]), ((Managed("x/y"),), [False, False]), ((), [True, True]))
+    cases = (((ManagedResource(GPU),), [True, False]), ((ManagedResource("x/y"),), [False, False]), ((), [True, True]))
     for managed, expected in cases:
         extender = Extender(server.config(managed=managed))
         assert [extender.is_interested(asking), extender.is_interested(POD)] == expected

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from lamina.lab.scheduler.filters import reasons
-from lamina.lab.scheduler.node_affinity import allows
-from lamina.lab.scheduler.node_view import NodeView, views
-from lamina.lab.scheduler.pod_requests import asks_for, requests
-from lamina.lab.scheduler.reasons import sentence
-from lamina.lab.scheduler.scores import best
-from lamina.lab.scheduler.taints import tolerates, untolerated
+from lamina_lab.kubernetes.node_affinity import allows
+from lamina_lab.kubernetes.taints import tolerates, untolerated
+from lamina_lab.scheduler.rules.filters import reasons
+from lamina_lab.scheduler.rules.node_view import NodeView, views
+from lamina_lab.scheduler.rules.pod_requests import requests, requests_any
+from lamina_lab.scheduler.rules.reasons import sentence
+from lamina_lab.scheduler.rules.scores import best
 
 
 def container(**requested: str) -> dict[str, Any]:
@@ -67,15 +67,15 @@ SIDECAR = container(cpu="1") | {"restartPolicy": "Always"}
         ({"containers": [{}]}, "0"),
     ],
 )
-def test_what_a_pod_asks(spec: dict[str, Any], cpu: str) -> None:
+def test_requests_of_a_pod(spec: dict[str, Any], cpu: str) -> None:
     assert requests({"spec": spec}).get("cpu", Decimal(0)) == Decimal(cpu)
 
 
-def test_who_asks_for_a_managed_resource() -> None:
+def test_pods_that_request_a_managed_resource() -> None:
     gpu = "nvidia.com/gpu"
-    assert asks_for(pod(container(nvidia_com="1"), {"resources": {"limits": {gpu: "1"}}}), [gpu])
-    assert asks_for(pod(initContainers=[{"resources": {"requests": {gpu: "1"}}}]), [gpu])
-    assert not asks_for(pod(container(cpu="1")), [gpu])
+    assert requests_any(pod(container(nvidia_com="1"), {"resources": {"limits": {gpu: "1"}}}), [gpu])
+    assert requests_any(pod(initContainers=[{"resources": {"requests": {gpu: "1"}}}]), [gpu])
+    assert not requests_any(pod(container(cpu="1")), [gpu])
 
 
 TAINT = {"key": "a", "value": "b", "effect": "NoExecute"}

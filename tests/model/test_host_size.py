@@ -36,6 +36,16 @@ def test_what_a_pod_asks(spec: dict[str, Any], size: tuple[int, int]) -> None:
     assert asked_by({"spec": spec}) == size
 
 
+@pytest.mark.parametrize("written", ["9E", "9223372036854775807", "1e99", "8Ei"])
+def test_amounts_are_at_most_2_to_the_53(written: str) -> None:
+    """Arrays of 64-bit integers hold them and add them up."""
+    huge = {"cpu": written, "memory": "1e99"}
+    pod = {"containers": [{"name": "c", "resources": {"requests": huge}}] * 3, "overhead": huge}
+    assert asked_by({"spec": pod}) == offered_by({"status": {"allocatable": huge}}) == (2**53, 2**53)
+    negative = {"cpu": f"-{written}", "memory": "-1e99"}
+    assert asked_by({"spec": {"overhead": negative}}) == (-(2**53), -(2**53))
+
+
 def test_what_a_node_offers() -> None:
     status = {"capacity": {"cpu": "8", "memory": "8Gi"}, "allocatable": {"cpu": "7500m", "memory": "7Gi"}}
     assert offered_by({"status": status}) == HostSize(7500, 7168)

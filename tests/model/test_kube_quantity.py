@@ -89,7 +89,7 @@ def test_binary_units_are_powers_of_1024(unit: str) -> None:
     ],
 )
 def test_anything_else_is_refused_with_its_field(written: object) -> None:
-    with pytest.raises(BadInput, match=r"^limits\.memory is "):
+    with pytest.raises(BadInput, match=r"^limits\.memory must be a Kubernetes quantity such as 2 or 1500m, got "):
         parse_quantity(written, where="limits.memory")
 
 

@@ -24,7 +24,7 @@ def test_init_containers_follow_one_another() -> None:
     assert held == {"GPU-a": Taken(1, 1000, 90)}
 
 
-def test_a_sidecar_runs_beside_later_init_containers_and_beside_all_others() -> None:
+def test_a_sidecar_runs_with_later_init_containers_and_with_all_others() -> None:
     early = grant("early", 5000, kind="init")
     sidecar = grant("sidecar", 1000, kind="sidecar")
     late = grant("late", 3000, kind="init")

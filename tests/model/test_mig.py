@@ -95,13 +95,13 @@ def test_a_place_that_is_not_legal_is_refused_with_those_that_are(card: MigCard)
     for layout in layouts(card):
         card.check(layout)
         if len(layout) > 4:
-            continue  # what is refused beside many is refused beside four of them
+            continue  # what is refused next to many is refused next to four of them
         for profile in card.profiles:
             legal = card.places(profile, layout)
             for start in set(range(card.slices)) - set(legal):
                 with pytest.raises(BadInput) as refused:
                     card.check([*layout, Placed(profile.name, start)])
-                there = f"it can at {', '.join(map(str, legal))}" if legal else "it can nowhere"
+                there = f"it can begin at {', '.join(map(str, legal))}" if legal else "no place is left for it"
                 assert str(refused.value).endswith(there)
 
 
@@ -138,5 +138,5 @@ def test_the_balanced_mix_is_that_of_nvidias_table(device: int, balanced: dict[s
     card.check(card.arrange(balanced))
 
 
-def test_a_device_that_cannot_be_cut_has_no_card() -> None:
+def test_a_device_without_mig_has_no_card() -> None:
     assert mig_card(0x1DB410DE) is None

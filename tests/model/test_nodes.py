@@ -1,4 +1,4 @@
-"""Which labels make a node somebody else's."""
+"""Which labels make a node one of another system."""
 
 import pytest
 

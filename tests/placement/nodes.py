@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lamina.configuration import DEFAULT, Config
 from lamina.dialects import parse
-from lamina.dialects.config import DEFAULT, Config
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.requests import ContainerRequest, PodRequest
-from lamina.placement import Misfit, NodeState, Placement, fit
+from lamina.placement import Misfit, NodeState, PodPlacement, fit
 
 V100 = "Tesla V100-SXM2-32GB"
 
@@ -46,21 +46,21 @@ def ask(
     )
 
 
-def placed(answer: Placement | Misfit) -> Placement:
-    assert isinstance(answer, Placement), answer.reason
+def placed(answer: PodPlacement | Misfit) -> PodPlacement:
+    assert isinstance(answer, PodPlacement), answer.reason
     return answer
 
 
-def missed(answer: Placement | Misfit) -> Misfit:
+def missed(answer: PodPlacement | Misfit) -> Misfit:
     assert isinstance(answer, Misfit)
     return answer
 
 
-def uuids(answer: Placement | Misfit, container: int = 0) -> list[str]:
+def uuids(answer: PodPlacement | Misfit, container: int = 0) -> list[str]:
     return [share.gpu for share in placed(answer).containers[container].shares]
 
 
-def add(taken: Mapping[str, Taken], placement: Placement) -> dict[str, Taken]:
+def add(taken: Mapping[str, Taken], placement: PodPlacement) -> dict[str, Taken]:
     """The ledger with one more pod."""
     more = taken_by(placement.containers)
     return {uuid: taken.get(uuid, NOTHING).plus(more.get(uuid, NOTHING)) for uuid in taken.keys() | more.keys()}
@@ -68,16 +68,16 @@ def add(taken: Mapping[str, Taken], placement: Placement) -> dict[str, Taken]:
 
 def replicas(
     manifest: dict[str, Any], count: int, of: tuple[Gpu, ...], config: Config = DEFAULT
-) -> tuple[list[Placement], list[Misfit]]:
+) -> tuple[list[PodPlacement], list[Misfit]]:
     """Place `count` pods of one manifest one after the other: those that run and those that wait."""
     wanted = parse(manifest, config)
     assert wanted is not None
-    running: list[Placement] = []
+    running: list[PodPlacement] = []
     waiting: list[Misfit] = []
     taken: dict[str, Taken] = {}
     for _ in range(count):
         answer = fit(wanted, node(of, taken))
-        if isinstance(answer, Placement):
+        if isinstance(answer, PodPlacement):
             running.append(answer)
             taken = add(taken, answer)
         else:

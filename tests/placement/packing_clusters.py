@@ -60,8 +60,8 @@ def clusters(draw: st.DrawFn) -> Cluster:
     )
 
 
-def mix_of(seen: dict[Ask, int], cluster: Cluster) -> Mix:
-    return Mix.of(seen, cluster.full_memory, cluster.full_cores, cluster.supply())
+def mix_of(requests: dict[Ask, int], cluster: Cluster) -> Mix:
+    return Mix.of(requests, cluster.full_memory, cluster.full_cores, cluster.supply())
 
 
 def mixes() -> st.SearchStrategy[dict[Ask, int]]:

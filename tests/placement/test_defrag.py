@@ -1,4 +1,4 @@
-"""Advice on moves: what it frees is free, every move has room at its time, and nobody moves in vain."""
+"""Advice on moves: what it frees is free, every move has room at its time, and no one moves in vain."""
 
 import msgspec
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.requests import PodRequest
-from lamina.placement.defrag import Resident, advise
+from lamina.placement.eviction.defrag import Resident, advise
 from tests.placement.nodes import ask, request
 
 
@@ -64,7 +64,7 @@ def test_one_of_whom_nothing_is_known_counts_and_stays() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["a-0", "a-1", "b-0", "b-1"]), st.integers(50, 400)), max_size=8))
-def test_every_move_has_room_at_its_time(given_pods: list[tuple[str, int]]) -> None:
+def test_every_move_fits_at_its_time(given_pods: list[tuple[str, int]]) -> None:
     residents: list[Resident] = []
     taken: dict[str, Taken] = {}
     for number, (gpu, memory) in enumerate(given_pods):
@@ -81,7 +81,7 @@ def test_every_move_has_room_at_its_time(given_pods: list[tuple[str, int]]) -> N
     moved: set[str] = set()
     for step in advise(NODES, residents):
         for move in step.moves:
-            assert move.pod not in moved, "nobody moves twice"
+            assert move.pod not in moved, "no one moves twice"
             moved.add(move.pod)
             assert (places[move.pod],) == move.from_gpus
             [target] = move.to_gpus

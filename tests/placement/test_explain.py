@@ -4,77 +4,89 @@ import pytest
 
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, Wishes
+from lamina.model.requests import ContainerRequest, GpuSelector
 from lamina.placement import Cause, NodeState, explain, fit
 from tests.placement.nodes import V100, ask, gpus, missed, node, request
 
 FULL = {"GPU-0": Taken(3, 30000, 30), "GPU-1": Taken(3, 30000, 30)}
 
 
-def reason(container: ContainerRequest, of: NodeState, wishes: Wishes = Wishes()) -> str:  # noqa: B008
-    return missed(fit(request(container, wishes=wishes), of)).reason
+def reason(container: ContainerRequest, of: NodeState, selector: GpuSelector = GpuSelector()) -> str:  # noqa: B008
+    return missed(fit(request(container, selector=selector), of)).reason
 
 
 @pytest.mark.parametrize(
-    ("container", "of", "wishes", "sentence"),
+    ("container", "of", "selector", "sentence"),
     [
-        (ask(10000), node(gpus(2), FULL), Wishes(), "needs 10000 MiB; the best GPU has 2768 MiB free"),
-        (ask(percent=50), node(gpus(2), FULL), Wishes(), "needs 16384 MiB; the best GPU has 2768 MiB free"),
-        (ask(1, 80), node(gpus(2), FULL), Wishes(), "needs 80 % of a GPU's time; the most free is 70 %"),
-        (ask(), node(gpus(2), FULL), Wishes(), "whole GPU needed; none of 2 is idle"),
-        (ask(), node(gpus(1), FULL), Wishes(), "whole GPU needed; it is not idle"),
-        (ask(40000), node(gpus(2), FULL), Wishes(), "needs 40000 MiB; the largest GPU has 32768 MiB"),
+        (ask(10000), node(gpus(2), FULL), GpuSelector(), "needs 10000 MiB; the best GPU has 2768 MiB free"),
+        (ask(percent=50), node(gpus(2), FULL), GpuSelector(), "needs 16384 MiB; the best GPU has 2768 MiB free"),
+        (ask(1, 80), node(gpus(2), FULL), GpuSelector(), "needs 80 % of a GPU's time; the most free is 70 %"),
+        (ask(), node(gpus(2), FULL), GpuSelector(), "whole GPU needed; none of 2 is idle"),
+        (ask(), node(gpus(1), FULL), GpuSelector(), "whole GPU needed; it is not idle"),
+        (ask(40000), node(gpus(2), FULL), GpuSelector(), "needs 40000 MiB; the largest GPU has 32768 MiB"),
         (
             ask(1, 60),
             node(gpus(1, cores_capacity=50)),
-            Wishes(),
+            GpuSelector(),
             "needs 60 % of a GPU's time; at most 50 % can be granted",
         ),
-        (ask(1), node(gpus(1), {"GPU-0": Taken(10, 10, 0)}), Wishes(), "all 10 slots are taken"),
+        (ask(1), node(gpus(1), {"GPU-0": Taken(10, 10, 0)}), GpuSelector(), "all 10 slots are taken"),
         (
             ask(1),
             node(gpus(2), {f"GPU-{n}": Taken(10, 10, 0) for n in (0, 1)}),
-            Wishes(),
+            GpuSelector(),
             "all 10 slots of each GPU are taken",
         ),
-        (ask(1), node(gpus(1), {"GPU-0": Taken(1, 1, 100, True)}), Wishes(), "the GPU is held whole by another pod"),
+        (
+            ask(1),
+            node(gpus(1), {"GPU-0": Taken(1, 1, 100, True)}),
+            GpuSelector(),
+            "the GPU is held whole by another pod",
+        ),
         (
             ask(1),
             node(gpus(1), {"GPU-0": Taken(2, 2, 100)}),
-            Wishes(),
-            "all of the time is granted, and a share without cores would get none",
+            GpuSelector(),
+            "the GPU's compute is fully allocated; a container without a compute limit would get no time",
         ),
-        (ask(1), node(gpus(1)), Wishes(types=("A100",)), f"no GPU of type A100; this node has {V100}"),
-        (ask(1), node(gpus(1)), Wishes(types=("A100", "H100")), f"no GPU of type A100 or H100; this node has {V100}"),
+        (ask(1), node(gpus(1)), GpuSelector(types=("A100",)), f"no GPU of type A100; this node has {V100}"),
         (
             ask(1),
             node(gpus(1)),
-            Wishes(not_types=("V100",)),
+            GpuSelector(types=("A100", "H100")),
+            f"no GPU of type A100 or H100; this node has {V100}",
+        ),
+        (
+            ask(1),
+            node(gpus(1)),
+            GpuSelector(not_types=("V100",)),
             f"no GPU outside the excluded type V100; this node has {V100}",
         ),
-        (ask(1), node(gpus(1)), Wishes(uuids=("GPU-9",)), "not among the GPUs that the pod names (GPU-9)"),
-        (ask(1), node(gpus(1)), Wishes(not_uuids=("GPU-0",)), "excluded by the pod's list of UUIDs"),
-        (ask(1), node(gpus(2, healthy=False)), Wishes(), "no healthy GPU"),
-        (ask(1), node(gpus(2, healthy=False, reason="XID 79")), Wishes(), "no healthy GPU (XID 79)"),
-        (ask(1), node(()), Wishes(), "no GPU is offered on this node"),
-        (ask(1, count=3), node(gpus(2)), Wishes(), "needs 3 GPUs; this node has 2"),
+        (ask(1), node(gpus(1)), GpuSelector(uuids=("GPU-9",)), "not among the GPUs that the pod names (GPU-9)"),
+        (ask(1), node(gpus(1)), GpuSelector(not_uuids=("GPU-0",)), "excluded by the pod's list of UUIDs"),
+        (ask(1), node(gpus(2, healthy=False)), GpuSelector(), "no healthy GPU"),
+        (ask(1), node(gpus(2, healthy=False, reason="XID 79")), GpuSelector(), "no healthy GPU (XID 79)"),
+        (ask(1), node(()), GpuSelector(), "no GPU is offered on this node"),
+        (ask(1, count=3), node(gpus(2)), GpuSelector(), "needs 3 GPUs; this node has 2"),
         (
             ask(10000, count=2),
             node(gpus(2), {"GPU-1": Taken(3, 30000, 30)}),
-            Wishes(),
+            GpuSelector(),
             "needs 2 GPUs; 1 fits; on 1 of 2 GPUs: needs 10000 MiB; the best of them has 2768 MiB free",
         ),
         (
             ask(10000, 50),
             node(gpus(3), {"GPU-0": Taken(1, 1, 60), "GPU-1": Taken(1, 30000, 0), "GPU-2": Taken(1, 25000, 0)}),
-            Wishes(),
+            GpuSelector(),
             "on 1 of 3 GPUs: needs 50 % of a GPU's time; the most free is 40 %; "
             "on 2 of 3 GPUs: needs 10000 MiB; the best of them has 7768 MiB free",
         ),
     ],
 )
-def test_the_sentence_of_a_node(container: ContainerRequest, of: NodeState, wishes: Wishes, sentence: str) -> None:
-    assert reason(container, of, wishes) == sentence
+def test_the_sentence_of_a_node(
+    container: ContainerRequest, of: NodeState, selector: GpuSelector, sentence: str
+) -> None:
+    assert reason(container, of, selector) == sentence
 
 
 def test_equal_nodes_are_one_group_and_the_nearest_miss_is_first() -> None:
@@ -114,7 +126,7 @@ def test_nodes_that_fit_are_named() -> None:
     assert explanation.groups == ()
 
 
-def test_without_nodes_that_is_said() -> None:
+def test_without_nodes_the_summary_says_so() -> None:
     assert explain(request(ask(1)), []).summary == "no node offers GPUs"
 
 

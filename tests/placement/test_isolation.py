@@ -3,15 +3,15 @@
 import pytest
 
 from lamina.model.ledger import Taken, taken_by
-from lamina.model.requests import ContainerRequest, PodRequest, Sharing
-from lamina.placement import Misfit, Placement, fit
-from lamina.placement.causes import Cause
+from lamina.model.requests import ContainerRequest, PodRequest, SharingRules
+from lamina.placement import Misfit, PodPlacement, fit
+from lamina.placement.rules.refusal import Cause
 from tests.placement.nodes import gpus, node
 
-RULES = Sharing(most=20, one_isolation=True, alone_below_mib=128)
+RULES = SharingRules(most=20, one_isolation=True, alone_below_mib=128)
 
 
-def asks(memory: int, cores: int = 0, *, sharing: Sharing = RULES, count: int = 1) -> PodRequest:
+def asks(memory: int, cores: int = 0, *, sharing: SharingRules = RULES, count: int = 1) -> PodRequest:
     one = ContainerRequest(container="main", count=count, memory_mib=memory, cores=cores, sharing=sharing)
     return PodRequest(dialect="cce", containers=(one,), gpu_policy="binpack", node_policy="binpack")
 
@@ -21,7 +21,7 @@ def after(*pods: PodRequest) -> dict[str, Taken]:
     taken: dict[str, Taken] = {}
     for pod in pods:
         answer = fit(pod, node(gpus(1, slots=10), taken))
-        assert isinstance(answer, Placement)
+        assert isinstance(answer, PodPlacement)
         for uuid, more in taken_by(answer.containers).items():
             taken[uuid] = taken.get(uuid, Taken()).plus(more)
     return taken
@@ -32,7 +32,7 @@ def cause(pod: PodRequest, taken: dict[str, Taken]) -> Cause | None:
     return answer.cause if isinstance(answer, Misfit) else None
 
 
-FREE = Sharing()
+FREE = SharingRules()
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_s0_5_who_takes_all_of_the_memory_is_alone(left: int, alone: bool) -> No
     [gpu] = gpus(1)
     pod = asks(gpu.capacity_mib - left)
     answer = fit(pod, node((gpu,)))
-    assert isinstance(answer, Placement)
+    assert isinstance(answer, PodPlacement)
     assert answer.containers[0].shares[0].exclusive is alone
     assert cause(pod, after(asks(128))) is (Cause.NOT_IDLE if alone else None)
 
 
 def test_s0_5_who_takes_all_of_the_time_is_alone() -> None:
     answer = fit(asks(128, 100), node(gpus(1)))
-    assert isinstance(answer, Placement) and answer.containers[0].shares[0].exclusive
+    assert isinstance(answer, PodPlacement) and answer.containers[0].shares[0].exclusive

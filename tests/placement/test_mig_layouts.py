@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lamina.model.mig import MigCard
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.placement.mig_layouts import Layouts
+from lamina.placement.mig.layouts import Layouts
 
 A100, A30 = MIG_CARDS["A100-40GB"], MIG_CARDS["A30-24GB"]
 
@@ -43,7 +43,7 @@ def test_wastes_are_free_slices_that_the_mix_cannot_use() -> None:
         ([0b0000_0000], "3g.20gb", (0, 4)),
         ([0b1111_1111], "1g.5gb", None),
     ],
-    ids=["on the begun card", "beside what no other takes", "leaves the place of 4g", "full"],
+    ids=["on the begun card", "next to what no other takes", "leaves the place of 4g", "full"],
 )
 def test_small_instances_leave_the_places_of_large_ones(
     in_use: list[int], profile: str, wanted: tuple[int, int] | None

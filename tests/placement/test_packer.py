@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.placement.packing import REFUSED, Ask, Cluster, Packer, Seen, bits
+from lamina.placement.packing import REFUSED, Ask, Cluster, Packer, RequestCounts, bits
 from lamina.placement.packing.best_fit import best_fit
-from lamina.placement.packing.seen import WINDOW
+from lamina.placement.packing.request_counts import WINDOW
 from tests.placement.packing_clusters import asks, clusters, library, mixes
 
 
@@ -39,9 +39,9 @@ def share(milli: int, gpus: int = 1, cpu: int = 1000) -> Ask:
     return Ask(cpu, 1024, gpus, (milli,), milli)
 
 
-def seen(**usual: int) -> Seen:
+def counts(**usual: int) -> RequestCounts:
     """Shares by name (`s470=3`: three pods of 470 thousandths; `w2=1`: one of two whole GPUs), times a hundred."""
-    found = Seen()
+    found = RequestCounts()
     for name, n in usual.items():
         ask = share(int(name[1:])) if name[0] == "s" else share(1000, int(name[1:]))
         for _ in range(100 * n):
@@ -51,10 +51,10 @@ def seen(**usual: int) -> Seen:
 
 @settings(max_examples=50, deadline=None)
 @given(cluster=clusters(), usual=mixes(), data=st.data())
-def test_kept_levels_are_those_worked_out_anew(
+def test_cached_levels_are_those_computed_again(
     core: ctypes.CDLL, cluster: Cluster, usual: dict[Ask, int], data: st.DataObject
 ) -> None:
-    known = Seen()
+    known = RequestCounts()
     for ask, n in usual.items():
         for _ in range(n):
             known.add(ask)
@@ -84,10 +84,10 @@ def test_without_history_it_is_best_fit(core: ctypes.CDLL) -> None:
     assert packer.best(share(1001)) is None
 
 
-def test_what_it_has_learnt_depends_on_the_pods_alone(core: ctypes.CDLL) -> None:
-    """A scheduler that starts again with the same pods seen decides as the one before."""
+def test_what_it_has_learned_depends_on_the_pods_alone(core: ctypes.CDLL) -> None:
+    """A scheduler that starts again with the same pods decides as the one before."""
     cluster = cluster_of([1000, 1000], [1000, 600], [500, 600], [1000])
-    learning, known = Packer(core, cluster), Seen()
+    learning, known = Packer(core, cluster), RequestCounts()
     for milli in (500, 250, 1000, 500, 600, 400):
         learning.arrived(share(milli))
         known.add(share(milli))
@@ -104,22 +104,22 @@ def test_best_fit_takes_the_gpus_with_least_left() -> None:
 
 
 def test_a_share_goes_where_its_usual_partner_leaves_nothing(core: ctypes.CDLL) -> None:
-    packer = Packer(core, cluster_of([1000], [700], [530]), seen(s470=5, s530=5))
+    packer = Packer(core, cluster_of([1000], [700], [530]), counts(s470=5, s530=5))
     assert packer.best(share(530)) == (2, 1)
     assert packer.best(share(470)) == (0, 1), "what it leaves of an idle GPU is of use; 60 or 230 are not"
 
 
 def test_shares_leave_whole_gpus_to_those_who_need_several(core: ctypes.CDLL) -> None:
-    packer = Packer(core, cluster_of([1000, 1000], [1000, 500]), seen(w2=5, w1=5, s500=5))
+    packer = Packer(core, cluster_of([1000, 1000], [1000, 500]), counts(w2=5, w1=5, s500=5))
     assert packer.best(share(500)) == (1, 0b10)
     assert packer.best(share(1000)) == (1, 0b01)
 
 
-def test_a_pod_for_several_gpus_leaves_room_for_the_next_of_its_kind(core: ctypes.CDLL) -> None:
+def test_a_pod_for_several_gpus_leaves_space_for_the_next_of_its_kind(core: ctypes.CDLL) -> None:
     """Free 4, 4 and 8 GiB, two pods that want 4 GiB of two GPUs each: only 0 + 2, then 1 + 2 places both."""
     cluster = cluster_of([250, 250, 500])
     pair = Ask(1000, 1024, 2, (250,), 0)
-    known = Seen()
+    known = RequestCounts()
     known.add(pair)
     packer = Packer(core, cluster, known)
     for _ in range(2):
@@ -137,7 +137,7 @@ def test_a_pod_without_wishes_leaves_the_kind_that_others_depend_on(core: ctypes
         | {"full_memory": np.array([1000, 1000], np.int32), "full_cores": np.array([1000, 1000], np.int32)}
     )
     anywhere, only_first = Ask(1000, 1024, 1, (1000, 1000), 1000), Ask(1000, 1024, 1, (1000, REFUSED), 1000)
-    known = Seen()
+    known = RequestCounts()
     for ask in (anywhere, only_first):
         known.add(ask)
     packer = Packer(core, two, known)
@@ -147,7 +147,7 @@ def test_a_pod_without_wishes_leaves_the_kind_that_others_depend_on(core: ctypes
 
 def test_where_no_cpu_is_counted_cpu_plays_no_part(core: ctypes.CDLL) -> None:
     usual = [Ask(0, 0, 1, (milli,), milli) for milli in (250, 500, 1000)]
-    known = Seen()
+    known = RequestCounts()
     for ask in usual:
         known.add(ask)
     free = ([1000, 500], [750, 1000], [500, 250])
@@ -157,7 +157,7 @@ def test_where_no_cpu_is_counted_cpu_plays_no_part(core: ctypes.CDLL) -> None:
 
 
 def test_old_pods_fade() -> None:
-    known = Seen()
+    known = RequestCounts()
     for _ in range(WINDOW):
         known.add(share(470))
     for _ in range(WINDOW):

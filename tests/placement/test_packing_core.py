@@ -1,6 +1,7 @@
 """The packing core in C against its definition, and what holds of every answer."""
 
 import ctypes
+import gc
 import math
 
 import numpy as np
@@ -8,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.packing.fgd import fgd
 from lamina.placement.packing import Ask, Cluster, bits
-from lamina.placement.packing.definition import level
-from lamina.placement.packing.fgd import fgd
 from lamina.placement.packing.kernel import Kernel, remainders
 from lamina.placement.packing.waste import Weights, waste
 from tests.placement.packing_clusters import asks, clusters, library, mix_of, mixes, weights
+from tests.placement.packing_definition import level
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +29,52 @@ def levels(kernel: Kernel, ask: Ask, nodes: int) -> tuple[np.ndarray, np.ndarray
 
 
 @settings(max_examples=100, deadline=None)
-@given(cluster=clusters(), seen=mixes(), weighed=weights(), ask=asks(), published=st.booleans())
+@given(cluster=clusters(), requests=mixes(), weighed=weights(), ask=asks(), published=st.booleans())
 def test_the_core_computes_its_definition(
-    core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], weighed: Weights, ask: Ask, published: bool
+    core: ctypes.CDLL, cluster: Cluster, requests: dict[Ask, int], weighed: Weights, ask: Ask, published: bool
 ) -> None:
     capacity = cluster.full_memory, cluster.full_cores, cluster.supply()
-    policy = fgd(seen, *capacity) if published else waste(mix_of(seen, cluster), weighed, core)
+    policy = fgd(requests, *capacity) if published else waste(mix_of(requests, cluster), weighed, core)
     nodes = len(cluster.cpu)
     found, gpus = levels(Kernel(core, cluster, policy), ask, nodes)
     for row in range(nodes):
         assert (found[row], int(gpus[row])) == level(cluster, policy, ask, row)
 
 
+@pytest.mark.parametrize(
+    "change", [{"gpus": 2**32 + 1}, {"gpu_cores": 2**31}, {"cpu": 2**63}, {"memory": 2**64}], ids=str
+)
+def test_the_core_refuses_what_its_types_cannot_hold(core: ctypes.CDLL, change: dict[str, int]) -> None:
+    """4294967297 GPUs are not 1 GPU."""
+    one, full = np.ones((1, 1), np.int32), np.array([100], np.int32)
+    cluster = Cluster(np.array([1000]), np.array([1000]), one * 0, one * 100, one * 100, one, full, full)
+    ask = Ask(0, 0, 1, (10,), 10)
+    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 19), core))
+    assert np.isfinite(levels(kernel, ask, 1)[0]).all()
+    with pytest.raises(ValueError, match="the packing core cannot hold"):
+        levels(kernel, ask._replace(**change), 1)
+
+
+def test_however_many_requests_come_a_bounded_number_is_kept(core: ctypes.CDLL) -> None:
+    one, full = np.ones((1, 1), np.int32), np.array([100], np.int32)
+    cluster = Cluster(np.array([9000]), np.array([1000]), one * 0, one * 100, one * 100, one, full, full)
+    ask = Ask(0, 0, 1, (10,), 10)
+    kernel = Kernel(core, cluster, waste(mix_of({ask: 1}, cluster), Weights(*[0.1] * 19), core))
+    before = len([each for each in gc.get_objects() if isinstance(each, Ask)])
+    for cpu in range(3000):
+        levels(kernel, ask._replace(cpu=cpu), 1)
+    assert len([each for each in gc.get_objects() if isinstance(each, Ask)]) < before + 1500
+
+
 @settings(max_examples=100, deadline=None)
-@given(cluster=clusters(), seen=mixes(), ask=asks())
+@given(cluster=clusters(), requests=mixes(), ask=asks())
 def test_a_level_is_given_where_the_pod_fits_and_nowhere_else(
-    core: ctypes.CDLL, cluster: Cluster, seen: dict[Ask, int], ask: Ask
+    core: ctypes.CDLL, cluster: Cluster, requests: dict[Ask, int], ask: Ask
 ) -> None:
     nodes = len(cluster.cpu)
-    found, gpus = levels(Kernel(core, cluster, waste(mix_of(seen, cluster), Weights(*[0.1] * 19), core)), ask, nodes)
+    found, gpus = levels(
+        Kernel(core, cluster, waste(mix_of(requests, cluster), Weights(*[0.1] * 19), core)), ask, nodes
+    )
     has_gpu = (cluster.kind >= 0).any(axis=1)
     assert (np.isfinite(found) == (cluster.feasible(ask) & has_gpu)).all()
     for row in np.flatnonzero(np.isfinite(found)).tolist():

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, PodRequest, Wishes
-from lamina.placement import NodeState, Placement, fit
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.placement import NodeState, PodPlacement, fit
 from lamina.placement.packing import REFUSED, Ask, Cluster
 
 MODELS = ("Tesla T4", "NVIDIA A100-SXM4-40GB")
@@ -54,7 +54,7 @@ def test_a_share_fits_by_arrays_where_it_fits_by_rule(
 ) -> None:
     state, cluster = both
     container = ContainerRequest(container="main", count=count, memory_mib=memory, cores=cores)
-    request = PodRequest(dialect="hami", containers=(container,), wishes=Wishes(types=(wish,) if wish else ()))
+    request = PodRequest(dialect="hami", containers=(container,), selector=GpuSelector(types=(wish,) if wish else ()))
     wanted = tuple(memory if wish in model.lower() else REFUSED for model in MODELS)
     ask = Ask(0, 0, count, wanted, cores)
-    assert bool(cluster.feasible(ask)[0]) == isinstance(fit(request, state), Placement)
+    assert bool(cluster.feasible(ask)[0]) == isinstance(fit(request, state), PodPlacement)

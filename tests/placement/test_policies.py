@@ -22,7 +22,7 @@ def test_the_gpu_policy_says_which_gpu_is_first(policy: str, order: list[str]) -
         assert uuids(answer) == order[:count]
 
 
-def test_binpack_passes_over_a_fuller_gpu_that_has_no_room() -> None:
+def test_binpack_skips_a_fuller_gpu_without_free_capacity() -> None:
     assert uuids(fit(request(ask(20000), gpu_policy="binpack"), node(gpus(3), SOME))) == ["GPU-1"]
 
 

@@ -11,62 +11,13 @@ from hypothesis import strategies as st
 from lamina.model.gpus import Gpu
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import ContainerRequest, PodRequest, Sharing, Wishes
-from lamina.placement import Cause, Misfit, Placement, explain, fit
+from lamina.model.requests import PodRequest
+from lamina.placement import Cause, Misfit, PodPlacement, explain, fit
 from tests.placement.nodes import add, missed, node
-
-MODELS = ("Tesla V100", "A100")
-
-gpu_lists = st.lists(
-    st.builds(
-        dict,
-        model=st.sampled_from(MODELS),
-        memory_mib=st.integers(50, 100),
-        scaling=st.sampled_from([1, 2]),
-        cores_capacity=st.sampled_from([100, 100, 200]),
-        slots=st.integers(1, 4),
-        healthy=st.sampled_from([True, True, True, False]),
-    ),
-    max_size=4,
-).map(
-    lambda kinds: tuple(
-        Gpu(uuid=f"GPU-{index}", index=index, capacity_mib=kind["memory_mib"] * kind.pop("scaling"), **kind)
-        for index, kind in enumerate(kinds)
-    )
-)
+from tests.placement.strategies import gpu_lists, pods, takens
 
 
-SHARINGS = [Sharing(), Sharing(), Sharing(), Sharing(most=2, one_isolation=True, alone_below_mib=8)]
-
-
-@st.composite
-def containers(draw: st.DrawFn, name: str = "c", *, shared: bool = False) -> ContainerRequest:
-    """Any container; a `shared` one neither wants a GPU alone nor takes whatever time is left."""
-    kind = draw(st.sampled_from(["main", "main", "main", "init", "sidecar"]))
-    count = draw(st.integers(1, 3))
-    rest = {"container": name, "init": kind != "main", "sidecar": kind == "sidecar", "count": count}
-    if not shared:
-        rest["sharing"] = draw(st.sampled_from(SHARINGS))
-    form = draw(st.sampled_from(["amount", "amount", "percent", *([] if shared else ["whole"])]))
-    cores = draw(st.sampled_from([10, 30, 60] if shared else [0, 0, 10, 30, 60, 100]))
-    if form == "whole":
-        return ContainerRequest(memory_percent=100, cores=100, exclusive=True, **rest)  # type: ignore[arg-type]
-    if form == "percent":
-        return ContainerRequest(memory_percent=draw(st.integers(1, 100)), cores=cores, **rest)  # type: ignore[arg-type]
-    return ContainerRequest(memory_mib=draw(st.integers(1, 110)), cores=cores, **rest)  # type: ignore[arg-type]
-
-
-@st.composite
-def pods(draw: st.DrawFn, *, shared: bool = False) -> PodRequest:
-    found = [draw(containers(f"c{n}", shared=shared)) for n in range(draw(st.integers(1, 3)))]
-    found.sort(key=lambda container: not container.init)
-    choices = [Wishes()] if shared else [Wishes(), Wishes(), Wishes(types=("v100",)), Wishes(not_uuids=("GPU-0",))]
-    wishes = draw(st.sampled_from(choices))
-    policy = draw(st.sampled_from(["binpack", "spread", ""]))
-    return PodRequest(dialect="hami", containers=tuple(found), wishes=wishes, gpu_policy=policy, node_policy=policy)
-
-
-def check_node(of: Sequence[Gpu], running: Sequence[Placement]) -> None:
+def check_node(of: Sequence[Gpu], running: Sequence[PodPlacement]) -> None:
     """No GPU gives more than it has, and a GPU that a pod has to itself has no other pod."""
     held = [taken_by(placement.containers) for placement in running]
     for gpu in of:
@@ -86,7 +37,7 @@ def test_nothing_is_ever_over_committed(of: tuple[Gpu, ...], wanted: list[PodReq
     running = []
     for pod in wanted:
         answer = fit(pod, node(of, taken))
-        if isinstance(answer, Placement):
+        if isinstance(answer, PodPlacement):
             running.append(answer)
             taken = add(taken, answer)
         check_node(of, running)
@@ -95,8 +46,8 @@ def test_nothing_is_ever_over_committed(of: tuple[Gpu, ...], wanted: list[PodReq
 @given(gpu_lists, pods())
 def test_every_container_gets_what_it_asks_on_gpus_it_accepts(of: tuple[Gpu, ...], pod: PodRequest) -> None:
     answer = fit(pod, node(of))
-    assume(isinstance(answer, Placement))
-    assert isinstance(answer, Placement)
+    assume(isinstance(answer, PodPlacement))
+    assert isinstance(answer, PodPlacement)
     assert 0 <= answer.score <= 10
     by_uuid = {gpu.uuid: gpu for gpu in of}
     assert [grant.name for grant in answer.containers] == [container.container for container in pod.containers]
@@ -105,25 +56,12 @@ def test_every_container_gets_what_it_asks_on_gpus_it_accepts(of: tuple[Gpu, ...
         for share in grant.shares:
             gpu = by_uuid[share.gpu]
             assert gpu.healthy
-            assert share.gpu not in pod.wishes.not_uuids
-            assert not pod.wishes.types or "V100" in gpu.model
+            assert share.gpu not in pod.selector.not_uuids
+            assert not pod.selector.types or "V100" in gpu.model
             asked = container.memory_on(gpu.capacity_mib)
             assert share.memory_mib == (min(asked, gpu.memory_mib) if container.whole else asked)
             assert share.cores == container.cores
             assert share.memory_mib > 0
-
-
-takens = st.builds(
-    Taken,
-    st.integers(0, 3),
-    st.integers(0, 80),
-    st.sampled_from([0, 30, 60, 100]),
-    st.sampled_from([False, False, False, False, True]),
-    st.just(False),
-    st.just(False),
-    st.just(0),
-    st.just(()),
-)
 
 
 def less(taken: Taken, part: tuple[int, int, int]) -> Taken:
@@ -143,8 +81,8 @@ def test_more_free_never_makes_a_pod_unfit(
 ) -> None:
     before = {f"GPU-{n}": taken for n, taken in enumerate(held)}
     after = {f"GPU-{n}": less(taken, part) for n, (taken, part) in enumerate(zip(held, gone, strict=True))}
-    if isinstance(fit(pod, node(of, before)), Placement):
-        assert isinstance(fit(pod, node(of, after)), Placement)
+    if isinstance(fit(pod, node(of, before)), PodPlacement):
+        assert isinstance(fit(pod, node(of, after)), PodPlacement)
 
 
 def arrangements(of: Sequence[Gpu], pod: PodRequest) -> Iterator[tuple[tuple[Gpu, ...], ...]]:
@@ -186,7 +124,7 @@ def test_a_pod_is_refused_only_where_no_arrangement_keeps_the_rules(
     """Every choice of GPUs is tried, for pods whose containers have no rules beyond the sums."""
     taken = {f"GPU-{n}": one for n, one in enumerate(held)}
     possible = any(allowed(of, pod, choice, taken) for choice in arrangements(of, pod))
-    assert isinstance(fit(pod, node(of, taken)), Placement) == possible
+    assert isinstance(fit(pod, node(of, taken)), PodPlacement) == possible
 
 
 @given(gpu_lists, st.lists(takens, min_size=4, max_size=4), pods())
@@ -194,11 +132,11 @@ def test_the_explanation_agrees_with_fit_and_names_true_numbers(
     of: tuple[Gpu, ...], held: list[Taken], pod: PodRequest
 ) -> None:
     state = node(of, {f"GPU-{n}": taken for n, taken in enumerate(held)})
-    answer, told = fit(pod, state), explain(pod, [state])
-    assert bool(told.fitting) == isinstance(answer, Placement)
+    answer, reported = fit(pod, state), explain(pod, [state])
+    assert bool(reported.fitting) == isinstance(answer, PodPlacement)
     if isinstance(answer, Misfit):
-        assert told.groups[0].reason == answer.reason
-        assert answer.reason in told.summary
+        assert reported.groups[0].reason == answer.reason
+        assert answer.reason in reported.summary
         check_numbers(of, held, answer)
 
 
@@ -222,11 +160,11 @@ def check_numbers(of: Sequence[Gpu], held: Sequence[Taken], misfit: Misfit) -> N
 
 
 def misfit_pod(misfit: Misfit) -> PodRequest:
-    return PodRequest(dialect="hami", containers=(misfit.container,), wishes=misfit.wishes)
+    return PodRequest(dialect="hami", containers=(misfit.container,), selector=misfit.selector)
 
 
 @given(gpu_lists, pods())
 def test_a_pod_that_fits_on_an_empty_node_never_gets_a_lasting_refusal(of: tuple[Gpu, ...], pod: PodRequest) -> None:
-    assume(isinstance(fit(pod, node(of)), Placement))
+    assume(isinstance(fit(pod, node(of)), PodPlacement))
     full = {gpu.uuid: Taken(gpu.slots, gpu.capacity_mib, gpu.cores_capacity) for gpu in of}
     assert not missed(fit(pod, node(of, full))).lasting

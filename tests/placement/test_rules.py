@@ -5,7 +5,7 @@ import pytest
 from lamina.model.gpus import Gpu, Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, Wishes
+from lamina.model.requests import ContainerRequest, GpuSelector
 from lamina.placement import Cause, NodeState, fit
 from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
 
@@ -42,7 +42,9 @@ WHOLE = Taken(1, 32768, 100, True)
         (ask(1), Taken(12, 90000, 300), Cause.SLOTS),
     ],
 )
-def test_a_gpu_takes_a_container_or_tells_why(container: ContainerRequest, taken: Taken, cause: Cause | None) -> None:
+def test_a_gpu_takes_a_container_or_gives_the_reason(
+    container: ContainerRequest, taken: Taken, cause: Cause | None
+) -> None:
     answer = fit(request(container), node(gpus(1), {"GPU-0": taken}))
     if cause is None:
         placed(answer)
@@ -70,24 +72,24 @@ def test_scaling_does_not_make_a_whole_gpu_larger_than_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "wishes", "cause"),
+    ("gpu", "selector", "cause"),
     [
-        ({"healthy": False, "reason": "XID 79"}, Wishes(), Cause.UNHEALTHY),
-        ({}, Wishes(types=("A100",)), Cause.TYPE),
-        ({}, Wishes(types=("a100", "v100")), None),
-        ({}, Wishes(types=("tesla v100-sxm2",)), None),
-        ({}, Wishes(not_types=("V100",)), Cause.TYPE),
-        ({}, Wishes(not_types=("A100",)), None),
-        ({}, Wishes(uuids=("GPU-0",)), None),
-        ({}, Wishes(uuids=("GPU-7",)), Cause.UUID),
-        ({}, Wishes(uuids=("GPU",)), Cause.UUID),
-        ({}, Wishes(not_uuids=("GPU-0",)), Cause.UUID),
-        ({}, Wishes(not_uuids=("GPU-7",)), None),
-        ({}, Wishes(types=("V100",), uuids=("GPU-0",), not_uuids=("GPU-0",)), Cause.UUID),
+        ({"healthy": False, "reason": "XID 79"}, GpuSelector(), Cause.UNHEALTHY),
+        ({}, GpuSelector(types=("A100",)), Cause.TYPE),
+        ({}, GpuSelector(types=("a100", "v100")), None),
+        ({}, GpuSelector(types=("tesla v100-sxm2",)), None),
+        ({}, GpuSelector(not_types=("V100",)), Cause.TYPE),
+        ({}, GpuSelector(not_types=("A100",)), None),
+        ({}, GpuSelector(uuids=("GPU-0",)), None),
+        ({}, GpuSelector(uuids=("GPU-7",)), Cause.UUID),
+        ({}, GpuSelector(uuids=("GPU",)), Cause.UUID),
+        ({}, GpuSelector(not_uuids=("GPU-0",)), Cause.UUID),
+        ({}, GpuSelector(not_uuids=("GPU-7",)), None),
+        ({}, GpuSelector(types=("V100",), uuids=("GPU-0",), not_uuids=("GPU-0",)), Cause.UUID),
     ],
 )
-def test_wishes_and_health(gpu: dict[str, object], wishes: Wishes, cause: Cause | None) -> None:
-    answer = fit(request(ask(1), wishes=wishes), node(gpus(1, **gpu)))
+def test_wishes_and_health(gpu: dict[str, object], selector: GpuSelector, cause: Cause | None) -> None:
+    answer = fit(request(ask(1), selector=selector), node(gpus(1, **gpu)))
     if cause is None:
         placed(answer)
     else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.dialects.config import Config, load
+from lamina.configuration import Config, load
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.placement import Cause

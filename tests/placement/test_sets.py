@@ -7,7 +7,7 @@ import pytest
 
 from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import Taken
-from lamina.model.requests import Wishes
+from lamina.model.requests import GpuSelector
 from lamina.placement import Cause, explain, fit
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids
 
@@ -34,7 +34,7 @@ def on_numa(*nodes: int | None) -> tuple[Gpu, ...]:
 PAIRED = linked({(0, 3): 400, (1, 2): 200})
 
 
-def test_two_gpus_are_the_best_connected_pair_that_has_room() -> None:
+def test_two_gpus_are_the_best_connected_pair_that_fits() -> None:
     pod = request(ask(20000, count=2), gpu_policy="topology-aware")
     assert uuids(fit(pod, node(PAIRED))) == ["GPU-0", "GPU-3"]
     assert uuids(fit(pod, node(PAIRED, {"GPU-3": Taken(1, 20000, 0)}))) == ["GPU-1", "GPU-2"]
@@ -52,7 +52,7 @@ def test_three_gpus_have_the_highest_sum_and_not_the_best_pair() -> None:
     assert uuids(fit(pod, node(linked(triangle)))) == ["GPU-1", "GPU-2", "GPU-3"]
 
 
-def test_ties_go_by_the_order_beside_it() -> None:
+def test_ties_are_broken_by_the_other_order() -> None:
     same = linked({}, count=3)
     for order, expected in (("binpack", ["GPU-1", "GPU-0"]), ("spread", ["GPU-0", "GPU-2"])):
         pod = request(ask(1000, count=2), gpu_policy=f"topology-aware,{order}")
@@ -84,7 +84,7 @@ def test_containers_side_by_side_are_connected_too() -> None:
     assert [set(uuids(answer, place)) for place in (0, 1)] == [{"GPU-0", "GPU-3"}, {"GPU-1", "GPU-2"}]
 
 
-def test_numa_bind_keeps_a_container_beside_one_node() -> None:
+def test_numa_bind_keeps_a_container_on_one_numa_node() -> None:
     pod = request(ask(20000, count=2), numa_bind=True)
     assert uuids(fit(pod, node(on_numa(0, 1, 1, 0)))) == ["GPU-0", "GPU-3"]
     assert uuids(fit(pod, node(on_numa(0, 1, 1, 0), {"GPU-0": Taken(1, 20000, 0)}))) == ["GPU-1", "GPU-2"]
@@ -97,34 +97,34 @@ def test_numa_bind_says_why_not(numas: tuple[int | None, ...], lasting: bool) ->
     taken = {"GPU-0": Taken(1, 20000, 0), "GPU-2": Taken(1, 20000, 0)} if not lasting else {}
     answer = missed(fit(request(ask(20000, count=2), numa_bind=True), node(on_numa(*numas), taken)))
     assert answer.cause is Cause.APART
-    assert answer.reason == "needs 2 GPUs of one NUMA node; at most 1 would do beside one"
+    assert answer.reason == "needs 2 GPUs on one NUMA node; at most 1 fit on one"
     assert answer.lasting is lasting
 
 
 def test_idle_gpus_only() -> None:
-    pod = request(ask(1000), wishes=Wishes(idle=True))
+    pod = request(ask(1000), selector=GpuSelector(idle=True))
     assert uuids(fit(pod, node(gpus(2), {"GPU-0": BUSY}))) == ["GPU-1"]
     answer = missed(fit(pod, node(gpus(2), {"GPU-0": BUSY, "GPU-1": BUSY})))
     assert (answer.cause, answer.lasting) == (Cause.NOT_IDLE, False)
     assert answer.reason == "idle GPU needed; none of 2 is idle"
 
 
-def test_a_gpu_that_is_given_out_without_grants_takes_no_share() -> None:
+def test_a_native_device_takes_no_share() -> None:
     [first, second] = gpus(2)
-    plain = msgspec.structs.replace(first, plain="nvidia.com/gpu.shared")
+    plain = msgspec.structs.replace(first, native_resource="nvidia.com/gpu.shared")
     answer = missed(fit(request(ask(1000)), node((plain,))))
     assert (answer.cause, answer.lasting) == (Cause.MODE, True)
     assert answer.reason == (
-        "this node gives its GPUs out as nvidia.com/gpu.shared alone, without shares of memory or compute"
+        "this node offers its GPUs only as nvidia.com/gpu.shared, without shares of memory or compute"
     )
     left = msgspec.structs.replace(second, mode=Mode.TIMESLICE)
     answer = missed(fit(request(ask(1000)), node((left,))))
-    assert answer.reason == "pods are on the GPU that use it by timeslice; it can be shared when they have ended"
+    assert answer.reason == "running pods use the GPU by timeslice; it can be shared when they have ended"
     busy = msgspec.structs.replace(second, mode=Mode.QUOTA)
     assert uuids(fit(request(ask(1000)), node((plain, busy)))) == ["GPU-1"]
 
 
-def test_a_cordoned_gpu_takes_nobody_new() -> None:
+def test_a_cordoned_gpu_takes_no_new_pod() -> None:
     first, second = gpus(2)
     closed = msgspec.structs.replace(first, cordoned=True)
     assert uuids(fit(request(ask(1000)), node((closed, second)))) == ["GPU-1"]

@@ -18,7 +18,7 @@ def test_containers_that_do_not_fit_side_by_side_are_refused_in_numbers() -> Non
     assert (misfit.cause, misfit.lasting) == (Cause.TOGETHER, False)
     assert misfit.reason == (
         "its containers fit one by one but not together (a 20000 MiB and 10 % of the time, b 20000 MiB);"
-        " free are 32768 MiB and 100 %"
+        " free: 32768 MiB and 100 %"
     )
 
 
@@ -33,13 +33,13 @@ def test_each_slot_counts() -> None:
     assert missed(fit(pod, node(gpus(1, slots=2)))).cause is Cause.TOGETHER
 
 
-def test_a_first_choice_that_leaves_no_room_is_undone() -> None:
+def test_a_first_choice_that_blocks_the_rest_is_undone() -> None:
     taken = {"GPU-0": Taken(1, 12768, 0), "GPU-1": Taken(1, 22768, 0)}  # free are 20000 and 10000
     answer = fit(request(ask(10000, name="a"), ask(20000, name="b"), gpu_policy="spread"), node(gpus(2), taken))
     assert (uuids(answer, 0), uuids(answer, 1)) == (["GPU-1"], ["GPU-0"])
 
 
-def test_an_exclusive_container_shares_with_nobody_of_its_own_pod() -> None:
+def test_an_exclusive_container_shares_with_no_other_of_its_pod() -> None:
     pod = request(ask(name="a"), ask(10, name="b"), **PACK)
     answer = fit(pod, node(gpus(2)))
     assert uuids(answer, 0) != uuids(answer, 1)
@@ -63,7 +63,7 @@ def test_whole_gpus_one_after_the_other_are_the_same_gpu() -> None:
     assert uuids(answer, 0) == uuids(answer, 1) == ["GPU-0"]
 
 
-def test_an_init_container_alone_may_need_more_than_is_free_beside_a_sidecar() -> None:
+def test_an_init_container_alone_may_need_more_than_is_free_with_a_sidecar() -> None:
     sidecar = ask(5000, name="sidecar", init=True, sidecar=True)
     heavy = ask(30000, name="heavy", init=True)
     main = ask(1000, name="main")

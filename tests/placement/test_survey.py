@@ -1,27 +1,22 @@
 """The answers over columns are those of `fit`, node by node: whether, why in which words, and how near."""
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.model.gpus import Gpu
-from lamina.model.requests import PodRequest, Wishes
+from lamina.model.requests import GpuSelector, PodRequest
 from lamina.placement import (
-    FITS,
-    NO_NODE,
     NodeState,
     NodeTable,
-    Placement,
     Survey,
     alike,
-    explain,
-    fit,
-    miss_of,
-    node_score,
-    summary,
 )
+from lamina.placement.state import table as table_module
 from tests.placement.nodes import ask, gpus, node, request
-from tests.placement.test_properties import gpu_lists, pods, takens
+from tests.placement.strategies import gpu_lists, pods, takens
+from tests.placement.survey_agreement import check
 
 
 @st.composite
@@ -37,7 +32,7 @@ def states(draw: st.DrawFn, name: str) -> NodeState:
                 g,
                 numa=draw(st.sampled_from([None, 0, 1])),
                 cordoned=draw(st.booleans()),
-                plain=draw(st.sampled_from(["", "nvidia.com/gpu"])),
+                native_resource=draw(st.sampled_from(["", "nvidia.com/gpu"])),
             )
             for g in given_gpus
         )
@@ -47,8 +42,8 @@ def states(draw: st.DrawFn, name: str) -> NodeState:
 
 @st.composite
 def requests(draw: st.DrawFn) -> PodRequest:
-    wishes = st.builds(
-        Wishes,
+    selector = st.builds(
+        GpuSelector,
         types=st.sampled_from([(), (), ("v100",), ("A1", "X")]),
         not_types=st.sampled_from([(), (), ("TESLA",)]),
         uuids=st.sampled_from([(), (), ("GPU-0", "GPU-9"), ("GPU-9",)]),
@@ -56,28 +51,8 @@ def requests(draw: st.DrawFn) -> PodRequest:
         idle=st.sampled_from([False, False, True]),
     )
     return msgspec.structs.replace(
-        draw(pods()), wishes=draw(wishes), numa_bind=draw(st.sampled_from([False, False, True]))
+        draw(pods()), selector=draw(selector), numa_bind=draw(st.sampled_from([False, False, True]))
     )
-
-
-def check(survey: Survey, table: NodeTable, wanted: PodRequest, of: dict[str, NodeState]) -> None:
-    """The survey says the same as `fit` of every node, and the same as `explain` of all."""
-    survey.refresh()
-    names = [*of, "unknown"]
-    verdicts = survey.verdicts_on(table.rows_of(names)).tolist()
-    assert verdicts.pop() == NO_NODE
-    missed = []
-    for state, verdict in zip(of.values(), verdicts, strict=True):
-        answer = fit(wanted, state)
-        if isinstance(answer, Placement):
-            assert verdict == FITS
-            usage = table.usage[table.rows[state.name]]
-            assert node_score(wanted.node_policy, float(usage)) == answer.score
-        else:
-            assert verdict > FITS and survey.misses[verdict] == miss_of(answer), (survey.misses[verdict], answer.reason)
-            missed.append((survey.misses[verdict], [state.name]))
-    if len(missed) == len(of):
-        assert summary([], missed) == explain(wanted, of.values()).summary
 
 
 @settings(max_examples=100, deadline=None)
@@ -108,7 +83,25 @@ def test_only_what_changed_is_asked_again() -> None:
     assert table.since(before).tolist() == [1, 2] and table.since(table.stamp).size == 0
 
 
-def test_a_wider_node_and_many_nodes_find_room() -> None:
+def test_what_comes_and_goes_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New UUIDs, models, faults and instances of a few nodes, for as long as the process runs."""
+    monkeypatch.setattr(table_module, "_MOST_UNUSED", 10)
+    table, wanted = NodeTable(), request(ask(1000, count=2))
+    survey, numbers = Survey(alike(wanted), table), []
+    for i in range(100):
+        given_gpus = [
+            msgspec.structs.replace(gpu, uuid=f"{gpu.uuid}-{i}", model=f"V{i}", healthy=i % 3 > 0) for gpu in gpus(2)
+        ]
+        of = {name: node(given_gpus, name=name) for name in (f"n{i}", "a", "b")}
+        for state in of.values():
+            table.put(state)
+        numbers.append(table.numbers)
+        check(survey, table, wanted, of)
+        table.drop(f"n{i}")
+    assert max(numbers) < 30
+
+
+def test_a_wider_node_and_many_nodes_fit() -> None:
     table, wanted = NodeTable(), request(ask(1000))
     survey = Survey(alike(wanted), table)
     of = {f"n{i}": node(gpus(1 + i % 9), name=f"n{i}") for i in range(200)}

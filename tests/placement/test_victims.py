@@ -5,7 +5,7 @@ from itertools import chain, combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.placement.victims import Victim, cheapest, cost
+from lamina.placement.eviction.victims import Victim, cheapest, cost
 
 victims = st.lists(
     st.builds(
@@ -64,7 +64,7 @@ def test_a_budget_weighs_more_than_priority() -> None:
     assert found == (of("free", 9),)
 
 
-def test_many_pods_are_still_answered_and_nobody_goes_in_vain() -> None:
+def test_many_pods_are_still_answered_and_none_is_evicted_in_vain() -> None:
     candidates = [of(f"p{number:03}", number % 7, number) for number in range(120)]
     needed = {f"p{number:03}" for number in range(0, 120, 9)}
     found = cheapest(candidates, lambda uids: needed <= uids)

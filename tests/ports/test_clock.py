@@ -2,7 +2,9 @@
 
 import asyncio
 
-from lamina.ports.clock import FakeClock, SystemClock
+import pytest
+
+from lamina.ports.clock import FakeClock, SystemClock, within
 
 
 async def test_sleepers_wake_at_their_moments() -> None:
@@ -23,13 +25,40 @@ async def test_sleepers_wake_at_their_moments() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_cancelled_sleeper_disturbs_nobody() -> None:
+async def test_a_cancelled_sleeper_disturbs_no_other() -> None:
     clock = FakeClock()
     task = asyncio.create_task(clock.sleep(1))
     await asyncio.sleep(0)
     task.cancel()
     await clock.advance(2)
     assert task.cancelled()
+
+
+async def test_what_is_awaited_within_a_time_is_canceled_after_it() -> None:
+    clock, event = FakeClock(), asyncio.Event()
+    waiting = asyncio.create_task(within(clock, 2, event.wait()))
+    await clock.advance(1)
+    event.set()
+    assert await waiting
+    event.clear()
+    inner = asyncio.create_task(event.wait())
+    waiting = asyncio.create_task(within(clock, 2, inner))
+    await clock.advance(1)
+    assert not waiting.done()
+    await clock.advance(1)
+    with pytest.raises(TimeoutError):
+        await waiting
+    assert inner.cancelled()
+
+
+async def test_who_is_canceled_while_waiting_cancels_what_is_awaited() -> None:
+    clock, event = FakeClock(), asyncio.Event()
+    inner = asyncio.create_task(event.wait())
+    waiting = asyncio.create_task(within(clock, 2, inner))
+    await clock.advance(1)
+    waiting.cancel()
+    await clock.advance(0)
+    assert waiting.cancelled() and inner.cancelled()
 
 
 async def test_the_system_clock_goes_on() -> None:

@@ -1,5 +1,8 @@
 """Files are whole or absent, trees go quietly, and refusals are sentences."""
 
+import errno
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +40,22 @@ def test_a_torn_write_of_an_earlier_process_does_not_matter(tmp_path: Path) -> N
     assert FILES.names(tmp_path) == ["file"]
 
 
-def test_what_stands_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["fchmod", "fsync"])
+def test_a_full_disk_keeps_the_old_file_and_nothing_of_the_new(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FILES.write(tmp_path / "file", b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(Outside, match=r"^cannot write .*file: No space left on device$"):
+        FILES.write(tmp_path / "file", b"new")
+    assert FILES.names(tmp_path) == ["file"] and FILES.read(tmp_path / "file") == b"old"
+
+
+def test_a_conflicting_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for refused in (
         lambda: FILES.write(tmp_path / "file" / "below", b""),
@@ -71,7 +89,35 @@ def test_a_tree_goes_and_what_its_links_name_stays(tmp_path: Path) -> None:
     assert FILES.names(tmp_path / "kept") == ["file"]
 
 
-def test_identity_tells_a_file_from_its_successor(tmp_path: Path) -> None:
+def test_a_socket_goes_as_a_file_does(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+    FILES.remove_tree(tmp_path / "s")
+    assert FILES.names(tmp_path) == []
+
+
+def test_a_link_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for name in ("folder", "file", "absent"):
+        (tmp_path / f"link-{name}").symlink_to(tmp_path / name)
+    kinds = {name: (FILES.has_file(tmp_path / name), FILES.has_folder(tmp_path / name)) for name in KINDS}
+    assert kinds == KINDS
+
+
+KINDS = {
+    "file": (True, False),
+    "folder": (False, True),
+    "absent": (False, False),
+    "link-file": (True, False),
+    "link-folder": (False, True),
+    "link-absent": (False, False),
+    "file/below": (False, False),
+}
+"""Whether there is a file, and a folder."""
+
+
+def test_identity_distinguishes_a_file_from_its_successor(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("")
     before = FILES.identity(path)

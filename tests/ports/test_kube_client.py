@@ -21,11 +21,14 @@ from lamina.ports.kube import (
     Conflict,
     Gone,
     NotFound,
-    PatchKind,
     Refused,
+    StrategicPatch,
     Unreachable,
+    answers,
 )
+from lamina.ports.kube import client as client_module
 from lamina.ports.kube.client import KubeClient, connect
+from tests.waiting import until
 
 
 @dataclass
@@ -51,13 +54,13 @@ class Server:
     def says(self, obj: Any, status: int = 200, **headers: str) -> None:
         self.answers.append(lambda request: web.json_response(obj, status=status, headers=headers))
 
-    def streams(self, *lines: str, cut: bool = False) -> None:
+    def streams(self, *lines: str, truncated: bool = False) -> None:
         async def answer(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse()
             await response.prepare(request)
             for line in lines:
                 await response.write(line.encode() + b"\n")
-            if cut:
+            if truncated:
                 assert request.transport is not None
                 request.transport.abort()
             return response
@@ -110,13 +113,14 @@ async def kube(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
 
 async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
     meta = {"name": "p", "namespace": "team"}
-    for _ in range(7):
+    for _ in range(8):
         server.says({"metadata": {}})
     await kube.get(NODES, "n")
     await kube.create(GRANTS, {"metadata": {"name": "g", "namespace": "team"}})
     await kube.replace(PODS, {"metadata": meta}, subresource="status")
     await kube.patch(PODS, "p", {"x": None}, namespace="team")
-    await kube.patch(PODS, "p", [{"op": "remove", "path": "/x"}], namespace="team", kind=PatchKind.JSON)
+    await kube.patch(PODS, "p", [{"op": "remove", "path": "/x"}], namespace="team")
+    await kube.patch(PODS, "p", StrategicPatch({"x": [{"name": "y"}]}), namespace="team", subresource="status")
     await kube.delete(PODS, "p", namespace="team", uid="u1")
     await kube.bind("p", namespace="team", uid="u1", node="n")
     pod = "/api/v1/namespaces/team/pods/p"
@@ -126,13 +130,89 @@ async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
         ("PUT", f"{pod}/status"),
         ("PATCH", pod),
         ("PATCH", pod),
+        ("PATCH", f"{pod}/status"),
         ("DELETE", pod),
         ("POST", f"{pod}/binding"),
     ]
     bodies = [body for _, _, body, _ in server.asked]
     assert bodies[1]["apiVersion"] == "lamina.dev/v1alpha1" and bodies[1]["kind"] == "Grant"
-    assert bodies[5]["preconditions"] == {"uid": "u1"} and bodies[6]["target"]["name"] == "n"
-    assert [kind for _, _, _, kind in server.asked][3:5] == [PatchKind.MERGE.value, PatchKind.JSON.value]
+    assert bodies[3:6] == [{"x": None}, [{"op": "remove", "path": "/x"}], {"x": [{"name": "y"}]}]
+    assert bodies[6]["preconditions"] == {"uid": "u1"} and bodies[7]["target"]["name"] == "n"
+    assert [kind for _, _, _, kind in server.asked][2:7] == [
+        "application/json",
+        "application/merge-patch+json",
+        "application/json-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("../../secrets/s?watch=true&x=", "..%2F..%2Fsecrets%2Fs%3Fwatch%3Dtrue%26x%3D"),
+        ("a/b#c", "a%2Fb%23c"),
+        ("a\tb\x00", "a%09b%00"),
+        ("%2e%2e", "%252e%252e"),
+        ("system:node", "system%3Anode"),
+    ],
+)
+async def test_each_part_of_a_path_is_quoted(kube: KubeClient, server: Server, name: str, segment: str) -> None:
+    paths: list[str] = []
+
+    def answer(request: web.Request) -> web.Response:
+        paths.append(request.raw_path)
+        return web.json_response({})
+
+    server.answers += [answer, answer]
+    await kube.get(PODS, name, namespace="team")
+    await kube.get(PODS, "p", namespace=name)
+    assert paths == [f"/api/v1/namespaces/team/pods/{segment}", f"/api/v1/namespaces/{segment}/pods/p"]
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_a_name_that_would_name_something_else_is_refused(kube: KubeClient, server: Server, name: str) -> None:
+    for request in (kube.get(PODS, name, namespace="team"), kube.delete(PODS, name, namespace="team")):
+        with pytest.raises(Refused, match="is not the name of an object"):
+            await request
+    if name:
+        with pytest.raises(Refused, match="is not the name of an object"):
+            await kube.get(PODS, "p", namespace=name)
+    assert server.asked == []
+
+
+async def drip(request: web.Request) -> web.StreamResponse:
+    """Answers for ever, as a watch does."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await response.write(b" " * 100)
+            await asyncio.sleep(0)
+    return response
+
+
+async def test_an_answer_that_is_too_large_is_an_error(
+    kube: KubeClient, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_LARGEST_OBJECT", 1000)
+    server.says({"x": "x" * 900})
+    assert await kube.get(NODES, "n")
+    server.answers += [drip, drip]
+    for _ in range(2):
+        with pytest.raises(Outside, match=r"answered GET api/v1/nodes/n with more than 1000 bytes"):
+            await asyncio.wait_for(kube.get(NODES, "n"), 30)
+    server.says({"metadata": {"resourceVersion": "7"}, "items": [{"x": "x" * 2000}]})
+    assert len((await kube.list(NODES)).items) == 1, "a list may be larger"
+
+
+async def test_an_answer_that_does_not_end_is_an_error(
+    kube: KubeClient, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_OBJECT_S", 0.2)
+    server.answers.append(drip)
+    with pytest.raises(Unreachable, match=r"does not answer: GET api/v1/nodes/n took more than 0\.2 s"):
+        await asyncio.wait_for(kube.get(NODES, "n"), 30)
 
 
 async def test_a_long_list_comes_in_pages_and_starts_over_when_one_is_too_old(kube: KubeClient, server: Server) -> None:
@@ -180,6 +260,59 @@ async def test_an_answer_that_is_no_json_is_an_error_too(kube: KubeClient, serve
         await kube.get(NODES, "n")
 
 
+@pytest.mark.parametrize("body", [[], "text", None, 7, {"items": []}, {"metadata": []}, {"metadata": {}, "items": 3}])
+async def test_json_that_is_not_what_was_asked_for_is_an_error(kube: KubeClient, server: Server, body: Any) -> None:
+    server.says(body)
+    what = "a list" if isinstance(body, dict) else "an object"
+    with pytest.raises(Outside, match=rf"^Kubernetes answered GET api/v1/nodes with something that is not {what}$"):
+        await kube.list(NODES)
+
+
+@pytest.mark.parametrize("event", ["[]", "3", "{}", '{"type": "ADDED"}', '{"type": "ADDED", "object": {}}'])
+async def test_an_event_that_is_none_is_an_error(kube: KubeClient, server: Server, event: str) -> None:
+    server.streams(event)
+    with pytest.raises(Outside, match=r"^Kubernetes answered watching api/v1/pods with something that is not an event"):
+        await anext(kube.watch(PODS, "0"))
+
+
+@pytest.mark.parametrize("written", ["a\nb\r\n  c\u2028d", "x" * 5000, {"deep": ["\n"]}])
+async def test_a_refusal_is_one_line_of_limited_length(kube: KubeClient, server: Server, written: Any) -> None:
+    server.says({"message": written}, 422)
+    server.answers.append(lambda request: web.Response(text=f"{written}", status=502))
+    for _ in range(2):
+        with pytest.raises(Outside) as caught:
+            await kube.get(NODES, "n")
+        assert len(str(caught.value).splitlines()) == 1 and len(str(caught.value)) < 1200
+    server.streams(json.dumps({"type": "ERROR", "object": {"code": "410", "message": written}}))
+    with pytest.raises(Outside, match=r"^Kubernetes answered 500 to watching") as caught:
+        await anext(kube.watch(PODS, "0"))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, 1.0),
+        ("2", 2.0),
+        ("nan", 1.0),
+        ("-NaN", 1.0),
+        ("-5", 0.0),
+        ("inf", 10.0),
+        ("1e999", 10.0),
+        ("9" * 5000, 10.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 1.0),
+    ],
+)
+def test_how_long_a_busy_server_is_left_alone(header: str | None, seconds: float) -> None:
+    assert answers.retry_after(header) == seconds
+
+
+async def test_a_name_that_makes_no_address_is_refused(kube: KubeClient, server: Server) -> None:
+    with pytest.raises(Refused, match=r"^the address of GET api/v1/nodes/n+\.\.\. cannot be used: URL too long$"):
+        await kube.get(NODES, "n" * 70_000)
+    assert server.asked == []
+
+
 async def test_a_busy_server_is_asked_again(kube: KubeClient, server: Server) -> None:
     for _ in range(3):
         server.says({}, 429, **{"Retry-After": "0"})
@@ -195,7 +328,7 @@ def line(kind: str, version: int) -> str:
     return json.dumps({"type": kind, "object": {"metadata": {"name": "p", "resourceVersion": str(version)}}})
 
 
-async def test_a_watch_tells_line_by_line(kube: KubeClient, server: Server) -> None:
+async def test_a_watch_yields_line_by_line(kube: KubeClient, server: Server) -> None:
     server.streams(line("ADDED", 1), "", line("BOOKMARK", 5))
     seen = [each async for each in kube.watch(PODS, "0", fields="spec.nodeName=n")]
     assert [each.kind for each in seen] == ["ADDED", "BOOKMARK"]
@@ -203,7 +336,7 @@ async def test_a_watch_tells_line_by_line(kube: KubeClient, server: Server) -> N
 
 
 async def test_only_a_newline_ends_a_line_of_a_watch(kube: KubeClient, server: Server) -> None:
-    """Servers write these characters as they are; whoever may annotate a pod may put them there."""
+    """Servers write these characters as they are; any user who may annotate a pod may put them there."""
     odd = "a\u0085b\u2028c\x1ed"
     text = json.dumps(
         {"type": "ADDED", "object": {"metadata": {"name": odd, "resourceVersion": "1"}}}, ensure_ascii=False
@@ -223,8 +356,8 @@ async def test_a_watch_that_is_too_old_says_gone(kube: KubeClient, server: Serve
         await anext(kube.watch(PODS, "0"))
 
 
-async def test_a_watch_that_is_cut_is_an_error(kube: KubeClient, server: Server) -> None:
-    server.streams(line("ADDED", 1), '{"type": "ADD', cut=True)
+async def test_a_truncated_watch_is_an_error(kube: KubeClient, server: Server) -> None:
+    server.streams(line("ADDED", 1), '{"type": "ADD', truncated=True)
     with pytest.raises(Outside):
         async for _ in kube.watch(PODS, "0"):
             pass
@@ -251,7 +384,7 @@ async def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, unused_tcp_port: in
         "text": "is not a kubeconfig with clusters, users and contexts",
         "broken": "cannot be used",
         "empty": "Context 'x' not found",
-        "dead": f"leads nowhere: the Kubernetes server http://127.0.0.1:{unused_tcp_port} does not answer",
+        "dead": f"Kubernetes API: the Kubernetes server http://127.0.0.1:{unused_tcp_port} does not answer",
     }.items():
         with pytest.raises(BadInput) as caught:
             await connect(tmp_path / name)
@@ -263,14 +396,12 @@ async def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, unused_tcp_port: in
 async def test_a_part_of_the_cluster_waits_for_its_server(
     tmp_path: Path, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It comes a while later; what else can be wrong with a kubeconfig is told at once."""
+    """It comes a while later; what else can be wrong with a kubeconfig is reported at once."""
     path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{unused_tcp_port}")
     waiting = asyncio.create_task(connect(path, again_s=0.01))
-    async with asyncio.timeout(30):
-        while "does not answer" not in caplog.text:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        async with serving(unused_tcp_port):
-            await (await waiting).close()
+    await until(lambda: "does not answer" in caplog.text)
+    async with asyncio.timeout(30), serving(unused_tcp_port):
+        await (await waiting).close()
     assert caplog.text.count("Waiting for the cluster") == 1
     with pytest.raises(BadInput, match="not found"):
         await connect(tmp_path / "missing", again_s=0.01)
@@ -282,8 +413,8 @@ async def test_a_part_of_the_cluster_waits_for_its_server(
         ({"tokenFile": "/nowhere/token"}, "Token file /nowhere/token not found"),
         (program("/nowhere/login"), "No such file or directory: '/nowhere/login'"),
         (program("false"), "Exec false returned 1"),
-        (program("true"), "a login program gave no token"),
-        (program("echo", "{}"), "a login program gave no token"),
+        (program("true"), "a login program returned no token"),
+        (program("echo", "{}"), "a login program returned no token"),
         (program("true", version="v1"), "api version client.authentication.k8s.io/v1 not implemented"),
     ],
 )
@@ -292,7 +423,7 @@ async def test_a_login_that_fails_is_one_sentence(tmp_path: Path, user: dict[str
     document = yaml.safe_load(path.read_text())
     document["users"][0]["user"] = user
     path.write_text(yaml.safe_dump(document))
-    with pytest.raises(BadInput, match=r"nobody could log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
+    with pytest.raises(BadInput, match=r"cannot log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
         await connect(path)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 

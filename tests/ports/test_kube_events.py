@@ -48,7 +48,7 @@ async def test_repetitions_are_counted_and_written_now_and_then(clock: Clock) ->
     assert len(await written(kube)) == 2
 
 
-async def test_an_event_that_the_server_forgot_is_written_anew(clock: Clock) -> None:
+async def test_an_expired_event_is_written_again(clock: Clock) -> None:
     kube = FakeKube()
     recorder = EventRecorder(kube, "lamina", now=clock)
     await recorder.record(PODS, POD, "Waits", "why")
@@ -66,7 +66,7 @@ async def test_an_event_of_an_earlier_run_is_counted_on(clock: Clock) -> None:
     assert [event["count"] for event in await written(kube)] == [2]
 
 
-async def test_cluster_wide_objects_have_their_events_in_default_and_long_texts_are_cut(clock: Clock) -> None:
+async def test_cluster_scoped_objects_have_events_in_default_and_long_texts_are_shortened(clock: Clock) -> None:
     kube = FakeKube()
     thing: Object = {"metadata": {"name": "n" * 253, "uid": "u"}}
     await EventRecorder(kube, "lamina", now=clock).record(PODS, thing, "Is", "x" * 2000)

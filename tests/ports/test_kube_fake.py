@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lamina.ports.kube import (
     GRANTS,
@@ -11,9 +13,11 @@ from lamina.ports.kube import (
     AlreadyExists,
     Conflict,
     Gone,
+    Listing,
     NotFound,
-    PatchKind,
+    Object,
     Refused,
+    StrategicPatch,
     Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
@@ -51,12 +55,12 @@ async def test_the_three_kinds_of_patch() -> None:
     merge = await kube.patch(PODS, "p", {"metadata": {"labels": {"x": "1"}}}, namespace="default")
     assert merge["metadata"]["labels"] == {"x": "1"}
     body = {"spec": {"containers": [{"name": "b", "image": "three"}]}}
-    strategic = await kube.patch(PODS, "p", body, namespace="default", kind=PatchKind.STRATEGIC)
+    strategic = await kube.patch(PODS, "p", StrategicPatch(body), namespace="default")
     assert [c["image"] for c in strategic["spec"]["containers"]] == ["one", "three"]
     json = [{"op": "remove", "path": "/metadata/labels/x"}]
-    assert (await kube.patch(PODS, "p", json, namespace="default", kind=PatchKind.JSON))["metadata"]["labels"] == {}
+    assert (await kube.patch(PODS, "p", json, namespace="default"))["metadata"]["labels"] == {}
     with pytest.raises(Refused):
-        await kube.patch(PODS, "p", json, namespace="default", kind=PatchKind.JSON)
+        await kube.patch(PODS, "p", json, namespace="default")
 
 
 async def test_a_status_patch_touches_only_the_status() -> None:
@@ -122,6 +126,109 @@ async def test_a_watch_from_too_long_ago_is_gone_and_a_disconnect_ends_it() -> N
     await asyncio.sleep(0)
     kube.disconnect()
     assert await waiting is None
+
+
+async def test_a_disconnect_ends_a_watch_whose_reader_is_busy() -> None:
+    kube = FakeKube()
+    await kube.create(PODS, pod("p"))
+    stream = kube.watch(PODS, "0")
+    assert (await anext(stream)).kind == "ADDED"
+    kube.disconnect()
+    async with asyncio.timeout(1):
+        assert await anext(stream, None) is None
+
+
+async def test_what_a_watch_reports_is_its_own_copy() -> None:
+    kube = FakeKube()
+    await kube.create(PODS, pod("p"))
+    streams = [kube.watch(PODS, "0") for _ in range(2)]
+    first, second = [(await anext(stream)).object for stream in streams]
+    first["spec"]["nodeName"] = "mine"
+    assert second["spec"] == {} and (await kube.get(PODS, "p", namespace="default"))["spec"] == {}
+    for stream in streams:
+        await stream.aclose()
+
+
+async def test_a_change_of_one_kind_does_not_end_the_wait_for_another() -> None:
+    kube = FakeKube()
+    stream = kube.watch(PODS, "0")
+    waiting = asyncio.ensure_future(anext(stream))
+    await kube.create(NODES, {"metadata": {"name": "n"}})
+    assert not waiting.done()
+    await kube.create(PODS, pod("p"))
+    assert (await waiting).object["metadata"]["name"] == "p"
+    await stream.aclose()
+
+
+async def test_garbage_has_lost_all_of_its_owners() -> None:
+    kube = FakeKube()
+    owners = [(await kube.create(PODS, pod(name)))["metadata"]["uid"] for name in ("a", "b")]
+    references = [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": uid} for uid in owners]
+    meta = {"name": "both", "namespace": "default", "ownerReferences": references}
+    both = await kube.create(GRANTS, {"metadata": meta})
+    nested = {"name": "nested", "namespace": "default", "ownerReferences": [{"uid": both["metadata"]["uid"]}]}
+    await kube.create(GRANTS, {"metadata": nested})
+    await kube.delete(PODS, "a", namespace="default")
+    assert [obj["metadata"]["name"] for obj in (await kube.list(GRANTS)).items] == ["both", "nested"]
+    await kube.delete(PODS, "b", namespace="default")
+    assert (await kube.list(GRANTS)).items == []
+
+
+_CHANGES = st.lists(
+    st.tuples(st.sampled_from(["create", "label", "node", "delete"]), st.sampled_from("ab"), st.sampled_from("xy")),
+    max_size=12,
+)
+_SELECTORS: list[dict[str, str]] = [{}, {"labels": "l=x"}, {"fields": "spec.nodeName=y"}, {"labels": "!l"}]
+
+
+@given(_CHANGES, _CHANGES, st.sampled_from(_SELECTORS))
+def test_a_list_and_the_watch_after_it_lead_to_the_next_list(
+    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]], selector: dict[str, str]
+) -> None:
+    asyncio.run(_list_watch_list(before, after, selector))
+
+
+async def _list_watch_list(
+    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]], selector: dict[str, str]
+) -> None:
+    kube = FakeKube()
+    await _make(kube, before)
+    listing = await kube.list(PODS, **selector)
+    await _make(kube, after)
+    watching = asyncio.create_task(_follow(kube, listing, selector))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    kube.disconnect()
+    known = await watching
+    assert known == {obj["metadata"]["name"]: obj for obj in (await kube.list(PODS, **selector)).items}
+
+
+async def _follow(kube: FakeKube, listing: Listing, selector: dict[str, str]) -> dict[str, Object]:
+    """The objects of a list, kept up to date until the watch ends."""
+    known = {obj["metadata"]["name"]: obj for obj in listing.items}
+    async for kind, obj in kube.watch(PODS, listing.version, **selector):
+        name = obj["metadata"]["name"]
+        assert (name in known) == (kind != "ADDED")
+        if kind == "DELETED":
+            del known[name]
+        else:
+            known[name] = obj
+    return known
+
+
+async def _make(kube: FakeKube, changes: list[tuple[str, str, str]]) -> None:
+    for verb, name, value in changes:
+        try:
+            if verb == "create":
+                await kube.create(PODS, pod(name))
+            elif verb == "label":
+                await kube.patch(PODS, name, {"metadata": {"labels": {"l": value}}}, namespace="default")
+            elif verb == "node":
+                await kube.patch(PODS, name, {"spec": {"nodeName": value}}, namespace="default")
+            else:
+                await kube.delete(PODS, name, namespace="default")
+        except (AlreadyExists, NotFound):
+            pass
 
 
 async def test_label_selectors_choose() -> None:

@@ -1,15 +1,18 @@
-"""A follower misses nothing: it is told everything that exists, happens, or happened while nobody listened."""
+"""A follower misses nothing: it gets everything that exists, happens, or happened while no one listened."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import Outside
+from lamina.ports.clock import FakeClock
 from lamina.ports.kube import NODES, Followed, Object, Unreachable, follow
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube.follow import PAUSES_S
 
 
 def node(name: str, **labels: str) -> Object:
@@ -17,21 +20,26 @@ def node(name: str, **labels: str) -> Object:
 
 
 class Follower:
-    """Collects what is told, and keeps the picture that a listener would have."""
+    """Collects what is reported, and keeps the picture that a listener would have."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.clock = FakeClock()
+        self.reported: list[str] = []
         self.picture: dict[str, Object] = {}
         self.wrong: list[str] = []
 
-    def hear(self, event: Followed) -> None:
+    async def rest(self) -> None:
+        """Let so much time pass that everything was tried again."""
+        await self.clock.advance(2 * PAUSES_S[-1])
+
+    def receive(self, event: Followed) -> None:
         if event.kind == "SYNCED":
-            self.told.append("SYNCED")
+            self.reported.append("SYNCED")
             return
         name = event.object["metadata"]["name"]
-        self.told.append(f"{event.kind} {name}")
+        self.reported.append(f"{event.kind} {name}")
         if (event.kind == "ADDED") == (name in self.picture):
-            self.wrong.append(self.told[-1])
+            self.wrong.append(self.reported[-1])
         if event.kind == "DELETED":
             self.picture.pop(name, None)
         else:
@@ -43,31 +51,25 @@ async def following(kube: FakeKube, **chosen: str) -> AsyncIterator[Follower]:
     follower = Follower()
 
     async def run() -> None:
-        async for event in follow(kube, NODES, pauses=(0.0,), **chosen):  # type: ignore[arg-type]
-            follower.hear(event)
+        async for event in follow(kube, follower.clock, NODES, **chosen):  # type: ignore[arg-type]
+            follower.receive(event)
 
     task = asyncio.create_task(run())
-    await quiet()
+    await follower.rest()
     yield follower
     task.cancel()
-
-
-async def quiet() -> None:
-    """Let every task that can go on do so; nothing here waits for time."""
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 async def test_what_exists_comes_first_then_synced_then_what_happens() -> None:
     kube = FakeKube()
     await kube.create(NODES, node("a"))
     async with following(kube) as follower:
-        assert follower.told == ["ADDED a", "SYNCED"]
+        assert follower.reported == ["ADDED a", "SYNCED"]
         await kube.create(NODES, node("b"))
         await kube.patch(NODES, "a", {"metadata": {"labels": {"x": "y"}}})
         await kube.delete(NODES, "b")
-        await quiet()
-        assert follower.told[2:] == ["ADDED b", "MODIFIED a", "DELETED b"]
+        await follower.rest()
+        assert follower.reported[2:] == ["ADDED b", "MODIFIED a", "DELETED b"]
 
 
 async def test_a_watch_that_ends_is_taken_up_where_it_stopped() -> None:
@@ -75,20 +77,20 @@ async def test_a_watch_that_ends_is_taken_up_where_it_stopped() -> None:
     async with following(kube) as follower:
         kube.disconnect()
         await kube.create(NODES, node("a"))
-        await quiet()
-        assert follower.told == ["SYNCED", "ADDED a"]
+        await follower.rest()
+        assert follower.reported == ["SYNCED", "ADDED a"]
         assert [verb for verb, _, _ in kube.calls].count("list") == 1
 
 
-async def test_what_happened_in_a_gap_is_told_as_events() -> None:
+async def test_changes_in_a_gap_are_reported_as_events() -> None:
     kube = FakeKube()
     for name in ("kept", "changed", "deleted", "replaced"):
         await kube.create(NODES, node(name))
     async with following(kube) as follower:
         kube.failing["watch"] = lambda resource, name: Unreachable("down")
         kube.disconnect()
-        await quiet()
-        follower.told.clear()
+        await follower.rest()
+        follower.reported.clear()
         await kube.patch(NODES, "changed", {"metadata": {"labels": {"x": "y"}}})
         for name in ("deleted", "replaced"):
             await kube.delete(NODES, name)
@@ -96,19 +98,19 @@ async def test_what_happened_in_a_gap_is_told_as_events() -> None:
             await kube.create(NODES, node(name))
         kube.forget_history()
         kube.failing.clear()
-        await quiet()
+        await follower.rest()
         events = ["DELETED deleted", "MODIFIED changed", "DELETED replaced", "ADDED replaced", "ADDED new", "SYNCED"]
-        assert follower.told == events and follower.wrong == []
+        assert follower.reported == events and follower.wrong == []
 
 
 async def test_a_server_that_is_down_at_first_is_asked_again() -> None:
     kube = FakeKube()
     kube.failing["list"] = lambda resource, name: Unreachable("down")
     async with following(kube) as follower:
-        assert follower.told == []
+        assert follower.reported == []
         kube.failing.clear()
-        await quiet()
-        assert follower.told == ["SYNCED"]
+        await follower.rest()
+        assert follower.reported == ["SYNCED"]
 
 
 async def test_a_selector_and_a_trim_hold_after_a_relist_too() -> None:
@@ -118,8 +120,8 @@ async def test_a_selector_and_a_trim_hold_after_a_relist_too() -> None:
     async with following(kube, labels="gpu=on") as follower:
         await kube.patch(NODES, "b", {"metadata": {"labels": {"gpu": "on"}}})
         await kube.patch(NODES, "a", {"metadata": {"labels": {"gpu": "off"}}})
-        await quiet()
-        assert follower.told == ["ADDED a", "SYNCED", "ADDED b", "DELETED a"]
+        await follower.rest()
+        assert follower.reported == ["ADDED a", "SYNCED", "ADDED b", "DELETED a"]
 
 
 STEPS = st.sampled_from(["create", "delete", "patch", "disconnect", "forget", "down", "up"])
@@ -151,9 +153,9 @@ async def _play(steps: list[tuple[str, str, bool]]) -> None:
             elif step == "up":
                 kube.failing.clear()
             if wait:
-                await quiet()
+                await follower.rest()
         kube.failing.clear()
-        await quiet()
+        await follower.rest()
         truth = {obj["metadata"]["name"]: obj for obj in (await kube.list(NODES)).items}
         assert follower.picture == truth and follower.wrong == []
 
@@ -165,21 +167,32 @@ async def test_a_version_that_the_server_does_not_accept_any_more_is_given_up() 
     async with following(kube) as follower:
         kube.failing["watch"] = lambda resource, name: Outside("Kubernetes answered 504: Too large resource version")
         kube.disconnect()
-        await quiet()
+        await follower.rest()
         await kube.create(NODES, node("b"))
-        await quiet()
+        await follower.rest()
         assert set(follower.picture) == {"a", "b"}
         kube.failing.clear()
-        await quiet()
+        await follower.rest()
         await kube.create(NODES, node("c"))
-        await quiet()
+        await follower.rest()
     assert set(follower.picture) == {"a", "b", "c"} and not follower.wrong
 
 
-async def test_a_server_that_is_away_is_not_listed_anew_for_that() -> None:
+async def test_an_unreachable_server_causes_no_new_list() -> None:
     kube = FakeKube()
-    async with following(kube):
+    async with following(kube) as follower:
         kube.failing["watch"] = lambda resource, name: Unreachable("away")
         kube.disconnect()
-        await quiet()
+        await follower.rest()
     assert [verb for verb, _, _ in kube.calls].count("list") == 1
+
+
+async def test_a_watch_with_a_defect_neither_floods_the_log_nor_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    kube = FakeKube()
+    async with following(kube) as follower:
+        kube.failing["watch"] = lambda resource, name: ValueError("defect")  # type: ignore[return-value]
+        kube.disconnect()
+        for _ in range(5):
+            await follower.rest()
+    assert [verb for verb, _, _ in kube.calls].count("list") <= 20
+    assert len(caplog.records) <= 3

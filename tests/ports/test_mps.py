@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lamina import native, simgpu
 from lamina.errors import Outside
-from lamina.lab.programs import mps_control
 from lamina.ports.mps import ControlProgram, Hangs, Home
 from lamina.ports.mps.program import MARK, environment
-
-SIMULATED = native.ROOT / "simgpu" / "libcuda.so.1"
+from lamina_lab import simgpu
+from lamina_lab.programs import mps_control
 
 
 def program(folder: Path, text: str) -> str:
@@ -44,7 +42,6 @@ def control(tmp_path: Path) -> ControlProgram:
     return ControlProgram(program(tmp_path, f'exec {sys.executable} -I -S {mps_control.__file__} "$@"'))
 
 
-@pytest.mark.skipif(not SIMULATED.exists(), reason="the simulated driver is not built")
 async def test_a_daemon_is_started_asked_and_ended(home: Home, control: ControlProgram) -> None:
     with pytest.raises(Outside, match="does not answer: Cannot find MPS control daemon process"):
         await control.ask(home, "get_server_list")
@@ -69,7 +66,7 @@ async def test_a_daemon_is_started_asked_and_ended(home: Home, control: ControlP
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; it may stay as a zombie where nobody reaps orphans."""
+    """Whether the process runs; it may stay as a zombie where no one reaps orphans."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -94,7 +91,7 @@ async def test_a_start_that_never_ends_is_given_up(home: Home, tmp_path: Path) -
     assert time.monotonic() - began < 30
 
 
-def test_the_program_is_told_its_gpu_alone(tmp_path: Path) -> None:
+def test_the_program_gets_its_gpu_alone(tmp_path: Path) -> None:
     found = environment(
         Home("GPU-1", tmp_path), {"PATH": "/bin", "CUDA_MPS_PIPE_DIRECTORY": "/other", "CUDA_HOME": "/x"}
     )

@@ -1,8 +1,9 @@
 """What the agent hears of NVML: over a scripted library, restarts and odd answers included."""
 
+import asyncio
+import contextlib
 import inspect
 import threading
-import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 
 from lamina.errors import Outside
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.ports.clock import FakeClock
 from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig
 from lamina.ports.nvml.fake import fake_gpus
+from tests.waiting import until
 
 MIB = 1024 * 1024
 
@@ -25,7 +28,7 @@ class ScriptedLibrary:
     """
 
     def __init__(self) -> None:
-        self.initialised = 0
+        self.initialized = 0
         self.fail: dict[str, int] = {}
         self.always: dict[tuple[str, int], int] = {}
         self.events: list[tuple[int, int]] = []
@@ -44,10 +47,10 @@ class ScriptedLibrary:
         return getattr(self, f"do_{name}")(*arguments)
 
     def do_nvmlInit(self) -> None:
-        self.initialised += 1
+        self.initialized += 1
 
     def do_nvmlShutdown(self) -> None:
-        self.initialised -= 1
+        self.initialized -= 1
 
     def do_nvmlSystemGetDriverVersion(self) -> bytes:
         return b"515.86.01"
@@ -154,7 +157,7 @@ async def nvml(library: ScriptedLibrary) -> AsyncIterator[DriverNvml]:
     made = DriverNvml()
     yield made
     await made.close()
-    assert library.initialised == 0
+    assert library.initialized == 0
 
 
 async def test_facts(nvml: DriverNvml) -> None:
@@ -226,7 +229,7 @@ async def test_a_restarted_driver_is_met_again(nvml: DriverNvml, library: Script
     await nvml.gpus()
     library.fail["nvmlDeviceGetCount"] = error
     assert len(await nvml.gpus()) == 2
-    assert library.initialised == 1
+    assert library.initialized == 1
 
 
 async def test_a_missing_driver_is_a_sentence_and_later_an_answer(nvml: DriverNvml, library: ScriptedLibrary) -> None:
@@ -237,12 +240,19 @@ async def test_a_missing_driver_is_a_sentence_and_later_an_answer(nvml: DriverNv
     assert len(await nvml.gpus()) == 2
 
 
-async def test_the_fake_answers_and_fails_as_told() -> None:
-    fake = FakeNvml(fake_gpus(2))
+async def test_the_fake_answers_and_fails_as_configured() -> None:
+    clock = FakeClock()
+    fake = FakeNvml(fake_gpus(2), clock)
     assert [facts.index for facts in await fake.gpus()] == [0, 1]
-    assert await fake.wait_event(0.001) is None
+    waiting = asyncio.create_task(fake.wait_event(1))
+    await clock.advance(0.9)
+    assert not waiting.done()
+    await clock.advance(0.1)
+    assert await waiting is None
+    waiting = asyncio.create_task(fake.wait_event(1))
+    await clock.advance(0.9)
     fake.strike("GPU-x", 79)
-    assert await fake.wait_event(1) == XidEvent("GPU-x", 79)
+    assert await waiting == XidEvent("GPU-x", 79)
     fake.broken = "the driver is away"
     with pytest.raises(Outside, match="the driver is away"):
         await fake.gpus()
@@ -259,11 +269,11 @@ async def test_a_driver_that_hangs_does_not_answer_and_may_come_back(
         with pytest.raises(Outside, match=r"NVML does not tell .*: no answer for 0.05 s"):
             await question()
     woken.set()
-    patient = time.monotonic() + 30
-    while True:
-        try:
-            assert len(await nvml.gpus()) == 2
-            break
-        except Outside:
-            assert time.monotonic() < patient
+
+    async def gpus() -> int:
+        with contextlib.suppress(Outside):
+            return len(await nvml.gpus())
+        return 0
+
+    assert await until(gpus) == 2
     await nvml.close()

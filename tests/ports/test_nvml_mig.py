@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina import simgpu
 from lamina.errors import Outside
 from lamina.model.mig import Placed
 from lamina.ports.nvml import DriverNvml, FakeNvml, Nvml
 from lamina.ports.nvml.fake import fake_gpus
+from lamina_lab import simgpu
 
 A100 = "NVIDIA A100-SXM4-40GB"
 
 
 async def course(nvml: Nvml) -> list[Any]:
     """What a GPU's cutting looks like from outside; ids and UUIDs are the driver's own affair."""
-    told: list[Any] = []
+    reported: list[Any] = []
     uuid = (await nvml.gpus())[0].uuid
 
     async def refused(act: Awaitable[object]) -> bool:
@@ -36,22 +36,24 @@ async def course(nvml: Nvml) -> list[Any]:
     async def there() -> list[tuple[str, int, bool]]:
         return sorted((i.profile, i.start, i.uuid.startswith("MIG-")) for i in await nvml.mig_instances(uuid))
 
-    told.append((await nvml.mig_card(uuid)).model)
-    told.append(await refused(nvml.create_mig(uuid, Placed("1g.5gb", 0))))
-    told.append([await nvml.set_mig_mode(uuid, True), (await nvml.gpus())[0].mig_enabled])
+    reported.append((await nvml.mig_card(uuid)).model)
+    reported.append(await refused(nvml.create_mig(uuid, Placed("1g.5gb", 0))))
+    reported.append([await nvml.set_mig_mode(uuid, True), (await nvml.gpus())[0].mig_enabled])
     first = await nvml.create_mig(uuid, Placed("3g.20gb", 4))
     second = await nvml.create_mig(uuid, Placed("1g.5gb+me", 1))
-    told.append([first.id != second.id, first.uuid != second.uuid, await there()])
+    reported.append([first.id != second.id, first.uuid != second.uuid, await there()])
     listed = {(each.profile, each.uuid) for each in (await nvml.gpus())[0].instances}
-    told.append(listed == {(each.profile, each.uuid) for each in (first, second)})
-    told.append([await refused(nvml.create_mig(uuid, Placed(*place))) for place in (("2g.10gb", 0), ("1g.5gb+me", 2))])
-    told.append([await nvml.set_mig_mode(uuid, False), (await nvml.gpus())[0].mig_enabled])
+    reported.append(listed == {(each.profile, each.uuid) for each in (first, second)})
+    reported.append(
+        [await refused(nvml.create_mig(uuid, Placed(*place))) for place in (("2g.10gb", 0), ("1g.5gb+me", 2))]
+    )
+    reported.append([await nvml.set_mig_mode(uuid, False), (await nvml.gpus())[0].mig_enabled])
     await nvml.destroy_mig(uuid, first.id)
     await nvml.destroy_mig(uuid, first.id)
-    told.append(await there())
+    reported.append(await there())
     await nvml.destroy_mig(uuid, second.id)
-    told.append([await nvml.set_mig_mode(uuid, False), await there()])
-    return told
+    reported.append([await nvml.set_mig_mode(uuid, False), await there()])
+    return reported
 
 
 EXPECTED = [
@@ -84,7 +86,7 @@ async def course_of_the_driver() -> Any:
     return await with_driver(course)
 
 
-def test_a_gpu_is_cut_by_the_driver(tmp_path: Path) -> None:
+def test_a_gpu_is_partitioned_by_the_driver(tmp_path: Path) -> None:
     assert on_a_machine(tmp_path / "machine", "course_of_the_driver") == json.loads(json.dumps(EXPECTED))
 
 
@@ -94,7 +96,7 @@ def test_the_fake_does_the_same() -> None:
 
 
 async def memory_of_a_device() -> Any:
-    """What the device tells beside its GPU."""
+    """What the device reports next to its GPU."""
 
     async def act(nvml: Nvml) -> Any:
         uuid = (await nvml.gpus())[0].uuid
@@ -106,7 +108,7 @@ async def memory_of_a_device() -> Any:
     return await with_driver(act)
 
 
-def test_a_device_tells_its_memory(tmp_path: Path) -> None:
+def test_a_device_reports_its_memory(tmp_path: Path) -> None:
     assert on_a_machine(tmp_path / "machine", "memory_of_a_device") == [True, 0, 4864 << 20]
 
 
@@ -125,7 +127,7 @@ async def half_made() -> Any:
     return await with_driver(act)
 
 
-def test_a_half_made_instance_is_seen_and_can_be_destroyed(tmp_path: Path) -> None:
+def test_an_incomplete_instance_is_listed_and_can_be_destroyed(tmp_path: Path) -> None:
     assert on_a_machine(tmp_path / "machine", "half_made") == ["3g.20gb", "", 0]
 
 
@@ -146,11 +148,11 @@ async def _card(nvml: Nvml) -> Any:
     return await nvml.mig_card((await nvml.gpus())[0].uuid)
 
 
-def test_a_card_that_no_table_knows_is_told_by_the_driver(tmp_path: Path) -> None:
+def test_an_unknown_card_is_described_by_the_driver(tmp_path: Path) -> None:
     assert on_a_machine(tmp_path / "machine", "unknown_card") is True
 
 
-@pytest.mark.parametrize("named", ["GPU-nobody"])
+@pytest.mark.parametrize("named", ["GPU-unknown"])
 def test_a_gpu_that_is_not_there_is_named(named: str) -> None:
     with pytest.raises(Outside, match=named):
         asyncio.run(FakeNvml().set_mig_mode(named, True))

@@ -7,16 +7,16 @@ import os
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import yaml
+
+from tests.waiting import wait_until
 
 Object = dict[str, Any]
 PATIENCE_S = 120.0
@@ -74,7 +74,7 @@ class Cluster(ABC):
         def as_expected() -> bool:
             return self.phases(selector) == expected and all(_has_reason(pod) for pod in self.pods(selector))
 
-        wait_for(as_expected, lambda: f"pods are {self.phases(selector)}, expected were {expected}")
+        wait_until(as_expected, lambda: f"pods are {self.phases(selector)}, expected were {expected}")
 
     def running_pod(self, selector: str) -> str:
         """The name of a running pod, as soon as there is one."""
@@ -84,7 +84,7 @@ class Cluster(ABC):
             found[:] = [pod["metadata"]["name"] for pod in self.pods(selector) if pod["status"]["phase"] == "Running"]
             return bool(found)
 
-        wait_for(there_is_one, lambda: f"no pod of {selector} runs: {self.kubectl('describe', 'pods')}")
+        wait_until(there_is_one, lambda: f"no pod of {selector} runs: {self.kubectl('describe', 'pods')}")
         return found[0]
 
     def delete_workloads(self) -> None:
@@ -93,8 +93,8 @@ class Cluster(ABC):
             group, plural = kind.split()
             self.ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Orphan")
         self.end_pods()  # who follows owners would give pods all the time that they ask for
-        wait_for(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
-        wait_for(lambda: not self.grants(), lambda: "grants stay behind their pods")
+        wait_until(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
+        wait_until(lambda: not self.grants(), lambda: "grants stay behind their pods")
 
     def end_pods(self, grace_s: int = 1) -> None:
         """Delete all pods, which have so many seconds to end."""
@@ -169,14 +169,6 @@ def _has_reason(pod: Object) -> bool:
         return True
     conditions = pod["status"].get("conditions", [])
     return any(each["type"] == "PodScheduled" and each["status"] == "False" and each["message"] for each in conditions)
-
-
-def wait_for(happened: Callable[[], bool], otherwise: Callable[[], str], patience_s: float = PATIENCE_S) -> None:
-    """Ask again until it happened; fail with what `otherwise` tells when it takes too long."""
-    deadline = time.monotonic() + patience_s
-    while not happened():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.1)
 
 
 def lamina(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
-from lamina.agent.marks.amounts import PLENTY
-from tests.scenarios.labs import Cluster, wait_for
+from lamina.agent.compat.amounts import PLENTY
+from tests.scenarios.labs import Cluster
 from tests.seeds import piped, seed
+from tests.waiting import wait_until
 
 NAMESPACE = "nvidia-gpu-operator"
 LABEL = "nvidia.com/device-plugin.config"
@@ -48,7 +49,7 @@ def allocatable(lab: Cluster) -> dict[str, int]:
 
 
 def offers(lab: Cluster, expected: dict[str, int]) -> None:
-    wait_for(lambda: allocatable(lab) == expected, lambda: f"{allocatable(lab)}, expected {expected}")
+    wait_until(lambda: allocatable(lab) == expected, lambda: f"{allocatable(lab)}, expected {expected}")
 
 
 def pod(name: str, *command: str, resource: str = GPU, count: int = 1, **more: object) -> str:
@@ -71,7 +72,7 @@ def pod(name: str, *command: str, resource: str = GPU, count: int = 1, **more: o
 
 
 def visible(lab: Cluster, name: str) -> str:
-    """What the container is told to see."""
+    """What the container may see."""
     return lab.kubectl("exec", name, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES").strip()
 
 

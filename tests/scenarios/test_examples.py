@@ -1,31 +1,10 @@
 """Every manifest of examples/ does what its first lines say."""
 
-import json
 import subprocess
-from pathlib import Path
 
-from tests.scenarios.labs import Lab, wait_for
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def apply(lab: Lab, name: str) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / f"{name}.yaml"))
-
-
-def smi(lab: Lab, pod: str, *more: str) -> str:
-    return lab.kubectl("exec", pod, *more, "--", "nvidia-smi")
-
-
-def running(lab: Lab, pod: str) -> None:
-    lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
-
-
-def grant_of(lab: Lab, pod: str) -> dict[str, object]:
-    grants = json.loads(lab.kubectl("get", "grants", "-o", "json"))["items"]
-    (found,) = [grant["spec"] for grant in grants if grant["spec"]["pod"] == pod]
-    spec: dict[str, object] = found
-    return spec
+from tests.scenarios.examples import EXAMPLES, apply, grant_of, running, smi
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
 
 
 def test_memory_and_compute(lab: Lab) -> None:
@@ -40,7 +19,7 @@ def test_memory_percentage(lab: Lab) -> None:
     assert "0MiB /  8192MiB" in smi(lab, "memory-percentage")
 
 
-def test_a_whole_gpu_is_nobody_elses_and_has_no_library_of_ours(lab: Lab) -> None:
+def test_a_whole_gpu_is_exclusive_and_has_no_facade(lab: Lab) -> None:
     apply(lab, "whole-gpu")
     running(lab, "whole-gpu")
     assert "0MiB / 32768MiB" in smi(lab, "whole-gpu")
@@ -127,16 +106,16 @@ def test_one_group_runs_whole_and_then_the_other(lab: Lab) -> None:
     lab.kubectl("delete", "podgroups", "--all")
 
 
-def test_a_quota_holds_and_tells_what_is_used(lab: Lab) -> None:
+def test_a_quota_is_enforced_and_its_use_is_reported(lab: Lab) -> None:
     apply(lab, "quota")
     lab.settled("app=quota", {"Pending": 1, "Running": 3})
 
-    def told() -> bool:
+    def reported() -> bool:
         rows = [line.split() for line in lab.kubectl("describe", "quota", "gpus").splitlines()]
         memory, cores = ["limits.nvidia.com/gpumem", "30k", "30k"], ["limits.nvidia.com/gpucores", "90", "100"]
         return memory in rows and cores in rows
 
-    wait_for(told, lambda: lab.kubectl("describe", "quota", "gpus"))
+    wait_until(reported, lambda: lab.kubectl("describe", "quota", "gpus"))
     rows = [line.split() for line in lab.lamina("quotas").stdout.splitlines()]
     assert ["default", "gpus", "nvidia.com/gpumem", "30000", "30000"] in rows
     lab.kubectl("delete", "resourcequota", "gpus")
@@ -149,10 +128,10 @@ SECOND_WHOLE = (EXAMPLES / "whole-gpu.yaml").read_text().replace("name: whole-gp
 def test_too_large_waits_and_says_for_what(lab: Lab) -> None:
     apply(lab, "too-large")
 
-    def told() -> bool:
+    def reported() -> bool:
         return "900000 MiB" in lab.kubectl("describe", "pod", "too-large")
 
-    wait_for(told, lambda: lab.kubectl("describe", "pod", "too-large"))
+    wait_until(reported, lambda: lab.kubectl("describe", "pod", "too-large"))
 
 
 def test_the_memory_of_a_killed_process_comes_back(lab: Lab) -> None:

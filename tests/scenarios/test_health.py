@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, Object, wait_for
+from tests.scenarios.labs import Lab, Object
+from tests.waiting import wait_until
 
 POD = """
 apiVersion: v1
@@ -38,7 +39,7 @@ def reasons(lab: Lab) -> list[str]:
 
 
 def become(lab: Lab, *wanted: str) -> None:
-    wait_for(lambda: reasons(lab) == list(wanted), lambda: f"reasons are {reasons(lab)}")
+    wait_until(lambda: reasons(lab) == list(wanted), lambda: f"reasons are {reasons(lab)}")
 
 
 def fault(lab: Lab, *arguments: str) -> None:
@@ -57,7 +58,7 @@ def runs(lab: Lab, name: str) -> Callable[[], bool]:
 
 def test_a_critical_error_takes_a_gpu_out_until_it_has_been_quiet(lab: Lab) -> None:
     lab.apply(POD.format(name="before", gpus=2))
-    wait_for(runs(lab, "before"), lambda: lab.kubectl("describe", "pods"))
+    wait_until(runs(lab, "before"), lambda: lab.kubectl("describe", "pods"))
     fault(lab, "xid", "79", "--gpu", "1")
     become(lab, "", "the driver reported XID 79")
     lab.apply(POD.format(name="after", gpus=2))
@@ -68,7 +69,7 @@ def test_a_critical_error_takes_a_gpu_out_until_it_has_been_quiet(lab: Lab) -> N
     assert any("XID 79" in message for message in messages(lab, "GpuUnhealthy"))
     assert "GpuUnhealthy" in lab.kubectl("describe", "node", "node-0")
     become(lab, "", "")
-    wait_for(runs(lab, "after"), lambda: lab.kubectl("describe", "pods"))
+    wait_until(runs(lab, "after"), lambda: lab.kubectl("describe", "pods"))
     assert runs(lab, "before")()
     assert any("healthy again" in message for message in messages(lab, "GpuHealthy"))
 
@@ -82,7 +83,7 @@ def test_an_error_of_a_program_changes_nothing(lab: Lab) -> None:
     become(lab, "", "")
 
 
-def test_a_lost_gpu_is_told_and_comes_back(lab: Lab) -> None:
+def test_a_lost_gpu_is_reported_and_recovers(lab: Lab) -> None:
     fault(lab, "lose", "--gpu", "0")
     become(lab, "the GPU does not answer NVML", "")
     allocatable = json.loads(lab.kubectl("get", "node", "node-0", "-o", "json"))["status"]["allocatable"]
@@ -99,7 +100,7 @@ def test_a_lost_gpu_is_told_and_comes_back(lab: Lab) -> None:
     [
         (("xid", "79", "--node", "node-7"), "has no node node-7"),
         (("lose", "--gpu", "5"), "has no GPU 5"),
-        (("lose", "--name", "nowhere"), "no lab nowhere is running"),
+        (("lose", "--name", "nowhere"), "lab nowhere is not running"),
     ],
 )
 def test_faults_of_what_is_not_there_are_refused(lab: Lab, arguments: tuple[str, ...], sentence: str) -> None:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
 
 POD = """
 apiVersion: v1
@@ -47,10 +48,10 @@ def pod(limits: str, *, namespace: str = "default", node: str = "") -> str:
     ],
 )
 def test_nonsense_is_refused_in_one_sentence_that_names_it(lab: Lab, limits: str, words: str) -> None:
-    said = lab.kubectl("apply", "-f", "-", stdin=pod(limits), check=False)
-    assert words in said
-    assert "denied the request" in said or "is invalid" in said
-    assert len(said.strip().splitlines()) == 1
+    output = lab.kubectl("apply", "-f", "-", stdin=pod(limits), check=False)
+    assert words in output
+    assert "denied the request" in output or "is invalid" in output
+    assert len(output.strip().splitlines()) == 1
     assert lab.pods() == []
     assert lab.kubectl("get", "grants", "-o", "name") == ""
 
@@ -63,7 +64,7 @@ def test_a_deployment_of_nonsense_says_so_in_its_conditions(lab: Lab) -> None:
     def refused() -> bool:
         return "nvidia.com/gpumem-percentage" in lab.kubectl("get", "events", "-o", "yaml")
 
-    wait_for(refused, lambda: lab.kubectl("get", "events"))
+    wait_until(refused, lambda: lab.kubectl("get", "events"))
 
 
 BAD = {"nvidia.com/gpumem-percentage": "500"}
@@ -72,15 +73,15 @@ BAD = {"nvidia.com/gpumem-percentage": "500"}
 def test_more_memory_than_any_gpu_waits_with_the_largest_named(lab: Lab) -> None:
     lab.apply(pod("nvidia.com/gpumem: 900000"))
     lab.settled("", {"Pending": 1})
-    said = lab.lamina("why", "asked").stdout
-    assert "900000 MiB" in said
-    assert "32768 MiB" in said
+    output = lab.lamina("why", "asked").stdout
+    assert "900000 MiB" in output
+    assert "32768 MiB" in output
 
 
 def test_a_pod_that_names_its_node_is_refused(lab: Lab) -> None:
-    said = lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", node="node-0"), check=False)
-    assert "denied the request" in said
-    assert "node" in said
+    output = lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", node="node-0"), check=False)
+    assert "denied the request" in output
+    assert "node" in output
 
 
 def test_a_container_without_a_grant_does_not_start_and_says_why(lab: Lab) -> None:
@@ -95,7 +96,7 @@ def test_a_container_without_a_grant_does_not_start_and_says_why(lab: Lab) -> No
         reason: dict[str, str] = statuses[0].get("state", {}).get("waiting", {})
         return reason
 
-    wait_for(lambda: "grant" in waiting().get("message", ""), lambda: str(waiting()))
+    wait_until(lambda: "grant" in waiting().get("message", ""), lambda: str(waiting()))
     assert "grant" in lab.lamina("why", "asked", "-n", "unwatched").stdout
     lab.kubectl("delete", "namespace", "unwatched")
 
@@ -105,10 +106,10 @@ def test_a_pod_that_admission_did_not_see_gets_no_share_and_says_why(lab: Lab) -
     lab.kubectl("label", "namespace", "unseen", "lamina.dev/webhook=ignore")
     lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", namespace="unseen"))
 
-    def told() -> bool:
-        return "admission fills in" in lab.kubectl("describe", "pod", "asked", "-n", "unseen")
+    def reported() -> bool:
+        return "admission has not seen this pod" in lab.kubectl("describe", "pod", "asked", "-n", "unseen")
 
-    wait_for(told, lambda: lab.kubectl("describe", "pod", "asked", "-n", "unseen"))
+    wait_until(reported, lambda: lab.kubectl("describe", "pod", "asked", "-n", "unseen"))
     assert lab.kubectl("get", "grants", "-A", "-o", "name") == ""
     lab.kubectl("delete", "namespace", "unseen")
 

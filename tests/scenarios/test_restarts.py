@@ -1,10 +1,8 @@
-"""Parts of the product that are killed under load come back, and nobody has to be told."""
+"""Parts of the product that are killed under load come back without anyone's help."""
 
-import os
-import signal
-from pathlib import Path
-
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Lab
+from tests.scenarios.processes import kill
+from tests.waiting import wait_until
 
 POD = """
 apiVersion: v1
@@ -25,31 +23,11 @@ def pods(first: int, count: int) -> str:
     return "".join(POD.replace("NAME", f"r-{number}") for number in range(first, first + count))
 
 
-def process_of(lab: Lab, *words: str) -> int | None:
-    """The process of this lab whose command line has all these words."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_text().split("\0")
-        except OSError:
-            continue
-        if set(words) <= set(command) and any(str(lab.root / lab.name) in word for word in command):
-            return int(folder.name)
-    return None
-
-
-def kill(lab: Lab, *words: str) -> None:
-    """Kill it, and wait until another one is there."""
-    killed = process_of(lab, *words)
-    assert killed is not None
-    os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: process_of(lab, *words) not in (None, killed), lambda: f"{words} did not come back")
-
-
 def test_pods_are_admitted_placed_and_freed_after_the_control_part_was_killed(lab: Lab) -> None:
     lab.apply(pods(0, 20))
     lab.settled("app=restarts", {"Running": 20})
-    kill(lab, "lamina", "control")
-    wait_for(lambda: "created" in lab.kubectl("create", "-f", "-", stdin=pods(20, 1), check=False), lambda: "no pod")
+    kill(lab, "lamina", "controller")
+    wait_until(lambda: "created" in lab.kubectl("create", "-f", "-", stdin=pods(20, 1), check=False), lambda: "no pod")
     lab.settled("app=restarts", {"Pending": 1, "Running": 20})
     lab.kubectl("delete", "pod", "r-0")
     lab.settled("app=restarts", {"Running": 20})
@@ -60,7 +38,7 @@ def test_pods_start_after_the_agent_was_killed(lab: Lab) -> None:
     lab.settled("app=restarts", {"Running": 10})
     kill(lab, "lamina", "agent")
     offered = ("get", "nodes", "-o", "jsonpath={.items[*].status.allocatable.nvidia\\.com/gpu}")
-    wait_for(lambda: lab.kubectl(*offered) == "20", lambda: "the node offers no GPU")
+    wait_until(lambda: lab.kubectl(*offered) == "20", lambda: "the node offers no GPU")
     lab.apply(pods(10, 10))
     lab.settled("app=restarts", {"Running": 20})
     assert "1000MiB" in lab.kubectl("exec", "r-19", "--", "nvidia-smi")

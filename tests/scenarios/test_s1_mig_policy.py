@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
-from tests.scenarios.test_examples import EXAMPLES
+from tests.scenarios.examples import EXAMPLES
+from tests.scenarios.labs import Lab
 from tests.seeds import html_manifests, seed, with_amount
+from tests.waiting import wait_until
 
 CONFIG = (EXAMPLES / "configuration" / "mig-on-demand.yaml").read_text()
 MEMORY = "volcano.sh/vgpu-memory"
@@ -26,7 +27,7 @@ def two_nodes(start_lab: StartLab) -> Lab:
 def lab(two_nodes: Lab) -> Iterator[Lab]:
     yield two_nodes
     two_nodes.delete_workloads()
-    wait_for(lambda: instances(two_nodes) == [], lambda: f"instances stay: {instances(two_nodes)}")
+    wait_until(lambda: instances(two_nodes) == [], lambda: f"instances stay: {instances(two_nodes)}")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def runs(lab: Lab, *pods: str) -> None:
         phases = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in lab.pods()}
         return {phases.get(pod) for pod in pods} == {"Running"}
 
-    wait_for(all_run, lambda: lab.kubectl("describe", "pods"))
+    wait_until(all_run, lambda: lab.kubectl("describe", "pods"))
 
 
 def named(manifest: str, name: str, **changes: str) -> str:
@@ -69,14 +70,16 @@ def named(manifest: str, name: str, **changes: str) -> str:
     return manifest
 
 
-def test_s1_4_without_an_annotation_the_mode_follows_from_fit_and_policy_and_is_told(lab: Lab, mig_pod: str) -> None:
+def test_s1_4_without_an_annotation_the_mode_follows_from_fit_and_policy_and_is_reported(
+    lab: Lab, mig_pod: str
+) -> None:
     plain = re.sub(r"  annotations:\n.*\n", "", mig_pod)
     for name, node in (("on-both", "node-0"), ("on-mig", "node-1")):
         lab.apply(named(plain, name).replace("spec:\n", f"spec:\n  nodeSelector: {{kubernetes.io/hostname: {node}}}\n"))
     runs(lab, "on-both", "on-mig")
     assert [share["mode"] for pod in ("on-both", "on-mig") for share in shares(lab, pod)] == ["quota", "mig"]
 
-    def told() -> dict[str, str]:
+    def reported() -> dict[str, str]:
         pods = {pod["metadata"]["name"]: pod["metadata"].get("annotations", {}) for pod in lab.pods()}
         return {name: noted["lamina.dev/mode"] for name, noted in pods.items() if "lamina.dev/mode" in noted}
 
@@ -85,18 +88,18 @@ def test_s1_4_without_an_annotation_the_mode_follows_from_fit_and_policy_and_is_
         "on-both": "cuda-container: quota: the node prefers this mode",
         "on-mig": f"cuda-container: mig, 1g.5gb at slice {start}: the node allows no other mode",
     }
-    wait_for(lambda: told() == expected, lambda: str(told()))
+    wait_until(lambda: reported() == expected, lambda: str(reported()))
 
 
 def test_s1_5_each_pod_lands_on_a_node_that_can_serve_it(lab: Lab, mig_pod: str) -> None:
-    shared, cut = html_manifests(seed("001"))[0], mig_pod
+    shared, partitioned = html_manifests(seed("001"))[0], mig_pod
     lab.apply(named(shared, "shared"))
     runs(lab, "shared")
-    lab.apply(named(cut, "cut"))
+    lab.apply(named(partitioned, "partitioned"))
     lab.apply(named(shared, "shared-too"))
-    runs(lab, "cut", "shared-too")
+    runs(lab, "partitioned", "shared-too")
     where = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in lab.pods()}
-    assert where == {"shared": "node-0", "cut": "node-1", "shared-too": "node-0"}
+    assert where == {"shared": "node-0", "partitioned": "node-1", "shared-too": "node-0"}
     [share] = shares(lab, "shared-too")
     assert share["mode"] == "quota" and share["memoryMiB"] == 3000
 
@@ -109,23 +112,23 @@ def test_s1_7_instances_are_a_part_of_one_geometry_of_the_configuration(lab: Lab
     lab.apply(named(chosen, "d"))
     runs(lab, "a", "b", "c", "d")
     all_there = ["1g.5gb", "2g.10gb", "2g.10gb", "2g.10gb"]
-    wait_for(lambda: sorted(instances(lab)) == all_there, lambda: f"instances are {instances(lab)}")
+    wait_until(lambda: sorted(instances(lab)) == all_there, lambda: f"instances are {instances(lab)}")
     lab.apply(named(chosen, "e"))
 
     def waits() -> bool:
         return "no place on the GPU for a MIG instance of 1g.5gb, or a larger one" in lab.lamina("why", "e").stdout
 
-    wait_for(waits, lambda: lab.lamina("why", "e").stdout)
+    wait_until(waits, lambda: lab.lamina("why", "e").stdout)
     lab.apply(named(with_amount(chosen, MEMORY, 20000), "f"))
 
     def waits_for_ever() -> bool:
-        told = lab.lamina("why", "f").stdout
-        return "needs 20000 MiB; the largest MIG profile, 3g.20gb, has 19968 MiB" in told
+        reported = lab.lamina("why", "f").stdout
+        return "needs 20000 MiB; the largest MIG profile, 3g.20gb, has 19968 MiB" in reported
 
-    wait_for(waits_for_ever, lambda: lab.lamina("why", "f").stdout)
+    wait_until(waits_for_ever, lambda: lab.lamina("why", "f").stdout)
 
 
-def test_the_examples_get_instances_and_cces_pod_a_gpu_that_is_not_cut(lab: Lab) -> None:
+def test_the_examples_get_instances_and_cces_pod_an_unpartitioned_gpu(lab: Lab) -> None:
     for name in ("mig-on-demand.yaml", "mig-on-demand-volcano.yaml"):
         lab.apply((EXAMPLES / name).read_text())
     one_gpu = (EXAMPLES / "cce.yaml").read_text().replace('"2"', '"1"')
@@ -137,4 +140,4 @@ def test_the_examples_get_instances_and_cces_pod_a_gpu_that_is_not_cut(lab: Lab)
     def waits() -> bool:
         return "the pod accepts the mode quota; this node allows mig" in lab.lamina("why", "cce-split").stdout
 
-    wait_for(waits, lambda: lab.lamina("why", "cce-split").stdout)
+    wait_until(waits, lambda: lab.lamina("why", "cce-split").stdout)

@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Lab
 from tests.seeds import html_manifests, seed
+from tests.waiting import wait_until
 
 PODS = 4
 
@@ -34,7 +35,7 @@ def land(lab: Lab) -> tuple[list[int], list[int]]:
     manifest = html_manifests(seed("001"))[0]
     for number in range(PODS):
         lab.apply(manifest.replace("name: hami-pod", f"name: pod-{number}").replace("vgpu-cores: 50", "vgpu-cores: 10"))
-        wait_for(lambda: lab.phases() == {"Running": number + 1}, lambda: lab.kubectl("describe", "pods"))  # noqa: B023
+        wait_until(lambda: lab.phases() == {"Running": number + 1}, lambda: lab.kubectl("describe", "pods"))  # noqa: B023
     grants = [item["spec"] for item in lab.grants()]
     nodes = Counter(grant["node"] for grant in grants)
     gpus = Counter(share["gpu"] for grant in grants for each in grant["containers"] for share in each["shares"])
@@ -46,4 +47,4 @@ def test_s1_6_binpack_fills_one_gpu_and_spread_uses_all(lab: Lab, argument: str)
     assert land(lab) == ([PODS], [PODS])
     change = json.dumps({"data": {"lamina.yaml": argument.replace("binpack", "spread")}})
     lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", change)
-    wait_for(lambda: land(lab) == ([2, 2], [1, 1, 1, 1]), lambda: lab.kubectl("get", "grants", "-o", "yaml"), 90)
+    wait_until(lambda: land(lab) == ([2, 2], [1, 1, 1, 1]), lambda: lab.kubectl("get", "grants", "-o", "yaml"), 90)

@@ -2,20 +2,19 @@
 
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lamina import simgpu
+from tests.scenarios import mps
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Cluster, Lab, wait_for
-from tests.scenarios.nvidia import GPU, SHARED, allocatable, config_map, label, node_events, offers, pod, publish, use
-from tests.scenarios.test_examples import EXAMPLES
-
-CONFIG = "NVIDIA-A100-PCIE-40GB"
+from tests.scenarios.examples import EXAMPLES
+from tests.scenarios.labs import Lab
+from tests.scenarios.mps import CONFIG, got_a_tenth, got_the_limits, inside, load, running, share_by_mps
+from tests.scenarios.nvidia import GPU, SHARED, allocatable, label, node_events, offers, pod, publish, use
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +23,6 @@ def a100_lab(start_lab: StartLab) -> Lab:
     lab = start_lab("mps", "--gpu", "A100-PCIE-40GB")
     share_by_mps(lab)
     return lab
-
-
-def share_by_mps(lab: Cluster) -> None:
-    """What the document does."""
-    text = config_map("mps-enable-config")
-    lab.apply(text.replace("# renameByDefault: false", "renameByDefault: true"))
-    use(lab, {"name": "mps-enable-config"})
-    label(lab, CONFIG)
-    offers(lab, {SHARED: 20})
 
 
 @pytest.fixture
@@ -56,51 +46,12 @@ def states(lab: Lab) -> list[str]:
     return [each["state"] for each in spec.get("mps", [])]
 
 
-def running(lab: Lab, *names: str) -> None:
-    wait_for(lambda: lab.phases() == {"Running": len(names)}, lambda: lab.kubectl("describe", "pods"))
+test_s2_8_the_node_offers_its_gpus_ten_times = mps.test_s2_8_the_node_offers_its_gpus_ten_times
 
 
-def inside(lab: Lab, name: str, command: str) -> str:
-    return lab.kubectl("exec", name, "--", "sh", "-c", command)
-
-
-def load(lab: Lab, name: str, *more: str) -> str:
-    return lab.kubectl("exec", name, "--", "gpu-load", "--seconds", "1", *more, check=False)
-
-
-def got_a_tenth(lab: Lab, name: str, *more: str) -> bool:
-    """Whether a program in the pod gets a tenth of the GPU's time; the driver's own calls take a little of it."""
-    found = re.search(r"GPU 0: ([0-9.]+) %", load(lab, name, *more))
-    return found is not None and 9.0 <= float(found[1]) <= 10.1
-
-
-def test_s2_8_the_node_offers_its_gpus_ten_times(lab: Lab) -> None:
-    inventory = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
-    assert inventory["plain"] == [{"resource": SHARED, "count": 20, "replicas": 10, "sharing": "mps"}]
-    assert [(each["state"], each["memoryMiB"], each["threadsPercent"]) for each in inventory["mps"]] == [
-        ("ready", 4096, 10)
-    ] * 2
-
-    def labels() -> dict[str, str]:
-        found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
-        names = ("gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mps.capable")
-        return {name: found.get(f"nvidia.com/{name}", "") for name in names}
-
-    expected = {"gpu.product": CONFIG, "gpu.replicas": "10", "gpu.sharing-strategy": "mps", "mps.capable": "true"}
-    wait_for(lambda: labels() == expected, lambda: str(labels()))
-
-
-def test_s2_8_each_daemon_is_told_the_limits(lab: Lab) -> None:
-    told_the_limits([path.read_text() for path in (node_folder(lab) / "mps").glob("*/log/control.log")])
+def test_s2_8_each_daemon_gets_the_limits(lab: Lab) -> None:
+    got_the_limits([path.read_text() for path in (node_folder(lab) / "mps").glob("*/log/control.log")])
     assert len(node_events(lab, "MpsReady")) >= 1
-
-
-def told_the_limits(logs: list[str]) -> None:
-    """`logs` are those of the control daemons."""
-    assert len(logs) == 2
-    for log in logs:
-        assert "Cmd:set_default_device_pinned_mem_limit 0 4096M" in log
-        assert "Cmd:set_default_active_thread_percentage 10" in log
 
 
 def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
@@ -109,7 +60,7 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
     pipe = Path(inside(lab, "client", "echo $CUDA_MPS_PIPE_DIRECTORY").strip())
     assert pipe.parent.parent == node_folder(lab) / "mps"
     assert inside(lab, "client", "echo $NVIDIA_VISIBLE_DEVICES").strip() == pipe.parent.name
-    assert got_a_tenth(lab, "client", "--memory-mib", "3000"), "though nobody else is there"
+    assert got_a_tenth(lab, "client", "--memory-mib", "3000"), "though no one else is there"
     assert "out of memory" in load(lab, "client", "--memory-mib", "4096")
     spec = next((node_folder(lab) / "cdi").glob("lamina.dev-ticket_*.json"))
     edits = json.loads(spec.read_text())["devices"][0]["containerEdits"]
@@ -118,60 +69,32 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
     assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": "/dev/shm"}
 
 
-def test_s2_8_clients_of_one_gpu_run_at_the_same_time(lab: Lab) -> None:
-    lab.apply((EXAMPLES / "nvidia" / "mps-pods.yaml").read_text())
-    lab.settled("app=clients", {"Running": 3})
-    machine = lab.machine
-
-    def clients() -> list[simgpu.ProcessState]:
-        return [each for gpu in simgpu.read(machine).gpus for each in gpu.processes if each.mps_percent]
-
-    wait_for(lambda: len(clients()) == 3 and all(each.busy_ns for each in clients()), lambda: str(clients()))
-    assert [(each.mps_percent, each.memory_mib) for each in clients()] == [(10, 1412)] * 3
-    # Each kernel of a millisecond takes ten, and all run meanwhile: each got a tenth of the time, to the millisecond.
-    before, now = simgpu.read(machine), simgpu.read(machine)
-    while now.now_ns - before.now_ns < 500_000_000:
-        now = simgpu.read(machine)
-    then = {each.pid: each.busy_ns for gpu in before.gpus for each in gpu.processes}
-    parts = [(each.busy_ns - then[each.pid]) / (now.now_ns - before.now_ns) for each in clients_of(now)]
-    assert parts == pytest.approx([0.1] * 3, abs=0.01)
-    smi = inside(lab, "deploy/clients", "nvidia-smi")
-    assert "M+C" in smi
-    assert "E. Process" in smi
-
-
-def clients_of(state: simgpu.MachineState) -> list[simgpu.ProcessState]:
-    return [each for gpu in state.gpus for each in gpu.processes if each.mps_percent]
-
-
-def test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it(lab: Lab) -> None:
-    lab.apply(pod("greedy", resource=SHARED, count=2))
-    wait_for(lambda: lab.phases() == {"Failed": 1}, lambda: str(lab.phases()))
-    status = json.loads(lab.kubectl("get", "pod", "greedy", "-o", "json"))["status"]
-    assert status["reason"] == "UnexpectedAdmissionError"
-    assert "maximum request size for shared resources is 1; found 2" in status["message"]
+test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
+test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it = (
+    mps.test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it
+)
 
 
 def test_s2_8_a_killed_daemon_comes_back_and_a_killed_agent_takes_it_over(lab: Lab) -> None:
     before = daemons(lab)
     (first, second), agent = before, agent_pid(lab)
     os.kill(before[first], signal.SIGKILL)
-    wait_for(lambda: daemons(lab).get(first, 0) not in (0, before[first]), lambda: str(daemons(lab)))
-    wait_for(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
+    wait_until(lambda: daemons(lab).get(first, 0) not in (0, before[first]), lambda: str(daemons(lab)))
+    wait_until(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
     lab.apply(pod("client", resource=SHARED))
     running(lab, "client")
     after = daemons(lab)
     os.kill(agent, signal.SIGKILL)
-    wait_for(lambda: agent_pid(lab) not in (0, agent), lambda: "no agent")
+    wait_until(lambda: agent_pid(lab) not in (0, agent), lambda: "no agent")
     assert got_a_tenth(lab, "client"), "a client needs no agent"
-    wait_for(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
+    wait_until(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
     assert daemons(lab) == after
     assert after[second] == before[second], "one GPU's daemon is no other's"
-    assert "daemons serve 2 GPUs" in lab.lamina("doctor").stdout
+    assert "2 GPUs are served" in lab.lamina("doctor").stdout
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that ended may be there until somebody reaps it."""
+    """Whether a process runs; one that ended may be there until its parent reaps it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -195,13 +118,13 @@ def agent_pid(lab: Lab) -> int:
 def test_a_gpu_with_a_share_waits_and_says_for_whom(lab: Lab) -> None:
     use(lab, {"name": "mps-enable-config", "default": ""})
     label(lab, "")
-    wait_for(lambda: states(lab) == [], lambda: str(states(lab)))
+    wait_until(lambda: states(lab) == [], lambda: str(states(lab)))
     assert daemons(lab) == {}
     lab.apply(pod("shares", **{"nvidia.com/gpumem": 1000}))
     running(lab, "shares")
     label(lab, CONFIG)
-    wait_for(lambda: sorted(states(lab)) == ["ready", "waiting"], lambda: str(states(lab)))
-    wait_for(lambda: allocatable(lab).get(SHARED) == 10, lambda: str(allocatable(lab)))
+    wait_until(lambda: sorted(states(lab)) == ["ready", "waiting"], lambda: str(states(lab)))
+    wait_until(lambda: allocatable(lab).get(SHARED) == 10, lambda: str(allocatable(lab)))
     spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     assert [each["reason"] for each in spec["mps"] if "reason" in each] == ["pod default/shares is using the GPU"]
     assert "pod default/shares is using the GPU" in lab.lamina("doctor").stdout
@@ -216,24 +139,24 @@ def test_the_example_is_what_it_says(lab: Lab) -> None:
 
 
 def test_with_equal_memory_a_container_is_held_as_well_as_its_processes(lab: Lab) -> None:
-    told = json.dumps({"data": {"lamina.yaml": "nvidia: {replicaMemory: equal}"}})
-    lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", told)
+    reported = json.dumps({"data": {"lamina.yaml": "nvidia: {replicaMemory: equal}"}})
+    lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", reported)
     command = "gpu-load --seconds 1000 --memory-mib 2000 & exec gpu-load --seconds 1000 --memory-mib 1"
 
     def held() -> bool:
         """Whether a pod made now is; the agent takes the configuration up in its own time, and kubelet fails a bare pod
-        that comes while its plugin is registered anew."""
+        that comes while its plugin registers again."""
         lab.kubectl("delete", "pod", "two", "--ignore-not-found", "--grace-period=1")
         lab.apply(pod("two", "sh", "-c", command, resource=SHARED))
-        wait_for(lambda: phase() in ("Running", "Failed"), lambda: lab.kubectl("describe", "pod", "two"))
+        wait_until(lambda: phase() in ("Running", "Failed"), lambda: lab.kubectl("describe", "pod", "two"))
         return phase() == "Running" and "libcuda" in inside(lab, "two", "echo $LD_PRELOAD")
 
     def phase() -> str:
         return lab.kubectl("get", "pod", "two", "-o", "jsonpath={.status.phase}")
 
-    wait_for(held, lambda: "the facade is not in the container")
-    wait_for(
-        lambda: " 2825MiB /  4096MiB" in inside(lab, "two", "nvidia-smi"), lambda: inside(lab, "two", "nvidia-smi")
+    wait_until(held, lambda: "the facade is not in the container")
+    wait_until(
+        lambda: " 2826MiB /  4096MiB" in inside(lab, "two", "nvidia-smi"), lambda: inside(lab, "two", "nvidia-smi")
     )
     assert "out of memory" in load(lab, "two", "--memory-mib", "2000"), "one process alone would have had it"
 
@@ -244,7 +167,7 @@ def test_a_configuration_that_mps_cannot_serve_is_refused_and_the_old_one_stays(
     use(lab, {"name": "too-many", "default": "default"})
     label(lab, "")
     refused = "invalid device maximum allowed replicas exceeded: 49 > 48"
-    wait_for(lambda: any(refused in each for each in node_events(lab, "ConfigurationRefused")), lambda: "no event")
+    wait_until(lambda: any(refused in each for each in node_events(lab, "ConfigurationRefused")), lambda: "no event")
     assert states(lab) == ["ready", "ready"]
 
 
@@ -256,7 +179,7 @@ def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Lab) -> None:
     lab.kubectl("delete", "pod", "client", "--grace-period=1")
     reset = lab.lamina("reset")
     assert reset.returncode == 0, reset.stderr
-    assert "Every agent has taken its GPUs back." in reset.stdout
+    assert "All agents have stopped offering GPUs." in reset.stdout
     assert daemons(lab) == {}
-    wait_for(lambda: not any(map(alive, pids.values())), lambda: f"daemons stay: {pids}")
+    wait_until(lambda: not any(map(alive, pids.values())), lambda: f"daemons stay: {pids}")
     assert list((node_folder(lab) / "mps").iterdir()) == []

@@ -7,9 +7,9 @@ import yaml
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
+from lamina.configuration import DEFAULT
 from lamina.dialects import parse
-from lamina.dialects.config import DEFAULT
-from lamina.model.mechanisms import TABLE, Mechanism, Needs, advise
+from lamina.operations.advise.mechanisms import TABLE, Mechanism, Needs, advise
 from tests.seeds import seed
 
 SAID = ("--several", "--no-vms", "--no-isolated", "--no-concurrent")
@@ -65,7 +65,7 @@ def test_s3_8_mig_is_the_smallest_profile_that_holds_the_memory() -> None:
 
 def test_s3_8_a_card_that_is_not_known_is_refused() -> None:
     result = CliRunner().invoke(app, ["advise", "--card", "T4"])
-    assert "cards that MIG divides are" in str(result.exception)
+    assert "--card must be one of" in str(result.exception)
 
 
 def test_s3_8_what_is_advised_is_admitted() -> None:

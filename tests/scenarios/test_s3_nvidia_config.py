@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.scenarios import nvidia_config
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import (
     GPU,
-    SHARED,
     allocatable,
     label,
     node_events,
@@ -20,9 +20,8 @@ from tests.scenarios.nvidia import (
     use,
     visible,
 )
-
-APP = "app=counting"
-MAP = "device-plugin-configs"
+from tests.scenarios.nvidia_config import APP, MAP
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -40,36 +39,11 @@ def lab(eight: Lab) -> Iterator[Lab]:
     offers(eight, {GPU: 80})
 
 
-def test_s3_2_the_label_chooses_among_named_configs(lab: Lab) -> None:
-    publish(lab, MAP, {"default": json.dumps({"version": "v1"}), "a100-80gb-config": replicas(5)})
-    use(lab, {"name": MAP, "default": "default"})
-    offers(lab, {GPU: 8})
-    label(lab, "a100-80gb-config")
-    offers(lab, {GPU: 40})
-    label(lab, "")
-    offers(lab, {GPU: 8})
-    use(lab, {"name": MAP, "default": ""})
+test_s3_2_the_label_chooses_among_named_configs = nvidia_config.test_s3_2_the_label_chooses_among_named_configs
+test_s3_3_and_s3_5_five_replicas_of_eight_gpus = nvidia_config.test_s3_3_and_s3_5_five_replicas_of_eight_gpus
 
 
-@pytest.mark.parametrize(("rename", "expected"), [(False, {GPU: 40}), (True, {SHARED: 40})])
-def test_s3_3_and_s3_5_five_replicas_of_eight_gpus(lab: Lab, rename: bool, expected: dict[str, int]) -> None:
-    publish(lab, MAP, {"five": replicas(5, renameByDefault=rename)})
-    label(lab, "five")
-    offers(lab, expected)
-    [resource] = expected
-    lab.apply(pod("one", resource=resource))
-    lab.settled(APP, {"Running": 1})
-    assert visible(lab, "one").startswith("GPU-")
-
-    def labels() -> tuple[str, bool]:
-        """S3.5: replicas always, -SHARED only without a new name."""
-        found = json.loads(lab.kubectl("get", "node", lab.node, "-o", "json"))["metadata"]["labels"]
-        return found.get("nvidia.com/gpu.replicas", ""), found.get("nvidia.com/gpu.product", "").endswith("-SHARED")
-
-    wait_for(lambda: labels() == ("5", not rename), lambda: str(labels()))
-
-
-def test_s3_3_a_change_of_the_config_map_is_seen_without_a_restart(lab: Lab) -> None:
+def test_s3_3_a_change_of_the_config_map_applies_without_a_restart(lab: Lab) -> None:
     publish(lab, MAP, {"some": replicas(5)})
     label(lab, "some")
     offers(lab, {GPU: 40})
@@ -77,18 +51,9 @@ def test_s3_3_a_change_of_the_config_map_is_seen_without_a_restart(lab: Lab) -> 
     offers(lab, {GPU: 24})
 
 
-def test_s3_4_more_than_one_replica_is_refused_in_nvidias_words(lab: Lab) -> None:
-    publish(lab, MAP, {"one": replicas(5, failRequestsGreaterThanOne=True)})
-    label(lab, "one")
-    offers(lab, {GPU: 40})
-    lab.apply(pod("greedy", count=2))
-    wait_for(lambda: lab.phases(APP) == {"Failed": 1}, lambda: lab.kubectl("describe", "pods"))
-    status = lab.pods(APP)[0]["status"]
-    assert status["reason"] == "UnexpectedAdmissionError"
-    assert (
-        'invalid allocation request for "nvidia.com/gpu": invalid request: '
-        "maximum request size for shared resources is 1; found 2"
-    ) in status["message"]
+test_s3_4_more_than_one_replica_is_refused_in_nvidias_words = (
+    nvidia_config.test_s3_4_more_than_one_replica_is_refused_in_nvidias_words
+)
 
 
 def test_two_replicas_are_of_two_gpus(lab: Lab) -> None:
@@ -106,7 +71,7 @@ def test_shares_of_memory_or_compute_never_land_on_such_a_node(lab: Lab) -> None
     offers(lab, {GPU: 16})
     lab.apply(pod("share", **{"nvidia.com/gpumem": 1000}))
     lab.settled(APP, {"Pending": 1})
-    assert "gives its GPUs out as nvidia.com/gpu alone" in lab.lamina("why", "share").stdout
+    assert "offers its GPUs only as nvidia.com/gpu" in lab.lamina("why", "share").stdout
     lab.kubectl("delete", "pod", "share", "--grace-period=1")
 
 
@@ -115,12 +80,12 @@ def test_a_bad_config_is_refused_on_the_node_and_the_one_before_stays(lab: Lab) 
     label(lab, "good")
     offers(lab, {GPU: 16})
     publish(lab, MAP, {"good": replicas(1)})
-    wait_for(
+    wait_until(
         lambda: any("number of replicas must be >= 2" in each for each in node_events(lab, "ConfigurationRefused")),
         lambda: str(node_events(lab, "ConfigurationRefused")),
     )
     label(lab, "absent")
-    wait_for(
+    wait_until(
         lambda: any("specified config absent does not exist" in e for e in node_events(lab, "ConfigurationRefused")),
         lambda: str(node_events(lab, "ConfigurationRefused")),
     )
@@ -128,7 +93,7 @@ def test_a_bad_config_is_refused_on_the_node_and_the_one_before_stays(lab: Lab) 
 
 
 def test_a_gpu_in_use_stays_in_its_mode_until_it_is_idle(lab: Lab) -> None:
-    """A container with a share keeps its GPU; the others are given out in the new way, and it follows when it ends."""
+    """A container with a share keeps its GPU; the others are allocated in the new way, and it follows when it ends."""
     lab.apply(pod("share", **{"nvidia.com/gpumem": 1000}))
     lab.settled(APP, {"Running": 1})
     publish(lab, MAP, {"two": replicas(2)})

@@ -12,20 +12,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina import simgpu
-from lamina.simgpu.state import GpuState
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.examples import EXAMPLES
+from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import GPU, node_events, offers, pod, visible
-from tests.scenarios.test_examples import EXAMPLES
+from tests.scenarios.one_gpu import PODS, busy, gpu, measure
 from tests.seeds import piped, seed
+from tests.waiting import wait_until
 
 EXAMPLE = (EXAMPLES / "configuration" / "time-slice.yaml").read_text()
 CONFIG = EXAMPLE.replace("  timeSlice: long\n", "")
-PODS = ("dcgmproftester-1", "dcgmproftester-2")
 GEMM = ("gpu-load", "--kernel-ms", "3000", "--seconds", "600")
 """Thirty seconds of work at a time."""
-MS = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +38,12 @@ def t4(start_lab: StartLab) -> Lab:
 def gemm(t4: Lab) -> Iterator[Lab]:
     """The document's two pods, each with a program that never stops multiplying."""
     t4.apply(next(text for text in piped(seed("003")) if PODS[0] in text))
-    wait_for(lambda: t4.phases() == {"Running": 2}, lambda: t4.kubectl("describe", "pods"))
+    wait_until(lambda: t4.phases() == {"Running": 2}, lambda: t4.kubectl("describe", "pods"))
     with contextlib.ExitStack() as running:
         for name in PODS:
             command = [t4.kubectl_path, "exec", name, "--", *GEMM]
             running.callback(running.enter_context(subprocess.Popen(command, env=t4.environment)).kill)
-        wait_for(lambda: busy(gpu(t4)), lambda: str(gpu(t4)))
+        wait_until(lambda: busy(gpu(t4)), lambda: str(gpu(t4)))
         yield t4
     t4.delete_workloads()
 
@@ -55,52 +53,17 @@ def configure(lab: Lab, more: str = "") -> None:
     lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", patch)
 
 
-def gpu(lab: Lab) -> GpuState:
-    """The GPU now; a question of nvidia-smi has it work out the turns up to now."""
-    if lab.phases():
-        lab.kubectl("exec", PODS[0], "--", "nvidia-smi")
-    return simgpu.read(lab.machine).gpus[0]
-
-
-def busy(state: GpuState) -> bool:
-    """Whether both have work left."""
-    return len(state.processes) == 2 and all(process.queued_ns > 100 * MS for process in state.processes)
-
-
-def second_of_work(lab: Lab) -> list[GpuState]:
-    """The GPU again and again, until it has worked for a second."""
-    states = [gpu(lab)]
-
-    def a_second_later() -> bool:
-        states.append(gpu(lab))
-        return states[-1].busy_ns - states[0].busy_ns > 1000 * MS
-
-    wait_for(a_second_later, lambda: "the GPU stands still")
-    return states
-
-
-def measure(lab: Lab) -> tuple[list[float], float]:
-    """What each program got of a second of the GPU's time, as parts of one, and the milliseconds of an average turn."""
-    states = second_of_work(lab)
-    while not all(map(busy, states)):  # one of them was about to ask for more
-        states = second_of_work(lab)
-    before, after = states[0], states[-1]
-    given = {process.pid: process.busy_ns for process in before.processes}
-    got = [process.busy_ns - given[process.pid] for process in after.processes]
-    return [each / sum(got) for each in got], sum(got) / MS / (after.turns - before.turns)
-
-
 def slices(lab: Lab) -> tuple[str, str]:
     """The length of turns as the inventory has it, and as the GPU has it."""
     (found,) = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]["gpus"]
-    told = lab.kubectl("exec", PODS[0], "--", "nvidia-smi", "compute-policy", "--list")
-    return found.get("timeSlice", ""), re.findall(r"Timeslice +(\w+)", told)[0]
+    reported = lab.kubectl("exec", PODS[0], "--", "nvidia-smi", "compute-policy", "--list")
+    return found.get("timeSlice", ""), re.findall(r"Timeslice +(\w+)", reported)[0]
 
 
 def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(gemm: Lab) -> None:
     assert visible(gemm, PODS[0]) == visible(gemm, PODS[1]) != ""
     configure(gemm)
-    wait_for(lambda: slices(gemm) == ("", "Default"), lambda: str(slices(gemm)))
+    wait_until(lambda: slices(gemm) == ("", "Default"), lambda: str(slices(gemm)))
     shares, turn = measure(gemm)
     assert shares == pytest.approx([0.5, 0.5], abs=0.02)
     assert turn == pytest.approx(2, abs=0.1)
@@ -109,7 +72,7 @@ def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(gemm: Lab) -> No
 @pytest.mark.parametrize(("word", "milliseconds"), [("long", 10), ("short", 1)])
 def test_s3_7_the_configuration_sets_the_length_of_turns(gemm: Lab, word: str, milliseconds: float) -> None:
     configure(gemm, f"  timeSlice: {word}\n")
-    wait_for(lambda: slices(gemm) == (word, word.capitalize()), lambda: str(slices(gemm)))
+    wait_until(lambda: slices(gemm) == (word, word.capitalize()), lambda: str(slices(gemm)))
     shares, turn = measure(gemm)
     assert shares == pytest.approx([0.5, 0.5], abs=0.02)
     assert turn == pytest.approx(milliseconds, rel=0.05)
@@ -118,23 +81,23 @@ def test_s3_7_the_configuration_sets_the_length_of_turns(gemm: Lab, word: str, m
 
 def test_s3_7_a_node_has_its_own_and_gives_it_back(gemm: Lab) -> None:
     configure(gemm, "  timeSlice: long\nnodeconfig: [{name: node-0, timeslice: medium}]\n")
-    wait_for(lambda: slices(gemm) == ("medium", "Medium"), lambda: str(slices(gemm)))
+    wait_until(lambda: slices(gemm) == ("medium", "Medium"), lambda: str(slices(gemm)))
     configure(gemm)
-    wait_for(lambda: slices(gemm) == ("", "Default"), lambda: str(slices(gemm)))
+    wait_until(lambda: slices(gemm) == ("", "Default"), lambda: str(slices(gemm)))
 
 
 def test_s3_6_two_pods_run_on_one_gpu_each_with_half_of_its_memory(t4: Lab) -> None:
     t4.delete_workloads()
     configure(t4, "  replicaMemory: equal\n")
     offers(t4, {GPU: 2})
-    wait_for(lambda: limited(t4), lambda: "replicas are not held to half of the memory")
+    wait_until(lambda: limited(t4), lambda: "replicas are not held to half of the memory")
     assert visible(t4, "one") == visible(t4, "other") != ""
     t4.apply(pod("third"))
-    wait_for(lambda: "all 2 nvidia.com/gpu are taken" in t4.lamina("why", "third").stdout, lambda: "no reason")
+    wait_until(lambda: "all 2 nvidia.com/gpu are allocated" in t4.lamina("why", "third").stdout, lambda: "no reason")
 
 
 def limited(lab: Lab) -> bool:
-    """Whether two new pods each see half of the memory. Whoever started before the agent knew sees all of it."""
+    """Whether two new pods each see half of the memory. A pod that started before the agent knew sees all of it."""
     for name in ("one", "other"):
         lab.apply(pod(name))
     lab.settled("app=counting", {"Running": 2})

@@ -5,9 +5,10 @@ Each pod has a GPU of its own, so by HAMi's policy `default` it would be lent al
 
 import time
 
-from lamina import simgpu
+from lamina_lab import simgpu
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
 
 POD = """
 apiVersion: v1
@@ -35,7 +36,7 @@ def busy_ns(lab: Lab) -> list[int]:
 def percents(lab: Lab) -> list[float]:
     """Which share of a window's time each process had its GPU, from the smallest."""
     before, start = busy_ns(lab), time.monotonic_ns()
-    time.sleep(WINDOW_S)
+    time.sleep(WINDOW_S)  # parts of the GPU's time show in real time only
     after, passed = busy_ns(lab), time.monotonic_ns() - start
     return sorted(100 * (then - now) / passed for then, now in zip(after, before, strict=True))
 
@@ -44,7 +45,7 @@ def test_s4_7_compute_limits_hold(start_lab: StartLab) -> None:
     lab = start_lab("compute", "--gpu", "V100-PCIE-32GB", config="hami: {gpuCorePolicy: force}")
     for cores in SHARES:
         lab.apply(POD.format(cores=cores))
-    wait_for(lambda: len(busy_ns(lab)) == len(SHARES), lambda: lab.kubectl("describe", "pods"))
+    wait_until(lambda: len(busy_ns(lab)) == len(SHARES), lambda: lab.kubectl("describe", "pods"))
     seen: list[list[float]] = []
 
     def held() -> bool:
@@ -54,4 +55,4 @@ def test_s4_7_compute_limits_hold(start_lab: StartLab) -> None:
         return all(abs(got - share) <= 2 for got, share in zip(seen[-1], SHARES, strict=True))
 
     percents(lab)  # what was saved up before the first launch
-    wait_for(held, lambda: str(seen), 60)
+    wait_until(held, lambda: str(seen), 60)

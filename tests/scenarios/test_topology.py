@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab, wait_for
-from tests.scenarios.test_examples import EXAMPLES, apply, grant_of, running
+from tests.scenarios.examples import EXAMPLES, apply, grant_of, running
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
 
 
 def index_of(lab: Lab, uuid: str) -> int:
@@ -17,7 +18,7 @@ def test_linked_gpus_of_one_numa_node_and_a_cordon(start_lab: StartLab) -> None:
     lab = start_lab("linked", "--machines", machines)
     assert lab.lamina("cordon", "gpu", "node-0", "0").returncode == 0
     cordoned = "jsonpath={.spec.gpus[0].cordoned}"
-    wait_for(lambda: lab.kubectl("get", "inventory", "node-0", "-o", cordoned) == "true", lambda: "no cordon")
+    wait_until(lambda: lab.kubectl("get", "inventory", "node-0", "-o", cordoned) == "true", lambda: "no cordon")
     apply(lab, "topology")
     running(lab, "topology")
     (container,) = grant_of(lab, "topology")["containers"]  # type: ignore[misc]
@@ -25,13 +26,13 @@ def test_linked_gpus_of_one_numa_node_and_a_cordon(start_lab: StartLab) -> None:
     for number in (1, 2, 3):
         lab.lamina("cordon", "gpu", "node-0", str(number))
     cordons = "jsonpath={.spec.gpus[*].cordoned}"
-    wait_for(lambda: lab.kubectl("get", "inventory", "node-0", "-o", cordons).count("true") == 4, lambda: "no cordon")
+    wait_until(lambda: lab.kubectl("get", "inventory", "node-0", "-o", cordons).count("true") == 4, lambda: "no cordon")
     running(lab, "topology")
     apply(lab, "memory-percentage")
 
-    def told() -> bool:
+    def reported() -> bool:
         return "all 4 GPUs are cordoned" in lab.lamina("why", "memory-percentage").stdout
 
-    wait_for(told, lambda: lab.lamina("why", "memory-percentage").stdout)
+    wait_until(reported, lambda: lab.lamina("why", "memory-percentage").stdout)
     assert lab.lamina("uncordon", "gpu", "node-0", "2").returncode == 0
     running(lab, "memory-percentage")

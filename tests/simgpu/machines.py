@@ -4,13 +4,11 @@ import ast
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lamina import simgpu
-from lamina.simgpu import MachineState
+from lamina_lab import simgpu
+from lamina_lab.simgpu import MachineState
 
 WORKER = Path(__file__).with_name("worker.py")
 V100 = "gpus:\n- {model: V100-SXM2-16GB, count: 2}\n"
@@ -100,13 +98,3 @@ class Machine:
     def close(self) -> None:
         for process in self._processes:
             process.end()
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether the condition becomes true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True

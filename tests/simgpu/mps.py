@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from lamina.lab.programs import mps_control
+from lamina_lab.programs import mps_control
 from tests.simgpu.machines import Machine
 
 PROGRAM = (sys.executable, "-I", "-S", str(Path(mps_control.__file__)))

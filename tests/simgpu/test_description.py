@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina import simgpu
 from lamina.errors import BadInput
 from lamina.model.cards import CARDS, card
-from lamina.simgpu import layout
+from lamina_lab import simgpu
+from lamina_lab.simgpu import layout
 
 
 @pytest.mark.parametrize("key", sorted(CARDS))
@@ -42,7 +42,7 @@ def test_given_values_are_kept(tmp_path: Path) -> None:
     text = f"gpus: [{{model: T4, uuid: {uuid}, busId: '00000000:d8:00.0', numa: 1, idleWatts: 26, persistence: false}}]"
     simgpu.write(simgpu.parse(text), tmp_path / "m")
     data = (tmp_path / "m").read_bytes()
-    gpu = layout.Gpu.from_buffer_copy(data, layout.gpu_offset(0))
+    gpu = layout.GpuRecord.from_buffer_copy(data, layout.gpu_offset(0))
     assert gpu.uuid.decode() == uuid
     assert (gpu.bus_id, gpu.pci_bus, gpu.numa) == (b"00000000:D8:00.0", 0xD8, 1)
     assert (gpu.power_idle_mw, gpu.persistence) == (26000, 0)
@@ -58,10 +58,10 @@ def test_given_values_are_kept(tmp_path: Path) -> None:
         ("gpus: [{model: RTX9}]", "known models are A10"),
         ("gpus: 3", "gpus"),
         ("gpus: []\nfoo: 1", "foo"),
-        ("gpus: [{model: T4, colour: red}]", "colour"),
+        ("gpus: [{model: T4, color: red}]", "color"),
         ("gpus: [{model: T4, count: 17}]", "at most 16"),
         ("gpus: [{model: T4, count: 0}]", "at least 1"),
-        ("gpus: [{model: T4, count: 2, busId: '00000000:D8:00.0'}]", "list the GPUs singly"),
+        ("gpus: [{model: T4, count: 2, busId: '00000000:D8:00.0'}]", "list the GPUs separately"),
         ("gpus: [{model: T4, uuid: GPU-1}]", "lower-case UUID"),
         ("gpus: [{model: T4, busId: d8}]", "PCI address"),
         ("gpus: [{model: T4, numa: -1}]", "negative"),
@@ -74,7 +74,7 @@ def test_given_values_are_kept(tmp_path: Path) -> None:
         ("{}", "gpus"),
     ],
 )
-def test_nonsense_gets_one_sentence(text: str, says: str) -> None:
+def test_an_invalid_description_is_refused_in_one_sentence(text: str, says: str) -> None:
     with pytest.raises(BadInput) as refused:
         simgpu.parse(text)
     assert says in str(refused.value)

@@ -1,13 +1,14 @@
-"""Which devices a process sees, and what it is told before it may ask."""
+"""Which devices a process sees, and what it learns before it may ask."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lamina import native, simgpu
+from lamina_lab import simgpu
 from tests.building import compile_program
-from tests.simgpu.machines import Machine, eventually
+from tests.simgpu.machines import Machine
+from tests.waiting import wait_until
 
 NO_DEVICE, NOT_INITIALIZED, INVALID_DEVICE, INVALID_CONTEXT = 100, 3, 101, 201
 T4S = "gpus:\n- {model: T4, count: 4}\n"
@@ -83,13 +84,13 @@ def test_questions_before_init_and_without_context(machine: Machine) -> None:
     assert machine.used() == 0
 
 
-def test_a_forked_child_must_init_anew(machine: Machine) -> None:
+def test_a_forked_child_must_initialize_again(machine: Machine) -> None:
     process = machine.started()
     assert process("alloc(100)")[0] == 0
     assert process("in_child('(count()[0], alloc(1)[0])')") == str((NOT_INITIALIZED, NOT_INITIALIZED))
     assert process("in_child('(start(), alloc(100)[0], used())')") == str((0, 0, 2 * (303 + 100)))
     assert process("alloc(10)[0]") == 0
-    assert eventually(lambda: process("used()") == 303 + 100 + 10)
+    wait_until(lambda: process("used()") == 303 + 100 + 10)
 
 
 def test_names_and_numbers_of_a_card(machine: Machine) -> None:
@@ -115,8 +116,8 @@ def test_a_lost_gpu_gives_no_context(machine: Machine) -> None:
     assert process("start()") == 0
 
 
-def test_three_ways_to_the_driver(machine: Machine, tmp_path: Path) -> None:
-    library = str(native.path("simgpu/libcuda.so.1"))
+def test_three_entry_points_of_the_driver(machine: Machine, tmp_path: Path) -> None:
+    library = str(simgpu.library("libcuda.so.1"))
     done = machine.run(str(compile_program(tmp_path, "ways", ["native/tests/simgpu_ways.c", library])))
     assert (done.returncode, done.stdout.splitlines()) == (0, ["ok linked", "ok dlsym", "ok cuGetProcAddress"])
     assert machine.state().gpus[0].used_mib in (0, 303)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lamina import native
+from lamina_lab import simgpu
 from tests.simgpu.machines import Machine, Process
 
-DEFINITIONS = Path(__file__).parents[2] / "native" / "simgpu" / "cuda" / "entry_points.def"
+DEFINITIONS = Path(__file__).parents[2] / "lab" / "native" / "simgpu" / "cuda" / "entry_points.def"
 FOUND, MISSING, TOO_OLD = 0, 1, 2
 
 ASK = (
@@ -56,7 +56,7 @@ def test_a_name_that_is_not_there(machine: Machine, name: str, version: int, sta
 
 
 def test_every_entry_point_is_exported_once() -> None:
-    library = ctypes.CDLL(str(native.path("simgpu/libcuda.so.1")))
+    library = ctypes.CDLL(str(simgpu.library("libcuda.so.1")))
     names = []
     for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", DEFINITIONS.read_text(), re.MULTILINE):
         parts = [part.strip() for part in arguments.split(",")]

@@ -1,9 +1,10 @@
-"""Memory that another process has open stays on the GPU until that one lets go, whatever becomes of its owner."""
+"""Memory that another process has opened stays on the GPU until that process closes it, even if its owner ends."""
 
 import pytest
 
-from tests.simgpu.machines import CONTEXT_MIB, Machine, eventually
-from tests.simgpu.test_nvml import nvml
+from tests.simgpu.machines import CONTEXT_MIB, Machine
+from tests.simgpu.nvml_queries import nvml
+from tests.waiting import wait_until
 
 EXPORT = "(lambda h: (cu.cuIpcGetMemHandle(h, c_uint64({})), bytes(h)))((ctypes.c_char * 64)())"
 OPEN = "(lambda at: (cu.cuIpcOpenMemHandle_v2(byref(at), Handle.from_buffer_copy({!r}), 1), at.value))(c_uint64())"
@@ -16,8 +17,8 @@ def test_memory_lives_as_long_as_its_last_user(end: str, last: str, machine: Mac
     watcher, owner, users = machine.started(), machine.started(), [machine.started() for _ in range(2)]
 
     def settles_at(contexts: int, mib: int) -> bool:
-        """The dead are found by whoever looks."""
-        return eventually(lambda: watcher("used()") > 0 and machine.used() == contexts * CONTEXT_MIB + mib)
+        """Any process finds the ended ones."""
+        return wait_until(lambda: watcher("used()") > 0 and machine.used() == contexts * CONTEXT_MIB + mib)
 
     _, at = owner("alloc(500)")
     code, handle = owner(EXPORT.format(at))

@@ -4,14 +4,14 @@ import ctypes
 import subprocess
 from pathlib import Path
 
-from lamina.simgpu import layout
+from lamina_lab.simgpu import layout
 from tests.building import compile_program
 
 
 def test_python_and_c_have_the_same_layout(tmp_path: Path) -> None:
     program = compile_program(tmp_path, "layout", ["native/tests/simgpu_layout.c"])
     printed = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
-    structures = {s.__name__: s for s in layout.STRUCTURES}
+    structures = {s.__name__.removesuffix("Record"): s for s in layout.STRUCTURES}
     fields_seen = 0
     for line in printed:
         name, *numbers = line.split()

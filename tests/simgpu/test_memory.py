@@ -127,6 +127,17 @@ def test_virtual_memory(machine: Machine) -> None:
     assert process("cu.cuMemCreate(byref(c_uint64()), c_size_t(3 << 20), byref(device_properties()), c_uint64(0))") == 1
 
 
+def test_a_pool_with_the_highest_threshold_keeps_everything(machine: Machine) -> None:
+    """Frameworks set it so. Rounded up, it must not become less than what is in use."""
+    process = machine.started()
+    pool = process("pool()")
+    assert process(f"pool_threshold({pool}, {2**64 - 1})") == 0
+    assert process(f"pool_alloc({pool}, 128)")[0] == 0
+    assert machine.used() == CONTEXT_MIB + 128
+    assert process("sync()") == 0
+    assert machine.used() == CONTEXT_MIB + 128
+
+
 def test_a_pool_keeps_what_its_threshold_says(machine: Machine) -> None:
     process = machine.started()
     pool = process("pool()")

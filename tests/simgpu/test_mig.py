@@ -1,18 +1,16 @@
 """MIG on a simulated machine: every layout of every card can be made and no other, and instances are devices apart."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.simgpu import read
+from lamina_lab.simgpu import read
 from tests.simgpu.machines import Machine
+from tests.simgpu.mig_scripts import A100, PARTITION, TWO_HALVES, script
 
-A100 = "gpus:\n- {model: A100-SXM4-40GB, count: 2}\n"
 MODELS = {
     "A100-SXM4-40GB": "A100-40GB", "A100-SXM4-80GB": "A100-80GB", "H100-SXM5-80GB": "H100-80GB",
     "H200": "H200-141GB", "A30": "A30-24GB",
@@ -66,12 +64,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.close()
 
 
-def script(machine: Machine, text: str, *arguments: str, **env: str) -> Any:
-    done = machine.run(sys.executable, "-c", text, *arguments, **env)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def layouts(places: list[tuple[int, ...]], media: int, first: int = 0, used: int = 0, claimed: int = 0) -> int:
     return 1 + sum(
         layouts(places, media, number, used | mask, claimed + claims)
@@ -115,33 +107,17 @@ print(json.dumps(found))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_profiles_are_told_as_in_the_table(model: str, tmp_path: Path) -> None:
+def test_profiles_are_reported_as_in_the_table(model: str, tmp_path: Path) -> None:
     card = MIG_CARDS[MODELS[model]]
-    told = script(Machine(tmp_path / "machine", f"gpus: [{{model: {model}}}]"), PROFILES)
-    assert told == {
+    reported = script(Machine(tmp_path / "machine", f"gpus: [{{model: {model}}}]"), PROFILES)
+    assert reported == {
         f"MIG {p.name}": [p.id, p.index, p.slices, card.most(p), list(p.starts), p.size] for p in card.profiles
     }
 
 
-CUT = """
-import ctypes, json, sys
-import pynvml as nv
-nv.nvmlInit()
-gpu = nv.nvmlDeviceGetHandleByIndex(0)
-nv.nvmlDeviceSetMigMode(gpu, 1)
-for ident, slices, start, size in json.loads(sys.argv[1]):
-    at = nv.c_nvmlGpuInstancePlacement_t(start=start, size=size)
-    made = nv.nvmlDeviceCreateGpuInstanceWithPlacement(gpu, ident, ctypes.byref(at))
-    nv.nvmlGpuInstanceCreateComputeInstance(made, slices)
-devices = [nv.nvmlDeviceGetMigDeviceHandleByIndex(gpu, i) for i in range(len(json.loads(sys.argv[1])))]
-print(json.dumps([[nv.nvmlDeviceGetUUID(d), nv.nvmlDeviceGetName(d)] for d in devices]))
-"""
-TWO_HALVES = json.dumps([[9, 2, 0, 4], [9, 2, 4, 4]])
-
-
 def test_instances_can_be_read_from_outside(machine: Machine) -> None:
     assert not read(machine.path).instances
-    devices = script(machine, CUT, TWO_HALVES)
+    devices = script(machine, PARTITION, TWO_HALVES)
     state = read(machine.path)
     assert [gpu.mig_enabled for gpu in state.gpus] == [True, False]
     found = [(each.uuid, each.parent, each.profile, each.start) for each in state.instances]
@@ -150,7 +126,7 @@ def test_instances_can_be_read_from_outside(machine: Machine) -> None:
 
 
 def test_a_process_sees_one_device_with_the_memory_and_multiprocessors_of_its_instance(machine: Machine) -> None:
-    (first, name), _ = script(machine, CUT, json.dumps([[19, 0, 0, 1], [9, 2, 4, 4]]))
+    (first, name), _ = script(machine, PARTITION, json.dumps([[19, 0, 0, 1], [9, 2, 4, 4]]))
     assert name == "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
     for env in ({"NVIDIA_VISIBLE_DEVICES": first}, {"CUDA_VISIBLE_DEVICES": first}):
         process = machine.started(**env)
@@ -161,7 +137,7 @@ def test_a_process_sees_one_device_with_the_memory_and_multiprocessors_of_its_in
 
 
 def test_memory_and_time_of_instances_are_apart(machine: Machine) -> None:
-    (first, _), (second, _) = script(machine, CUT, TWO_HALVES)
+    (first, _), (second, _) = script(machine, PARTITION, TWO_HALVES)
     one, other = (machine.started(CUDA_VISIBLE_DEVICES=uuid) for uuid in (first, second))
     assert one("alloc(19000)")[0] == 0
     assert one("alloc(1000)")[0] != 0
@@ -171,8 +147,8 @@ def test_memory_and_time_of_instances_are_apart(machine: Machine) -> None:
     assert one("cu.cuStreamQuery(None)") == 600, "the other did not wait for it"
 
 
-def test_a_gpu_that_is_cut_is_no_device_of_cuda(machine: Machine) -> None:
-    script(machine, CUT, "[]")
+def test_a_partitioned_gpu_is_not_a_cuda_device(machine: Machine) -> None:
+    script(machine, PARTITION, "[]")
     assert machine.process()("init(), count()") == (0, (0, 1))
     only = machine.process(NVIDIA_VISIBLE_DEVICES=machine.state().gpus[0].uuid)
     assert only("init()") == 100, "no device, for nothing was made of it"
@@ -201,7 +177,7 @@ print(json.dumps([
 
 
 def test_an_instance_is_not_destroyed_under_a_process(machine: Machine) -> None:
-    ((uuid, _),) = script(machine, CUT, json.dumps([[9, 2, 0, 4]]))
+    ((uuid, _),) = script(machine, PARTITION, json.dumps([[9, 2, 0, 4]]))
     user = machine.started(CUDA_VISIBLE_DEVICES=uuid)
     in_use = 19
     assert script(machine, DESTROY) == [in_use, in_use, in_use, [1, 0]]
@@ -221,8 +197,8 @@ def test_the_mode_is_pending_while_the_gpu_is_in_use(machine: Machine) -> None:
     assert script(machine, ask) == [0, 1, 1]
 
 
-def test_an_instance_made_anew_at_its_place_has_its_name(machine: Machine) -> None:
-    made = script(machine, CUT, TWO_HALVES)
+def test_an_instance_recreated_at_its_place_has_the_same_name(machine: Machine) -> None:
+    made = script(machine, PARTITION, TWO_HALVES)
     again = Machine(machine.path, A100)
-    assert script(again, CUT, TWO_HALVES) == made
+    assert script(again, PARTITION, TWO_HALVES) == made
     assert len({uuid for uuid, _ in made}) == 2

@@ -2,23 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lamina import simgpu
-from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine, eventually
+from lamina_lab import simgpu
+from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine
+from tests.simgpu.nvml_queries import PROBE, nvml
+from tests.waiting import wait_until
 
-PROBE = str(Path(__file__).with_name("nvml_probe.py"))
 NOT_SUPPORTED, DRIVER_NOT_LOADED, LOST, TIMEOUT, INVALID, NOT_FOUND, UNINITIALIZED = 3, 9, 15, 10, 2, 6, 1
-
-
-def nvml(machine: Machine, expression: str, **env: str) -> Any:
-    done = machine.run(sys.executable, PROBE, expression, **env)
-    assert done.returncode == 0, done.stderr
-    text = done.stdout.strip()
-    return int(text.removeprefix("error ")) if text.startswith("error") else eval(text)
 
 
 def test_memory_and_processes_follow_what_is_held(machine: Machine) -> None:
@@ -41,13 +33,13 @@ def test_utilization_is_the_busy_share_of_the_last_second(machine: Machine) -> N
     samples = "[(s.pid, s.smUtil) for s in nv.nvmlDeviceGetProcessUtilization(gpu0, 0)]"
     assert nvml(machine, rates) == (0, 0)
     assert process("spin(10, 300)") == 0
-    assert eventually(lambda: nvml(machine, rates)[0] >= 90)
+    wait_until(lambda: nvml(machine, rates)[0] >= 90)
     assert nvml(machine, rates)[1] == 0
     [(pid, share)] = nvml(machine, samples)
     assert pid == process.pid
     assert 90 <= share <= 100
     process.kill()
-    assert eventually(lambda: nvml(machine, rates)[0] < 50)
+    wait_until(lambda: nvml(machine, rates)[0] < 50)
 
 
 @pytest.mark.parametrize(

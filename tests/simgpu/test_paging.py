@@ -1,6 +1,7 @@
 """Managed memory moves between GPU and host: slower, but right, and never more on the GPU than it has."""
 
-from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine, eventually
+from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine
+from tests.waiting import wait_until
 
 MS = 1_000_000
 NS_PER_MIB = 80_000
@@ -44,7 +45,7 @@ def test_more_than_the_gpu_has_travels_with_every_kernel(machine: Machine) -> No
         assert busy(machine, process.pid) == count * (MS + beyond * NS_PER_MIB)
 
 
-def test_the_one_that_was_idle_longest_makes_room(machine: Machine) -> None:
+def test_the_one_that_was_idle_longest_is_paged_out(machine: Machine) -> None:
     old, recent, new = machine.started(), machine.started(), machine.started()
     for process in (recent, old):
         assert process("alloc(6000, 'cuMemAllocManaged')")[0] == 0
@@ -62,7 +63,7 @@ def test_what_a_killed_process_had_paged_is_free_again(machine: Machine) -> None
         assert process("spin(1) or sync()") == 0
     first.kill()
     assert second("used()") > 0
-    assert eventually(lambda: first.pid not in spilled(machine))
+    wait_until(lambda: first.pid not in spilled(machine))
     assert second("spin(1) or sync()") == 0
     assert spilled(machine) == {second.pid: 0}
     assert machine.used() == CONTEXT_MIB + 12000

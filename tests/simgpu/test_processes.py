@@ -1,10 +1,9 @@
 """Several processes on one GPU: who holds what, races for the last memory, and sudden death."""
 
-import time
-
 import pytest
 
-from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine, eventually
+from tests.simgpu.machines import CONTEXT_MIB, TOTAL_MIB, Machine
+from tests.waiting import wait_until
 
 OUT_OF_MEMORY = 2
 
@@ -31,7 +30,7 @@ def test_memory_of_a_killed_process_is_found_when_it_is_needed(machine: Machine,
         assert survivor("alloc(15000)")[0] == 0
     else:
         victim.kill_unwaited()
-        assert eventually(lambda: survivor("alloc(15000)")[0] == 0)
+        wait_until(lambda: survivor("alloc(15000)")[0] == 0)
     assert machine.used() == CONTEXT_MIB + 15000
 
 
@@ -39,7 +38,7 @@ def test_memory_of_a_killed_process_disappears_from_view(machine: Machine) -> No
     victim, survivor = machine.started(), machine.started()
     assert victim("alloc(1000)")[0] == 0
     victim.kill()
-    assert eventually(lambda: survivor("used()") == CONTEXT_MIB)
+    wait_until(lambda: survivor("used()") == CONTEXT_MIB)
     assert [p.pid for p in machine.state().gpus[0].processes] == [survivor.pid]
 
 
@@ -75,10 +74,11 @@ def test_killed_amid_allocations_leaves_the_books_balanced(machine: Machine) -> 
         victims = [machine.started() for _ in range(2)]
         for victim in victims:
             victim.send(f"[{RACE} for _ in range(100000)]")
-        time.sleep(0.005 * (round_number % 4))
+        for _ in range(100 * (round_number % 4)):  # they race for as long as another process takes for this
+            survivor("used()")
         for victim in victims:
             victim.kill()
-        assert eventually(lambda: survivor("used()") == CONTEXT_MIB)
+        wait_until(lambda: survivor("used()") == CONTEXT_MIB)
     gpu = machine.state().gpus[0]
     assert [(p.pid, p.memory_mib) for p in gpu.processes] == [(survivor.pid, CONTEXT_MIB)]
     assert gpu.used_mib == CONTEXT_MIB
@@ -88,7 +88,7 @@ def test_killed_amid_allocations_leaves_the_books_balanced(machine: Machine) -> 
 def test_a_program_that_replaces_itself_keeps_nothing(machine: Machine) -> None:
     process = machine.started()
     assert process("alloc(1000)")[0] == 0
-    assert process("os.execv(sys.executable, [sys.executable, sys.argv[0], 'anew'])") == "anew"
+    assert process("os.execv(sys.executable, [sys.executable, sys.argv[0], 'again'])") == "again"
     assert process("start()") == 0
     assert process("used()") == CONTEXT_MIB
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.lab.programs import install
+from lamina_lab.programs import install
 from tests.simgpu.machines import Machine
 
 

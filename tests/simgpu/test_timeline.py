@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.simgpu.machines import Machine, eventually
+from tests.simgpu.machines import Machine
+from tests.waiting import wait_until
 
 NOT_READY = 600
 MS = 1_000_000
@@ -24,7 +25,7 @@ def test_launches_return_at_once_and_the_wait_takes_as_long_as_the_kernels(machi
 
 def test_events_are_stamped_by_the_gpu(machine: Machine) -> None:
     process = machine.started()
-    asked = "[event(), spin(10, 3), event(), spin(5), event()][0::2]"
+    asked = "[event(), spin(20, 3), event(), spin(5), event()][0::2]"
     first, middle, last, pending = process(f"(lambda e: (*e, elapsed(e[0], e[2])[0]))({asked})")
     assert pending == NOT_READY
     assert process("sync()") == 0
@@ -32,12 +33,12 @@ def test_events_are_stamped_by_the_gpu(machine: Machine) -> None:
     code, ms = process(f"elapsed({middle}, {last})")
     assert code == 0
     assert ms == pytest.approx(5, abs=0.001)
-    assert process(f"elapsed({first}, {middle})")[1] >= 30
+    assert process(f"elapsed({first}, {middle})")[1] >= 60
 
 
 def test_an_event_long_past_keeps_its_stamp(machine: Machine) -> None:
     process = machine.started()
-    first, second = process("(spin(1), event(), spin(3), event())")[1::2]
+    first, second = process("(spin(50), event(), spin(3), event())")[1::2]
     assert process("sync() or spin(0.2, 500) or sync()") == 0
     assert process(f"elapsed({first}, {second})")[1] == pytest.approx(3, abs=0.001)
 
@@ -46,7 +47,7 @@ def test_streams_share_one_queue(machine: Machine) -> None:
     process = machine.started()
     one, two = process("(stream(), stream())")
     state, wait = "cu.cuStreamQuery(c_void_p({}))".format, "cu.cuStreamSynchronize(c_void_p({}))".format
-    assert process(f"(spin(50, 1, {one}), spin(50, 1, {two}), {state(one)})") == (0, 0, NOT_READY)
+    assert process(f"(spin(200, 1, {one}), spin(800, 1, {two}), {state(one)})") == (0, 0, NOT_READY)
     assert process(f"({wait(one)}, {state(one)}, {state(two)})") == (0, 0, NOT_READY)
     assert process(f"({wait(two)}, {state(two)}, cu.cuStreamDestroy_v2(c_void_p({two})))") == (0, 0, 0)
     assert process("cu.cuStreamDestroy_v2(c_void_p(0))") == 400
@@ -60,8 +61,8 @@ def test_three_busy_processes_get_a_third_each(machine: Machine, kernel_ms: list
     for process in processes:
         assert process.receive() == 0
     before = machine.state()
-    time.sleep(0.6)
-    processes[0]("query(event())")  # somebody has to ask, so that the turns are worked out
+    time.sleep(0.6)  # their parts of the GPU's time show in real time only
+    processes[0]("query(event())")  # a query updates the time line
     after = machine.state()
     given = {p.pid: p.busy_ns for p in before.gpus[0].processes}
     gained = [p.busy_ns - given[p.pid] for p in after.gpus[0].processes]
@@ -71,19 +72,17 @@ def test_three_busy_processes_get_a_third_each(machine: Machine, kernel_ms: list
 
 def test_a_deep_queue_does_not_starve_another_process(machine: Machine) -> None:
     hog, guest = machine.started(), machine.started()
-    assert hog("spin(10, 500)") == 0
-    start = time.monotonic()
+    assert hog("spin(100, 500)") == 0
     assert guest("spin(10) or sync()") == 0
-    assert time.monotonic() - start < 1.0
     queued = {p.pid: p.queued_ns for p in machine.state().gpus[0].processes}
-    assert queued[hog.pid] > 3000 * MS
+    assert queued[hog.pid] > 10_000 * MS, "the guest did not wait for the 50 s of the hog"
 
 
 def test_what_a_dead_process_had_queued_is_dropped(machine: Machine) -> None:
     hog, guest = machine.started(), machine.started()
     assert hog("spin(100, 500)") == 0
     hog.kill()
-    assert eventually(lambda: guest("spin(5) or sync()") == 0 and len(machine.state().gpus[0].processes) == 1)
+    wait_until(lambda: guest("spin(5) or sync()") == 0 and len(machine.state().gpus[0].processes) == 1)
     before = machine.state().gpus[0].busy_ns
     assert guest("spin(100) or sync()") == 0
     assert machine.state().gpus[0].busy_ns - before == 100 * MS
@@ -102,12 +101,17 @@ def test_gpus_work_at_the_same_time(machine: Machine) -> None:
     one, two = machine.process(CUDA_VISIBLE_DEVICES="0"), machine.process(CUDA_VISIBLE_DEVICES="1")
     for process in (one, two):
         assert process("start()") == 0
-    start = time.monotonic()
-    for process in (one, two):
-        process.send("spin(50, 8) or sync()")
-    assert [one.receive(), two.receive()] == [0, 0]
-    assert time.monotonic() - start < 0.75
-    assert [gpu.busy_ns for gpu in machine.state().gpus] == [400 * MS, 400 * MS]
+
+    def seconds_of_both() -> float:
+        start = time.monotonic()
+        for process in (one, two):
+            process.send("spin(50, 8) or sync()")
+        assert [one.receive(), two.receive()] == [0, 0]
+        return time.monotonic() - start
+
+    # Real time: on a busy machine, any one try may be late.
+    tries = next(tries for tries in range(1, 10) if seconds_of_both() < 0.75)
+    assert [gpu.busy_ns for gpu in machine.state().gpus] == [tries * 400 * MS] * 2
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from lamina.smi import main
+from lamina_lab.smi import main
 from tests.simgpu.machines import Machine
 
 
 def smi(machine: Machine, *arguments: str, **env: str) -> tuple[int, list[str]]:
-    done = machine.run(sys.executable, "-m", "lamina.smi", *arguments, **env)
+    done = machine.run(sys.executable, "-m", "lamina_lab.smi", *arguments, **env)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
 
@@ -65,7 +65,7 @@ def test_query(machine: Machine, format: str, expected: list[str]) -> None:
 
 
 def test_every_field_can_be_queried(machine: Machine) -> None:
-    from lamina.smi.query import _GPU_FIELDS, _OTHER_NAMES
+    from lamina_lab.smi.query import _GPU_FIELDS, _OTHER_NAMES
 
     names = [*_GPU_FIELDS, *_OTHER_NAMES]
     code, rows = smi(machine, "--query-gpu=" + ",".join(names), "--format=csv,noheader")
@@ -107,8 +107,8 @@ def test_without_driver_or_devices(machine: Machine) -> None:
         ["--query-gpu=name"],
         ["--query-gpu=name", "--format=json"],
         ["--query-gpu=name", "--format=csv,pretty"],
-        ["--query-gpu=colour", "--format=csv"],
-        ["--query-compute-apps=colour", "--format=csv"],
+        ["--query-gpu=color", "--format=csv"],
+        ["--query-compute-apps=color", "--format=csv"],
         ["-q", "-d", "EVERYTHING"],
         ["-i"],
     ],

@@ -8,7 +8,7 @@ from tests.simgpu.machines import Machine
 
 
 def smi(machine: Machine, *arguments: str, code: int = 0, **env: str) -> str:
-    done = machine.run(sys.executable, "-m", "lamina.smi", *arguments, **env)
+    done = machine.run(sys.executable, "-m", "lamina_lab.smi", *arguments, **env)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -23,8 +23,8 @@ def test_s3_7_a_slice_is_set_for_all_gpus_or_for_one(machine: Machine) -> None:
     assert slices(machine) == ["Default", "Default"]
     smi(machine, "compute-policy", "--set-timeslice=3")
     assert slices(machine) == ["Long", "Long"]
-    said = smi(machine, "compute-policy", "-i", machine.state().gpus[1].uuid, "--set-timeslice", "1")
-    assert "Set timeslice to SHORT for GPU 00000000:D8:00.0" in said or "AF" in said
+    output = smi(machine, "compute-policy", "-i", machine.state().gpus[1].uuid, "--set-timeslice", "1")
+    assert "Set timeslice to SHORT for GPU 00000000:D8:00.0" in output or "AF" in output
     assert slices(machine) == ["Long", "Short"]
     smi(machine, "compute-policy", "--set-timeslice", "0")
     assert slices(machine) == ["Default", "Default"]
@@ -32,8 +32,8 @@ def test_s3_7_a_slice_is_set_for_all_gpus_or_for_one(machine: Machine) -> None:
 
 def test_a_container_may_not_change_it(machine: Machine) -> None:
     uuid = machine.state().gpus[0].uuid
-    said = smi(machine, "compute-policy", "--set-timeslice=1", code=6, NVIDIA_VISIBLE_DEVICES=uuid)
-    assert "Insufficient Permissions" in said
+    output = smi(machine, "compute-policy", "--set-timeslice=1", code=6, NVIDIA_VISIBLE_DEVICES=uuid)
+    assert "Insufficient Permissions" in output
     assert slices(machine) == ["Default", "Default"]
 
 
@@ -42,6 +42,6 @@ def test_a_container_may_not_change_it(machine: Machine) -> None:
     [["compute-policy"], ["compute-policy", "--set-timeslice=4"], ["--set-timeslice=1"], ["-l"], ["mig", "--list"]],
     ids=" ".join,
 )
-def test_what_is_no_policy_is_refused(machine: Machine, wrong: list[str]) -> None:
+def test_an_invalid_policy_is_refused(machine: Machine, wrong: list[str]) -> None:
     smi(machine, *wrong, code=2)
     assert slices(machine) == ["Default", "Default"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simgpu.machines import Machine
-from tests.simgpu.test_mig import A100, CUT, TWO_HALVES, script
+from tests.simgpu.mig_scripts import A100, PARTITION, TWO_HALVES, script
 
 INSTANCES = """\
 +-------------------------------------------------------+
@@ -31,16 +31,16 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def smi(machine: Machine, *arguments: str, code: int = 0, **env: str) -> str:
-    done = machine.run(sys.executable, "-m", "lamina.smi", *arguments, **env)
+    done = machine.run(sys.executable, "-m", "lamina_lab.smi", *arguments, **env)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
 def test_instances_are_listed_as_in_the_post(machine: Machine) -> None:
     assert smi(machine, "mig", "-lgi", code=6) == "No MIG-enabled devices found.\n"
-    script(machine, CUT, "[]")
+    script(machine, PARTITION, "[]")
     assert smi(machine, "mig", "-lgi", code=6) == "No GPU instances found: Not Found\n"
-    script(machine, CUT, TWO_HALVES)
+    script(machine, PARTITION, TWO_HALVES)
     assert smi(machine, "mig", "-lgi") == INSTANCES
     computes = [line for line in smi(machine, "mig", "-lci").splitlines() if "MIG" in line]
     assert [line.split() for line in computes] == [
@@ -49,10 +49,10 @@ def test_instances_are_listed_as_in_the_post(machine: Machine) -> None:
 
 
 def test_profiles_are_listed_with_what_is_free(machine: Machine) -> None:
-    script(machine, CUT, json.dumps([[9, 2, 4, 4]]))
-    told = smi(machine, "mig", "-lgip")
-    assert {len(line) for line in told.splitlines()} == {79}
-    rows = [line.split()[3:6] for line in told.splitlines() if "MIG" in line]
+    script(machine, PARTITION, json.dumps([[9, 2, 4, 4]]))
+    reported = smi(machine, "mig", "-lgip")
+    assert {len(line) for line in reported.splitlines()} == {79}
+    rows = [line.split()[3:6] for line in reported.splitlines() if "MIG" in line]
     assert rows == [
         ["1g.5gb", "19", "4/7"], ["2g.10gb", "14", "2/3"], ["3g.20gb", "9", "1/2"], ["4g.20gb", "5", "1/1"],
         ["7g.40gb", "0", "0/1"], ["1g.5gb+me", "20", "1/1"], ["1g.10gb", "15", "2/4"],
@@ -60,7 +60,7 @@ def test_profiles_are_listed_with_what_is_free(machine: Machine) -> None:
 
 
 def test_a_container_lists_its_gpu_and_its_one_device(machine: Machine) -> None:
-    (_, _), (second, _) = script(machine, CUT, TWO_HALVES)
+    (_, _), (second, _) = script(machine, PARTITION, TWO_HALVES)
     gpu = machine.state().gpus[0].uuid
     assert smi(machine, "-L", NVIDIA_VISIBLE_DEVICES=second) == (
         f"GPU 0: NVIDIA A100-SXM4-40GB (UUID: {gpu})\n  MIG 3g.20gb     Device  0: (UUID: {second})\n"
@@ -68,7 +68,7 @@ def test_a_container_lists_its_gpu_and_its_one_device(machine: Machine) -> None:
 
 
 def test_the_table_shows_devices_and_who_uses_them(machine: Machine) -> None:
-    (_, _), (second, _) = script(machine, CUT, TWO_HALVES)
+    (_, _), (second, _) = script(machine, PARTITION, TWO_HALVES)
     user = machine.started(CUDA_VISIBLE_DEVICES=second)
     assert user("alloc(1000)")[0] == 0
     lines = smi(machine).splitlines()

@@ -4,23 +4,23 @@ import re
 
 import pytest
 
-from lamina.smi import table
-from lamina.smi.reading import Gpu, Machine, Process
+from lamina_lab.smi import table
+from lamina_lab.smi.machine import SmiGpu, SmiMachine, SmiProcess
 from tests import seeds
 
-V100 = Gpu(
+V100 = SmiGpu(
     handle=None, index=0, name="Tesla V100-PCIE-32GB", uuid="GPU-0", bus_id="00000000:D8:00.0", persistence=True,
     display=False, temperature=37, fan=None, pstate=0, power=26.4, power_limit=250.0, memory_total=1000, memory_used=0,
     memory_free=1000, busy=0, memory_busy=0, ecc_errors=0, compute_mode=0, mig=None,
 )  # fmt: skip
 
 
-def but(gpu: Gpu, **changes: object) -> Gpu:
-    return Gpu(**{**gpu.__dict__, **changes})  # type: ignore[arg-type]
+def but(gpu: SmiGpu, **changes: object) -> SmiGpu:
+    return SmiGpu(**{**gpu.__dict__, **changes})  # type: ignore[arg-type]
 
 
-def printed(gpu: Gpu, *processes: Process, driver: str = "515.86.01", cuda: str = "11.7") -> list[str]:
-    machine = Machine(driver=driver, nvml="", cuda=cuda, gpus=(gpu,))
+def printed(gpu: SmiGpu, *processes: SmiProcess, driver: str = "515.86.01", cuda: str = "11.7") -> list[str]:
+    machine = SmiMachine(driver=driver, nvml="", cuda=cuda, gpus=(gpu,))
     return table.lines(machine, [(gpu, process) for process in processes], 0.0)
 
 
@@ -68,15 +68,17 @@ def test_the_output_of_seed_000(which: int, total: int, idle: bool) -> None:
         but(V100, compute_mode=None, persistence=None, display=None, mig=False),
     ],
 )
-def test_every_line_has_79_columns(gpu: Gpu) -> None:
+def test_every_line_has_79_columns(gpu: SmiGpu) -> None:
     lines = printed(
-        gpu, Process(1234567, "/a/very/long/path/to/some/program/in/the/deep", "C", 143771), Process(1, "x", "G", None)
+        gpu,
+        SmiProcess(1234567, "/a/very/long/path/to/some/program/in/the/deep", "C", 143771),
+        SmiProcess(1, "x", "G", None),
     )
     assert {len(line) for line in lines[1:]} == {79}
 
 
 def test_running_processes_replace_the_sentence() -> None:
-    lines = printed(V100, Process(12345, "python3", "C", 1487))
+    lines = printed(V100, SmiProcess(12345, "python3", "C", 1487))
     assert "|    0   N/A  N/A     12345      C   python3                          1487MiB |" in lines
     assert not any("No running" in line for line in lines)
     assert any("No running processes found" in line for line in printed(V100))

@@ -85,7 +85,7 @@ PODS: dict[str, dict[str, Any]] = {
 }
 
 
-class Way(NamedTuple):
+class Setup(NamedTuple):
     """How a node may be set up and what people ask of it then."""
 
     policy: str
@@ -95,15 +95,15 @@ class Way(NamedTuple):
 
 
 _SHARES = ("small", "timed", "over two", "two containers", "after init", "vgpu", "units", "timed units", "units of two")
-WAYS = {
-    "shares": Way("default", "", "", (*_SHARES, "a GPU", "two GPUs", "vgpu, hami-core")),
-    "either": Way("either", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core", "a GPU")),
-    "mig first": Way("mig first", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core")),
-    "mig alone": Way("mig alone", "", "", (*_SHARES, "vgpu, mig")),
-    "mps": Way("default", "mps", "", ("a GPU",)),
-    "mps of two": Way("equal", "mps-2", "", ("a GPU",)),
-    "sliced": Way("equal", "sliced", "", ("a GPU", "two GPUs")),
-    "renamed": Way("default", "renamed", "", ("a replica",)),
-    "whole": Way("default", "whole", "", ("a GPU", "two GPUs")),
-    "label": Way("mixed", "mixed", "all-balanced", ("1g.5gb", "3g.20gb", "1g.5gb and 2g.10gb")),
+SETUPS = {
+    "shares": Setup("default", "", "", (*_SHARES, "a GPU", "two GPUs", "vgpu, hami-core")),
+    "either": Setup("either", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core", "a GPU")),
+    "mig first": Setup("mig first", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core")),
+    "mig alone": Setup("mig alone", "", "", (*_SHARES, "vgpu, mig")),
+    "mps": Setup("default", "mps", "", ("a GPU",)),
+    "mps of two": Setup("equal", "mps-2", "", ("a GPU",)),
+    "sliced": Setup("equal", "sliced", "", ("a GPU", "two GPUs")),
+    "renamed": Setup("default", "renamed", "", ("a replica",)),
+    "whole": Setup("default", "whole", "", ("a GPU", "two GPUs")),
+    "label": Setup("mixed", "mixed", "all-balanced", ("1g.5gb", "3g.20gb", "1g.5gb and 2g.10gb")),
 }

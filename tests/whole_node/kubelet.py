@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lamina.agent.plugin import Plugin
+from lamina.agent.kubelet.plugin import ResourcePlugin
 from lamina.enforcement import Limits, read_limits
 from lamina.errors import Outside
 from lamina.model.grants import ContainerGrant
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.podresources import Holder
-from tests.whole_node.doors import Clock, Died
+from tests.whole_node.mortal_ports import Clock, Died
 
 AGAIN_S = 0.5
 UNTRIED = "not tried yet"
@@ -77,7 +77,7 @@ class Kubelet:
         self._cdi = cdi
         self._clock = clock
         self.devices: dict[str, dict[str, bool]] = {}
-        self.plugins: dict[str, Plugin] = {}
+        self.plugins: dict[str, ResourcePlugin] = {}
         self.pods: dict[str, Pod] = {}
         self.silent = False
         self._restarted = asyncio.Event()
@@ -86,25 +86,25 @@ class Kubelet:
     def containers(self) -> Iterator[tuple[Pod, Container]]:
         return ((pod, each) for pod in self.pods.values() for each in pod.containers)
 
-    async def registered(self, resource: str, plugin: Plugin) -> None:
-        """Follow a plugin until the kubelet restarts or whoever serves the plugin ends."""
+    async def registered(self, resource: str, plugin: ResourcePlugin) -> None:
+        """Follow a plugin until the kubelet restarts or the plugin's process ends."""
         self.plugins[resource] = plugin
         follower = asyncio.create_task(self._follow(resource, plugin))
         try:
             await self._restarted.wait()
         finally:
-            plugin.hang_up()
+            plugin.end_streams()
             follower.cancel()
             if self.plugins.get(resource) is plugin:
                 del self.plugins[resource]
                 self.devices[resource] = dict.fromkeys(self.devices.get(resource, ()), False)
 
-    async def _follow(self, resource: str, plugin: Plugin) -> None:
-        async for told in plugin.ListAndWatch(messages.Empty(), _Context()):
-            self.devices[resource] = {each.ID: each.health == "Healthy" for each in told.devices}
+    async def _follow(self, resource: str, plugin: ResourcePlugin) -> None:
+        async for reported in plugin.ListAndWatch(messages.Empty(), _Context()):
+            self.devices[resource] = {each.ID: each.health == "Healthy" for each in reported.devices}
 
     def restart(self) -> None:
-        """Plugins are forgotten, and who holds what is not told for a while."""
+        """Plugins are forgotten, and who holds what is not reported for a while."""
         self.plugins.clear()
         self.devices.clear()
         self.silent = True
@@ -122,7 +122,7 @@ class Kubelet:
         return tuple(found)
 
     def free(self, resource: str) -> list[str]:
-        """Healthy devices that nobody holds."""
+        """Healthy devices that no one holds."""
         held = {id for _, each in self.containers for id in each.devices.get(resource, ())}
         return [id for id, healthy in self.devices.get(resource, {}).items() if healthy and id not in held]
 
@@ -212,18 +212,18 @@ class Registrations:
     def __init__(self, kubelet: Kubelet) -> None:
         self._kubelet = kubelet
 
-    def __call__(self, plugin: Plugin, folder: Path, kind: Any, **doors: Any) -> "_Registration":
-        return _Registration(self._kubelet, plugin, kind.resource, doors["clock"])
+    def __call__(self, plugin: ResourcePlugin, folder: Path, kind: Any, **ports: Any) -> "_Registration":
+        return _Registration(self._kubelet, plugin, kind.resource, ports["clock"])
 
 
 @dataclass
 class _Registration:
     kubelet: Kubelet
-    plugin: Plugin
+    plugin: ResourcePlugin
     resource: str
     clock: Clock
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         while True:
             with contextlib.suppress(Refused):
                 await self.kubelet.registered(self.resource, self.plugin)

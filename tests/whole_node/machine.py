@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.whole_node import kinds
-from tests.whole_node.calm import everything_comes_to_rest
-from tests.whole_node.doors import all_done
-from tests.whole_node.truth import check
+from tests.whole_node.invariants import check
+from tests.whole_node.mortal_ports import all_done
+from tests.whole_node.recovery import everything_comes_to_rest
 from tests.whole_node.world import GPUS, POLL_S, World
 
 NUMBER = st.integers(0, 20)
 NUMBERS = st.lists(NUMBER, min_size=1, max_size=4)
-WAY = st.sampled_from([*kinds.WAYS, *(way for way in kinds.WAYS if way.startswith(("mig", "mps")))])
+SETUP = st.sampled_from([*kinds.SETUPS, *(setup for setup in kinds.SETUPS if setup.startswith(("mig", "mps")))])
 """Those with most parts that can be left half done come twice as often."""
 POLICY = "policy"
 CHANGE = st.one_of(
@@ -34,13 +34,13 @@ ACCIDENTS = (
     "a_container_crashes",
     "the_agent_dies_soon",
     "the_agent_dies",
-    "the_control_part_restarts",
+    "the_controller_restarts",
     "kubelet_restarts",
     "a_gpu_has_an_error",
     "a_gpu_falls_off_or_comes_back",
-    "nvml_falls_silent_or_answers",
-    "somebody_cuts_by_hand",
-    "somebody_uses_a_unit",
+    "nvml_fails_or_answers",
+    "another_program_partitions",
+    "another_program_uses_a_unit",
     "the_machine_reboots",
 )
 
@@ -51,8 +51,8 @@ class WholeNode(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.folder = Path(tempfile.mkdtemp(prefix="lam"))
         self.world = World(self.folder / "node")
-        self.doors = self.world.doors()
-        self.doors.__enter__()
+        self.ports = self.world.fake_ports()
+        self.ports.__enter__()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do it, let everybody do what follows, and see that all is true."""
@@ -60,29 +60,29 @@ class WholeNode(RuleBasedStateMachine):
         async def done() -> None:
             await work
             await all_done()
-            for way in await check(self.world):
-                event(f"runs: {way}")
+            for use in await check(self.world):
+                event(f"runs: {use}")
 
         self.loop.run_until_complete(done())
 
-    @initialize(way=WAY, numbers=NUMBERS)
-    def a_node_begins_and_pods_run(self, way: str, numbers: list[int]) -> None:
+    @initialize(setup=SETUP, numbers=NUMBERS)
+    def a_node_begins_and_pods_run(self, setup: str, numbers: list[int]) -> None:
         self.run(self.world.begin())
-        self.another_way(way)
+        self.another_mode(setup)
         self.time_passes(2 * POLL_S)
         self.pods_that_suit_come(numbers)
         self.pods_go_on(2)
 
-    @rule(way=WAY)
-    def another_way(self, way: str) -> None:
+    @rule(setup=SETUP)
+    def another_mode(self, setup: str) -> None:
         """People set the node up for something else, whatever is running."""
-        self.way = kinds.WAYS[way]
-        self.run(self.world.configure(self.way.policy))
-        self.run(self.world.label(kinds.FILE_LABEL, self.way.file))
-        self.run(self.world.label(kinds.MIG_LABEL, self.way.layout))
+        self.node_setup = kinds.SETUPS[setup]
+        self.run(self.world.configure(self.node_setup.policy))
+        self.run(self.world.label(kinds.FILE_LABEL, self.node_setup.file))
+        self.run(self.world.label(kinds.MIG_LABEL, self.node_setup.layout))
 
     @rule(change=CHANGE)
-    def one_thing_changes(self, change: tuple[str, str]) -> None:
+    def one_change(self, change: tuple[str, str]) -> None:
         what, value = change
         self.run(self.world.configure(value) if what == POLICY else self.world.label(what, value))
 
@@ -94,7 +94,7 @@ class WholeNode(RuleBasedStateMachine):
 
     @rule(numbers=NUMBERS)
     def pods_that_suit_come(self, numbers: list[int]) -> None:
-        self.pods_come([self.way.pods[number % len(self.way.pods)] for number in numbers])
+        self.pods_come([self.node_setup.pods[number % len(self.node_setup.pods)] for number in numbers])
 
     @rule(times=st.integers(1, 3))
     def pods_go_on(self, times: int) -> None:
@@ -121,12 +121,12 @@ class WholeNode(RuleBasedStateMachine):
 
     @rule(accidents=st.lists(st.tuples(st.sampled_from(ACCIDENTS), st.integers(0, 40)), min_size=1, max_size=2))
     def it_happens_that(self, accidents: list[tuple[str, int]]) -> None:
-        """One rule for all accidents, so that there is something that they can befall."""
+        """One rule for all accidents, so that there is something that they can happen to."""
         for what, number in accidents:
             getattr(self, what)(number)
 
     @rule()
-    def what_is_broken_is_mended(self) -> None:
+    def what_is_broken_is_repaired(self) -> None:
         self.world.nvml.broken = ""
         self.world.nvml.running.clear()
         for number in list(self.world.lost):
@@ -145,7 +145,7 @@ class WholeNode(RuleBasedStateMachine):
         if number % 2:
             self.run(self.world.agent_starts())
 
-    def the_control_part_restarts(self, number: int) -> None:
+    def the_controller_restarts(self, number: int) -> None:
         self.run(self.world.control_starts())
 
     def kubelet_restarts(self, number: int) -> None:
@@ -158,14 +158,14 @@ class WholeNode(RuleBasedStateMachine):
     def a_gpu_falls_off_or_comes_back(self, number: int) -> None:
         self.world.lose_or_find(number % len(GPUS))
 
-    def nvml_falls_silent_or_answers(self, number: int) -> None:
+    def nvml_fails_or_answers(self, number: int) -> None:
         self.world.nvml.broken = "" if self.world.nvml.broken else "Driver Not Loaded"
 
-    def somebody_cuts_by_hand(self, number: int) -> None:
+    def another_program_partitions(self, number: int) -> None:
         gpu, profile = GPUS[number % len(GPUS)], PROFILES[number // len(GPUS) % len(PROFILES)]
-        self.run(self.world.cut_by_hand(gpu, profile))
+        self.run(self.world.partition_by_hand(gpu, profile))
 
-    def somebody_uses_a_unit(self, number: int) -> None:
+    def another_program_uses_a_unit(self, number: int) -> None:
         units = [
             unit for gpu in GPUS for unit in (gpu, *(each.uuid for each in self.world.nvml.instances.get(gpu, ())))
         ]
@@ -180,6 +180,6 @@ class WholeNode(RuleBasedStateMachine):
                 self.loop.run_until_complete(everything_comes_to_rest(self.world))
         finally:
             self.loop.run_until_complete(self.world.end())
-            self.doors.__exit__(None, None, None)
+            self.ports.__exit__(None, None, None)
             self.loop.close()
             shutil.rmtree(self.folder)

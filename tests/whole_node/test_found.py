@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.mps.edits import PIPE
+from lamina.agent.mps.client_edits import PIPE
 from tests.whole_node import kinds
-from tests.whole_node.calm import everything_comes_to_rest, settle
-from tests.whole_node.truth import check
+from tests.whole_node.invariants import check
+from tests.whole_node.recovery import everything_comes_to_rest, settle
 from tests.whole_node.world import POLL_S, World
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path / "node")
-    with made.doors():
+    with made.fake_ports():
         await made.begin()
         yield made
         await made.end()
@@ -28,7 +28,7 @@ async def set_up(world: World, *, policy: str = "default", file: str = "") -> No
 
 
 @pytest.mark.parametrize(("policy", "file", "kind"), [("single", "renamed", "a replica"), ("default", "", "small")])
-async def test_no_container_starts_on_a_gpu_that_was_cut_since_the_last_look(
+async def test_no_container_starts_on_a_gpu_that_was_partitioned_since_the_last_read(
     world: World, policy: str, file: str, kind: str
 ) -> None:
     await set_up(world, policy=policy, file=file)
@@ -40,12 +40,12 @@ async def test_no_container_starts_on_a_gpu_that_was_cut_since_the_last_look(
     await world.kubelet_works()
     await check(world)
     (reason,) = [each.reason for _, each in world.kubelet.containers]
-    assert "is cut by MIG and has nothing to share" in reason
+    assert "is partitioned by MIG and cannot be shared" in reason
     await everything_comes_to_rest(world)
 
 
 async def replaced(world: World, file: str, pods: int) -> None:
-    """Pods run by a file with replicas; the node is to give out whole GPUs then, and these pods end."""
+    """Pods run by a file with replicas; the node allocates whole GPUs then, and these pods end."""
     await set_up(world, file=file)
     for _ in range(pods):
         await world.a_pod_comes("a GPU")
@@ -64,9 +64,9 @@ async def test_a_whole_gpu_goes_to_one_pod_though_kubelet_knows_replicas_from_be
     await settle(world, 3)
     running = [each.running for _, each in world.kubelet.containers if each.running]
     seen = [each.env["NVIDIA_VISIBLE_DEVICES"] for each in running]
-    assert seen and len(seen) == len(set(seen)), "a GPU that is given out whole is in several pods"
+    assert seen and len(seen) == len(set(seen)), "a GPU that is allocated whole is in several pods"
     reasons = {each.reason for _, each in world.kubelet.containers if not each.running}
-    assert all("is given out whole by now" in reason for reason in reasons)
+    assert all("is no longer shared" in reason for reason in reasons)
     await everything_comes_to_rest(world)
 
 
@@ -79,8 +79,8 @@ async def test_a_new_agent_knows_at_once_that_daemons_of_mps_are_there(world: Wo
     await world.schedule()
     await world.kubelet_works()
     await check(world)
-    assert {each.reason.partition("not healthy: ")[2] for _, each in world.kubelet.containers} == {
-        "its daemon of MPS is starting"
+    assert {each.reason.partition("unhealthy: ")[2] for _, each in world.kubelet.containers} == {
+        "it is in mode mps, and its daemon is starting"
     }
     await everything_comes_to_rest(world)
 

@@ -7,25 +7,28 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent import containers, modes, offer, serving_kubelet
-from lamina.agent.mig.on_demand import OnDemand
-from lamina.agent.release import Releaser
+from lamina.agent.cleanup.release import Releaser
+from lamina.agent.containers import limit_files
+from lamina.agent.inventory import reducer
+from lamina.agent.kubelet import plugins
+from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.prepare import mode_check
 from lamina.model.grants import ContainerGrant, Share
 from tests.whole_node import kinds
-from tests.whole_node.calm import all_end, nothing_of_pods_is_left, settle
+from tests.whole_node.recovery import all_end, nothing_of_pods_is_left, settle
 from tests.whole_node.world import POLL_S, World
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path / "node")
-    with made.doors():
+    with made.fake_ports():
         yield made
         await made.end()
 
 
 async def course(world: World) -> None:
-    """A share, then whole GPUs by NVIDIA's file beside it, then the end of all."""
+    """A share, then whole GPUs by NVIDIA's file next to it, then the end of all."""
     await world.begin()
     await world.a_pod_comes("small")
     await settle(world, 1)
@@ -43,8 +46,8 @@ async def test_a_sound_agent_gets_through(world: World) -> None:
 
 
 async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(offer, "free_for", lambda *about: True)
-    monkeypatch.setattr(modes, "check", lambda *about, **how: None)
+    monkeypatch.setattr(reducer, "is_free_for", lambda *about: True)
+    monkeypatch.setattr(mode_check, "check_modes", lambda *about, **how: None)
     with pytest.raises(AssertionError, match="is in the modes"):
         await course(world)
 
@@ -52,9 +55,9 @@ async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, 
 async def test_limits_that_are_not_those_of_the_grant(world: World, monkeypatch: Any) -> None:
     def twice(folder: Path, container: ContainerGrant, shares: tuple[Share, ...]) -> None:
         more = tuple(structs.replace(each, memory_mib=2 * each.memory_mib) for each in shares)
-        containers.write_limits(folder, container, more)
+        limit_files.write_limits(folder, container, more)
 
-    monkeypatch.setattr(serving_kubelet, "write_limits", twice)
+    monkeypatch.setattr(plugins, "write_limits", twice)
     with pytest.raises(AssertionError, match="not the limits of the grant"):
         await course(world)
 
@@ -68,11 +71,11 @@ async def test_a_release_that_leaves_the_files(world: World, monkeypatch: Any) -
         await course(world)
 
 
-async def test_instances_that_nobody_takes_away(world: World, monkeypatch: Any) -> None:
-    async def nothing(on_demand: OnDemand, gpu: str) -> list[str]:
+async def test_instances_that_are_never_removed(world: World, monkeypatch: Any) -> None:
+    async def nothing(on_demand: OnDemandMig, gpu: str) -> list[str]:
         return []
 
-    monkeypatch.setattr(OnDemand, "_tidy", nothing)
+    monkeypatch.setattr(OnDemandMig, "_tidy", nothing)
     await world.begin()
     await world.configure("mig alone")
     await world.time_passes(2 * POLL_S)

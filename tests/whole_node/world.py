@@ -1,4 +1,4 @@
-"""One node whole: the real control part and the real agent over the fakes, with kubelet, people and accidents.
+"""One node whole: the real controller and the real agent over the fakes, with kubelet, people and accidents.
 
 Nothing happens by itself: time is passed on, and between two moments everybody has done all that there is to do.
 """
@@ -6,36 +6,40 @@ Nothing happens by itself: time is passed on, and between two moments everybody 
 import asyncio
 import contextlib
 import copy
+import logging
 import shutil
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import jsonpatch
-import msgspec
 from msgspec import structs
 
-from lamina.agent import configuration
-from lamina.agent.run import agent
-from lamina.agent.settings import COVER, LIBRARIES, AgentSettings
-from lamina.control.admission import review
-from lamina.control.binding import BindArgs
-from lamina.control.configuration import follow_config_map
+from lamina.agent.run import AgentPorts, configuration_source, run_agent
+from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
+from lamina.api.v1alpha1.conversion import read_grant
+from lamina.controller.binding.binder import BindArgs
+from lamina.controller.configuration import follow_config_map
+from lamina.errors import LaminaError
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.ports.host import FakeHost
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NODES, PODS, EventRecorder, NotFound, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.mps import FakeMps
-from lamina.ports.nvml import GpuFacts, GpuProcess, MigInstance
+from lamina.ports.nvml import FakeNvml, GpuFacts, GpuProcess, MigInstanceFacts
 from lamina.ports.nvml.fake import fake_gpus
+from lamina.ports.set_aside import SetAside
 from lamina.ports.time_slices import FakeTimeSlices
-from tests.control.binders import Bench
+from tests.controller.binders import Bench
+from tests.controller.reviews import review
 from tests.whole_node import kinds
-from tests.whole_node.doors import Clock, Died, Door, Life, QuickFiles, TimedNvml, all_done
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Container, Kubelet, Pod, Registrations, is_device
+from tests.whole_node.mortal_ports import Clock, Died, Life, MortalPort, QuickFiles, all_done
 
 CARD = MIG_CARDS["A100-40GB"]
 FACTS = [
@@ -46,9 +50,26 @@ GPUS = [facts.uuid for facts in FACTS]
 POLL_S = 10.0
 
 
-async def _never(*args: Any, **more: Any) -> None:
+class _Idle:
     """In the place of the loop that lends time, which has no part in this and looks every 10 ms."""
-    await asyncio.Event().wait()
+
+    def __init__(self, *arguments: Any) -> None: ...
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Defects(SetAside):
+    """Keeps the errors that were not raised on purpose. Here nothing else than a defect leads to one."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        super().__init__(logger)
+        self.found: list[Exception] = []
+
+    def add(self, kind: str, name: str, error: Exception) -> bool:
+        if not isinstance(error, LaminaError):
+            self.found.append(error)
+        return super().add(kind, name, error)
 
 
 class World:
@@ -56,7 +77,7 @@ class World:
         self.root = root
         self.clock = Clock()
         self.kube, self.mps, self.slices = FakeKube(), FakeMps(), FakeTimeSlices()
-        self.nvml = TimedNvml(self.clock, FACTS)
+        self.nvml = FakeNvml(FACTS, self.clock)
         self.kubelet = Kubelet(root / "cdi", self.clock)
         self.files = QuickFiles()
         for folder in ("driver", "facade"):
@@ -75,23 +96,24 @@ class World:
             poll_s=POLL_S,
         ).checked()
         self.life = Life()
+        self.aside = Defects(logging.getLogger("lamina.agent"))
         self.task: asyncio.Task[None] | None = None
         self.parts: list[asyncio.Task[None]] = []
-        self.theirs: list[tuple[str, MigInstance]] = []
-        """Instances that somebody made by hand."""
+        self.theirs: list[tuple[str, MigInstanceFacts]] = []
+        """Instances that another program made."""
         self.lost: dict[int, GpuFacts] = {}
         """GPUs that fell off the bus, by index."""
         self.count = 0
 
     @contextlib.contextmanager
-    def doors(self) -> Any:
-        """The agent's ways to kubelet and nvidia-smi lead to the fakes."""
+    def fake_ports(self) -> Any:
+        """The agent gets fakes for kubelet and nvidia-smi."""
         with contextlib.ExitStack() as stack:
             for name, fake in {
                 "run.KubeletPodResources": lambda socket: self.kubelet,
                 "run.NvidiaSmi": lambda: self.slices,
-                "run.arbitrating": _never,
-                "serving_kubelet.Registration": Registrations(self.kubelet),
+                "run.ArbitrationLoop": _Idle,
+                "kubelet.plugins.Registration": Registrations(self.kubelet),
             }.items():
                 stack.enter_context(mock.patch(f"lamina.agent.{name}", fake))
             yield
@@ -109,12 +131,14 @@ class World:
         await _ended(self.parts)
 
     async def control_starts(self) -> None:
-        """The control part begins with an empty memory, after the one before it has ended."""
+        """The controller begins with an empty memory, after the one before it has ended."""
         await _ended(self.parts)
-        self.control = Bench(self.kube, clock=self.clock.monotonic)  # type: ignore[arg-type]
+        self.control = Bench(self.kube, clock=self.clock)
         events = EventRecorder(self.kube, "lamina", now=self.clock.wall)
-        following = follow_config_map(self.kube, self.control.configuration, events)
-        works: list[Coroutine[Any, Any, None]] = [self.control.watching.run(), following]
+        following = follow_config_map(
+            self.kube, self.clock, self.control.configuration, events, self.control.context.set_aside
+        )
+        works: list[Coroutine[Any, Any, None]] = [self.control.watches.run(), following]
         self.parts = [asyncio.create_task(each) for each in works]
         await all_done()
 
@@ -124,17 +148,13 @@ class World:
         await all_done()
 
     async def _agent(self) -> None:
-        kube, nvml, mps, files = (Door(each, self.life) for each in (self.kube, self.nvml, self.mps, self.files))
-        await agent(
-            self.settings,
-            await configuration.read(self.kube, None, configuration.Kept(self.settings.configuration, self.files)),
-            kube=kube,
-            nvml=nvml,
-            mps=mps,
-            clock=self.clock,
-            files=files,  # type: ignore[arg-type]
-            stop=asyncio.Event(),
+        self.aside = Defects(logging.getLogger("lamina.agent"))
+        kube, nvml, mps, files = (MortalPort(each, self.life) for each in (self.kube, self.nvml, self.mps, self.files))
+        ports: Any = AgentPorts(
+            kube=kube, nvml=nvml, mps=mps, clock=self.clock, files=files, host=FakeHost(), aside=self.aside
         )
+        config = await configuration_source(self.settings, replace(ports, kube=self.kube, files=self.files)).read()
+        await run_agent(self.settings, config, ports, asyncio.Event())
 
     async def agent_dies(self) -> None:
         self.life.over = True
@@ -150,6 +170,8 @@ class World:
         elif self.task.done():
             self.task.result()
             raise AssertionError("the agent has ended")
+        for error in self.aside.found:
+            raise AssertionError("the agent has a defect, which it set aside") from error
 
     async def time_passes(self, seconds: float) -> None:
         await self._looked_after()
@@ -161,7 +183,7 @@ class World:
         pod = copy.deepcopy(kinds.PODS[kind])
         pod["metadata"] |= {"name": f"p{self.count}", "namespace": "default"}
         config, ledger = self.control.configuration.value, self.control.ledger
-        verdict = review(pod, config, offered=ledger.offered_plainly)
+        verdict = review(pod, config, offered=ledger.offers_native_devices)
         if not verdict.allowed:
             return ""
         await self.kube.create(PODS, jsonpatch.apply_patch(pod, list(verdict.patch)))
@@ -176,17 +198,20 @@ class World:
             meta = pod["metadata"]
             if pod["spec"].get("nodeName") or _over(pod) or not await self._counts(pod):
                 continue
-            if NODE in self.control.decisions.filter(pod, [NODE]).fitting:
+            parsed = self.control.parse(pod)
+            if parsed.request is None and not parsed.problem:  # it names nothing for which the extender is called
+                await self.kube.bind(meta["name"], namespace="default", uid=meta["uid"], node=NODE)
+            elif NODE in self.control.decisions.filter(parsed, [NODE]).fitting:
                 args = BindArgs(podName=meta["name"], podNamespace="default", podUID=meta["uid"], node=NODE)
                 await self.control.binder.bind(args)
                 await self.control.background.drain()
 
     async def _counts(self, pod: Object) -> bool:
-        """Whether kubelet has told so many devices that this pod fits beside all that are bound."""
-        beside = [each for each in await self.pods() if each["spec"].get("nodeName") and not _over(each)]
+        """Whether kubelet reports so many devices that this pod fits next to all that are bound."""
+        bound = [each for each in await self.pods() if each["spec"].get("nodeName") and not _over(each)]
         for resource, wanted in _asked(pod).items():
             healthy = sum(self.kubelet.devices.get(resource, {}).values())
-            if wanted + sum(_asked(each).get(resource, 0) for each in beside) > healthy:
+            if wanted + sum(_asked(each).get(resource, 0) for each in bound) > healthy:
                 return False
         return True
 
@@ -227,7 +252,7 @@ class World:
         return None
 
     async def grants(self) -> list[Grant]:
-        return [msgspec.convert(each["spec"], Grant) for each in (await self.kube.list(GRANTS)).items]
+        return [read_grant(each) for each in (await self.kube.list(GRANTS)).items]
 
     async def inits_end(self) -> None:
         for _, each in self.kubelet.containers:
@@ -253,8 +278,8 @@ class World:
     async def label(self, key: str, value: str) -> None:
         await self.kube.patch(NODES, NODE, {"metadata": {"labels": {key: value or None}}})
 
-    async def cut_by_hand(self, gpu: str, profile: str) -> None:
-        """Somebody makes an instance where the GPU's MIG mode is on and no grant has the place."""
+    async def partition_by_hand(self, gpu: str, profile: str) -> None:
+        """An administrator makes an instance where the GPU's MIG mode is on and no grant has the place."""
         facts = next((each for each in self.nvml.present if each.uuid == gpu), None)
         if facts is None or not facts.mig_enabled or self.nvml.broken:
             return
@@ -267,7 +292,7 @@ class World:
             self.theirs.append((gpu, await self.nvml.create_mig(gpu, Placed(profile, starts[0]))))
 
     async def clean_by_hand(self) -> None:
-        """Whoever made instances by hand destroys those that no container has, and their processes end."""
+        """Instances made by hand that no container has are destroyed, and their processes end."""
         self.nvml.running.clear()
         seen = {each.running.env["NVIDIA_VISIBLE_DEVICES"] for _, each in self.kubelet.containers if each.running}
         for gpu, made in list(self.theirs):
@@ -276,7 +301,7 @@ class World:
                 self.theirs.remove((gpu, made))
 
     def use(self, unit: str) -> None:
-        """A process that nobody knows begins on a GPU or MIG device."""
+        """A process that no one knows begins on a GPU or MIG device."""
         self.nvml.running[unit] = (GpuProcess(7, 1),)
 
     def lose_or_find(self, number: int) -> None:
@@ -319,20 +344,22 @@ def _asked(pod: Object) -> dict[str, int]:
         for each in pod["spec"].get(key, ()):
             for name, amount in each["resources"]["limits"].items():
                 if is_device(name):
-                    beside = found.get(name, 0)
-                    found[name] = beside + int(amount) if key == "containers" else max(beside, int(amount))
+                    before = found.get(name, 0)
+                    found[name] = before + int(amount) if key == "containers" else max(before, int(amount))
     return found
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks. Raises what one of them failed with, unless that is its death."""
     for task in tasks:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError | Died):
-            _defect(result)
+        if isinstance(result, BaseException) and not _is_death(result):
+            raise result
 
 
-def _defect(failure: BaseException) -> None:
-    """Raise what a part failed with, unless that is its death."""
-    if not isinstance(failure.__cause__, Died):
-        raise failure
+def _is_death(failure: BaseException) -> bool:
+    """Whether a process ended as it was meant to. Parts that die at the same moment end as a group."""
+    if isinstance(failure, BaseExceptionGroup):
+        return all(_is_death(each) for each in failure.exceptions)
+    return isinstance(failure, asyncio.CancelledError | Died) or isinstance(failure.__cause__, Died)

@@ -1,4 +1,4 @@
-"""Lamina installed by its document, for all tests of this folder, beside NVIDIA's operator.
+"""Lamina installed by its document, for all tests of this folder, next to NVIDIA's operator.
 
 node1 is labelled as the document says. node2 has the labels of the operator, whose device plugin serves it at first.
 """
@@ -7,47 +7,47 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.asking import delete_pods
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.installation import Installation
 from tests.cluster.installed import nvidias_operator
-from tests.cluster.installed.asking import serves, whole
-from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.installation import Installation
-from tests.cluster.stage.stage import Stage
+from tests.cluster.installed.queries import serves, whole
+from tests.cluster.queries import delete_pods
 
 
 @pytest.fixture(scope="package")
-def lamina(stage: Stage) -> Iterator[Installation]:
-    installation = Installation(stage)
-    with stage.steps("Lamina's image, and loading it"):
+def lamina(cluster: RealCluster) -> Iterator[Installation]:
+    installation = Installation(cluster)
+    with cluster.steps("Lamina's image, and loading it"):
         installation.load_images()
     installation.documented("kubectl label node NODE gpu=on", "node1")
-    stage.kubectl("label", "node", "node2", "nvidia.com/gpu.present=true", f"{nvidias_operator.DEPLOYED}=true")
-    nvidias_operator.install(stage, installation.image)
-    with stage.steps("installing Lamina, from apply to ready"):
+    cluster.kubectl("label", "node", "node2", "nvidia.com/gpu.present=true", f"{nvidias_operator.DEPLOYED}=true")
+    nvidias_operator.install(cluster, installation.image)
+    with cluster.steps("installing Lamina, from apply to ready"):
         installation.documented("lamina install --set image")
-        whole(stage)
-        serves(stage, "node1")
+        whole(cluster)
+        serves(cluster, "node1")
     yield installation
-    delete_pods(stage)
+    delete_pods(cluster)
     try:
         installation.shell("lamina uninstall --force --no-kubelets", timeout=400)
     except Unavailable as left:
-        assert "Left: " in str(left), "only amounts that kubelets still count may be left"
-    nvidias_operator.uninstall(stage)
-    stage.kubectl("label", "nodes", "--all", "gpu-", "nvidia.com/gpu.present-", f"{nvidias_operator.DEPLOYED}-")
+        assert "Remaining: " in str(left), "only amounts that kubelets still count may be left"
+    nvidias_operator.uninstall(cluster)
+    cluster.kubectl("label", "nodes", "--all", "gpu-", "nvidia.com/gpu.present-", f"{nvidias_operator.DEPLOYED}-")
 
 
 @pytest.fixture(scope="package")
-def both(stage: Stage, lamina: Installation) -> Installation:
+def both(cluster: RealCluster, lamina: Installation) -> Installation:
     """With an agent on node2 as well."""
     lamina.documented("kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false", "node2")
-    nvidias_operator.left(stage)
-    whole(stage)
-    serves(stage, "node2")
+    nvidias_operator.left(cluster)
+    whole(cluster)
+    serves(cluster, "node2")
     return lamina
 
 
 @pytest.fixture(autouse=True)
-def _without_pods(stage: Stage) -> Iterator[None]:
+def _without_pods(cluster: RealCluster) -> Iterator[None]:
     yield
-    delete_pods(stage)
+    delete_pods(cluster)

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lamina.lab.operator_objects import definition
 from lamina.ports.kube import CLUSTER_POLICIES
-from tests.cluster.asking import until
+from lamina_lab.cluster.operator_objects import definition
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.own_images import WORKLOAD
 from tests.cluster.installed import nvidias_plugin
-from tests.cluster.stage.own_images import WORKLOAD
-from tests.cluster.stage.stage import Stage
+from tests.waiting import wait_until
 
 NAMESPACE = "gpu-operator"
 DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
@@ -21,26 +21,26 @@ PLUGIN = "nvidia-device-plugin-daemonset"
 OTHERS = ("nvidia-container-toolkit-daemonset", "nvidia-dcgm-exporter")
 
 
-def install(stage: Stage, image: str) -> None:
+def install(cluster: RealCluster, image: str) -> None:
     """Its plugin, which runs from this image, comes to nodes with the label."""
     head = {"apiVersion": CLUSTER_POLICIES.api_version, "kind": CLUSTER_POLICIES.kind}
     kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **definition()}
-    apply(stage, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, kind)
-    stage.kubectl("wait", "--for=condition=Established", "crd/clusterpolicies.nvidia.com", "--timeout=30s")
+    apply(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, kind)
+    cluster.kubectl("wait", "--for=condition=Established", "crd/clusterpolicies.nvidia.com", "--timeout=30s")
     sleep = {"command": ["sleep", "infinity"], "image": WORKLOAD}
     gpu_nodes = {"nvidia.com/gpu.present": "true"}
     apply(
-        stage,
+        cluster,
         head | {"metadata": {"name": "cluster-policy"}, "spec": {"devicePlugin": {"enabled": True}}},
         plugin(image, {DEPLOYED: "true"}),
         *(_daemon_set(name, sleep, gpu_nodes) for name in OTHERS),
     )
 
 
-def left(stage: Stage) -> None:
+def left(cluster: RealCluster) -> None:
     """Wait until no pod of its plugin is there any more, none on its way out either."""
     mine = ("get", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}", "-o", "name")
-    until(lambda: stage.kubectl(*mine) == "", lambda: stage.kubectl("get", "pods", "-n", NAMESPACE))
+    wait_until(lambda: cluster.kubectl(*mine) == "", lambda: cluster.kubectl("get", "pods", "-n", NAMESPACE))
 
 
 def plugin(image: str, nodes: dict[str, str], name: str = PLUGIN) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def _daemon_set(name: str, container: dict[str, Any], nodes: dict[str, str], *vo
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": body}
 
 
-def apply(stage: Stage, *objects: dict[str, Any]) -> None:
+def apply(cluster: RealCluster, *objects: dict[str, Any]) -> None:
     """Apply these in one go."""
-    stage.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
 
-def uninstall(stage: Stage) -> None:
+def uninstall(cluster: RealCluster) -> None:
     """Take everything of it away."""
-    stage.kubectl("delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found")
-    stage.kubectl("delete", "crd", "clusterpolicies.nvidia.com", "--ignore-not-found")
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found")
+    cluster.kubectl("delete", "crd", "clusterpolicies.nvidia.com", "--ignore-not-found")

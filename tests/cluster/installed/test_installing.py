@@ -1,4 +1,4 @@
-"""docs/install.md, executed: the objects, who may do what, a shared GPU."""
+"""The guides of docs/how-to about the installation, executed: the objects, who may do what, a shared GPU."""
 
 import json
 
@@ -6,46 +6,49 @@ import pytest
 
 from lamina.install.names import AGENT
 from lamina.install.rights import Rule
-from tests.cluster.asking import pod, running, sh, until
-from tests.cluster.installed.asking import NAMESPACE, NONSENSE, SEEN, SHARE, leader, listed, parts
-from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.installation import PROJECT, Installation
-from tests.cluster.stage.stage import Stage
+from lamina.install.rights_of_commands import DOCTOR, READER
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.installation import Installation
+from tests.cluster.installed.queries import NAMESPACE, NONSENSE, SEEN, SHARE, leader, listed, parts
+from tests.cluster.queries import pod, running, sh
+from tests.waiting import wait_until
 
 RBAC = "rbac.authorization.k8s.io"
 
 
-def test_the_documents_example_shares_gpus(stage: Stage, both: Installation) -> None:
+def test_the_documents_example_shares_gpus(cluster: RealCluster, both: Installation) -> None:
     both.documented("kubectl apply -f examples")
-    until(lambda: both.documented("lamina pods").count(" Running ") == 10, lambda: both.documented("lamina pods"))
+    wait_until(lambda: both.documented("lamina pods").count(" Running ") == 10, lambda: both.documented("lamina pods"))
     assert both.documented("lamina pods").count("10000 MiB  10 %") == 10
 
 
-def test_a_pod_sees_its_share(stage: Stage, both: Installation) -> None:
-    with stage.steps("one pod with a share, from apply to Running"):
-        stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
-        running(stage, "share")
-    assert SEEN in sh(stage, "share", "nvidia-smi")
+def test_a_pod_sees_its_share(cluster: RealCluster, both: Installation) -> None:
+    with cluster.steps("one pod with a share, from apply to Running"):
+        cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
+        running(cluster, "share")
+    assert SEEN in sh(cluster, "share", "nvidia-smi")
 
 
-def test_nonsense_is_refused_with_the_reason(stage: Stage, lamina: Installation) -> None:
+def test_nonsense_is_refused_with_the_reason(cluster: RealCluster, lamina: Installation) -> None:
     with pytest.raises(Unavailable, match="gpucores"):
-        stage.kubectl("apply", "-f", "-", stdin=pod("nonsense", limits=NONSENSE))
+        cluster.kubectl("apply", "-f", "-", stdin=pod("nonsense", limits=NONSENSE))
 
 
-def test_applying_again_changes_nothing(stage: Stage, lamina: Installation) -> None:
-    told = lamina.documented("lamina install --set image").splitlines()
-    assert [line for line in told if not line.endswith(" unchanged") and "poddisruptionbudget" not in line] == []
+def test_applying_again_changes_nothing(cluster: RealCluster, lamina: Installation) -> None:
+    reported = lamina.documented("lamina install --set image").splitlines()
+    assert [line for line in reported if not line.endswith(" unchanged") and "poddisruptionbudget" not in line] == []
 
 
-def test_nobody_is_privileged(stage: Stage, lamina: Installation) -> None:
-    for each in parts(stage):
+def test_no_container_is_privileged(cluster: RealCluster, lamina: Installation) -> None:
+    for each in parts(cluster):
         spec = each["spec"]
         assert not any(spec.get(what) for what in ("hostNetwork", "hostPID", "hostIPC"))
         for container in [*spec["containers"], *spec.get("initContainers", [])]:
             security = container["securityContext"]
             assert not security.get("privileged")
-            assert security["capabilities"] == {"drop": ["ALL"]}
+            of_agent = {"add": ["CHOWN"]} if container["name"] == "agent" else {}
+            assert security["capabilities"] == {"drop": ["ALL"], **of_agent}
             assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
             assert (security["runAsUser"] == 0) == (container["name"] == "agent")
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}
@@ -57,23 +60,25 @@ def test_nobody_is_privileged(stage: Stage, lamina: Installation) -> None:
     ("part", "port", "series"),
     [("agent", 9394, "lamina_gpu_memory_bytes{"), ("control", 9395, "lamina_")],
 )
-def test_metrics_of_each_pod_can_be_read(stage: Stage, lamina: Installation, part: str, port: int, series: str) -> None:
-    for each in parts(stage, part):
+def test_metrics_of_each_pod_can_be_read(
+    cluster: RealCluster, lamina: Installation, part: str, port: int, series: str
+) -> None:
+    for each in parts(cluster, part):
         name = each["metadata"]["name"]
-        page = stage.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}:{port}/proxy/metrics")
+        page = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}:{port}/proxy/metrics")
         assert series in page
 
 
-def test_services_lead_to_the_leader_alone(stage: Stage, lamina: Installation) -> None:
-    address = leader(stage)["status"]["podIP"]
+def test_services_lead_to_the_leader_alone(cluster: RealCluster, lamina: Installation) -> None:
+    address = leader(cluster)["status"]["podIP"]
     for name in ("lamina-control", "lamina-admission"):
-        (found,) = listed(stage, "endpoints", "-n", NAMESPACE, "--field-selector", f"metadata.name={name}")
+        (found,) = listed(cluster, "endpoints", "-n", NAMESPACE, "--field-selector", f"metadata.name={name}")
         assert [each["ip"] for subset in found["subsets"] for each in subset["addresses"]] == [address]
 
 
-def test_an_agent_writes_of_its_own_node_alone(stage: Stage, both: Installation) -> None:
+def test_an_agent_writes_of_its_own_node_alone(cluster: RealCluster, both: Installation) -> None:
     """By roles alone it could write of any, before Kubernetes 1.32 as the document says."""
-    agent = next(each for each in parts(stage, "agent") if each["spec"]["nodeName"] == "node1")["metadata"]["name"]
+    agent = next(each for each in parts(cluster, "agent") if each["spec"]["nodeName"] == "node1")["metadata"]["name"]
     write = (
         "import asyncio\n"
         "from lamina.ports.kube import NODES\n"
@@ -85,23 +90,21 @@ def test_an_agent_writes_of_its_own_node_alone(stage: Stage, both: Installation)
         "asyncio.run(main())\n"
     )
     try:
-        stage.kubectl("exec", "-n", NAMESPACE, agent, "--", "python3", "-c", write)
+        cluster.kubectl("exec", "-n", NAMESPACE, agent, "--", "python3", "-c", write)
         refused = ""
     except Unavailable as error:
         refused = str(error)
-    assert ("an agent writes of its own node alone" in refused) == (stage.binaries.version >= (1, 32))
+    assert ("an agent may only write objects of its own node" in refused) == (cluster.binaries.version >= (1, 32))
 
 
-def test_the_doctor_needs_no_more_rights_than_its_document_says(stage: Stage, both: Installation) -> None:
-    table = (PROJECT / "docs/cluster.md").read_text().splitlines()
-    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in table if line.startswith("|")]
-    rules = [Rule(what, verbs).policy() for who, what, verbs in rows if who in ("doctor", "reader")]
+def test_the_doctor_needs_no_more_rights_than_its_document_says(cluster: RealCluster, both: Installation) -> None:
+    rules = [Rule(each.resource, each.verbs).policy() for each in (*DOCTOR, *READER)]
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "doctor"}, "rules": rules}
-    stage.kubectl("apply", "-f", "-", stdin=json.dumps(role))
-    stage.kubectl("create", "clusterrolebinding", "doctor", "--clusterrole=doctor", "--user=doctor")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+    cluster.kubectl("create", "clusterrolebinding", "doctor", "--clusterrole=doctor", "--user=doctor")
     try:
-        config = stage.control.authority.kubeconfig("doctor", "doctor")
-        assert "it answers, and refuses nonsense" in both.shell(f"lamina doctor --kubeconfig {config}")
+        config = cluster.control.authority.kubeconfig("doctor", "doctor")
+        assert "it answers, and refuses an invalid pod" in both.shell(f"lamina doctor --kubeconfig {config}")
         assert "No pod" in both.shell(f"lamina pods --kubeconfig {config}")
     finally:
-        stage.kubectl("delete", "clusterrole,clusterrolebinding", "doctor")
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", "doctor")

@@ -5,8 +5,11 @@ import threading
 
 import pytest
 
-from tests.cluster.asking import delete_pods, pod, running, sh, until
-from tests.cluster.installed.asking import (
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.installation import Installation
+from tests.cluster.components.node import Node
+from tests.cluster.installed.queries import (
     NAMESPACE,
     ROLLOUT_S,
     SEEN,
@@ -17,16 +20,14 @@ from tests.cluster.installed.asking import (
     serves,
     whole,
 )
-from tests.cluster.stage.commands import Unavailable
-from tests.cluster.stage.installation import Installation
-from tests.cluster.stage.node import Node
-from tests.cluster.stage.stage import Stage
+from tests.cluster.queries import delete_pods, pod, running, sh
+from tests.waiting import wait_until
 
 CHECKPOINT = "kubelet/device-plugins/kubelet_internal_checkpoint"
 
 
 class Uninstalling(threading.Thread):
-    """`lamina reset`, then `lamina uninstall`, beside the test."""
+    """`lamina reset`, then `lamina uninstall`, while the test goes on."""
 
     def __init__(self, lamina: Installation) -> None:
         super().__init__(daemon=True)
@@ -41,18 +42,18 @@ class Uninstalling(threading.Thread):
             self.trouble = str(error)
 
 
-def ours(stage: Stage) -> list[str]:
+def ours(cluster: RealCluster) -> list[str]:
     """Names of objects of any kind, in any namespace, that tell of us."""
-    kinds = stage.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     kinds = [kind for kind in kinds if not kind.startswith("events") and kind != "componentstatuses"]
-    names = stage.kubectl("get", ",".join(kinds), "-A", "-o", "name", "--ignore-not-found").splitlines()
+    names = cluster.kubectl("get", ",".join(kinds), "-A", "-o", "name", "--ignore-not-found").splitlines()
     return [name for name in names if "lamina" in name]
 
 
-def marks(stage: Stage) -> list[str]:
+def metadata(cluster: RealCluster) -> list[str]:
     """What nodes carry of ours."""
     found = []
-    for node in listed(stage, "nodes"):
+    for node in listed(cluster, "nodes"):
         carried = [*node["metadata"]["labels"], *node["metadata"]["annotations"], *node["status"]["capacity"]]
         set_by_tests = {"nvidia.com/gpu.present", "nvidia.com/gpu.deploy.device-plugin"}
         words = ("lamina", "hami", "vgpu", "nvidia.com", "4pd")
@@ -63,7 +64,7 @@ def marks(stage: Stage) -> list[str]:
 def files(node: Node) -> list[str]:
     """What is left in the folders in which agents write."""
     inside = "find /var/run/cdi /var/lib/lamina /run/nvidia /var/lib/kubelet/device-plugins -type f -o -type s"
-    found = node.room.run("sh", "-c", f"{inside} 2>/dev/null; true").split()
+    found = node.sandbox.run("sh", "-c", f"{inside} 2>/dev/null; true").split()
     of_kubelet = ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION")
     return [path for path in found if not path.endswith(of_kubelet)]
 
@@ -76,50 +77,48 @@ def forget(node: Node) -> None:
     node.wait()
 
 
-def nothing_is_left(stage: Stage) -> None:
-    assert ours(stage) == []
-    assert [path for node in stage.nodes for path in files(node)] == []
-    assert not any((node.folder / "disk/lib/lamina").exists() for node in stage.nodes)
+def nothing_is_left(cluster: RealCluster) -> None:
+    assert ours(cluster) == []
+    assert [path for node in cluster.nodes for path in files(node)] == []
+    assert not any((node.folder / "disk/lib/lamina").exists() for node in cluster.nodes)
 
 
-def take_out(stage: Stage, lamina: Installation) -> None:
+def take_out(cluster: RealCluster, lamina: Installation) -> None:
     """By the document's two commands, while pods without GPUs come."""
     uninstalling = Uninstalling(lamina)
-    with stage.steps("uninstalling Lamina, until the namespace is gone"):
+    with cluster.steps("uninstalling Lamina, until the namespace is gone"):
         uninstalling.start()
-        until(
+        wait_until(
             lambda: "Error" in lamina.shell(f"kubectl get namespace {NAMESPACE} 2>&1 || true"),
-            lambda: uninstalling.trouble or stage.kubectl("get", "all", "-n", NAMESPACE),
+            lambda: uninstalling.trouble or cluster.kubectl("get", "all", "-n", NAMESPACE),
             ROLLOUT_S,
         )
-    with stage.steps("one pod without a GPU after that, from apply to Running"):
-        stage.kubectl("apply", "-f", "-", stdin=pod("plain"))
-        running(stage, "plain")
-    for node in stage.nodes:
+    with cluster.steps("one pod without a GPU after that, from apply to Running"):
+        cluster.kubectl("apply", "-f", "-", stdin=pod("plain"))
+        running(cluster, "plain")
+    for node in cluster.nodes:
         forget(node)
     uninstalling.join(180)
     assert not uninstalling.is_alive()
     assert uninstalling.trouble == ""
-    nothing_is_left(stage)
-    assert marks(stage) == []
+    nothing_is_left(cluster)
+    assert metadata(cluster) == []
 
 
 def test_it_refuses_while_pods_use_gpus_and_takes_everything_when_they_are_gone(
-    stage: Stage, both: Installation
+    cluster: RealCluster, both: Installation
 ) -> None:
-    stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
-    running(stage, "share")
+    cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
+    running(cluster, "share")
     for command in ("lamina reset", "lamina uninstall"):
         with pytest.raises(Unavailable, match="1 pod uses GPUs: default/share"):
             both.documented(command)
-    assert SEEN in sh(stage, "share", "nvidia-smi")
-    delete_pods(stage)
-    take_out(stage, both)
+    assert SEEN in sh(cluster, "share", "nvidia-smi")
+    delete_pods(cluster)
+    take_out(cluster, both)
 
 
-def test_helm_installs_upgrades_and_rolls_back_and_it_is_taken_out_the_same_way(
-    stage: Stage, lamina: Installation
-) -> None:
+def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, lamina: Installation) -> None:
     """The upgrade is to an image of another tag, and to an agent that may cut GPUs by MIG."""
     if not lamina.has_helm:
         pytest.skip("no helm on PATH")
@@ -128,33 +127,33 @@ def test_helm_installs_upgrades_and_rolls_back_and_it_is_taken_out_the_same_way(
     def documented(beginning: str, more: str = "") -> None:
         lamina.shell(lamina.command(beginning).replace("lamina-chart", str(chart)) + more)
 
-    with stage.steps("installing Lamina by Helm, from install to ready"):
+    with cluster.steps("installing Lamina by Helm, from install to ready"):
         documented("lamina install --chart")
         documented("helm install lamina")
-        whole(stage)
-        serves(stage, "node1")
-    stage.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
-    running(stage, "share")
-    for node in stage.nodes:
+        whole(cluster)
+        serves(cluster, "node1")
+    cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
+    running(cluster, "share")
+    for node in cluster.nodes:
         node.ctr("images", "tag", "--force", lamina.image, f"{lamina.image}-next")
-    with stage.steps("another release by Helm, until it runs everywhere"):
+    with cluster.steps("another release by Helm, until it runs everywhere"):
         documented("helm upgrade", f" --set image.tag={lamina.image.rpartition(':')[2]}-next")
-        all_are(stage, f"{lamina.image}-next", capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]})
-    with stage.steps("back by Helm, until that runs everywhere"):
+        all_are(cluster, f"{lamina.image}-next", capabilities={"drop": ["ALL"], "add": ["CHOWN", "SYS_ADMIN"]})
+    with cluster.steps("back by Helm, until that runs everywhere"):
         documented("helm rollback")
-        all_are(stage, lamina.image, capabilities={"drop": ["ALL"]})
-    assert SEEN in sh(stage, "share", "nvidia-smi")
-    delete_pods(stage)
-    take_out(stage, lamina)
+        all_are(cluster, lamina.image, capabilities={"drop": ["ALL"], "add": ["CHOWN"]})
+    assert SEEN in sh(cluster, "share", "nvidia-smi")
+    delete_pods(cluster)
+    take_out(cluster, lamina)
     assert json.loads(lamina.shell("helm list --all-namespaces --output json")) == []
 
 
-def all_are(stage: Stage, image: str, capabilities: dict[str, list[str]]) -> None:
+def all_are(cluster: RealCluster, image: str, capabilities: dict[str, list[str]]) -> None:
     """Wait until all pods are of this image, and see what agents may then."""
     for what in ("daemonset/lamina-agent", "deployment/lamina-control", "deployment/lamina-scheduler"):
-        rolled_out(stage, what)
-    whole(stage)
-    for each in parts(stage):
+        rolled_out(cluster, what)
+    whole(cluster)
+    for each in parts(cluster):
         for container in [*each["spec"]["containers"], *each["spec"].get("initContainers", [])]:
             assert container["image"] == image or container["name"] == "scheduler"
             assert (container["name"] != "agent") or container["securityContext"]["capabilities"] == capabilities

@@ -7,8 +7,8 @@ import pytest
 
 from lamina.install import rights
 from lamina.install.names import AGENT, CONTROL, SCHEDULER
-from tests.cluster.stage.audit import Asked
-from tests.cluster.stage.stage import Stage
+from tests.cluster.components.audit import Asked
+from tests.cluster.components.cluster import RealCluster
 
 FORBIDDEN = 403
 GIVEN = {
@@ -17,41 +17,41 @@ GIVEN = {
     SCHEDULER: rights.SCHEDULER_OWN,
 }
 RARE = {
-    (CONTROL, "create", "customresourcedefinitions.apiextensions.k8s.io"): "somebody removed one, or applied none",
+    (CONTROL, "create", "customresourcedefinitions.apiextensions.k8s.io"): "one was removed, or none was applied",
     (CONTROL, "update", "customresourcedefinitions.apiextensions.k8s.io"): "a newer release knows more of them",
-    (CONTROL, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "somebody removed it",
+    (CONTROL, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
     (CONTROL, "update", "secrets"): "a certificate is about to end",
     (CONTROL, "get", "grants.lamina.dev"): "the answer to a bind was lost",
-    (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and nobody collects garbage",
+    (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",
     (CONTROL, "get", "podgroups.scheduling.x-k8s.io"): "a pod belongs to a group of that kind",
     (CONTROL, "get", "podgroups.scheduling.volcano.sh"): "a pod belongs to a group of that kind",
     (CONTROL, "patch", "resourcequotas/status"): "a quota limits GPUs",
     (CONTROL, "list", "poddisruptionbudgets.policy"): "a pod may evict others",
     (CONTROL, "get", "events"): "an event of an earlier run happens again",
     (CONTROL, "patch", "events"): "an event happens again",
-    (CONTROL, "create", "events"): "something is to be told to people",
+    (CONTROL, "create", "events"): "users are informed",
     (AGENT, "watch", "customresourcedefinitions.apiextensions.k8s.io"): "NVIDIA's kind is not there yet",
     (AGENT, "get", "events"): "an event of an earlier run happens again",
     (AGENT, "patch", "events"): "an event happens again",
 }
 """Rights of which these tests may give no occasion, and what does. tests/house has those of parts behind fakes."""
 READS_IN_VAIN = ("configmaps", "nvidia-gpu-operator")
-"""An agent that was not told where NVIDIA's ConfigMap is: its test is there for that."""
+"""An agent that does not know where NVIDIA's ConfigMap is has a test of its own."""
 
 
 @pytest.fixture
-def asked(stage: Stage, request: pytest.FixtureRequest) -> set[Asked]:
+def asked(cluster: RealCluster, request: pytest.FixtureRequest) -> set[Asked]:
     files = {item.path for item in request.session.items}
     if not files >= set(Path(__file__).parent.glob("test_*.py")):
         pytest.skip("this tells something only after all tests of this folder")
-    return set(stage.control.audit.asked())
+    return set(cluster.control.audit.asked())
 
 
 def pairs(asked: Iterable[Asked]) -> set[tuple[str, str, str]]:
     return {(each.account, each.verb, each.resource) for each in asked}
 
 
-def test_nobody_asked_for_what_it_may_not(asked: set[Asked]) -> None:
+def test_no_component_made_a_forbidden_request(asked: set[Asked]) -> None:
     assert {
         each for each in asked if each.code == FORBIDDEN and (each.resource, each.namespace) != READS_IN_VAIN
     } == set()

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina import simgpu
+from lamina_lab import simgpu
+from tests.cluster.components.cluster import RealCluster
 from tests.cluster.conftest import MACHINE
 from tests.cluster.rows.replay import Replay
-from tests.cluster.stage.stage import Stage
 from tests.seeds import seed
 
 
 @pytest.fixture(scope="package")
-def replay(stage: Stage) -> Iterator[Replay]:
+def replay(cluster: RealCluster) -> Iterator[Replay]:
     """Skips where the documents are not there."""
     seed("000")
-    with stage.steps("Lamina, for rows"):
-        found = Replay(stage)
+    with cluster.steps("Lamina, for rows"):
+        found = Replay(cluster)
     yield found
     found.close(simgpu.parse(MACHINE.format(name=found.node)))

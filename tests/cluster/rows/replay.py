@@ -1,4 +1,4 @@
-"""Lamina on a stage as the scenarios ask it: the rows' own tests run against it as against a lab.
+"""Lamina on a cluster as the scenarios ask it: the rows' own tests run against it as against a lab.
 
 Of the seeds' manifests nothing is changed but the images, which are nowhere to be pulled from here.
 """
@@ -12,16 +12,17 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
-from lamina import simgpu
-from lamina.dialects.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.lab import operator_objects
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.ports.kube import CLUSTER_POLICIES
-from tests.cluster.stage.daemons import Daemon
-from tests.cluster.stage.own_images import WORKLOAD
-from tests.cluster.stage.processes import LAMINA, Processes
-from tests.cluster.stage.rooms import Room
-from tests.cluster.stage.stage import Stage
-from tests.scenarios.labs import Cluster, Object, wait_for
+from lamina_lab import simgpu
+from lamina_lab.cluster import operator_objects
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.daemons import Daemon
+from tests.cluster.components.own_images import WORKLOAD
+from tests.cluster.components.processes import LAMINA, Processes
+from tests.cluster.components.sandboxes import Sandbox
+from tests.scenarios.labs import Cluster, Object
+from tests.waiting import wait_until
 
 IMAGE = re.compile(r"""("?\bimage"?: *)("[^"]*"|[^\s,}]+)""")
 MACHINE = """
@@ -36,7 +37,7 @@ LABELS = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 MANAGED = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-class _Door(HTTPConnection):
+class _Proxy(HTTPConnection):
     """To a kubectl that listens at `path` and passes on what comes."""
 
     def __init__(self, path: Path) -> None:
@@ -51,15 +52,15 @@ class _Door(HTTPConnection):
 class Replay(Cluster):
     """Lamina with one agent, on the first node, whose GPUs may be others for each group of rows."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage, self._node = stage, stage.nodes[0]
+    def __init__(self, cluster: RealCluster) -> None:
+        self._cluster, self._node = cluster, cluster.nodes[0]
         self.node = self._node.name
-        self._processes = Processes(stage, nodes=[self._node])
-        self._proxy_socket = stage.folder / "api.sock"
-        words = [stage.binaries["kubectl"], "--kubeconfig", stage.control.kubeconfig, "proxy"]
+        self._processes = Processes(cluster, nodes=[self._node])
+        self._proxy_socket = cluster.folder / "api.sock"
+        words = [cluster.binaries["kubectl"], "--kubeconfig", cluster.control.kubeconfig, "proxy"]
         words += ["--unix-socket", self._proxy_socket]
-        environment, log = stage.binaries.environment, stage.folder / "kubectl-proxy.log"
-        self._proxy = Daemon(stage.control.room, "kubectl proxy", words, environment, log)
+        environment, log = cluster.binaries.environment, cluster.folder / "kubectl-proxy.log"
+        self._proxy = Daemon(cluster.control.sandbox, "kubectl proxy", words, environment, log)
         self._proxy.start()
         self._proxy.until(self._proxy_socket.exists, "its socket")
         for name in (operator_objects.NAMESPACE, CONFIG_MAP_NAMESPACE):
@@ -79,32 +80,32 @@ class Replay(Cluster):
             self.kubectl("apply", "-f", "-", stdin=json.dumps(policy), check=False)
             return operator_objects.POLICY in self.kubectl("get", "clusterpolicies", check=False)
 
-        wait_for(made, lambda: "the API server does not serve ClusterPolicy")
+        wait_until(made, lambda: "the API server does not serve ClusterPolicy")
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        control, binaries = self._stage.control, self._stage.binaries
+        control, binaries = self._cluster.control, self._cluster.binaries
         command = [str(binaries["kubectl"]), "--kubeconfig", str(control.kubeconfig), *arguments]
         command += ["--cache-dir", str(control.folder / "kubectl")] if "--" not in arguments else []
-        done = self._run(control.room, command, stdin)
+        done = self._run(control.sandbox, command, stdin)
         if check:
             assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
             return done.stdout
         return done.stdout + done.stderr
 
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        control = self._stage.control
+        control = self._cluster.control
         setting = f"KUBECONFIG={control.kubeconfig}"
-        return self._run(control.room, ["env", setting, *LAMINA, *arguments])
+        return self._run(control.sandbox, ["env", setting, *LAMINA, *arguments])
 
-    def _run(self, room: Room, command: list[str], stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        words = room.command(*command)
-        environment = self._stage.binaries.environment | self._processes.environment
+    def _run(self, sandbox: Sandbox, command: list[str], stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        words = sandbox.command(*command)
+        environment = self._cluster.binaries.environment | self._processes.environment
         return subprocess.run(
             words, input=stdin or "", capture_output=True, text=True, env=environment, timeout=120, check=False
         )
 
     def ask(self, method: str, path: str) -> Object:
-        with closing(_Door(self._proxy_socket)) as door:
+        with closing(_Proxy(self._proxy_socket)) as door:
             door.request(method, path)
             answer = door.getresponse()
             text = answer.read()
@@ -119,13 +120,13 @@ class Replay(Cluster):
         """By force, as soon as their containers have ended: kubelet takes its time to tell the API server of that."""
         super().end_pods(grace_s)
         tasks = functools.partial(self._node.ctr, "tasks", "ls", "-q")
-        wait_for(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
+        wait_until(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
         super().end_pods(0)
 
     def metrics(self, part: str) -> str:
-        at = {"control": (self._stage.control.room, 8080), self.node: (self._node.room, 9394)}
-        room, port = at[part]
-        return room.run("curl", "-sf", f"http://127.0.0.1:{port}/metrics")
+        at = {"controller": (self._cluster.control.sandbox, 8080), self.node: (self._node.sandbox, 9394)}
+        sandbox, port = at[part]
+        return sandbox.run("curl", "-sf", f"http://127.0.0.1:{port}/metrics")
 
     @property
     def machine(self) -> Path:
@@ -133,11 +134,11 @@ class Replay(Cluster):
 
     def on_node(self, *command: str) -> str:
         """What a program prints on the node, outside of containers."""
-        return self._node.room.run(*command, env=self._node.gpus.environment | self._processes.environment)
+        return self._node.sandbox.run(*command, env=self._node.gpus.environment | self._processes.environment)
 
     def file_of_node(self, path: str | Path) -> Path:
         """Where the machine has a file of the node."""
-        return Path(f"/proc/{self._node.room.pid}/root{path}")
+        return Path(f"/proc/{self._node.sandbox.pid}/root{path}")
 
     def configure(self, text: str) -> None:
         """Put another configuration of Lamina in force."""
@@ -158,16 +159,16 @@ class Replay(Cluster):
         self.configure(config)
         agent.start()
         uuids = {gpu.uuid for gpu in simgpu.read(self.machine).gpus}
-        wait_for(lambda: self._seen() == uuids, lambda: f"the agent sees {self._seen()}, not {uuids}")
+        wait_until(lambda: self._observed() == uuids, lambda: f"the agent sees {self._observed()}, not {uuids}")
         self._processes.wait()
 
-    def _seen(self) -> set[str]:
+    def _observed(self) -> set[str]:
         """The GPUs of the node's inventory."""
         found = json.loads(self.kubectl("get", "inventory", self.node, "-o", "json", "--ignore-not-found") or "{}")
         return {each["uuid"] for each in found.get("spec", {}).get("gpus", [])}
 
     def close(self, machine: simgpu.Machine) -> None:
-        """Leave the stage as it was, with the GPUs it had."""
+        """Leave the cluster as it was, with the GPUs it had."""
         self._processes.remove()
         self._proxy.stop()
         self._proxy_socket.unlink(missing_ok=True)

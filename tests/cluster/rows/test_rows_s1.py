@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s1_mig as mig
-from tests.scenarios import test_s1_volcano as s1
-from tests.scenarios.labs import wait_for
+from tests.scenarios import volcano as s1
+from tests.scenarios import volcano_mig as mig
+from tests.waiting import wait_until
 
 hami_core, mig_pod = s1.hami_core, mig.mig_pod
 
@@ -27,10 +27,10 @@ def a100(replay: Replay) -> Replay:
 def lab(a100: Replay) -> Iterator[Replay]:
     yield a100
     a100.delete_workloads()
-    wait_for(lambda: "instances" not in mig.gpu(a100), lambda: str(mig.gpu(a100)))
+    wait_until(lambda: "instances" not in mig.gpu(a100), lambda: str(mig.gpu(a100)))
 
 
 test_s1_2_a_pod_gets_its_memory_and_compute = s1.test_s1_2_a_pod_gets_its_memory_and_compute
 test_s1_2_the_pod_carries_what_volcanos_tools_read = s1.test_s1_2_the_pod_carries_what_volcanos_tools_read
 test_s1_3_an_instance_is_made_for_the_pod = mig.test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it
-test_s1_8_metrics_tell_use_and_limits = s1.test_s1_8_metrics_tell_use_and_limits
+test_s1_8_metrics_have_use_and_limits = s1.test_s1_8_metrics_have_use_and_limits

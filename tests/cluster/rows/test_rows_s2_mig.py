@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s2_mig as mig
-from tests.scenarios.test_examples import EXAMPLES
+from tests.scenarios import mig_labels as mig
+from tests.scenarios.examples import EXAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -28,4 +28,4 @@ test_s2_4_a_device_in_use_is_not_taken_away = mig.test_s2_4_instances_are_listed
 
 def test_s2_4_the_remaining_labels_of_the_post(lab: Replay) -> None:
     for name, devices in (("all-2g.10gb", {"2g.10gb": 6}), ("all-7g.40gb", {"7g.40gb": 2})):
-        mig.cut(lab, name, devices)
+        mig.partition(lab, name, devices)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s2_mig_sharing as sharing
-from tests.scenarios.labs import wait_for
+from tests.scenarios import mig_sharing as sharing
 from tests.scenarios.nvidia import offers
+from tests.waiting import wait_until
 
 WITHOUT = {
     f"nvidia.com/{name}"
@@ -48,14 +48,16 @@ def lab(a100: Replay) -> Iterator[Replay]:
 
 
 test_s2_5_single_of_the_policy = sharing.test_s2_5_single_of_the_policy_holds_without_a_configuration_of_the_plugin
-test_s2_5_gpus_cut_unequally_are_invalid_in_single = sharing.test_s2_5_gpus_cut_unequally_are_invalid_in_single
+test_s2_5_unequally_partitioned_gpus_are_invalid_in_single = (
+    sharing.test_s2_5_unequally_partitioned_gpus_are_invalid_in_single
+)
 test_s2_3_without_mig_the_labels_are_those_of_gpus = sharing.test_s2_3_without_mig_the_labels_are_those_of_gpus_again
 
 
 def test_s2_3_every_label_before_and_after(lab: Replay) -> None:
-    wait_for(lambda: sharing.labels(lab).keys() >= WITHOUT, lambda: str(WITHOUT - sharing.labels(lab).keys()))
+    wait_until(lambda: sharing.labels(lab).keys() >= WITHOUT, lambda: str(WITHOUT - sharing.labels(lab).keys()))
     sharing.labelled(lab, {"nvidia.com/mig.capable": "true", "nvidia.com/mps.capable": "false"})
     sharing.strategy(lab, "mixed")
-    sharing.cut(lab, "all-3g.20gb")
+    sharing.partition(lab, "all-3g.20gb")
     offers(lab, {sharing.HALF: 4})
     sharing.labelled(lab, WITH)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s2_mps as mps
-from tests.scenarios.labs import wait_for
+from tests.scenarios import mps
 from tests.scenarios.nvidia import SHARED, pod
+from tests.waiting import wait_until
 
 ROOT = "/run/nvidia/mps"
 
@@ -30,15 +30,15 @@ test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one
 test_s2_8_asking_two_replicas_is_refused = mps.test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it
 
 
-def test_s2_8_each_daemon_is_told_the_limits(lab: Replay) -> None:
-    mps.told_the_limits([path.read_text() for path in lab.file_of_node(ROOT).glob("*/log/control.log")])
+def test_s2_8_each_daemon_gets_the_limits(lab: Replay) -> None:
+    mps.got_the_limits([path.read_text() for path in lab.file_of_node(ROOT).glob("*/log/control.log")])
 
 
 def test_s2_8_a_pod_is_a_client_with_its_part(lab: Replay) -> None:
     lab.apply(pod("client", resource=SHARED))
     mps.running(lab, "client")
     assert mps.inside(lab, "client", "echo $CUDA_MPS_PIPE_DIRECTORY").strip() == f"/mps/{SHARED}/pipe"
-    assert mps.got_a_tenth(lab, "client", "--memory-mib", "3000"), "though nobody else is there"
+    assert mps.got_a_tenth(lab, "client", "--memory-mib", "3000"), "though no one else is there"
     assert "out of memory" in mps.load(lab, "client", "--memory-mib", "4096")
 
 
@@ -49,4 +49,4 @@ def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Replay) -> None:
     lab.delete_workloads()
     done = lab.lamina("reset")
     assert done.returncode == 0, done.stderr
-    wait_for(lambda: not list(lab.file_of_node(ROOT).glob("*")), lambda: "folders of MPS stay")
+    wait_until(lambda: not list(lab.file_of_node(ROOT).glob("*")), lambda: "folders of MPS stay")

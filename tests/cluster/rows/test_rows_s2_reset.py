@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios.test_s2_reset import reset_and_return
+from tests.scenarios.reset import reset_and_return
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s2_time_slicing as slicing
+from tests.scenarios import time_slicing as slicing
 
 eleven = slicing.eleven
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s3_nvidia_config as plugin
-from tests.scenarios import test_s3_one_gpu as one_gpu
-from tests.scenarios.labs import wait_for
+from tests.scenarios import nvidia_config as plugin
+from tests.scenarios import one_gpu
 from tests.scenarios.nvidia import GPU, label, node_events, offers, publish, use, visible
 from tests.seeds import piped, seed
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_s3_1_the_documents_file_is_read_and_an_unknown_field_refused_by_name(la
     label(lab, "twice")
     offers(lab, {GPU: 16})
     label(lab, "unknown")
-    wait_for(lambda: "sleeping" in str(refusals(lab)), lambda: str(refusals(lab)))
+    wait_until(lambda: "sleeping" in str(refusals(lab)), lambda: str(refusals(lab)))
     label(lab, "plain")
     offers(lab, {GPU: 8})
 
@@ -58,9 +58,9 @@ def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(eight: Replay) -
     use(eight, {"name": plugin.MAP, "default": "default"})
     offers(eight, {GPU: 2})
     eight.apply(next(text for text in piped(seed("003")) if one_gpu.PODS[0] in text))
-    wait_for(lambda: eight.phases() == {"Running": 2}, lambda: eight.kubectl("describe", "pods"))
+    wait_until(lambda: eight.phases() == {"Running": 2}, lambda: eight.kubectl("describe", "pods"))
     assert visible(eight, one_gpu.PODS[0]) == visible(eight, one_gpu.PODS[1]) != ""
-    wait_for(lambda: one_gpu.busy(one_gpu.gpu(eight)), lambda: str(one_gpu.gpu(eight)))
+    wait_until(lambda: one_gpu.busy(one_gpu.gpu(eight)), lambda: str(one_gpu.gpu(eight)))
     shares, _ = one_gpu.measure(eight)
     assert shares == pytest.approx([0.5, 0.5], abs=0.02)
     eight.delete_workloads()

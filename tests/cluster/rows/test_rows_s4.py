@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.rows.replay import Replay
-from tests.scenarios import test_s4_4paradigm as s4
+from tests.scenarios import vgpu_scheduler as s4
 
 ten_replicas, one_allocating, five_large = s4.ten_replicas, s4.one_allocating, s4.five_large
 

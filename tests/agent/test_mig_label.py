@@ -1,0 +1,409 @@
+"""S2.4, S2.5, S1.7: the node's label decides how its GPUs are cut, and kubelet is offered what comes of it."""
+
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+from msgspec import structs
+
+from lamina.agent.devices.mig_devices import as_observed_gpus, units_by_resource
+from lamina.agent.mig.partitioner import FAILED, LABEL, STATE, SUCCESS
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.model.gpus import NativeResource
+from lamina.model.mig import Placed
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.mig_devices import MigDevice, single_strategy_problem
+from lamina.model.sharing import GPU, Strategy
+from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES
+from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
+from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstanceFacts
+from lamina.ports.nvml.fake import fake_gpus
+from tests.agent.running_agent import NAMESPACE, Running
+
+MIXED = "hami: {migStrategy: mixed}"
+HALF = "nvidia.com/mig-3g.20gb"
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Running]:
+    """An agent's node of two A100 with 40 GB."""
+    with tempfile.TemporaryDirectory(prefix="lam") as folder:
+        made = Running(Path(folder))
+        gpus = fake_gpus(2, name="NVIDIA A100-SXM4-40GB", memory_mib=40960)
+        made.nvml = FakeNvml(
+            (structs.replace(gpu, mig_capable=True, pci_device=0x20B010DE) for gpu in gpus), made.clock
+        )
+        await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
+        await made.kubelet.start()
+        yield made
+        await made.stop()
+        await made.kubelet.stop()
+
+
+async def label(node: Running, name: str) -> None:
+    await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: name}}})
+
+
+async def state(node: Running, wanted: str) -> None:
+    async def reached() -> bool:
+        labels = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+        return bool(labels.get(STATE) == wanted)
+
+    await node.until(reached)
+
+
+def profiles(node: Running) -> list[list[str]]:
+    return [sorted(each.profile for each in found) for _, found in sorted(node.nvml.instances.items())]
+
+
+async def test_s2_4_the_label_partitions_every_gpu_and_the_state_follows(node: Running) -> None:
+    await node.start(MIXED)
+    for name, each in (
+        ("all-3g.20gb", ["3g.20gb"] * 2),
+        ("all-1g.5gb", ["1g.5gb"] * 7),
+        ("all-2g.10gb", ["2g.10gb"] * 3),
+        ("all-4g.20gb", ["4g.20gb"]),
+        ("all-balanced", ["1g.5gb", "1g.5gb", "2g.10gb", "3g.20gb"]),
+        ("all-7g.40gb", ["7g.40gb"]),
+        ("all-disabled", []),
+    ):
+        await label(node, name)
+
+        async def is_partitioned(each: list[str] = each) -> bool:
+            return profiles(node) == [each, each]
+
+        await node.until(is_partitioned)
+        await state(node, SUCCESS)
+    assert not any(gpu.mig_enabled for gpu in await node.nvml.gpus())
+
+
+async def test_s2_5_devices_are_resources_by_profile_and_partitioned_gpus_are_not_shared(node: Running) -> None:
+    await node.start(MIXED)
+    await node.inventory(lambda found: len(found.gpus) == 2)
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+    await node.inventory(lambda found: found.gpus == ())
+    await label(node, "all-disabled")
+    await node.devices(HALF, 0)
+    await node.inventory(lambda found: len(found.gpus) == 2)
+
+
+async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: Running) -> None:
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+
+
+async def test_s2_5_single_offers_devices_as_gpus_and_shares_while_nothing_is_partitioned(node: Running) -> None:
+    await node.start("hami: {migStrategy: single}")
+    await node.devices(GPU, 20)
+    await label(node, "all-3g.20gb")
+    devices = await node.devices(GPU, 4)
+    assert {device for device in devices if device.startswith("MIG-")} == devices.keys()
+    offered = await node.inventory(lambda found: found.native_resources != ())
+    assert (offered.gpus, offered.native_resources) == ((), (NativeResource(GPU, 4),))
+    await label(node, "all-disabled")
+    assert all(device.startswith("ticket-") for device in await node.devices(GPU, 20))
+    await node.inventory(lambda found: found.native_resources == ())
+
+
+async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running) -> None:
+    policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "single"}}}
+    await node.kube.create(CLUSTER_POLICIES, policy)
+    await node.start()
+    await label(node, "all-1g.5gb")
+    await node.devices(GPU, 14)
+
+
+async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: Running) -> None:
+    policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "none"}}}
+    await node.kube.create(CLUSTER_POLICIES, policy)
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+
+
+async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: Running) -> None:
+    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
+    await node.devices(GPU, 2)
+    await label(node, "all-balanced")
+    await node.devices(GPU, 0)
+
+    async def reported() -> bool:
+        return any("more than one MIG device type" in each["message"] for each in (await node.kube.list(EVENTS)).items)
+
+    await node.until(reported)
+    await label(node, "all-7g.40gb")
+    await node.devices(GPU, 2)
+
+
+async def test_s2_5_the_strategy_is_switched_while_gpus_are_partitioned(node: Running) -> None:
+    await node.start("hami: {migStrategy: mixed}")
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+    for strategy, resource, count in (("single", GPU, 4), ("mixed", HALF, 4), ("none", GPU, 0)):
+        text = {"lamina.yaml": f"hami: {{migStrategy: {strategy}}}"}
+        meta = {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": text}
+        if strategy == "single":
+            await node.kube.create(CONFIG_MAPS, meta)
+        else:
+            await node.kube.patch(CONFIG_MAPS, "lamina", {"data": text}, namespace=NAMESPACE)
+        await node.devices(resource, count)
+    await node.inventory(lambda found: found.native_resources == ())
+
+
+SLICED = """
+nvidia:
+  fallbacks: [single]
+  configs:
+    a:
+      version: v1
+      flags: {{migStrategy: {strategy}}}
+      sharing:
+        timeSlicing: {{renameByDefault: {rename}, failRequestsGreaterThanOne: true,
+                      resources: [{{name: {name}, replicas: 2}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "rename", "offered"),
+    [
+        ("mixed", HALF, "false", HALF),
+        ("mixed", HALF, "true", f"{HALF}.shared"),
+        ("single", "nvidia.com/gpu", "false", "nvidia.com/gpu"),
+        ("single", "nvidia.com/gpu", "true", "nvidia.com/gpu.shared"),
+    ],
+)
+async def test_s2_7_replicas_of_mig_devices(node: Running, strategy: str, name: str, rename: str, offered: str) -> None:
+    await node.start(SLICED.format(strategy=strategy, name=name, rename=rename))
+    await label(node, "all-3g.20gb")
+    ids = list(await node.devices(offered, 8))
+    assert sorted({device.partition("::")[2] for device in ids}) == ["0", "1"]
+    published = await node.inventory(lambda found: any(each.resource == offered for each in found.native_resources))
+    assert NativeResource(offered, 8, 2, Strategy.TIME_SLICING) in published.native_resources
+    async with node.kubelet.channel(offered) as channel:
+        plugin = DevicePluginStub(channel)
+        ask = messages.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=2)
+        answer = await plugin.GetPreferredAllocation(messages.PreferredAllocationRequest(container_requests=[ask]))
+        chosen = list(answer.container_responses[0].deviceIDs)
+        assert len({device.partition("::")[0] for device in chosen}) == 2, "two devices, not one twice"
+        wish = messages.ContainerAllocateRequest(devices_ids=chosen)
+        with pytest.raises(grpc.aio.AioRpcError, match="maximum request size for shared resources is 1; found 2"):
+            await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+
+
+async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> None:
+    gpu = node.nvml.present[0].uuid
+    await node.nvml.set_mig_mode(gpu, True)
+    uuid = (await node.nvml.create_mig(gpu, Placed("3g.20gb", 0))).uuid
+    await node.start(MIXED)
+    await node.devices(HALF, 1)
+    await node.node.pod("p")
+    node.kubelet.held.append((HALF, Holder("default", "p", "main", frozenset({uuid}))))
+    async with node.kubelet.channel(HALF) as channel:
+        plugin = DevicePluginStub(channel)
+        wish = messages.ContainerAllocateRequest(devices_ids=[uuid])
+        answer = await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+        await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[uuid]))
+        name = answer.container_responses[0].cdi_devices[0].name
+        (spec,) = node.settings.cdi_dir.iterdir()
+        (device,) = json.loads(spec.read_text())["devices"]
+        assert device == {
+            "name": name.partition("=")[2], "containerEdits": {"env": [f"NVIDIA_VISIBLE_DEVICES={uuid}"]},
+        }  # fmt: skip
+        node.nvml.instances.clear()
+
+        async def is_refused() -> bool:
+            try:
+                await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[uuid]))
+            except grpc.aio.AioRpcError as error:
+                return f"holds {uuid}, but this MIG device no longer exists" in str(error.details())
+            return False
+
+        await node.until(is_refused)
+
+
+async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_a_part_of_the_memory(
+    node: Running,
+) -> None:
+    text = SLICED.format(strategy="mixed", name=HALF, rename="false")
+    await node.start(text.replace("nvidia:", "nvidia:\n  replicaMemory: equal"))
+    await label(node, "all-3g.20gb")
+    replica = next(iter(await node.devices(HALF, 8)))
+    await node.node.pod("p")
+    node.kubelet.held.append((HALF, Holder("default", "p", "main", frozenset({replica}))))
+    async with node.kubelet.channel(HALF) as channel:
+        plugin = DevicePluginStub(channel)
+        wish = messages.ContainerAllocateRequest(devices_ids=[replica])
+        await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
+        with pytest.raises(grpc.aio.AioRpcError, match="the memory of a MIG device cannot be divided"):
+            await plugin.PreStartContainer(messages.PreStartContainerRequest(devices_ids=[replica]))
+
+
+async def test_a_gpu_in_use_fails_with_the_pod_and_is_partitioned_when_it_is_idle(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.agent.mig.partitioner.RETRY_S", 0.1)
+    await node.start(MIXED)
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+    uuid = next(iter(node.nvml.instances.values()))[0].uuid
+    node.kubelet.held.append((HALF, Holder("default", "busy", "main", frozenset({uuid}))))
+    await label(node, "all-1g.5gb")
+    await state(node, FAILED)
+    events = [event for event in (await node.kube.list(EVENTS)).items if event["reason"] == "MigNotApplied"]
+    assert "cannot remove 3g.20gb while in use by pod default/busy" in events[0]["message"]
+    assert any(each.uuid == uuid for found in node.nvml.instances.values() for each in found)
+    tries, tried = 0, node.nvml.gpus
+
+    async def counted() -> tuple[GpuFacts, ...]:
+        nonlocal tries
+        tries += 1
+        return await tried()
+
+    monkeypatch.setattr(node.nvml, "gpus", counted)
+    node.kube.calls.clear()
+    await node.until(lambda: tries > 20)
+    patches = node.kube.calls.count(("patch", NODES, node.node.name))
+    assert patches < 5, "other marks may follow what was cut, but trying again does not write to the node each time"
+    monkeypatch.setattr(node.nvml, "gpus", tried)
+    node.kubelet.held.clear()
+    await state(node, SUCCESS)
+    assert profiles(node) == [["1g.5gb"] * 7] * 2
+
+
+async def test_a_geometry_comes_back_after_a_reboot(node: Running) -> None:
+    await label(node, "all-balanced")
+    await node.start(MIXED)
+    await state(node, SUCCESS)
+    before = profiles(node)
+    node.nvml.instances.clear()
+    node.nvml.present = [structs.replace(gpu, mig_enabled=False) for gpu in node.nvml.present]
+
+    async def is_back() -> bool:
+        return profiles(node) == before
+
+    await node.until(is_back)
+
+
+async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is(node: Running) -> None:
+    await node.start(MIXED)
+    await label(node, "all-3g.20gb")
+    await state(node, SUCCESS)
+    await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: None}}})
+
+    async def is_gone() -> bool:
+        return STATE not in (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+
+    await node.until(is_gone)
+    assert profiles(node) == [["3g.20gb"] * 2] * 2
+
+
+async def test_a_node_that_is_not_selected_is_left_alone(node: Running) -> None:
+    await label(node, "all-3g.20gb")
+    await node.start("hami: {migStrategy: mixed}\nnodeSelector: {gpu: 'on'}")
+    await node.inventory(lambda found: found.gpus == ())
+    await node.rounds(10)
+    assert profiles(node) == []
+    await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {"gpu": "on"}}})
+    await node.devices(HALF, 4)
+
+
+async def test_s2_5_labels_describe_partitioned_gpus(node: Running) -> None:
+    await node.start(MIXED)
+    await label(node, "all-3g.20gb")
+    await node.devices(HALF, 4)
+    await node.inventory(lambda found: found.gpus == ())
+
+    async def labelled() -> bool:
+        labels = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+        reported = [labels.get(f"nvidia.com/{name}") for name in ("mig.capable", "mig.strategy", "gpu.count")]
+        return reported == ["true", "mixed", "2"]
+
+    await node.until(labelled)
+
+
+async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: Running) -> None:
+    gpu = node.nvml.present[0].uuid
+    await node.nvml.set_mig_mode(gpu, True)
+    await node.nvml.create_mig(gpu, Placed("3g.20gb", 0))
+    await node.start(MIXED)
+    await node.devices(HALF, 1)
+    assert profiles(node) == [["3g.20gb"]]
+    assert STATE not in (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+
+
+async def test_s1_7_a_customised_geometry_is_used_and_an_impossible_one_refused(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.agent.mig.partitioner.RETRY_S", 0.1)
+
+    def file(counts: str) -> dict[str, object]:
+        entries = f"[{{devices: [1], mig-enabled: true, mig-devices: {counts}}}]"
+        return {"data": {"config.yaml": f"{{version: v1, mig-configs: {{ours: {entries}}}}}"}}
+
+    meta = {"metadata": {"name": "mig-parted-config", "namespace": NAMESPACE}}
+    await node.kube.create(CONFIG_MAPS, meta | file("{3g.20gb: 1, 1g.10gb: 2}"))
+    await node.start(MIXED)
+    await label(node, "ours")
+    await state(node, SUCCESS)
+    assert profiles(node) == [["1g.10gb", "1g.10gb", "3g.20gb"]]
+    impossible = file("{4g.20gb: 2}")
+    await node.kube.patch(CONFIG_MAPS, "mig-parted-config", impossible, namespace=NAMESPACE)
+    await state(node, FAILED)
+    (event,) = [event for event in (await node.kube.list(EVENTS)).items if event["reason"] == "MigNotApplied"]
+    assert "2 4g.20gb do not fit A100-40GB" in event["message"] and "1 4g.20gb" in event["message"]
+    assert profiles(node) == [["1g.10gb", "1g.10gb", "3g.20gb"]]
+
+
+CARD = MIG_CARDS["A100-40GB"]
+
+
+def partitioned_gpu(index: int, *profiles: str, enabled: bool = True) -> tuple[ObservedGpu, tuple[MigDevice, ...]]:
+    facts = structs.replace(fake_gpus(index + 1)[index], mig_capable=True, mig_enabled=enabled)
+    parts = (MigInstanceFacts(n, profile, 0, f"MIG-{index}-{n}", n) for n, profile in enumerate(profiles))
+    return ObservedGpu(facts), tuple(MigDevice(facts.uuid, part, CARD.profile(part.profile)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "reason"),
+    [
+        ([partitioned_gpu(0, enabled=False), partitioned_gpu(1, enabled=False)], ""),
+        ([partitioned_gpu(0, "1g.5gb", "1g.5gb"), partitioned_gpu(1, "1g.5gb")], ""),
+        (
+            [partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1, enabled=False)],
+            "all devices on the node must be configured with the same migEnabled value",
+        ),
+        ([partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1)], "device 1 has no MIG devices configured"),
+        (
+            [partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1, "2g.10gb")],
+            "more than one MIG device type present on node",
+        ),
+        ([partitioned_gpu(0, "1g.5gb", "1g.5gb+me")], "more than one MIG device type present on node"),
+    ],
+)
+def test_s2_5_when_single_is_possible(gpus: list[tuple[ObservedGpu, tuple[MigDevice, ...]]], reason: str) -> None:
+    states = {state.facts.uuid: state for state, _ in gpus}
+    parts = [part for _, each in gpus for part in each]
+    assert single_strategy_problem([state.facts for state in states.values()], parts) == reason
+    expected = {GPU: len(parts)} if parts and not reason else {}
+    assert {name: len(each) for name, each in units_by_resource("single", states, parts).items()} == expected
+
+
+def test_names_of_resources_and_health_follow_from_profile_and_gpu() -> None:
+    state, parts = partitioned_gpu(0, "1g.5gb+me", "1g.5gb")
+    sick = {state.facts.uuid: state._replace(reason="XID 79")}
+    assert {name: len(each) for name, each in units_by_resource("mixed", sick, parts).items()} == {
+        "nvidia.com/mig-1g.5gb.me": 1,
+        "nvidia.com/mig-1g.5gb": 1,
+    }
+    assert not any(unit.healthy for each in units_by_resource("mixed", sick, parts).values() for unit in each)
+    assert units_by_resource("none", sick, parts) == {}
+    assert {each.facts.memory_mib for each in as_observed_gpus(sick, parts).values()} == {
+        CARD.profile("1g.5gb").memory_mib
+    }

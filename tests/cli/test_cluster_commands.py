@@ -1,0 +1,131 @@
+"""The commands that read or change a cluster: what they print, and what they end with."""
+
+import pytest
+
+from lamina.model.gpus import CORDON
+from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Unreachable
+from lamina.ports.kube.fake import FakeKube
+from tests.cli.commands import Commands
+from tests.operations.clusters import cluster, container, grant, inventory, pod
+
+READING = ("pods", "quotas", "why p", "advise defrag")
+
+
+async def small_cluster() -> FakeKube:
+    runs = pod("runs", container(gpu=1, gpumem=1000), node="n")
+    waits = pod("waits", container(gpu=1, gpumem=99999))
+    plain, other = pod("plain", container()), pod("other", container(gpu=1, gpumem=99999), namespace="team")
+    return await cluster(inventory("n", 2), runs, waits, plain, other, grant(runs, "n", 1000))
+
+
+@pytest.mark.parametrize("command", READING)
+async def test_without_lamina_a_command_says_so(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    kube.failing["list"] = lambda resource, name: NotFound("no such kind") if resource == INVENTORIES else None
+    ended = await Commands(monkeypatch, kube).run(*command.split())
+    assert ended.code == 2 and ended.error.startswith("Lamina is not installed in this cluster: ")
+
+
+@pytest.mark.parametrize("command", [*READING, "mig list", "cordon gpu n 0", "mig apply n all-1g.5gb"])
+async def test_an_api_server_that_does_not_answer_ends_with_1(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    for verb in ("get", "list", "patch"):
+        kube.failing[verb] = lambda resource, name: Unreachable("the Kubernetes server does not answer")
+    ended = await Commands(monkeypatch, kube).run(*command.split())
+    assert (ended.code, ended.error) == (1, "the Kubernetes server does not answer")
+
+
+async def test_a_connection_is_closed_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    class ClosingKube(FakeKube):
+        async def close(self) -> None:
+            closed.append(True)
+
+    commands = Commands(monkeypatch, ClosingKube())
+    await commands.run("pods")
+    await commands.run("why", "absent")
+    assert closed == [True, True]
+
+
+async def test_pods_of_one_namespace_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await small_cluster())
+    reason = "node n: needs 99999 MiB; the largest GPU has 15360 MiB"
+    assert (await commands.run("pods")).output.splitlines()[3:] == [f"(1) {reason}"]
+    assert (await commands.run("pods")).rows[:3] == [
+        ["POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY"],
+        ["runs", "Running", "n", "0", "1000", "MiB", "shared"],
+        ["waits", "Pending", "(1)"],
+    ]
+    assert [row[:2] for row in (await commands.run("pods", "-A")).rows[:4]] == [
+        ["NAMESPACE", "POD"],
+        ["default", "runs"],
+        ["default", "waits"],
+        ["team", "other"],
+    ]
+    assert [row[0] for row in (await commands.run("pods", "-n", "team")).rows[:2]] == ["POD", "other"]
+
+
+async def test_a_namespace_and_a_cluster_without_gpu_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await cluster(pod("plain", container())))
+    assert (await commands.run("pods")).output == "No pod in namespace default requests a GPU.\n"
+    assert (await commands.run("pods", "-n", "team")).output == "No pod in namespace team requests a GPU.\n"
+    assert (await commands.run("pods", "--all-namespaces")).output == "No pod in this cluster requests a GPU.\n"
+
+
+async def test_why_prints_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await small_cluster())
+    sentence = "waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB.\n"
+    assert (await commands.run("why", "waits")).output == sentence
+    assert (await commands.run("why", "other", "-n", "team")).output == sentence.replace("waits", "other")
+    missing = await commands.run("why", "other")
+    assert (missing.code, missing.error) == (2, "there is no pod other in namespace default")
+
+
+async def test_quotas_show_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await small_cluster()
+    commands = Commands(monkeypatch, kube)
+    none = "No quota in this cluster limits GPU memory or compute.\n"
+    assert (await commands.run("quotas")).output == none
+    other = {"metadata": {"name": "cpu", "namespace": "default"}, "spec": {"hard": {"limits.cpu": "5"}}}
+    await kube.create(RESOURCE_QUOTAS, other)
+    assert (await commands.run("quotas")).output == none
+    hard = {"limits.nvidia.com/gpumem": "5k", "limits.nvidia.com/gpucores": "50", "limits.cpu": "8"}
+    for namespace in ("default", "team"):
+        await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": namespace}, "spec": {"hard": hard}})
+    assert (await commands.run("quotas")).rows == [
+        ["NAMESPACE", "QUOTA", "RESOURCE", "USED", "HARD"],
+        ["default", "q", "nvidia.com/gpumem", "1000", "5k"],
+        ["default", "q", "nvidia.com/gpucores", "0", "50"],
+        ["team", "q", "nvidia.com/gpumem", "0", "5k"],
+        ["team", "q", "nvidia.com/gpucores", "0", "50"],
+    ]
+
+
+async def cordoned(kube: Kube) -> str:
+    return str(((await kube.get(NODES, "n"))["metadata"].get("annotations") or {}).get(CORDON, ""))
+
+
+async def test_a_gpu_is_cordoned_and_uncordoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await small_cluster()
+    commands = Commands(monkeypatch, kube)
+    assert (await commands.run("cordon", "gpu", "n", "1")).output == "GPU GPU-n-1 of node n is cordoned.\n"
+    assert await cordoned(kube) == "GPU-n-1"
+    output = (await commands.run("uncordon", "gpu", "n", "GPU-n-1")).output
+    assert output == "GPU GPU-n-1 of node n is no longer cordoned.\n" and await cordoned(kube) == ""
+    wrong = await commands.run("cordon", "gpu", "n", "2")
+    assert wrong.code == 2 and wrong.error.startswith("node n has no GPU 2; its GPUs are: 0 (GPU-n-0), 1 (GPU-n-1)")
+
+
+async def test_no_node_with_mig_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await small_cluster())
+    expected = "No node has MIG devices or a requested MIG configuration.\n"
+    assert (await commands.run("mig", "list")).output == expected
+
+
+async def test_a_doctor_that_finds_a_fault_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = await Commands(monkeypatch, FakeKube()).run("doctor")
+    assert ended.code == 1 and ended.rows[0] == ["CHECK", "STATE", "FOUND"]
+    failed = [row[0] for row in ended.rows if "failed" in row]
+    fixes = [line.partition(":")[0] for line in ended.output.splitlines() if ": " in line and line.endswith(".")]
+    assert failed and set(failed) & {fix.split()[0] for fix in fixes}

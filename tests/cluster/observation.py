@@ -1,0 +1,198 @@
+"""A look at a cluster for the comparison in `invariants`: at everything once, and again for what is in progress."""
+
+import asyncio
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from lamina.agent.containers import cdi
+from lamina.agent.containers.paths import LIMITS, USAGE
+from lamina.agent.mig.ownership import Ownership
+from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.state.record import Instance, Record
+from lamina.api.v1alpha1.conversion import read_grant, read_inventory
+from lamina.enforcement import read_limits
+from lamina.enforcement.usage import read_usage
+from lamina.errors import LaminaError
+from lamina.ports.files import Files
+from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
+from lamina.ports.mps.program import MARK
+from lamina_lab import simgpu
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.node import Node
+from tests.cluster.invariants import Container, Folder, Observation, OnNode, Pod, disagreements, over_committed
+
+Object = dict[str, Any]
+SETTLING_S = 60.0
+"""How long something in flight may disagree while nothing is asked of the cluster."""
+RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
+_POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
+_MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
+_SERVES = re.compile(rb"(?:^|\0)" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
+_COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
+
+
+def look(cluster: RealCluster) -> Observation:
+    """Everything that is known of shares now. Raises Unavailable while the API server does not answer."""
+    items = _listed(cluster)
+    inventories = [read_inventory(each) for each in items if each["kind"] == "Inventory"]
+    return Observation(
+        grants=tuple(read_grant(each) for each in items if each["kind"] == "Grant"),
+        pods={each["metadata"]["uid"]: _pod(each) for each in items if each["kind"] == "Pod"},
+        gpus={each.node: each.gpus for each in inventories},
+        ledger=_ledger(cluster, next((_address(each) for each in items if _address(each)), "127.0.0.1")),
+        nodes={node.name: _on_node(node) for node in cluster.nodes},
+    )
+
+
+def settled(cluster: RealCluster, patience_s: float = SETTLING_S) -> list[str]:
+    """What is wrong: at once where something is given away twice, else what still disagrees after all patience."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        observed = look(cluster)
+        if wrong := over_committed(observed):
+            return wrong
+        found = disagreements(observed)
+        if not found or time.monotonic() > deadline:
+            return [finding.says for finding in found]
+        time.sleep(0.3)
+
+
+def _listed(cluster: RealCluster) -> list[Object]:
+    """Grants, pods and the rest, read in this order; pods alone where Lamina's definitions are not there."""
+    try:
+        answer = cluster.kubectl("get", "grants.lamina.dev,pods,inventories.lamina.dev,services", "-A", "-o", "json")
+    except Unavailable as refused:
+        if "doesn't have a resource type" not in str(refused):
+            raise
+        answer = cluster.kubectl("get", "pods", "-A", "-o", "json")
+    items: list[Object] = json.loads(answer)["items"]
+    return items
+
+
+def _address(obj: Object) -> str:
+    """Of the controller's Service, where Lamina was installed; empty for all else."""
+    ours = obj["kind"] == "Service" and obj["metadata"]["name"] == "lamina-control"
+    return obj["spec"].get("clusterIP", "") if ours else ""
+
+
+def _pod(obj: Object) -> Pod:
+    over = obj["status"].get("phase") in ("Succeeded", "Failed")
+    return Pod(obj["metadata"]["namespace"], obj["metadata"]["name"], obj["spec"].get("nodeName", ""), over)
+
+
+def _ledger(cluster: RealCluster, host: str) -> dict[str, tuple[int, int, int]] | None:
+    """The controller's own word."""
+    try:
+        text = cluster.control.sandbox.run("curl", "-sf", "-m", "5", f"http://{host}:8080/metrics")
+    except Unavailable:
+        return None
+    values: dict[str, dict[str, int]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name.startswith("lamina_gpu_"):
+                named = values.setdefault(sample.labels["gpu"], {})
+                named[sample.name.removeprefix("lamina_gpu_")] = round(sample.value)
+    shares, memory, cores = _COUNTS
+    return {gpu: (named[shares], named[memory], named[cores]) for gpu, named in values.items()}
+
+
+def _on_node(node: Node) -> OnNode:
+    root = Path(f"/proc/{node.sandbox.pid}/root")
+    state, specs = root / "var/lib/lamina", root / "run/cdi"
+    machine, made = simgpu.read(node.gpus.machine), Ownership(state / "mig.json", Files())
+    containers, served = _processes(node, machine)
+    holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
+    names = {path: cdi.name_of_file(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
+    return OnNode(
+        holders=holders,
+        specs={name: cdi.visible_devices(text) for path, name in names.items() if name and (text := _read(path))},
+        folders={path.name: _folder(path) for path in (state / "containers").glob("*_*")},
+        allocations=Record(state / "record.json", Files()).allocations,
+        containers=containers,
+        divided=frozenset(gpu.uuid for gpu in machine.gpus if gpu.mig_enabled),
+        instances={
+            each.uuid: Instance(gpu=each.parent, profile=each.profile, start=each.start) for each in machine.instances
+        },
+        noted=made.instances,
+        labelled=made.labelled,
+        served=served,
+        kept=DaemonJournal(state / "mps.json", Files()).gpus,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _holders(socket: Path) -> tuple[Holder, ...] | None:
+    try:
+        return asyncio.run(KubeletPodResources(socket).holders(RESOURCES))
+    except LaminaError:
+        return None
+
+
+def _folder(path: Path) -> Folder:
+    try:
+        limits, usage = read_limits(path / LIMITS), read_usage(path / USAGE)
+    except LaminaError as error:
+        return Folder(damage=str(error))
+    return Folder(
+        memory_bytes={device.uuid: device.memory_bytes for device in limits.devices},
+        cores={device.uuid: device.cores_percent for device in limits.devices},
+        used_bytes={device.uuid: device.held for device in usage.devices},
+    )
+
+
+def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Container, ...], frozenset[str]]:
+    """The node's containers that see GPUs, and the GPUs that have processes of MPS: by all processes in its sandbox.
+
+    GPUs of other clusters on this machine may have the same UUIDs, so the sandbox's processes are those of its network.
+    """
+    network = Path(f"/proc/{node.sandbox.pid}/ns/net").readlink()
+    held: dict[int, dict[str, int]] = {}
+    for unit in (*machine.gpus, *machine.instances):
+        for process in unit.processes:
+            if process.memory_mib:
+                held.setdefault(process.pid, {})[unit.uuid] = process.memory_mib
+    found: dict[str, Container] = {}
+    served: set[bytes] = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            groups = (path / "cgroup").read_text()
+            if f"/{node.group}/" not in groups or (matched := _POD.search(groups)) is None:
+                if (path / "ns/net").readlink() == network:
+                    served |= {named[1] for named in _SERVES.finditer((path / "environ").read_bytes())}
+                continue
+            uid, id = matched.groups()
+            mine = held.get(_pid_on_node(path), {})
+            before = found.get(id) or _container(path, uid, id)
+        except OSError:
+            continue
+        if before:
+            sums = {gpu: before.held_mib.get(gpu, 0) + mine.get(gpu, 0) for gpu in {*before.held_mib, *mine}}
+            found[id] = before._replace(held_mib=sums)
+    return tuple(found.values()), frozenset(gpu.uuid for gpu in machine.gpus if gpu.uuid.encode() in served)
+
+
+def _pid_on_node(path: Path) -> int:
+    spaces = next(line for line in (path / "status").read_text().splitlines() if line.startswith("NSpid:"))
+    return int(spaces.split()[2])
+
+
+def _container(path: Path, uid: str, id: str) -> Container | None:
+    environment = (path / "environ").read_text(errors="replace").split("\0")
+    named = [entry.partition("=")[2] for entry in environment if entry.startswith(f"{cdi.VISIBLE}=")]
+    visible = tuple(gpu for gpu in (named[-1] if named else "").split(",") if gpu.startswith(("GPU-", "MIG-")))
+    if not visible:
+        return None
+    mounted = _MOUNTED.search((path / "mountinfo").read_text())
+    return Container(uid, id, visible, mounted[1] if mounted else "")

@@ -1,0 +1,155 @@
+"""Queries to a cluster about pods, with patience."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from lamina.api.v1alpha1 import API_VERSION
+from lamina.api.v1alpha1.conversion import write_grant
+from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
+from lamina_lab import simgpu
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
+from tests.cluster.components.node import Node
+from tests.cluster.components.own_images import WORKLOAD
+from tests.waiting import wait_until
+
+Object = dict[str, Any]
+PATIENCE_S = 90.0
+SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
+SEEN = "0MiB /  3000MiB"
+"""What nvidia-smi prints where a container has `SHARE` and does nothing with it."""
+
+
+def pod(name: str, *command: str, limits: dict[str, Any] | None = None, node: str = "", **spec: Any) -> str:
+    """A manifest of one pod with one container of the workload image, which sleeps unless a command is given."""
+    container = {
+        "name": "main",
+        "image": WORKLOAD,
+        "imagePullPolicy": "IfNotPresent",
+        "command": list(command) or ["sleep", "infinity"],
+        "resources": {"limits": limits or {}},
+    }
+    whole = {"containers": [container], "terminationGracePeriodSeconds": 0} | spec
+    if node:
+        whole["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": whole})
+
+
+def apply(cluster: RealCluster, name: str, node: str, *command: str, **spec: Any) -> None:
+    """A pod with `SHARE` on the node."""
+    cluster.kubectl("apply", "-f", "-", stdin=pod(name, *command, limits=SHARE, node=node, **spec))
+
+
+def got(cluster: RealCluster, name: str) -> Object:
+    found: Object = json.loads(cluster.kubectl("get", "pod", name, "-o", "json"))
+    return found
+
+
+def phase(cluster: RealCluster, name: str) -> str:
+    return str(got(cluster, name)["status"].get("phase", ""))
+
+
+def running(cluster: RealCluster, *names: str, patience_s: float = PATIENCE_S) -> None:
+    """Wait until all these pods run."""
+    wait_until(
+        lambda: all(phase(cluster, name) == "Running" for name in names),
+        lambda: cluster.kubectl("describe", "pod", *names),
+        patience_s,
+    )
+
+
+def ended(cluster: RealCluster, name: str) -> str:
+    """Wait until the pod has ended; its phase."""
+    wait_until(
+        lambda: phase(cluster, name) in ("Succeeded", "Failed"), lambda: cluster.kubectl("describe", "pod", name)
+    )
+    return phase(cluster, name)
+
+
+def deployment(name: str, pod_manifest: str, replicas: int = 1) -> str:
+    """A manifest of a Deployment of such pods, which have the label `app` with its name."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": json.loads(pod_manifest)["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec})
+
+
+def deployed(cluster: RealCluster, name: str, pod_manifest: str) -> str:
+    """Have a Deployment keep one such pod, and wait until it runs; the pod's name.
+
+    Kubelet fails a pod that comes to it before a device plugin has registered again; a controller then makes another.
+    """
+    cluster.kubectl("apply", "-f", "-", stdin=deployment(name, pod_manifest))
+    found: list[str] = []
+
+    def one_runs() -> bool:
+        pods = json.loads(cluster.kubectl("get", "pods", "-l", f"app={name}", "-o", "json"))["items"]
+        found[:] = [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Running"]
+        return bool(found)
+
+    wait_until(one_runs, lambda: cluster.kubectl("describe", "pods", "-l", f"app={name}"))
+    return found[0]
+
+
+def container(cluster: RealCluster, name: str, which: str = "main") -> Object:
+    """The status of a pod's container; empty before kubelet has reported it."""
+    status = got(cluster, name)["status"]
+    all_of = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
+    return next((each for each in all_of if each["name"] == which), {})
+
+
+def allocatable(cluster: RealCluster, node: str) -> int:
+    """How many GPUs, or tickets for them, the node has to give."""
+    return int(cluster.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
+
+
+def grant(cluster: RealCluster, name: str, node: str, gpu: str, memory_mib: int) -> None:
+    """Grant the pod's container a share, as the controller alone may."""
+    uid = got(cluster, name)["metadata"]["uid"]
+    main = ContainerGrant(name="main", shares=(Share(gpu=gpu, memory_mib=memory_mib),))
+    granted = Grant(pod=name, pod_uid=uid, node=node, dialect="hami", containers=(main,))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+    meta = {"name": grant_name(name, uid), "ownerReferences": [owner]}
+    whole = {"apiVersion": API_VERSION, "kind": "Grant", "metadata": meta, "spec": write_grant(granted)}
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(whole))
+
+
+def why_pending(cluster: RealCluster, name: str) -> str:
+    """What the scheduler says of a pod that it could not place."""
+    conditions = got(cluster, name)["status"].get("conditions", [])
+    return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
+
+
+def sh(cluster: RealCluster, name: str, command: str) -> str:
+    """What a shell in the pod prints."""
+    return cluster.kubectl("exec", name, "--", "sh", "-c", command)
+
+
+def cdi_specs(node: Node) -> set[str]:
+    """The names of files in the node's folder for CDI; none where there is no folder."""
+    return {*node.sandbox.run("sh", "-c", "ls /var/run/cdi || true").split()}
+
+
+@contextmanager
+def other_gpus(cluster: RealCluster, machine: str) -> Iterator[None]:
+    """Give all nodes the GPUs of this description, in which `{name}` is the node's. Lamina is away before and after."""
+    before = [(node, node.gpus.description) for node in cluster.nodes]
+    _become(cluster, [(node, simgpu.parse(machine.format(name=node.name))) for node in cluster.nodes])
+    yield
+    _become(cluster, before)
+
+
+def _become(cluster: RealCluster, gpus: list[tuple[Node, simgpu.Machine]]) -> None:
+    """Agents would miss the GPUs of inventories that are there."""
+    with suppress(Unavailable):  # there may be no such kind yet
+        cluster.kubectl("delete", "inventories", "--all")
+    for node, machine in gpus:
+        node.gpus.become(machine)
+
+
+def delete_pods(cluster: RealCluster) -> None:
+    """Leave no workload and no pod in the default namespace."""
+    cluster.kubectl("delete", "deployments,jobs,daemonsets,statefulsets,replicasets", "--all", "--wait=false")
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+    wait_until(lambda: not json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"], lambda: "pods stay")

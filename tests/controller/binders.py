@@ -1,0 +1,100 @@
+"""A binder over an API server in memory, with a clock to be set."""
+
+from typing import Any
+
+from lamina.configuration import DEFAULT, Config
+from lamina.controller.background import BackgroundTasks
+from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.binding.node_leases import NodeLeases
+from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.context import Context
+from lamina.controller.observation.watches import Watches
+from lamina.controller.pods import ParsedPod
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import NOTHING
+from lamina.ports import clock as ports
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import GRANTS, PODS, Kube, Object
+from lamina.ports.kube.fake import FakeKube
+from tests.controller.cluster import admitted_pod, inventory
+
+
+class Clock(FakeClock):
+    """`time` is the monotonic reading and may be set; the wall clock shows `wall_time`, or the same time without it."""
+
+    def __init__(self, time: float = 1000.0, wall_time: float | None = None) -> None:
+        super().__init__(time)
+        self.wall_time = wall_time
+
+    @property
+    def time(self) -> float:
+        return self._now
+
+    @time.setter
+    def time(self, now: float) -> None:
+        self._now = now
+
+    def wall(self) -> float:
+        return self._now if self.wall_time is None else self.wall_time
+
+
+class Bench:
+    """Everything that a bind touches, without HTTP."""
+
+    def __init__(
+        self,
+        kube: Kube | None = None,
+        *,
+        config: Config | None = None,
+        clock: ports.Clock | None = None,
+        name: str = "me",
+    ) -> None:
+        self.kube = kube or FakeKube()
+        self.clock: Any = clock or Clock(wall_time=1_700_000_000.9)
+        self.leads = True
+        self.configuration = LiveConfiguration(config or DEFAULT, "")
+        self.capacity, self.quotas = Capacity(self.configuration), ResourceQuotas()
+        self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), BackgroundTasks()
+        self.context = Context(self.kube, self.clock, self.configuration, self.capacity, self.quotas)
+        self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
+        self.watches = Watches(self.context)
+        self.binder = Binder(
+            self.context,
+            self.decisions,
+            leases=NodeLeases(self.kube, self.clock, name, catch_up=self.watches.catch_up),
+            locks=self.locks,
+            background=self.background,
+            leading=lambda: self.leads,
+        )
+
+    def parse(self, pod: Object) -> ParsedPod:
+        return self.context.parse(pod)
+
+    def offer(self, node: str = "node-0", *given: Gpu) -> None:
+        self.ledger.observe_inventory(inventory(node, *given))
+
+    async def pod(self, name: str = "pod", **limits: object) -> Object:
+        return await self.kube.create(PODS, admitted_pod(name, **limits))
+
+    async def bind(self, pod: Object, node: str = "node-0") -> str:
+        error = await self.binder.bind(self.args(pod, node))
+        await self.background.drain()
+        return error
+
+    def args(self, pod: Object, node: str) -> BindArgs:
+        meta = pod["metadata"]
+        return BindArgs(podName=meta["name"], podNamespace=meta["namespace"], podUID=meta["uid"], node=node)
+
+    async def grants(self) -> list[Object]:
+        return (await self.kube.list(GRANTS)).items
+
+    async def node_of(self, pod: Object) -> str:
+        found = await self.kube.get(PODS, pod["metadata"]["name"], namespace="default")
+        return str(found["spec"].get("nodeName", ""))
+
+    def memory(self, node: str = "node-0", gpu: str = "GPU-0") -> int:
+        return self.ledger.holdings.taken(node).get(gpu, NOTHING).memory_mib

@@ -1,0 +1,134 @@
+"""A cluster for the controller's tests: an API server, one or more nodes' inventories, pods, and kube-scheduler."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.controller.run import serve
+from lamina.controller.settings import ControllerSettings
+from lamina.model.gpus import Gpu, Inventory
+from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube, Object
+from lamina.ports.listener import Address
+from tests.waiting import until
+
+MIB = 32768
+
+
+def gpus(count: int = 2, *, memory: int = MIB, scaling: int = 1, prefix: str = "GPU") -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(uuid=f"{prefix}-{i}", index=i, model="V100-SXM2-32GB", memory_mib=memory, capacity_mib=memory * scaling)
+        for i in range(count)
+    )
+
+
+def inventory(node: str = "node-0", *given: Gpu) -> Inventory:
+    return Inventory(node=node, driver="515.86.01", gpus=given or gpus())
+
+
+def inventory_object(node: str = "node-0", *given: Gpu) -> Object:
+    return {"metadata": {"name": node}, "spec": write_inventory(inventory(node, *given))}
+
+
+def node_object(name: str = "node-0") -> Object:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"capacity": {"cpu": "64"}}}
+
+
+def gpu_pod(name: str = "pod", *, namespace: str = "default", scheduler: str = "", **limits: Any) -> Object:
+    """`gpumem=1000` is the limit nvidia.com/gpumem. Without limits, a pod that requests no GPU."""
+    named = {f"nvidia.com/{key.replace('_', '-')}": str(value) for key, value in limits.items()}
+    spec: Object = {"containers": [{"name": "main", "image": "busybox", "resources": {"limits": named}}]}
+    if scheduler:
+        spec["schedulerName"] = scheduler
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
+def admitted_pod(name: str = "pod", **limits: Any) -> Object:
+    """The pod as admission leaves it: a share comes with a count."""
+    return gpu_pod(name, **({"gpu": 1} | limits if limits else {}))
+
+
+@dataclass
+class Scheduler:
+    """Speaks to the extender as kube-scheduler does, with node names."""
+
+    url: str
+    session: aiohttp.ClientSession
+
+    async def ask(self, verb: str, body: Object) -> Any:
+        async with self.session.post(f"{self.url}/{verb}", json=body) as response:
+            assert response.status == 200, await response.text()
+            return await response.json()
+
+    async def filter(self, pod: Object, *nodes: str) -> Any:
+        return await self.ask("filter", {"pod": pod, "nodenames": list(nodes)})
+
+    async def bind(self, pod: Object, node: str) -> str:
+        meta = pod["metadata"]
+        body = {"podName": meta["name"], "podNamespace": meta["namespace"], "podUID": meta["uid"], "node": node}
+        return str((await self.ask("bind", body))["error"])
+
+
+@dataclass
+class Running:
+    """A controller that serves, and the cluster it serves."""
+
+    kube: Kube
+    scheduler: Scheduler
+    urls: dict[str, str]
+    session: aiohttp.ClientSession
+    task: "asyncio.Task[None]"
+    clock: Clock = field(default_factory=SystemClock)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def make(self, pod: Object) -> Object:
+        return await self.kube.create(PODS, pod)
+
+
+@asynccontextmanager
+async def running(
+    kube: Kube,
+    directory: Path,
+    *nodes: tuple[str, tuple[Gpu, ...]],
+    config: Path | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[Running]:
+    """The controller over `kube` and the machine's clock or `clock`, ready. Its stop at the end has to be clean."""
+    clock = clock or SystemClock()
+    stop = asyncio.Event()
+    addresses = directory / "addresses.json"
+    free = Address("127.0.0.1", 0)
+    settings = ControllerSettings(config=config, extender=free, admission=free, addresses_file=addresses)
+    task = asyncio.create_task(serve(kube, clock, settings, stop))
+    async with aiohttp.ClientSession() as session:
+        urls = await until(lambda: _read(addresses), task=task, clock=clock)
+        for node, given in nodes or (("node-0", gpus()),):
+            await kube.create(NODES, node_object(node))
+            await kube.create(INVENTORIES, inventory_object(node, *given))
+        made = Running(kube, Scheduler(urls["extender"], session), urls, session, task, clock, stop)
+        await until(lambda: _offered(made, len(nodes) or 1), task=task, clock=clock)
+        yield made
+        stop.set()
+        await asyncio.wait_for(task, 60)
+
+
+def _read(path: Path) -> Any:
+    return msgspec.json.decode(path.read_bytes()) if path.exists() else None
+
+
+async def _offered(running: Running, nodes: int) -> bool:
+    """Whether the ledger is synced and knows all inventories."""
+    async with running.session.get(f"{running.urls['extender']}/readyz") as response:
+        if response.status != 200:
+            return False
+    async with running.session.get(f"{running.urls['extender']}/metrics") as response:
+        text = await response.text()
+    found = {line.split('node="')[1].split('"')[0] for line in text.splitlines() if "capacity_mebibytes{" in line}
+    return len(found) >= nodes

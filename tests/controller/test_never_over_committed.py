@@ -1,0 +1,257 @@
+"""Whatever is lost, repeated, swapped or refused: no GPU is ever promised twice, and in the end nothing is leaked.
+
+Hypothesis plays kube-scheduler, the watches and a bad network against two replicas of the real binder, ledger and
+doubts, both of which may believe that they lead. The API server in memory is the truth: what a pod runs with is the
+grant that stood there when it was bound.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from lamina.configuration import DEFAULT
+from lamina.controller.binding import orphan_grants
+from lamina.controller.binding.binder import BindArgs
+from lamina.controller.ledger.grant_objects import grant_record
+from lamina.controller.ledger.grantless_pods import running_request
+from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
+from lamina.controller.ledger.pod_stages import pod_state
+from lamina.controller.pods import parse_pod
+from lamina.model.gpus import Mode
+from lamina.model.ledger import NOTHING, Taken
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.ports.kube import GRANTS, PODS, Object, Resource, Watched
+from lamina.ports.kube.fake_network import LossyKube
+from tests.controller.binders import Bench, Clock
+from tests.controller.bound_pods import StartingKube
+from tests.controller.cluster import admitted_pod, gpus, inventory
+
+NODES = ("a", "b")
+CARD = "A30-24GB"
+CUT = ((Mode.MIG, Mode.QUOTA), (Mode.QUOTA, Mode.MIG))
+GPUS = {
+    "a": gpus(2, memory=1000, prefix="a"),
+    "b": tuple(
+        msgspec.structs.replace(gpu, mig_card=CARD, modes=modes)
+        for gpu, modes in zip(gpus(2, memory=24576, prefix="b"), CUT, strict=True)
+    ),
+}
+SIZES = ({"gpumem": 9000}, {"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
+REPLICAS = st.integers(0, 1)
+
+
+class Cluster(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.server, self.clock = StartingKube(), Clock()
+        self.kube = LossyKube(self.server)
+        self.replicas = [Bench(self.kube, clock=self.clock, name=name) for name in ("one", "two")]
+        for replica in self.replicas:
+            for node, given in GPUS.items():
+                replica.offer(node, *given)
+        self.reported: list[tuple[Resource, Watched]] = []
+        self.ended: list[tuple[Resource, Watched]] = []
+        self.made = 0
+        self.watches = [self.loop.create_task(self._collect(resource)) for resource in (PODS, GRANTS)]
+
+    async def _collect(self, resource: Resource) -> None:
+        async for watched in self.kube.watch(resource, "0"):
+            self.reported.append((resource, watched))
+            if watched.kind == "DELETED":
+                self.ended.append((resource, watched))
+
+    def run(self, work: Any) -> Any:
+        result = self.loop.run_until_complete(work)
+        for replica in self.replicas:
+            self.loop.run_until_complete(replica.background.drain())
+        return result
+
+    def choose(self, number: int) -> Object | None:
+        pods = list(self.server.pods().values())
+        return pods[number % len(pods)] if pods else None
+
+    @rule(size=st.sampled_from(SIZES))
+    def a_pod_appears(self, size: dict[str, int]) -> None:
+        self.made += 1
+        self.run(self.server.create(PODS, admitted_pod(f"p{self.made}", **size)))
+
+    @rule(
+        numbers=st.lists(st.tuples(st.integers(0, 30), REPLICAS), min_size=1, max_size=5),
+        node=st.sampled_from(NODES),
+        faults=st.sets(st.sampled_from(LossyKube.FAULTS), max_size=3),
+    )
+    def pods_are_bound_at_once(self, numbers: list[tuple[int, int]], node: str, faults: set[tuple[str, str]]) -> None:
+        self.kube.faults = set(faults)
+        chosen = [(pod["metadata"], by) for number, by in numbers if (pod := self.choose(number)) is not None]
+        args = [BindArgs(podName=m["name"], podNamespace=m["namespace"], podUID=m["uid"], node=node) for m, _ in chosen]
+        binders = [self.replicas[by].binder for _, by in chosen]
+
+        async def all_at_once() -> list[str]:
+            return await asyncio.gather(*(by.bind(each) for by, each in zip(binders, args, strict=True)))
+
+        errors = self.run(all_at_once())
+        self.kube.faults = set()
+        for each, error in zip(args, errors, strict=True):
+            bound = self.server.pods()[each.podUID]["spec"].get("nodeName")
+            assert error or bound == node
+
+    @rule(number=st.integers(0, 30), phase=st.sampled_from(["Running", "Succeeded", "Failed"]))
+    def a_bound_pod_goes_on(self, number: int, phase: str) -> None:
+        pod = self.choose(number)
+        if pod is None or not pod["spec"].get("nodeName") or pod_state(pod).ended:
+            return
+        name = pod["metadata"]["name"]
+        self.run(self.kube.patch(PODS, name, {"status": {"phase": phase}}, namespace="default", subresource="status"))
+
+    @rule(number=st.integers(0, 30))
+    def a_pod_is_deleted(self, number: int) -> None:
+        pod = self.choose(number)
+        if pod is not None:
+            self.run(self.kube.delete(PODS, pod["metadata"]["name"], namespace="default"))
+
+    @rule(number=st.integers(0, 30))
+    def a_grant_is_deleted(self, number: int) -> None:
+        grants = self.server.grants()
+        if grants:
+            meta = grants[number % len(grants)]["metadata"]
+            self.run(self.kube.delete(GRANTS, meta["name"], namespace="default"))
+
+    @precondition(lambda self: self.reported)
+    @rule(number=st.integers(0, 10_000), forget=st.booleans(), by=REPLICAS)
+    def a_watch_reports_something(self, number: int, forget: bool, by: int) -> None:
+        """Anything that ever happened, in any order, again and again, or never."""
+        index = number % len(self.reported)
+        self.report(by, *self.reported[index])
+        if forget:
+            del self.reported[index]
+
+    @rule(by=REPLICAS, node=st.sampled_from(NODES))
+    def an_inventory_goes_and_comes_back(self, by: int, node: str) -> None:
+        ledger = self.replicas[by].ledger
+        if ledger.inventory(node):
+            ledger.remove_inventory(node)
+        else:
+            ledger.observe_inventory(inventory(node, *GPUS[node]))
+
+    @rule(by=REPLICAS)
+    def leadership_comes_or_goes(self, by: int) -> None:
+        self.replicas[by].leads = not self.replicas[by].leads
+
+    @rule(by=REPLICAS)
+    def a_replica_restarts(self, by: int) -> None:
+        """With an empty memory, and what a first list tells."""
+        self.replicas[by] = Bench(self.kube, clock=self.clock, name="three")
+        for node, given in GPUS.items():
+            self.replicas[by].offer(node, *given)
+        self.listed(by)
+
+    def report(self, by: int, resource: Resource, watched: Watched) -> None:
+        obj = watched.object
+        ledger, time = self.replicas[by].ledger, self.clock.time
+        if resource == PODS and watched.kind == "DELETED":
+            ledger.remove_pod(obj["metadata"]["uid"], time)
+        elif resource == PODS:
+            ledger.observe_pod(obj["metadata"]["uid"], pod_state(obj), time, running_request(parse_pod(obj, DEFAULT)))
+        elif watched.kind == "DELETED":
+            ledger.remove_grant(obj["metadata"]["uid"], obj["spec"]["podUID"], time)
+        else:
+            ledger.observe_grant(grant_record(obj))
+
+    @rule(
+        seconds=st.sampled_from([1.0, UNCONFIRMED_S, RESERVATION_S]),
+        faults=st.sets(st.sampled_from(LossyKube.FAULTS), max_size=1),
+    )
+    def time_passes(self, seconds: float, faults: set[tuple[str, str]]) -> None:
+        self.clock.time += seconds
+        self.kube.faults = set(faults)
+        for replica in self.replicas:
+            replica.ledger.expire(self.clock.time)
+            if replica.leads:
+                self.run(orphan_grants.remove_orphan_grants(replica.context, replica.locks))
+        self.kube.faults = set()
+
+    def in_use(self) -> dict[str, Taken]:
+        """What running pods really hold: the naive sum."""
+        total: dict[str, Taken] = {}
+        for uid, pod in self.server.pods().items():
+            if pod["spec"].get("nodeName") and not pod_state(pod).ended:
+                for gpu, taken in self.server.runs_with.get(uid, {}).items():
+                    total[gpu] = total.get(gpu, NOTHING).plus(taken)
+        return total
+
+    def counted(self, by: int) -> dict[str, Taken]:
+        ledger = self.replicas[by].ledger
+        return {gpu: taken for node in NODES for gpu, taken in ledger.holdings.taken(node).items() if taken != NOTHING}
+
+    @invariant()
+    def no_gpu_is_promised_twice(self) -> None:
+        whole = {gpu: 0 for given in GPUS.values() for gpu in given}
+        in_use = self.in_use()
+        for gpu in whole:
+            taken = in_use.get(gpu.uuid, NOTHING)
+            if taken.instances:
+                assert taken.slots == len(taken.instances), "one for each, and no one has the GPU otherwise"
+                kinds = {profile.name: profile.size for profile in MIG_CARDS[CARD].profiles}
+                MIG_CARDS[CARD].check(sorted(taken.instances, key=lambda each: -kinds[each.profile]))
+            assert taken.memory_mib <= gpu.capacity_mib and taken.cores <= 100 and taken.slots <= gpu.slots, taken
+            assert not taken.whole or taken.slots == 1, taken
+
+    def teardown(self) -> None:
+        try:
+            self.settle_down()
+            in_use = self.in_use()
+            unrecorded = self.server.runs_with.keys() - {grant["spec"]["podUID"] for grant in self.server.grants()}
+            for by in range(2):
+                counted = self.counted(by)
+                assert all(counted[gpu].memory_mib >= taken.memory_mib for gpu, taken in in_use.items())
+                assert unrecorded or counted == in_use
+            for pod in list(self.server.pods().values()):
+                self.run(self.kube.delete(PODS, pod["metadata"]["name"], namespace="default"))
+            self.settle_down()
+            assert self.counted(0) == self.counted(1) == {} and self.server.grants() == []
+        finally:
+            for watch in self.watches:
+                watch.cancel()
+            self.loop.run_until_complete(asyncio.gather(*self.watches, return_exceptions=True))
+            self.loop.close()
+
+    def settle_down(self) -> None:
+        """Everybody leads, sees all nodes, and sees what a watch reports after a gap; then time passes."""
+        for by, replica in enumerate(self.replicas):
+            replica.leads = True
+            for node, given in GPUS.items():
+                replica.offer(node, *given)
+            self.listed(by)
+        for _ in range(4):
+            self.time_passes(RESERVATION_S + UNCONFIRMED_S, set())
+            for by in range(2):
+                self.listed(by)
+
+    def listed(self, by: int) -> None:
+        """Everything that is, and the end of everything that was reported before."""
+        for resource, watched in self.ended:
+            self.report(by, resource, watched)
+        for pod in self.server.pods().values():
+            self.report(by, PODS, Watched("MODIFIED", pod))
+        for grant in self.server.grants():
+            self.report(by, GRANTS, Watched("MODIFIED", grant))
+
+
+Cluster.TestCase.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestNeverOverCommitted = Cluster.TestCase
+
+
+def test_two_replicas_that_bind_the_same_pods_at_once_give_no_gpu_twice() -> None:
+    cluster = Cluster()
+    cluster.a_pod_appears(size={"gpumem": 300})
+    cluster.a_pod_appears(size={"gpu": 1})
+    cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 1), (1, 0), (0, 0), (1, 1)])
+    cluster.no_gpu_is_promised_twice()
+    cluster.teardown()

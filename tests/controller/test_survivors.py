@@ -1,0 +1,183 @@
+"""A pod that is gone counts until its processes are: by what its node's agent publishes, and shortly before that."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.controller.ledger.survivors import REPORT_S
+from lamina.controller.quotas.resource_quotas import excess, requested
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.ledger import NOTHING
+from lamina.model.survivors import Survivor
+from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object
+from tests.controller.binders import Bench
+from tests.controller.cluster import inventory, inventory_object, node_object
+
+RUNS, ENDED = {"running": {}}, {"terminated": {"exitCode": 0}}
+
+
+class Cluster(Bench):
+    """A bench that watches, with one node and a clock that a test moves."""
+
+    async def begin(self) -> None:
+        await self.kube.create(NODES, node_object())
+        await self.kube.create(INVENTORIES, inventory_object())
+
+    async def running_pod(self, name: str = "p", state: Object = RUNS, **limits: Any) -> Object:
+        """A bound pod whose container is in this state."""
+        pod = await self.pod(name, **(limits or {"gpu": 1, "gpumem": 1000}))
+        assert await self.bind(pod) == ""
+        await self.tell(name, state)
+        return pod
+
+    async def tell(self, name: str, state: Object, phase: str = "Running") -> None:
+        """Kubelet writes the status of a pod."""
+        status = {"phase": phase, "containerStatuses": [{"name": "main", "state": state}]}
+        await self.kube.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+        await self.settle()
+
+    async def delete(self, name: str = "p") -> None:
+        await self.kube.delete(PODS, name, namespace="default")
+        await self.settle()
+
+    async def publish(self, *survivors: Survivor) -> None:
+        """The agent of the node writes its Inventory."""
+        spec = write_inventory(msgspec.structs.replace(inventory(), survivors=survivors))
+        found = await self.kube.get(INVENTORIES, "node-0")
+        await self.kube.replace(INVENTORIES, {**found, "spec": spec})
+        await self.settle()
+
+    async def later(self, seconds: float) -> None:
+        self.clock.time += seconds
+        self.ledger.expire(self.clock.monotonic())
+
+    async def settle(self) -> None:
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+def survivor(pod: Object, memory: int = 1000, **share: Any) -> Survivor:
+    meta = pod["metadata"]
+    held = Share(gpu="GPU-0", memory_mib=memory, **share)
+    containers = (ContainerGrant(name="main", shares=(held,)),)
+    return Survivor(namespace="default", pod=meta["name"], pod_uid=meta["uid"], containers=containers)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    made = Cluster()
+    await made.begin()
+    watching = asyncio.create_task(made.watches.run())
+    await made.settle()
+    yield made
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
+async def test_a_pod_that_is_deleted_by_force_counts_until_its_agent_had_time_to_see_what_runs(
+    cluster: Cluster,
+) -> None:
+    await cluster.running_pod()
+    await cluster.delete()
+    assert cluster.memory() == 1000
+    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
+    await cluster.later(REPORT_S - 1)
+    assert cluster.memory() == 1000
+    await cluster.later(1)
+    assert cluster.memory() == 0, "agents of versions that publish no survivors do not keep it for ever"
+    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 0
+
+
+@pytest.mark.parametrize("state", [ENDED, {"waiting": {"reason": "ContainerCreating"}}, {}])
+async def test_a_pod_without_running_containers_counts_no_longer_at_once(cluster: Cluster, state: Object) -> None:
+    await cluster.running_pod(state=state)
+    await cluster.delete()
+    assert cluster.memory() == 0
+
+
+async def test_a_pod_counts_while_its_agent_publishes_it(cluster: Cluster) -> None:
+    pod = await cluster.running_pod()
+    await cluster.delete()
+    await cluster.publish(survivor(pod))
+    await cluster.later(100 * REPORT_S)
+    assert cluster.memory() == 1000
+    other = await cluster.pod("q", gpu=2, gpumem=32000)
+    refusal = cluster.decisions.filter(cluster.parse(other), ["node-0"]).failed["node-0"]
+    assert refusal.endswith("needs 32000 MiB; the best of them has 31768 MiB free")
+    await cluster.publish()
+    assert cluster.memory() == 0, "its processes are gone"
+
+
+async def test_an_agent_may_publish_a_pod_before_its_deletion_is_observed(cluster: Cluster) -> None:
+    pod = await cluster.running_pod()
+    await cluster.publish(survivor(pod))
+    assert cluster.memory() == 1000, "once"
+    await cluster.delete()
+    assert cluster.memory() == 1000
+    await cluster.publish()
+    assert cluster.memory() == 0, "at once, because the agent knows of the deletion"
+
+
+async def test_a_pod_that_failed_by_what_others_say_counts_while_its_processes_run(cluster: Cluster) -> None:
+    """Kubernetes marks pods of a node that does not answer as failed, and deletes them."""
+    pod = await cluster.running_pod()
+    await cluster.tell("p", RUNS, "Failed")
+    assert cluster.memory() == 1000
+    await cluster.publish(survivor(pod))
+    await cluster.delete()
+    await cluster.later(REPORT_S)
+    assert cluster.memory() == 1000
+    await cluster.publish()
+    assert cluster.memory() == 0
+
+
+async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) -> None:
+    pod = await cluster.running_pod()
+    await cluster.delete()
+    await cluster.publish(survivor(pod, cores=30), survivor(pod, cores=30))
+    later = Cluster(cluster.kube)
+    watching = asyncio.create_task(later.watches.run())
+    await later.settle()
+    taken = later.ledger.holdings.taken("node-0")["GPU-0"]
+    assert (taken.slots, taken.memory_mib, taken.cores) == (1, 1000, 30)
+    assert later.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
+    await cluster.kube.delete(INVENTORIES, "node-0")
+    await later.settle()
+    assert later.ledger.holdings.taken_in_namespace("default") == NOTHING, "the node is gone with all that ran there"
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
+async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Cluster) -> None:
+    quota = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1500}}}
+    cluster.quotas.observe(await cluster.kube.create(RESOURCE_QUOTAS, quota))
+    pod = await cluster.running_pod()
+    await cluster.delete()
+    await cluster.publish(survivor(pod))
+    await cluster.later(REPORT_S)
+    request = cluster.parse(await cluster.pod("next", gpu=1, gpumem=1000)).request
+    assert request is not None
+    config = cluster.configuration.value
+    reason = excess(
+        cluster.quotas.of("default", config),
+        lambda: cluster.ledger.holdings.taken_in_namespace("default"),
+        requested(request),
+        config,
+    )
+    assert "quota q allows 1500 of nvidia.com/gpumem; 1000 are used" in reason
+
+
+async def test_a_pod_with_ephemeral_containers_that_run_counts(cluster: Cluster) -> None:
+    await cluster.running_pod(state=ENDED)
+    status = {"ephemeralContainerStatuses": [{"name": "debug", "state": RUNS}]}
+    await cluster.kube.patch(PODS, "p", {"status": status}, namespace="default", subresource="status")
+    await cluster.settle()
+    await cluster.delete()
+    assert cluster.memory() == 1000

@@ -1,0 +1,81 @@
+"""Pods that fit nowhere are tried again when processes of deleted pods have ended."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.controller.scheduling import waiting_pods
+from lamina.controller.scheduling.waiting_pods import RETRY, WaitingPods
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.survivors import Survivor
+from lamina.ports.kube import INVENTORIES, PODS, Object
+from lamina.ports.kube.fake import FakeKube
+from tests.controller.binders import Bench
+from tests.controller.cluster import admitted_pod, inventory, running
+from tests.waiting import until
+
+
+def retried(pod: Object) -> str | None:
+    annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
+    return annotations.get(RETRY)
+
+
+async def observed(bench: Bench, waiting: WaitingPods, *names: str, fits: bool = False) -> None:
+    for name in names:
+        waiting.observe(bench.parse(await bench.kube.create(PODS, admitted_pod(name, gpu=1))), fits=fits)
+
+
+async def values(bench: Bench, *names: str) -> list[str | None]:
+    return [retried(await bench.kube.get(PODS, name, namespace="default")) for name in names]
+
+
+async def test_only_pods_that_the_last_call_refused_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_pods, "MOST_WAITING", 2)
+    bench = Bench()
+    waiting = WaitingPods(bench.kube)
+    await observed(bench, waiting, "fits", fits=True)
+    await observed(bench, waiting, "a", "b", "third")
+    await waiting.retry("1")
+    assert await values(bench, "fits", "a", "b", "third") == [None, "1", "1", None]
+    await waiting.retry("2")
+    assert await values(bench, "a", "b") == ["1", "1"], "each try needs a refusal before it"
+
+
+async def test_a_pod_that_is_gone_stops_no_other() -> None:
+    bench = Bench()
+    waiting = WaitingPods(bench.kube)
+    await observed(bench, waiting, "gone", "left")
+    await bench.kube.delete(PODS, "gone", namespace="default")
+    await waiting.retry("1")
+    assert await values(bench, "left") == ["1"]
+
+
+async def test_a_controller_has_pods_tried_again_when_a_survivor_ends(tmp_path: Path) -> None:
+    kube = FakeKube()
+
+    async def publish(*survivors: Survivor) -> None:
+        spec = write_inventory(msgspec.structs.replace(inventory(), survivors=survivors))
+        await kube.replace(INVENTORIES, {**await kube.get(INVENTORIES, "node-0"), "spec": spec})
+
+    async with running(kube, tmp_path) as cluster:
+        shares = tuple(Share(gpu=gpu.uuid, memory_mib=32000) for gpu in inventory().gpus)
+        held = (ContainerGrant(name="main", shares=shares),)
+        await publish(Survivor(namespace="default", pod="deleted", pod_uid="deleted", containers=held))
+        pod = await cluster.make(admitted_pod("waits", gpu=1, gpumem=5000))
+
+        async def fits() -> bool:
+            return (await cluster.scheduler.filter(pod, "node-0"))["nodenames"] == ["node-0"]
+
+        async def tried_again() -> bool:
+            return retried(await kube.get(PODS, "waits", namespace="default")) is not None
+
+        await until(lambda: _not(fits()), task=cluster.task)
+        await publish()
+        await until(tried_again, task=cluster.task)
+        assert await fits()
+
+
+async def _not(answer: object) -> bool:
+    return not await answer  # type: ignore[misc]

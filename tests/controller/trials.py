@@ -1,0 +1,36 @@
+"""Whether a controller serves pods, and what it has set aside."""
+
+from tests.controller.cluster import Running, admitted_pod
+from tests.waiting import until
+
+EVERY_LOOP_S = 20.0
+"""In this time each loop of the controller has its turn, and each watch is tried again."""
+
+
+async def set_aside(cluster: Running) -> dict[str, float]:
+    """How many objects were set aside, by kind."""
+    async with cluster.session.get(f"{cluster.urls['extender']}/metrics") as response:
+        lines = (await response.text()).splitlines()
+    counts = [line.partition("} ") for line in lines if line.startswith("lamina_objects_set_aside_total{")]
+    return {labels.split('kind="')[1].split('"')[0]: float(count) for labels, _, count in counts}
+
+
+async def works(cluster: Running, name: str) -> None:
+    """A pod is filtered, scored and bound, and its end is observed."""
+    pod = await cluster.make(admitted_pod(name, gpumem=1000))
+
+    async def bound() -> bool:
+        assert not cluster.task.done()
+        body = {"pod": pod, "nodenames": ["node-0"]}
+        async with cluster.session.post(f"{cluster.urls['extender']}/filter", json=body) as response:
+            if response.status != 200 or (await response.json()).get("nodenames") != ["node-0"]:
+                return False
+        async with cluster.session.post(f"{cluster.urls['extender']}/prioritize", json=body) as response:
+            if response.status != 200:
+                return False
+        meta = pod["metadata"]
+        args = {"podName": name, "podNamespace": "default", "podUID": meta["uid"], "node": "node-0"}
+        async with cluster.session.post(f"{cluster.urls['extender']}/bind", json=args) as response:
+            return response.status == 200 and (await response.json())["error"] == ""
+
+    await until(bound, within_s=30, task=cluster.task, clock=cluster.clock, step_s=0.2)

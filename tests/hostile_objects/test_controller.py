@@ -1,0 +1,69 @@
+"""A whole controller among objects that only the API server has checked: honest pods are served, and nothing ends."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import INVENTORIES, PODS, Object
+from lamina.ports.kube.fake import FakeKube
+from lamina.ports.set_aside import SetAside
+from tests.controller.cluster import Running, gpus, running
+from tests.controller.trials import EVERY_LOOP_S, set_aside, works
+from tests.hostile_objects.objects import SEEDS, objects, put
+
+HONEST = "node-0"
+OBJECTS = 60
+
+
+async def answered(cluster: Running, pod: Object) -> None:
+    """What kube-scheduler asks about a pending pod gets an answer of one line."""
+    meta = pod["metadata"]
+    binding = {"podName": meta["name"], "podNamespace": meta["namespace"], "podUID": meta["uid"], "node": "odd-0"}
+    for verb in ("filter", "prioritize", "bind"):
+        body = binding if verb == "bind" else {"pod": pod, "nodenames": [HONEST, "odd-0", "odd-1"]}
+        async with cluster.session.post(f"{cluster.urls['extender']}/{verb}", json=body) as response:
+            text = await response.text()
+        assert response.status in (200, 400), (verb, response.status, text[:500])
+        assert len(text.splitlines()) == 1 and "Traceback" not in text, (verb, text[:500])
+
+
+async def survive(seed: int, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Fails if honest pods are not served, if a loop has ended, or if the log shows a defect."""
+    async with running(FakeKube(), folder, (HONEST, gpus()), clock=FakeClock()) as cluster:
+        for number, (resource, obj) in enumerate(objects(seed, OBJECTS, [HONEST])):
+            if resource is PODS and obj["spec"].get("nodeName") == HONEST:
+                obj["status"] = {}  # Containers that kubelet has started there may rightly have GPUs without a grant.
+            made = await put(cluster.kube, resource, obj)
+            if resource is PODS and not made["spec"].get("nodeName"):
+                await answered(cluster, made)
+            if number % 20 == 19:
+                await works(cluster, f"honest-{number}")
+        assert isinstance(cluster.clock, FakeClock)
+        await cluster.clock.advance(EVERY_LOOP_S)
+        await works(cluster, "honest")
+        kinds = set(await set_aside(cluster))
+    assert "loop" not in kinds, "an object has stopped a loop"
+    defects = [record.getMessage()[:500] for record in caplog.records if record.exc_info]
+    assert not defects, "an object met a defect"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_the_controller_among_odd_objects(seed: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await survive(seed, tmp_path, caplog)
+
+
+async def test_a_kind_that_is_not_set_aside_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = SetAside.add
+
+    def raising(self: Any, kind: str, name: str, error: Exception) -> bool:
+        if kind == INVENTORIES.plural:
+            raise error
+        return add(self, kind, name, error)
+
+    monkeypatch.setattr(SetAside, "add", raising)
+    with pytest.raises(AssertionError, match="loop"):
+        await survive(0, tmp_path, caplog)

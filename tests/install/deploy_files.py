@@ -1,0 +1,36 @@
+"""The files in deploy/, rendered from `lamina.install`: `python -m tests.install.deploy_files` writes them."""
+
+import shutil
+from pathlib import Path
+
+from lamina.cli.install import _manifests
+from lamina.install import values
+from lamina.install.chart import chart
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+GENERATED = ("helm", "manifests")
+"""The folders of deploy/ that hold nothing else."""
+KUBERNETES = "1.36.0"
+"""The version that the manifests are for."""
+
+
+def files() -> dict[str, str]:
+    """The text of each file, by path below deploy/."""
+    rendered = {f"helm/lamina/{path}": text for path, text in chart().items()}
+    minor = KUBERNETES.rpartition(".")[0]
+    head = f"# Lamina with default values for Kubernetes {minor}. Rendered from lamina.install by `make deploy`.\n"
+    return rendered | {
+        f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(values.Values()), KUBERNETES)
+    }
+
+
+def main() -> None:
+    for folder in GENERATED:
+        shutil.rmtree(DEPLOY / folder, ignore_errors=True)
+    for path, text in files().items():
+        (DEPLOY / path).parent.mkdir(parents=True, exist_ok=True)
+        (DEPLOY / path).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""`lamina why` and the reasons in `lamina pods`, for every state in which a pod may be."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.survivors import Survivor
+from lamina.operations import cluster_view
+from lamina.operations.pending_reasons import waiting_because, why
+from lamina.ports.kube import RESOURCE_QUOTAS, Object
+from tests.operations.clusters import cluster, container, grant, inventory, pod
+
+
+async def explained(of: Object, *others: Any) -> tuple[list[str], str]:
+    """What `why` says of a pod, and its reason in a table."""
+    view = await cluster_view.read(await cluster(of, *others))
+    (read,) = (each for each in view.pods if each["metadata"]["uid"] == of["metadata"]["uid"])
+    return list(why(view, "default", of["metadata"]["name"])), waiting_because(view, read)
+
+
+def unscheduled(message: str | None, status: str = "False") -> Object:
+    condition = {"type": "PodScheduled", "status": status} | ({} if message is None else {"message": message})
+    return {"conditions": [{"type": "Initialized", "status": "False", "message": "no"}, condition]}
+
+
+def states(*waiting: Any, part: str = "containerStatuses") -> Object:
+    """Container statuses: each a reason, a reason with its message, or None for one that runs."""
+    statuses = []
+    for index, each in enumerate(waiting):
+        reason, message = each if isinstance(each, tuple) else (each, None)
+        state = (
+            {"waiting": {"reason": reason} | ({"message": message} if message else {})} if reason else {"running": {}}
+        )
+        statuses.append({"name": f"c{index}", "state": state})
+    return {part: statuses}
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("default", "absent"), ("other", "p"), ("", "p"), ("default", "")])
+async def test_a_pod_that_does_not_exist(namespace: str, name: str) -> None:
+    view = await cluster_view.read(await cluster(pod("p", container())))
+    with pytest.raises(BadInput, match=f"^there is no pod {name} in namespace {namespace}$"):
+        list(why(view, namespace, name))
+
+
+async def test_a_pod_that_runs_is_not_pending() -> None:
+    assert await explained(pod("p", container(gpu=1), node="n")) == (["p is not pending: it is Running on node n."], "")
+
+
+@pytest.mark.parametrize(
+    ("status", "reasons"),
+    [
+        (states(None, None), []),
+        (states("ContainerCreating", "PodInitializing"), []),
+        (states("ImagePullBackOff"), ["c0: ImagePullBackOff"]),
+        (states(None, ("CrashLoopBackOff", "back-off 10s")), ["c1: CrashLoopBackOff: back-off 10s"]),
+        (states("A", "B"), ["c0: A", "c1: B"]),
+        (states("A", part="initContainerStatuses"), ["c0: A"]),
+        ({"phase": "Failed", "message": "GPU-1 is not healthy"}, ["GPU-1 is not healthy"]),
+        ({"phase": "Failed"}, []),
+        ({"phase": "Running", "message": "fine"}, []),
+        ({"containerStatuses": [{"name": "c", "state": {"waiting": {}}}, {"name": "d"}]}, []),
+    ],
+)
+async def test_a_pod_on_a_node_says_what_its_containers_wait_for(status: Object, reasons: list[str]) -> None:
+    of = pod("p", container(gpu=1), node="n", status=status)
+    lines, reason = await explained(of)
+    phase = of["status"]["phase"]
+    if reasons:
+        head = f"p is on node n ({phase}), and its containers are waiting:"
+        assert lines == [head, *(f"  {each}" for each in reasons)]
+    else:
+        assert lines == [f"p is not pending: it is {phase} on node n."]
+    assert reason == "; ".join(reasons)
+
+
+async def test_init_containers_come_first() -> None:
+    of = pod("p", node="n", status=states("Main") | states("Init", part="initContainerStatuses"))
+    assert (await explained(of))[1] == "c0: Init; c0: Main"
+
+
+async def test_a_pod_without_gpus_is_somebody_elses_question() -> None:
+    lines, _ = await explained(pod("p", container()))
+    assert lines == ["p requests no GPU; `kubectl describe pod` shows why it is pending."]
+
+
+async def test_a_pod_that_counts_native_devices_is_kube_schedulers() -> None:
+    lines, reason = await explained(pod("p", container(mig_1g_5gb=1)))
+    assert lines == ["p requests nvidia.com/mig-1g.5gb, which kube-scheduler counts itself."]
+    assert reason == "not yet tried by the scheduler"
+    lines, _ = await explained(pod("p", container("a", mig_1g_5gb=1), container("b", gpu_shared=1)))
+    assert lines[0].startswith("p requests nvidia.com/mig-1g.5gb and nvidia.com/gpu.shared, which")
+
+
+async def test_what_admission_would_refuse_is_the_reason() -> None:
+    lines, reason = await explained(pod("p", container(gpumem=-1)), inventory())
+    assert "nvidia.com/gpumem must be an integer" in reason
+    assert lines == [f"p cannot be placed: {reason}"]
+
+
+async def test_a_quota_comes_before_the_nodes() -> None:
+    kube = await cluster(pod("p", container(gpu=1, gpumem=2000)), inventory())
+    hard = {"limits.nvidia.com/gpumem": "1000"}
+    await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": hard}})
+    view = await cluster_view.read(kube)
+    (line,) = why(view, "default", "p")
+    reason = waiting_because(view, view.pods[0])
+    assert line == f"p is pending: {reason}." and "1000" in reason and "team" in reason
+
+
+@pytest.mark.parametrize(
+    ("status", "extra", "reason"),
+    [
+        ({}, [], "not yet tried by the scheduler"),
+        (unscheduled("0/3 nodes are available"), ["Scheduler: 0/3 nodes are available"], "0/3 nodes are available"),
+        (unscheduled("all is well", status="True"), [], "not yet tried by the scheduler"),
+        (unscheduled(None), [], "not yet tried by the scheduler"),
+    ],
+)
+async def test_a_pod_that_would_fit_now(status: Object, extra: list[str], reason: str) -> None:
+    lines, because = await explained(pod("p", container(gpu=1, gpumem=1000), status=status), inventory())
+    assert lines[0].startswith("p would fit now, as far as GPUs are concerned: ")
+    assert lines[1:] == extra and because == reason
+
+
+async def test_a_member_of_a_group_would_fit_without_the_others() -> None:
+    of = pod("p", container(gpu=1, gpumem=1000))
+    of["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "team"}
+    lines, _ = await explained(of, inventory())
+    assert lines[0].startswith("p would fit now without the rest of its group, as far as GPUs are concerned: ")
+
+
+async def test_the_only_node_is_named_once() -> None:
+    lines, reason = await explained(pod("p", container(gpu=1, gpumem=99999)), inventory())
+    assert lines == [f"p is pending: {reason}."]
+    assert reason == "node n: needs 99999 MiB; the largest GPU has 15360 MiB"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shown"), [(2, "n0, n1"), (5, "n0, n1, n2, n3, n4"), (7, "n0, n1, n2, n3, n4 and 2 more")]
+)
+async def test_equal_nodes_are_one_line(nodes: int, shown: str) -> None:
+    of = pod("p", container(gpu=1, gpumem=99999))
+    lines, _ = await explained(of, *(inventory(f"n{number}") for number in range(nodes)))
+    assert lines[1:] == [f"  {shown}: needs 99999 MiB; the largest GPU has 15360 MiB"]
+
+
+async def test_without_nodes_there_is_only_a_summary() -> None:
+    lines, reason = await explained(pod("p", container(gpu=1, gpumem=1000)))
+    assert lines == [f"p is pending: {reason}."]
+
+
+def outlived(*pods: str, namespace: str = "default", uid: str = "gone") -> Inventory:
+    """The inventory of a node on which processes of these pods hold 8000 MiB each."""
+    containers = (ContainerGrant(name="main", shares=(Share(gpu="GPU-n-0", memory_mib=8000),)),)
+    survivors = tuple(
+        Survivor(namespace=namespace, pod=name, pod_uid=f"{uid}-{name}", containers=containers) for name in pods
+    )
+    return msgspec.structs.replace(inventory(), survivors=survivors)
+
+
+async def test_processes_of_deleted_pods_are_named_as_what_is_in_the_way() -> None:
+    lines, reason = await explained(pod("p", container(gpu=1, gpumem=10000)), outlived("old"))
+    assert lines == [
+        "p is pending: node n: needs 10000 MiB; the best GPU has 7360 MiB free.",
+        "  pod default/old is deleted, but its processes still hold 8000 MiB of GPU 0 of node n",
+    ]
+    assert reason == "node n: needs 10000 MiB; the best GPU has 7360 MiB free"
+
+
+async def test_few_of_many_survivors_are_named() -> None:
+    lines, _ = await explained(pod("p", container(gpu=1, gpumem=10000)), outlived(*(f"old-{n}" for n in range(8))))
+    assert len(lines) == 7 and lines[-1] == "  the processes of 3 more deleted pods still run"
+
+
+async def test_a_pod_that_fits_or_that_runs_is_told_of_no_survivors() -> None:
+    assert len((await explained(pod("p", container(gpu=1, gpumem=1000)), outlived("old")))[0]) == 1
+    living = pod("q", container(gpu=1), node="n")
+    held = msgspec.structs.replace(outlived("q").survivors[0], pod_uid=living["metadata"]["uid"])
+    late = msgspec.structs.replace(inventory(), survivors=(held,))
+    (line,) = (await explained(pod("p", container(gpu=1, gpumem=10000)), late, living, grant(living, "n", 8000)))[0]
+    assert line == "p is pending: node n: needs 10000 MiB; the best GPU has 7360 MiB free.", "it counts once"
+
+
+@pytest.mark.parametrize(("namespace", "named"), [("default", True), ("other", False)])
+async def test_a_quota_is_used_by_survivors_of_its_namespace(namespace: str, named: bool) -> None:
+    kube = await cluster(pod("p", container(gpu=1, gpumem=3000)), outlived("old", namespace=namespace))
+    hard = {"spec": {"hard": {"limits.nvidia.com/gpumem": "10000" if named else "2000"}}}
+    await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}} | hard)
+    lines = list(why(await cluster_view.read(kube), "default", "p"))
+    assert "quota q allows" in lines[0]
+    assert any("default/old" in line for line in lines) == named and len(lines) == 1 + named

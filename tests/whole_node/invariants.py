@@ -1,0 +1,137 @@
+"""What has to be true at every moment, derived from the state itself and not from any record of it."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from lamina.agent.devices.native_devices import unit_uuid
+from lamina.agent.mps.client_edits import PIPE
+from lamina.enforcement import read_limits
+from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant
+from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.mig import Placed
+from lamina.model.quantities import MIB
+from lamina.ports.kube import PODS
+from tests.whole_node.kubelet import Container, Running
+from tests.whole_node.world import CARD, FACTS, GPUS, World
+
+SLOTS = 10
+
+
+async def check(world: World) -> set[str]:
+    """How containers use GPUs now, such as `mig by grant`. Raises AssertionError with what is not so."""
+    await _nothing_is_promised_twice(world)
+    uses: set[str] = set()
+    modes: dict[str, set[Mode]] = defaultdict(set)
+    holders: dict[str, set[str]] = defaultdict(set)
+    instances: dict[str, set[str]] = defaultdict(set)
+    for pod, container in world.kubelet.containers:
+        if (running := container.running) is None:
+            continue
+        _nothing_was_touched(running)
+        if running.grant is not None:
+            _has_its_grant(world, running, running.grant)
+            found = {share.gpu: share.mode for share in running.grant.shares}
+            for unit in _observed(running):
+                if unit.startswith("MIG-"):
+                    instances[unit].add(pod.uid)
+        else:
+            found = _has_its_devices(world, container, running)
+        for gpu, mode in found.items():
+            modes[gpu].add(mode)
+            holders[gpu].add(pod.uid)
+            uses.add(f"{mode.value} by {'device' if running.grant is None else 'grant'}")
+    for gpu, found_modes in modes.items():
+        assert len(found_modes) == 1, f"{gpu} is in the modes {found_modes}"
+        assert found_modes != {Mode.WHOLE} or len(holders[gpu]) == 1, f"{gpu} is given whole to several pods"
+        facts = next((each for each in world.nvml.present if each.uuid == gpu), None)
+        assert facts is None or facts.mig_enabled == (found_modes == {Mode.MIG}), f"{gpu} is not in mode {found_modes}"
+        assert (gpu in world.mps.daemons) == (found_modes == {Mode.MPS}), f"a daemon of MPS with {found_modes}"
+    assert all(len(pods) == 1 for pods in instances.values()), "an instance is in two pods"
+    for gpu, made in world.theirs:
+        assert made in world.nvml.instances[gpu], "what others made was removed"
+    for there in world.nvml.instances.values():
+        CARD.check(sorted((Placed(each.profile, each.start) for each in there), key=_size))
+    return uses
+
+
+async def _nothing_is_promised_twice(world: World) -> None:
+    """The grants of all pods that are bound and not over fit the GPUs together."""
+    bound = {
+        pod["metadata"]["uid"]
+        for pod in (await world.kube.list(PODS)).items
+        if pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+    }
+    total: dict[str, Taken] = defaultdict(lambda: NOTHING)
+    for grant in await world.grants():
+        if grant.pod_uid in bound:
+            for gpu, taken in taken_by(grant.containers).items():
+                total[gpu] = total[gpu].plus(taken)
+    assert total.keys() <= set(GPUS)
+    for gpu, taken in total.items():
+        if taken.instances:
+            assert taken.slots == len(taken.instances), f"{gpu} is partitioned, and allocated otherwise"
+            CARD.check(sorted(taken.instances, key=_size))
+        else:
+            assert taken.memory_mib <= FACTS[0].memory_mib, f"{gpu}: {taken}"  # type: ignore[operator]
+            assert taken.cores <= 100 and taken.slots <= SLOTS, f"{gpu}: {taken}"
+        assert not taken.whole or taken.slots == 1, f"{gpu}: {taken}"
+
+
+def _nothing_was_touched(running: Running) -> None:
+    for path, text in running.specs.items():
+        assert path.exists() and path.read_text() == text, "the CDI spec of a running container was changed"
+    if running.limits is not None:
+        assert read_limits(Path(running.mounts["/run/lamina/limits"])) == running.limits, "its limits were changed"
+
+
+def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> None:
+    shares = sorted(grant.shares, key=lambda each: (GPUS.index(each.gpu), each.mig.start if each.mig else 0))
+    assert PIPE not in running.env
+    if shares[0].mode is Mode.MIG:
+        assert running.limits is None
+        places = [(each.gpu, Placed(each.mig.profile, each.mig.start)) for each in shares if each.mig]
+        assert _observed(running) == [_device(world, gpu, place) for gpu, place in places], (
+            "not the instances of the grant"
+        )
+        return
+    assert _observed(running) == [each.gpu for each in shares], "not the GPUs of the grant"
+    if shares[0].mode is Mode.WHOLE:
+        assert running.limits is None
+        return
+    assert running.limits is not None, "no limits"
+    given = [(each.uuid, each.memory_bytes, each.cores_percent) for each in running.limits.devices]
+    assert given == [(each.gpu, each.memory_mib * MIB, each.cores) for each in shares], "not the limits of the grant"
+
+
+def _device(world: World, gpu: str, place: Placed) -> str:
+    there = world.nvml.instances.get(gpu, ())
+    return next((each.uuid for each in there if Placed(each.profile, each.start) == place), f"none at {place}")
+
+
+def _has_its_devices(world: World, container: Container, running: Running) -> dict[str, Mode]:
+    """The GPUs that kubelet gave the container, by the mode in which it has them."""
+    ids = [id for each in container.devices.values() for id in each]
+    units = {unit_uuid(id) for id in ids}
+    assert units and all(unit.startswith(("GPU-", "MIG-")) for unit in units), "it runs without a grant"
+    if len(container.devices) == 1:
+        assert set(_observed(running)) == units, "not the devices that kubelet gave it"
+    if PIPE in running.env:
+        (gpu,) = units
+        assert running.daemon is not None and world.mps.daemons.get(gpu) is running.daemon, "its daemon of MPS is gone"
+        assert gpu in world.nvml.exclusive
+        assert running.mounts[running.env[PIPE]] == str(world.root / "mps" / gpu / "pipe")
+        return {gpu: Mode.MPS}
+    parts = {each.uuid: gpu for gpu, there in world.nvml.instances.items() for each in there}
+    lost = {unit for unit in units if unit.startswith("MIG-")} - parts.keys()
+    assert not lost, "a MIG device was taken from a running container"
+    shared = Mode.TIMESLICE if any("::" in id for id in ids) else Mode.WHOLE
+    return {parts.get(unit, unit): Mode.MIG if unit in parts else shared for unit in units}
+
+
+def _observed(running: Running) -> list[str]:
+    return running.env["NVIDIA_VISIBLE_DEVICES"].split(",")
+
+
+def _size(place: Placed) -> tuple[int, int]:
+    return -CARD.profile(place.profile).size, place.start
