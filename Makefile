@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+TESTS  ?=
 CLUSTER_TESTS ?= tests/cluster
 
 SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
@@ -14,7 +15,7 @@ demo: $(VENV)/.lamina
 	@$(BIN)/lamina demo
 
 test: $(VENV)/.lamina $(VENV)/.test-tools
-	@$(BIN)/python -m tests.run
+	@$(BIN)/python -m tests.run $(TESTS)
 
 # An hour of hostile words in the usage file under sanitizers; see docs/contributing/index.md.
 fuzz: $(VENV)/.lamina $(VENV)/.test-tools
