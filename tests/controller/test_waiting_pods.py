@@ -36,11 +36,11 @@ async def test_only_pods_that_the_last_call_refused_are_written(monkeypatch: pyt
     bench = Bench()
     waiting = WaitingPods(bench.kube)
     await observed(bench, waiting, "fits", fits=True)
-    await observed(bench, waiting, "a", "b", "third")
+    await observed(bench, waiting, "first", "b", "c")
     await waiting.retry("1")
-    assert await values(bench, "fits", "a", "b", "third") == [None, "1", "1", None]
+    assert await values(bench, "fits", "first", "b", "c") == [None, None, "1", "1"], "the first of three gave way"
     await waiting.retry("2")
-    assert await values(bench, "a", "b") == ["1", "1"], "each try needs a refusal before it"
+    assert await values(bench, "b", "c") == ["1", "1"], "each try needs a refusal before it"
 
 
 async def test_a_pod_that_is_gone_stops_no_other() -> None:

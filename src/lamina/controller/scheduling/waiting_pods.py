@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 RETRY = "lamina.dev/retry"
 """The annotation. Its value only has to differ from the one before."""
 MOST_WAITING = 1000
-"""More wait for kube-scheduler's own next try."""
+"""The pods refused longest ago give way, as they may no longer exist; they wait for kube-scheduler's own next try."""
 
 
 class WaitingPods:
@@ -29,8 +29,11 @@ class WaitingPods:
     def observe(self, pod: ParsedPod, *, fits: bool) -> None:
         """kube-scheduler has tried the pod."""
         self._names.pop(pod.uid, None)
-        if not fits and pod.uid and len(self._names) < MOST_WAITING:
-            self._names[pod.uid] = (pod.namespace, pod.name)
+        if fits or not pod.uid:
+            return
+        self._names[pod.uid] = (pod.namespace, pod.name)
+        if len(self._names) > MOST_WAITING:
+            del self._names[next(iter(self._names))]
 
     async def retry(self, value: str) -> None:
         """Have all of them tried again. A pod that is gone, or cannot be written, is left alone."""
