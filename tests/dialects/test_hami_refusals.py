@@ -25,14 +25,14 @@ NOT_POSITIVE = [0, -1, "-5", "0", "1.5", 2.5, "1500m"]
 @pytest.mark.parametrize("amount", NOT_POSITIVE)
 @pytest.mark.parametrize(("name", "most"), [("gpu", 1024), ("gpumem", 2147483647)])
 def test_counts_and_amounts_are_integers_from_1(name: str, most: int, amount: object) -> None:
-    text = refusal(asking(**{name: amount}))
+    text = refusal(asking(**{"gpumem": 1, name: amount}))
     assert text == f'container "main": nvidia.com/{name} must be an integer from 1 to {most}, got {amount}'
 
 
 @pytest.mark.parametrize(("name", "most"), [("gpu", 1024), ("gpumem", 2147483647)])
 def test_counts_and_amounts_have_an_upper_bound(name: str, most: int) -> None:
     assert parse(asking(**{name: most}), DEFAULT) is not None
-    for amount in (most + 1, str(2**31), "4294967297", "9E", "1e30"):
+    for amount in (most + 1, str(2**31), "4294967297", "1e30"):
         text = refusal(asking(**{name: amount}))
         assert text == f'container "main": nvidia.com/{name} must be an integer from 1 to {most}, got {amount}'
 
@@ -54,9 +54,27 @@ def test_priority_is_0_or_1(amount: object) -> None:
     assert text.endswith(f"must be an integer from 0 to 1, got {amount}")
 
 
-@pytest.mark.parametrize("amount", ["10Gi", "1Ki", "5000Mi"])
-def test_memory_with_a_binary_unit_is_refused_because_the_unit_is_mib_already(amount: str) -> None:
-    assert f"without a unit such as Gi, got {amount}" in refusal(asking(gpu=1, gpumem=amount))
+@pytest.mark.parametrize(
+    ("amount", "mib"),
+    [("10Gi", 10240), ("5000Mi", 5000), ("10G", 9537), ("1G", 954), ("8000M", 7630), ("1T", 953675), ("0.5Gi", 512)],
+)
+def test_memory_with_a_unit_of_bytes_is_refused_with_what_to_write(amount: str, mib: int) -> None:
+    expected = f"nvidia.com/gpumem must be an integer in MiB without a unit; for {amount}, write {mib}, got {amount}"
+    assert refusal(asking(gpu=1, gpumem=amount)) == f'container "main": {expected}'
+
+
+@pytest.mark.parametrize("amount", ["1Ki", "9E", "-1Gi", "0Mi"])
+def test_memory_with_a_unit_of_bytes_that_is_no_memory_of_a_gpu_is_refused(amount: str) -> None:
+    assert refusal(asking(gpu=1, gpumem=amount)).endswith(f"must be an integer in MiB without a unit, got {amount}")
+
+
+def test_memory_in_units_of_gib_is_refused_with_what_to_write() -> None:
+    assert "; for 10Gi, write 10, got 10Gi" in refusal(asking(gpu=1, gpumem="10Gi"), "hami: {memoryFactor: 1024}")
+
+
+def test_the_k_of_the_api_server_is_a_thousand_mib() -> None:
+    request = parse(asking(gpu=1, gpumem="10k"), DEFAULT)
+    assert request is not None and request.containers[0].memory_mib == 10000
 
 
 @pytest.mark.parametrize(

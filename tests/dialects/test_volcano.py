@@ -66,17 +66,17 @@ def test_a_name_cannot_have_two_meanings() -> None:
         load("volcano: {resourceCountName: nvidia.com/gpu}", "c")
 
 
-@pytest.mark.parametrize("amount", [0, -1, "0.5", "1Gi", "many"])
+@pytest.mark.parametrize("amount", [0, -1, "0.5", "many"])
 @pytest.mark.parametrize("name", ["number", "memory"])
 def test_counts_and_amounts_are_integers_from_1(name: str, amount: object) -> None:
     with pytest.raises(BadInput, match=f'container "main": volcano.sh/vgpu-{name} must be an integer from 1 to '):
-        only(**{"number": 1, name: amount})
+        only(**{"number": 1, "memory": 1, name: amount})
 
 
 @pytest.mark.parametrize(("name", "most"), [("number", 1024), ("memory", 2147483647)])
 def test_counts_and_amounts_have_an_upper_bound(name: str, most: int) -> None:
     assert only(**{"number": 1, name: most}).count in (1, most)
-    for amount in (most + 1, str(2**31), "9E"):
+    for amount in (most + 1, str(2**31), "3000000k"):
         with pytest.raises(BadInput, match=f"vgpu-{name} must be an integer from 1 to {most}, got {amount}$"):
             only(**{"number": 1, name: amount})
 

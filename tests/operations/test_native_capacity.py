@@ -41,7 +41,7 @@ def test_what_a_pod_counts(main: list[Object], inits: list[Object], expected: di
 
 def test_a_quantity_that_is_no_whole_number_counts_nothing() -> None:
     half: dict[str, Any] = {"name": "main", "resources": {"limits": {GPU: "500m"}}}
-    assert counted(pod("p", half)) == {GPU: 0}
+    assert counted(pod("p", half)) == {}
     thousand: dict[str, Any] = {"name": "main", "resources": {"limits": {GPU: "1k"}}}
     assert counted(pod("p", thousand)) == {GPU: 1000}
 

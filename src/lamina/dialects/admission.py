@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lamina.dialects.containers import read_containers
-from lamina.dialects.parser import dialect_of, read_pod
-from lamina.dialects.patches import PatchOperation
+from lamina.dialects.parser import dialect_of, read_pod, zero_counts
+from lamina.dialects.patches import PatchOperation, remove_resource
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 from lamina.model.config import Config
@@ -25,19 +25,30 @@ def places(pod_spec: Mapping[str, Any], config: Config) -> bool:
 
 
 def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Config) -> tuple[PatchOperation, ...]:
-    """What is to be added to a new pod with this request, in the order in which it can be applied.
+    """What is to be changed in a new pod with this request, in the order in which it can be applied.
 
-    Empty where the pod belongs to another scheduler, or requests no GPU. Raises BadInput for a pod that is already
+    A count of 0 GPUs is removed, because schedulers ask for the pod's placement and binding by the name alone. Empty
+    where the pod belongs to another scheduler, or names no GPU. Raises BadInput for a pod that is already
     assigned to a node: its share would not be counted.
     """
     spec = pod.get("spec") or {}
-    if request is None or not places(spec, config):
+    if not places(spec, config):
         return ()
+    index, containers = name_index(config), read_containers(pod)
+    removals = [
+        change
+        for container in containers
+        for name in zero_counts(container, index)
+        for change in remove_resource(container, name)
+    ]
+    if request is None:
+        return tuple(removals)
     check_unassigned(spec)
-    index, dialect = name_index(config), dialect_of(request)
+    dialect = dialect_of(request)
     return (
+        *removals,
         *_fill_pod(spec, dialect.scheduler_name(config), config),
-        *dialect.fill_defaults(read_pod(pod, read_containers(pod), index), request, index.names[dialect.name]),
+        *dialect.fill_defaults(read_pod(pod, containers, index), request, index.names[dialect.name]),
     )
 
 

@@ -1,12 +1,13 @@
 """The containers of a pod, and how amounts are read from them, whatever the dialect."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
+from lamina.model.kube_quantity import Quantity, parse_quantity
 from lamina.model.requests import MAX_CONTAINERS
 
 MAX_MEMORY = 2**31 - 1
@@ -14,6 +15,8 @@ MAX_MEMORY = 2**31 - 1
 MAX_RESOURCES = 1000
 """The most limits and requests of all containers of a pod together. Each of their names has to be looked at."""
 _MAX_DIGITS, _MAX_SHOWN = 18, 100
+_BYTE_UNITS = ("i", "M", "G", "T", "P", "E")
+"""What amounts of bytes end with. No GPU has a million MiB, so an M or a G was not added by the API server."""
 _NUMBER = re.compile(r"[+-]?[0-9.]{1,40}([eE][+-]?[0-9]{1,40}|[a-zA-Z]{0,2})")
 
 
@@ -84,18 +87,42 @@ def read_integer(container: ContainerManifest, name: str, minimum: int, maximum:
     written = container.requested[name]
     number = _read_digits(written)
     unit = ""
-    if number is None:
-        try:
-            quantity = parse_quantity(written, where=name)
-            number, unit = quantity.whole, " without a unit such as Gi" if quantity.binary else ""
-        except BadInput:
-            pass
+    if number is None and (quantity := _read_quantity(written)) is not None:
+        number, unit = quantity.whole, " without a unit such as Gi" if quantity.binary else ""
     if number is None or unit or not minimum <= number <= maximum or number % step:
         expected = "an integer" if step == 1 else f"a multiple of {step}"
         raise BadInput(
             f"{container.where}: {name} must be {expected} from {minimum} to {maximum}{unit}, got {show(written)}"
         )
     return number
+
+
+def read_memory(container: ContainerManifest, name: str, unit_mib: int) -> int | None:
+    """The units of memory, of `unit_mib` MiB each, that the container requests by `name`; None where it requests none.
+
+    Raises BadInput. An amount with a unit of its own means bytes, so the sentence has the number to write instead.
+    The unit k is no such unit: the API server writes 10000 as 10k.
+    """
+    written = container.requested.get(name)
+    if isinstance(written, str) and written.endswith(_BYTE_UNITS) and (quantity := _read_quantity(written)) is not None:
+        units = quantity.value / (unit_mib * 2**20)
+        instead = f"; for {written}, write {math.ceil(units)}" if 1 <= units <= MAX_MEMORY else ""
+        unit = "MiB" if unit_mib == 1 else f"units of {unit_mib} MiB"
+        raise BadInput(f"{container.where}: {name} must be an integer in {unit} without a unit{instead}, got {written}")
+    return read_integer(container, name, 1, MAX_MEMORY)
+
+
+def is_zero(written: object) -> bool:
+    """Whether an amount is 0 in any form."""
+    quantity = _read_quantity(written)
+    return quantity is not None and quantity.value == 0
+
+
+def _read_quantity(written: object) -> Quantity | None:
+    try:
+        return parse_quantity(written, where="")
+    except BadInput:
+        return None
 
 
 def _read_digits(written: object) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from lamina.dialects.containers import ContainerManifest, read_containers
+from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
 from lamina.dialects.high_priority import lower_priorities
 from lamina.dialects.protocol import Dialect, PodManifest
 from lamina.dialects.registry import NameIndex, dialect_named, name_index
@@ -23,7 +23,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     on: what else this package offers takes it along with the pod.
     """
     index = name_index(config)
-    containers = read_containers(pod)
+    containers = tuple(_without_zero_counts(container, index) for container in read_containers(pod))
     dialect = _find_dialect(containers, index)
     if dialect is None:
         return None
@@ -50,7 +50,25 @@ def ticket_holders(pod: Mapping[str, Any], config: Config) -> frozenset[str]:
 def _requests(container: Mapping[str, Any], names: Iterable[str]) -> bool:
     resources = container.get("resources") or {}
     amounts = [resources.get(field) or {} for field in ("limits", "requests")]
-    return any(name in each for each in amounts for name in names)
+    return any(name in each and not is_zero(each[name]) for each in amounts for name in names)
+
+
+def zero_counts(container: ContainerManifest, index: NameIndex) -> tuple[str, ...]:
+    """The resources of which the container requests 0, and so no GPU."""
+    return tuple(
+        name
+        for name in container.requested
+        if (owner := index.owners.get(name)) is not None
+        and name == (names := index.names[owner.name]).count
+        and owner.counts_nothing(container, names)
+    )
+
+
+def _without_zero_counts(container: ContainerManifest, index: NameIndex) -> ContainerManifest:
+    zero = zero_counts(container, index)
+    if not zero:
+        return container
+    return container._replace(requested={name: each for name, each in container.requested.items() if name not in zero})
 
 
 def read_pod(pod: Mapping[str, Any], containers: Sequence[ContainerManifest], index: NameIndex) -> PodManifest:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lamina.api.v1alpha1.field_types import Group
 from lamina.dialects.choices import ChoiceAnnotations, Choices
-from lamina.dialects.containers import ContainerManifest
+from lamina.dialects.containers import ContainerManifest, is_zero
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
 from lamina.dialects.patches import PatchOperation, add_limits
@@ -122,6 +122,14 @@ class Dialect(Protocol):
     def scheduler_name(self, config: Config) -> str:
         """The scheduler of its pods that name only the default one; empty leaves them alone."""
         return ""
+
+    def counts_nothing(self, container: ContainerManifest, names: ResourceNames) -> bool:
+        """Whether the container has a count of 0 and no other of the names: charts write that for no GPU."""
+        return (
+            names.count in container.requested
+            and is_zero(container.requested[names.count])
+            and not container.requests_any(name for name in names.all if name != names.count)
+        )
 
     def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest | None:
         """What the pod requests of GPUs; None where no grant is needed. Raises BadInput with one sentence.

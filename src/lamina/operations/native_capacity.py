@@ -23,7 +23,8 @@ def counted(pod: Object) -> dict[str, int]:
                 peaks[name] = max(peaks.get(name, 0), amount)
             else:
                 amounts[name] = amounts.get(name, 0) + amount
-    return {name: max(amounts.get(name, 0), peaks.get(name, 0)) for name in amounts | peaks}
+    totals = {name: max(amounts.get(name, 0), peaks.get(name, 0)) for name in amounts | peaks}
+    return {name: total for name, total in totals.items() if total}
 
 
 def forbidden(reason: str) -> Miss:

@@ -13,12 +13,12 @@ NVIDIA's name and belong to the dialect that reads it.
 """
 
 from lamina.dialects.containers import (
-    MAX_MEMORY,
     ContainerManifest,
     check_limits_equal_requests,
     check_not_privileged,
     quote,
     read_integer,
+    read_memory,
 )
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
@@ -56,7 +56,7 @@ def _request(container: ContainerManifest, names: ResourceNames, gpus: int) -> C
     check_not_privileged(container)
     check_limits_equal_requests(container, names.all)
     cores = read_integer(container, names.cores, CORES_STEP, 100, step=CORES_STEP)
-    units = read_integer(container, names.memory, 1, MAX_MEMORY)
+    units = read_memory(container, names.memory, names.memory_unit_mib)
     if units is None:
         raise BadInput(f"{container.where}: {names.cores} requires memory; request {names.memory} as well")
     return ContainerRequest(

@@ -64,6 +64,9 @@ class HamiDialect(Dialect):
     def scheduler_name(self, config: Config) -> str:
         return config.assigned_scheduler
 
+    def counts_nothing(self, container: ContainerManifest, names: ResourceNames) -> bool:
+        return fractions.PERCENTAGE not in container.requested and super().counts_nothing(container, names)
+
     def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest:
         return parser.parse(pod, names)
 

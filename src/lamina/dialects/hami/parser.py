@@ -20,13 +20,13 @@ privileged one only there.
 from collections.abc import Sequence
 
 from lamina.dialects.containers import (
-    MAX_MEMORY,
     ContainerManifest,
     check_limits_equal_requests,
     check_not_privileged,
     explain_privileged,
     is_privileged,
     read_integer,
+    read_memory,
 )
 from lamina.dialects.hami.fractions import read_fraction
 from lamina.dialects.hami.section import HamiSection, RequestDefaults
@@ -120,7 +120,7 @@ def _read_memory(
 ) -> tuple[int | None, int | None]:
     """Memory per GPU as an amount in MiB or as a percentage; exactly one of the two."""
     percent = read_integer(container, names.memory_percentage, 1, 100)
-    units = read_integer(container, names.memory, 1, MAX_MEMORY)
+    units = read_memory(container, names.memory, names.memory_unit_mib)
     if units is not None and percent is not None:
         raise BadInput(
             f"{container.where}: {names.memory} and {names.memory_percentage} exclude each other; remove one of them"

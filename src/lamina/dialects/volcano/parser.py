@@ -12,11 +12,11 @@ any limit. Here requests and init containers count as they do in Kubernetes, and
 """
 
 from lamina.dialects.containers import (
-    MAX_MEMORY,
     ContainerManifest,
     check_limits_equal_requests,
     check_not_privileged,
     read_integer,
+    read_memory,
 )
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
@@ -42,7 +42,7 @@ def _request(container: ContainerManifest, names: ResourceNames) -> ContainerReq
     check_not_privileged(container)
     check_limits_equal_requests(container, names.all)
     percent = read_integer(container, names.memory_percentage, 1, 100)
-    units = read_integer(container, names.memory, 1, MAX_MEMORY)
+    units = read_memory(container, names.memory, names.memory_unit_mib)
     by_amount = units is not None and percent is None
     return ContainerRequest(
         container=container.name,
