@@ -209,3 +209,10 @@ def test_what_cannot_be_honoured_is_refused(text: str, sentence: str) -> None:
 def test_the_enforcer_is_one_of_three(enforcer: str) -> None:
     assert load(f"enforcer: {enforcer}", "test").memory_enforcer == enforcer
     assert "enforcer" in refusal("enforcer: none")
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("defaultMemory", "hami.defaultMemory"), ("gpuMemoryFactor", "volcano.gpuMemoryFactor")]
+)
+def test_a_key_of_a_section_at_the_top_is_refused_with_its_place(key: str, meant: str) -> None:
+    assert refusal(f"{key}: 5000") == f"unknown key {key}; did you mean {meant}?"

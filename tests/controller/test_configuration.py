@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lamina.configuration.config_map import IN_FORCE
 from lamina.controller import configuration
 from lamina.controller.configuration import LiveConfiguration, read_config_map, read_file
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, EventRecorder, Object
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, EventRecorder, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
 from tests.waiting import until
@@ -122,3 +123,50 @@ async def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="is not UTF-8 text"):
         await read_file(tmp_path / "bytes")
+
+
+async def recorded(kube: FakeKube) -> str | None:
+    found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
+    text: str | None = (found["metadata"].get("annotations") or {}).get(IN_FORCE)
+    return text
+
+
+async def test_the_text_in_force_is_recorded_also_while_another_one_is_refused() -> None:
+    async with followed(SPLIT_5) as (kube, config):
+        await until_recorded(kube, SPLIT_5)
+        await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": BROKEN}}, namespace="lamina-system")
+
+        async def refusals() -> list[Object]:
+            return (await kube.list(EVENTS)).items
+
+        await until(refusals)
+        assert await recorded(kube) == SPLIT_5
+        await kube.replace(CONFIG_MAPS, config_map(BROKEN))
+        await until_recorded(kube, SPLIT_5)
+        await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": SPLIT_7}}, namespace="lamina-system")
+        await until_recorded(kube, SPLIT_7)
+        assert split(config) == 7
+
+
+async def until_recorded(kube: FakeKube, text: str) -> None:
+    async def is_recorded() -> bool:
+        return await recorded(kube) == text
+
+    await until(is_recorded)
+
+
+async def test_a_controller_that_may_not_record_the_text_goes_on() -> None:
+    async with followed(SPLIT_5) as (kube, config):
+        kube.failing["patch"] = lambda resource, name: Refused("no right to patch")
+        await kube.replace(CONFIG_MAPS, config_map(SPLIT_7))
+        await until(lambda: split(config) == 7)
+        await kube.replace(CONFIG_MAPS, config_map(SPLIT_5))
+        await until(lambda: split(config) == 5)
+
+
+@pytest.mark.parametrize("data", [{"lamina.yml": SPLIT_5}, {"lamina.yml": "", "lamina.yaml": SPLIT_5}, {"x": SPLIT_5}])
+async def test_a_text_under_another_key_is_refused(data: dict[str, str]) -> None:
+    kube = FakeKube()
+    await kube.create(CONFIG_MAPS, {**config_map(""), "data": data})
+    with pytest.raises(BadInput, match=r"unknown data key (x|lamina\.yml); rename it to lamina\.yaml"):
+        await read_config_map(kube)

@@ -59,7 +59,9 @@ def test_s0_4_memory_is_an_integer_of_units(memory: object) -> None:
         only(memory=memory)
 
 
-@pytest.mark.parametrize(("memory", "instead"), [("1Ki", ""), ("10Gi", "; for 10Gi, write 80"), ("1G", "; for 1G, write 8")])
+@pytest.mark.parametrize(
+    ("memory", "instead"), [("1Ki", ""), ("10Gi", "; for 10Gi, write 80"), ("1G", "; for 1G, write 8")]
+)
 def test_memory_with_a_unit_is_refused(memory: str, instead: str) -> None:
     with pytest.raises(BadInput) as refused:
         only(memory=memory)

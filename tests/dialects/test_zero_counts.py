@@ -43,7 +43,7 @@ def test_only_the_containers_with_another_count_get_gpus() -> None:
 
 @pytest.mark.parametrize("other", [{"gpumem": 1000}, {"gpucores": 10}, {"priority": 1}])
 def test_no_gpu_with_an_amount_of_one_is_refused(other: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="nvidia.com/gpu must be an integer from 1 to 1024, got 0"):
+    with pytest.raises(BadInput, match=r"nvidia\.com/gpu must be an integer from 1 to 1024, got 0"):
         parse(asking(gpu=0, **other), DEFAULT)
 
 

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
+
 if TYPE_CHECKING:
     from lamina.operations.cluster_view import ClusterView
     from lamina.ports.kube import Kube
@@ -28,7 +30,13 @@ def with_cluster(kubeconfig: Path | None, operation: "Callable[[Kube], Awaitable
 
 
 def read_cluster(kubeconfig: Path | None) -> "ClusterView":
-    """One reading of pods, grants and inventories. Raises BadInput where Lamina is not installed."""
+    """One reading of pods, grants and inventories, with a warning about a configuration that is refused.
+
+    Raises BadInput where Lamina is not installed.
+    """
     from lamina.operations import cluster_view
 
-    return with_cluster(kubeconfig, cluster_view.read)
+    cluster = with_cluster(kubeconfig, cluster_view.read)
+    if cluster.config_refusal:
+        typer.echo(f"Warning: {cluster.config_refusal}. The previous configuration is in force.", err=True)
+    return cluster

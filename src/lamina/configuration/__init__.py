@@ -1,6 +1,7 @@
 """The configuration of a cluster. Pure.
 
 loader      from a text to a Config
+config_map  the text in the cluster's ConfigMap, and the one in force while that is refused
 form        the type of a Configuration, with the sections of all dialects
 conversion  from a Configuration, as written, to a Config
 writer      from a Configuration to a text

@@ -13,7 +13,7 @@ import msgspec
 
 from lamina.configuration.yaml_documents import shown
 from lamina.errors import BadInput
-from lamina.name_hints import nearest
+from lamina.name_hints import closest, nearest
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -69,9 +69,23 @@ def _refuse_unknown(loaded: Any, kind: Any, where: str, path: tuple[str | int, .
         if key not in fields:
             section = _spell(path)
             inside = f" in {section}" if section else ""
-            hint = nearest(str(key), fields) or f"; known are {', '.join(sorted(fields))}"
+            hint = _hint(str(key), fields, section)
             raise BadInput(f"{where}: unknown key {key}{inside}{hint}")
         _refuse_unknown(value, fields[key], where, (*path, key))
+
+
+def _hint(key: str, fields: Mapping[str, Any], section: str) -> str:
+    """The known key that is meant: one of this section, or of a section below it."""
+    below = {
+        inner.encode_name: f"{section}.{name}.{inner.encode_name}".lstrip(".")
+        for name, annotated in fields.items()
+        if isinstance(kind := _plain(annotated), type) and issubclass(kind, msgspec.Struct)
+        for inner in msgspec.structs.fields(kind)
+    }
+    if key not in below and (hint := nearest(key, fields)):
+        return hint
+    near = closest(key, below)
+    return f"; did you mean {below[near]}?" if near else f"; known are {', '.join(sorted(fields))}"
 
 
 def _plain(kind: Any) -> Any:

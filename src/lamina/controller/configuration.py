@@ -1,6 +1,7 @@
 """The configuration in force, from a file or from the ConfigMap, and what follows when it changes.
 
-A new text that is invalid is refused with one sentence, and the previous configuration stays in force.
+A new text that is invalid is refused with one sentence, and the previous configuration stays in force. An annotation of
+the ConfigMap has its text, for commands.
 `startup.initial_config` handles the start, when there is no previous one.
 """
 
@@ -13,7 +14,8 @@ from lamina.configuration import CONFIG_MAP as NAME
 from lamina.configuration import CONFIG_MAP_KEY as KEY
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.configuration import Config, load
-from lamina.errors import BadInput, LaminaError
+from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, text_in
+from lamina.errors import BadInput, LaminaError, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
 from lamina.ports.kube.follow import ADDED, MODIFIED
@@ -35,6 +37,8 @@ class LiveConfiguration:
     def __init__(self, value: Config, text: str) -> None:
         self.value = value
         self.listeners: list[Callable[[], None]] = []
+        self.text = text
+        """The text of the configuration in force."""
         self._text = text
 
     def update(self, text: str, source: str) -> str:
@@ -46,6 +50,7 @@ class LiveConfiguration:
             value = _load(text, source)
         except BadInput as problem:
             return str(problem)
+        self.text = text
         if value != self.value:
             self.value = value
             log.info("The configuration of %s is in force", source)
@@ -63,7 +68,7 @@ async def read_file(path: Path) -> LiveConfiguration:
 async def read_config_map(kube: Kube) -> LiveConfiguration:
     """The configuration in the ConfigMap; the defaults where there is none. Raises BadInput, Outside."""
     try:
-        text = _text_in(await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
+        text = text_in(await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
     except NotFound:
         text = ""
     return LiveConfiguration(_load(text, _SOURCE), text)
@@ -89,7 +94,7 @@ async def wait_for_valid_config_map(
         if kind not in (ADDED, MODIFIED):
             continue
         try:
-            text = _text_in(obj)
+            text = text_in(obj)
             return LiveConfiguration(_load(text, _SOURCE), text)
         except BadInput as problem:
             refused(str(problem))
@@ -103,7 +108,8 @@ async def follow_config_map(
     """Update the configuration whenever the ConfigMap changes, until canceled. Deleting it changes nothing."""
     async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
-            problem = configuration.update(_text_in(obj), _SOURCE)
+            problem = _update(configuration, obj)
+            await _record(kube, obj, configuration.text, set_aside)
             if problem:
                 set_aside.add(CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}", BadInput(problem))
                 await events.record(CONFIG_MAPS, obj, REFUSED, problem, warning=True)
@@ -120,5 +126,20 @@ def _load(text: str, source: str) -> Config:
         raise BadInput(f"{source} cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _text_in(config_map: Object) -> str:
-    return str((config_map.get("data") or {}).get(KEY, ""))
+def _update(configuration: LiveConfiguration, config_map: Object) -> str:
+    """Put the text in the ConfigMap into force. Returns why it is refused as a sentence, or nothing."""
+    try:
+        return configuration.update(text_in(config_map), _SOURCE)
+    except BadInput as problem:
+        return str(problem)
+
+
+async def _record(kube: Kube, config_map: Object, text: str, set_aside: SetAside) -> None:
+    """Write the text in force into the ConfigMap's annotation, where commands find it. Without it they still work."""
+    annotations = config_map["metadata"].get("annotations") or {}
+    if annotations.get(IN_FORCE) == text or len(text.encode()) > MAX_RECORDED:
+        return
+    try:
+        await kube.patch(CONFIG_MAPS, NAME, {"metadata": {"annotations": {IN_FORCE: text}}}, namespace=NAMESPACE)
+    except Outside as error:
+        set_aside.add("annotation", f"{NAMESPACE}/{NAME}", error)

@@ -64,7 +64,7 @@ CONTROL_CLUSTER = (
     Rule("customresourcedefinitions.apiextensions.k8s.io", "get update", _definitions()),
 )
 CONTROL_OWN = (
-    Rule("configmaps", "get list watch", (CONFIG_MAP,)),
+    Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
     Rule("secrets", "get update", (CERTIFICATE,)),
     Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, and one per node"),

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from lamina import configuration
 from lamina.api.v1alpha1.conversion import read_inventory
-from lamina.configuration import Config
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
+from lamina.configuration.config_map import in_force
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import Ledger
@@ -45,6 +46,8 @@ class ClusterView:
     inventories: Mapping[str, Inventory]
     ledger: Ledger
     quotas: ResourceQuotas = field(default_factory=ResourceQuotas)
+    config_refusal: str = ""
+    """Why the text in the ConfigMap is refused; `config` is then the configuration in force."""
     _explained: dict[tuple[PodRequest, frozenset[tuple[str, int]], str], Explanation] = field(
         default_factory=dict, repr=False
     )
@@ -107,7 +110,7 @@ class ClusterView:
 
 async def read(kube: Kube) -> ClusterView:
     """Read all of it. Raises BadInput where Lamina is not installed."""
-    config = await _configuration(kube)
+    config, config_refusal = await _configuration(kube)
     try:
         inventories = list(_readable(read_inventory, (await kube.list(INVENTORIES)).items))
         records = list(_readable(grant_record, (await kube.list(GRANTS)).items))
@@ -136,15 +139,16 @@ async def read(kube: Kube) -> ClusterView:
         inventories={inventory.node: inventory for inventory in inventories},
         ledger=ledger,
         quotas=quotas,
+        config_refusal=config_refusal,
     )
 
 
-async def _configuration(kube: Kube) -> Config:
+async def _configuration(kube: Kube) -> tuple[Config, str]:
     try:
-        found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
+        found = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
     except NotFound:
-        return configuration.DEFAULT
-    return configuration.load((found.get("data") or {}).get("lamina.yaml", ""), "ConfigMap lamina-system/lamina")
+        return configuration.DEFAULT, ""
+    return in_force(found)
 
 
 def _readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:

@@ -16,6 +16,7 @@ from lamina.agent.node.watch import observed_node
 from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
+from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
@@ -85,14 +86,16 @@ class Reset:
             present = await self._kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
         except NotFound:
             meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
-            body = {"metadata": meta, "data": {CONFIG_MAP_KEY: disabled("")}}
-            await self._kube.create(CONFIG_MAPS, body, namespace=CONFIG_MAP_NAMESPACE)
+            created = {"metadata": meta, "data": {CONFIG_MAP_KEY: disabled("")}}
+            await self._kube.create(CONFIG_MAPS, created, namespace=CONFIG_MAP_NAMESPACE)
             return
+        data: dict[str, str | None] = {}
         try:
-            text = disabled((present.get("data") or {}).get(CONFIG_MAP_KEY, ""))
-        except BadInput:
-            text = disabled("")  # an invalid configuration is not in force
-        body = {"data": {CONFIG_MAP_KEY: text}}
+            data[CONFIG_MAP_KEY] = disabled(text_in(present))
+        except BadInput:  # an invalid configuration is not in force
+            data = dict.fromkeys(present.get("data") or (), None)
+            data[CONFIG_MAP_KEY] = disabled("")
+        body: Object = {"data": data}
         await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
 
     async def _wait(self) -> tuple[list[str], list[str]]:

@@ -7,22 +7,26 @@ stays in force across restarts too and containers can start meanwhile.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 from lamina import configuration
 from lamina.agent.state.last_good_file import LastGoodFile
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
+from lamina.configuration.config_map import text_in
 from lamina.errors import BadInput
+from lamina.ports import user_files
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
-from lamina.ports.kube import CONFIG_MAPS, Kube, NotFound, Object, follow
+from lamina.ports.kube import CONFIG_MAPS, Kube, NotFound, follow
 from lamina.ports.polling import FailureLog
 from lamina.ports.set_aside import SetAside
-from lamina.ports.user_files import read_text
 
 log = logging.getLogger(__name__)
 
+ReadText = Callable[[], str]
+"""Returns the text of a configuration. Raises BadInput where a ConfigMap has it under another key."""
 FILE_POLL_S = 2.0
 KIND = "configuration"
 """The kind under which a refused configuration is set aside."""
@@ -49,8 +53,9 @@ class ConfigurationSource:
 
         Raises BadInput if there is none of that either, and Outside.
         """
-        text = await (self._read_config_map() if self._path is None else _read_file(self._path))
+        read_text = await (self._read_config_map() if self._path is None else _read_file(self._path))
         try:
+            text = read_text()
             config = configuration.load(text, self._name)
         except Exception as problem:
             accepted = self._last_good.read()
@@ -63,8 +68,9 @@ class ConfigurationSource:
 
     async def next_change(self, current: Config) -> Config:
         """The next valid configuration that differs from `current`. A removed file or ConfigMap changes nothing."""
-        async for text in self._file_texts(self._path) if self._path else self._config_map_texts():
+        async for read_text in self._file_texts(self._path) if self._path else self._config_map_texts():
             try:
+                text = read_text()
                 config = configuration.load(text, self._name)
             except Exception as problem:
                 self._refuse(problem)
@@ -85,7 +91,7 @@ class ConfigurationSource:
         with self._aside.around(KIND, str(self._stored_at)):
             self._last_good.write(text)
 
-    async def _file_texts(self, path: Path) -> AsyncIterator[str]:
+    async def _file_texts(self, path: Path) -> AsyncIterator[ReadText]:
         failures = FailureLog(log, "Keeping the current configuration: %s")
         while True:
             try:
@@ -96,17 +102,17 @@ class ConfigurationSource:
                 failures.succeeded()
             await self._clock.sleep(FILE_POLL_S)
 
-    async def _config_map_texts(self) -> AsyncIterator[str]:
+    async def _config_map_texts(self) -> AsyncIterator[ReadText]:
         fields = f"metadata.name={CONFIG_MAP}"
         async for event in follow(self._kube, self._clock, CONFIG_MAPS, namespace=CONFIG_MAP_NAMESPACE, fields=fields):
             if event.kind in ("ADDED", "MODIFIED"):
-                yield _text_in(event.object)
+                yield partial(text_in, event.object)
 
-    async def _read_config_map(self) -> str:
+    async def _read_config_map(self) -> ReadText:
         try:
-            return _text_in(await self._kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE))
+            return partial(text_in, await self._kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE))
         except NotFound:
-            return ""
+            return str
 
 
 def _valid_text(content: bytes, path: Path) -> str:
@@ -115,9 +121,5 @@ def _valid_text(content: bytes, path: Path) -> str:
     return text
 
 
-async def _read_file(path: Path) -> str:
-    return await asyncio.to_thread(read_text, path, "the configuration")
-
-
-def _text_in(config_map: Object) -> str:
-    return str((config_map.get("data") or {}).get(CONFIG_MAP_KEY, ""))
+async def _read_file(path: Path) -> ReadText:
+    return partial(str, await asyncio.to_thread(user_files.read_text, path, "the configuration"))

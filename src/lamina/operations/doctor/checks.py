@@ -36,12 +36,20 @@ def findings(cluster: ClusterView, nodes: list[Object], webhooks: list[Object], 
     """All findings about nodes, inventories, pods and other systems' webhooks. `now` has a time zone."""
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
     yield from components(cluster.pods)
+    yield _configuration(cluster)
     yield from _agents(cluster, nodes)
     for node in ours:
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, webhooks)
     yield _scheduler(cluster, now)
+
+
+def _configuration(cluster: ClusterView) -> Finding:
+    if not cluster.config_refusal:
+        return Finding("configuration", State.OK, "it is in force")
+    fix = "correct it with kubectl -n lamina-system edit configmap lamina; until then the previous one is in force"
+    return Finding("configuration", State.FAILED, cluster.config_refusal, fix)
 
 
 def _is_kept_out(node: Object) -> bool:
