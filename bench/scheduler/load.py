@@ -97,7 +97,7 @@ async def _ready(
         if process.returncode is not None:
             raise RuntimeError(f"the controller ended with exit status {process.returncode}")
         if addresses.exists():
-            url: str = msgspec.json.decode(addresses.read_bytes())["extender"]
+            url: str = msgspec.json.decode(addresses.read_bytes())["extenderHttp"]
             async with session.get(f"{url}/readyz") as response:
                 if response.status == 200:
                     return url

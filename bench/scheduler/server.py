@@ -16,7 +16,7 @@ _REQUEST_S = 0.002
 def main() -> None:
     nodes, pods, file = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     free = Address("127.0.0.1", 0)
-    settings = ControllerSettings(extender=free, admission=free, addresses_file=file)
+    settings = ControllerSettings(extender_http=free, admission=free, addresses_file=file)
     kube = SlowKube(ClusterKube(nodes, pods), _REQUEST_S)
     asyncio.run(serve(kube, SystemClock(), settings, asyncio.Event()))
 

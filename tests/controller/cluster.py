@@ -105,14 +105,14 @@ async def running(
     stop = asyncio.Event()
     addresses = directory / "addresses.json"
     free = Address("127.0.0.1", 0)
-    settings = ControllerSettings(config=config, extender=free, admission=free, addresses_file=addresses)
+    settings = ControllerSettings(config=config, extender_http=free, admission=free, addresses_file=addresses)
     task = asyncio.create_task(serve(kube, clock, settings, stop))
     async with aiohttp.ClientSession() as session:
         urls = await until(lambda: _read(addresses), task=task, clock=clock)
         for node, given in nodes or (("node-0", gpus()),):
             await kube.create(NODES, node_object(node))
             await kube.create(INVENTORIES, inventory_object(node, *given))
-        made = Running(kube, Scheduler(urls["extender"], session), urls, session, task, clock, stop)
+        made = Running(kube, Scheduler(urls["extenderHttp"], session), urls, session, task, clock, stop)
         await until(lambda: _offered(made, len(nodes) or 1), task=task, clock=clock)
         yield made
         stop.set()
@@ -125,10 +125,10 @@ def _read(path: Path) -> Any:
 
 async def _offered(running: Running, nodes: int) -> bool:
     """Whether the ledger is synced and knows all inventories."""
-    async with running.session.get(f"{running.urls['extender']}/readyz") as response:
+    async with running.session.get(f"{running.urls['extenderHttp']}/readyz") as response:
         if response.status != 200:
             return False
-    async with running.session.get(f"{running.urls['extender']}/metrics") as response:
+    async with running.session.get(f"{running.urls['extenderHttp']}/metrics") as response:
         text = await response.text()
     found = {line.split('node="')[1].split('"')[0] for line in text.splitlines() if "capacity_mebibytes{" in line}
     return len(found) >= nodes

@@ -61,7 +61,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
 
 async def answered(cluster: Running, verb: str, body: bytes) -> tuple[int, str]:
     """The status and the text; `admit` goes to admission."""
-    url = cluster.urls["admission"] if verb == "admit" else f"{cluster.urls['extender']}/{verb}"
+    url = cluster.urls["admission"] if verb == "admit" else f"{cluster.urls['extenderHttp']}/{verb}"
     async with cluster.session.post(url, data=body, ssl=UNVERIFIED) as response:
         text = await response.text()
     assert len(text.splitlines()) == 1 and "Traceback" not in text, (verb, body, text)

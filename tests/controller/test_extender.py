@@ -178,13 +178,13 @@ async def test_a_quota_is_an_error_of_the_pod(cluster: Running) -> None:
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind"])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"pod": 1}', b'{"pod": {}, "nodes": {"items": [{}]}}'])
 async def test_what_is_no_request_is_answered_400(cluster: Running, verb: str, body: bytes) -> None:
-    async with cluster.session.post(f"{cluster.urls['extender']}/{verb}", data=body) as response:
+    async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", data=body) as response:
         assert response.status == 400 and verb in await response.text()
 
 
 async def test_metrics_count_decisions_and_grants(cluster: Running) -> None:
     await cluster.scheduler.bind(await cluster.make(admitted_pod(gpumem=1000, gpucores=30)), "node-1")
-    async with cluster.session.get(f"{cluster.urls['extender']}/metrics") as response:
+    async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         lines = (await response.text()).splitlines()
     labels = 'gpu="T4-0",model="V100-SXM2-32GB",node="node-1"'
     assert f"lamina_gpu_memory_granted_mebibytes{{{labels}}} 1000.0" in lines
@@ -254,10 +254,10 @@ async def test_nothing_is_decided_before_the_ledger_is_rebuilt(tmp_path: Path) -
     kube, down, stop = FakeKube(), True, asyncio.Event()
     kube.failing["list"] = lambda resource, name: Unreachable("not yet") if resource == PODS and down else None
     addresses, free = tmp_path / "addresses.json", Address("127.0.0.1", 0)
-    settings = ControllerSettings(extender=free, admission=free, addresses_file=addresses)
+    settings = ControllerSettings(extender_http=free, admission=free, addresses_file=addresses)
     task = asyncio.create_task(serve(kube, SystemClock(), settings, stop))
     await until(addresses.exists, task=task)
-    async with aiohttp.ClientSession(msgspec.json.decode(addresses.read_bytes())["extender"]) as session:
+    async with aiohttp.ClientSession(msgspec.json.decode(addresses.read_bytes())["extenderHttp"]) as session:
 
         async def ready() -> bool:
             async with session.get("/readyz") as response:
@@ -286,9 +286,9 @@ async def _says(session: aiohttp.ClientSession, text: str) -> bool:
 
 
 async def test_a_port_in_use_is_one_sentence(cluster: Running) -> None:
-    port = int(cluster.urls["extender"].rpartition(":")[2])
-    settings = ControllerSettings(extender=Address("127.0.0.1", port), admission=Address("127.0.0.1", 0))
-    with pytest.raises(BadInput, match=f"the extender cannot listen on 127.0.0.1:{port}: Address already in use"):
+    port = int(cluster.urls["extenderHttp"].rpartition(":")[2])
+    settings = ControllerSettings(extender_http=Address("127.0.0.1", port), admission=Address("127.0.0.1", 0))
+    with pytest.raises(BadInput, match=f"the extender over HTTP cannot listen on 127.0.0.1:{port}: Address already"):
         await serve(FakeKube(), SystemClock(), settings, asyncio.Event())
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from lamina.controller.extender.client_certificates import ExtenderTls
+from lamina.controller.extender.client_certificates import ExtenderTls, MountedCertificates
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
 from lamina.errors import BadInput
@@ -112,8 +112,8 @@ async def test_only_clients_of_the_authority_are_answered(tmp_path: Path) -> Non
 async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> None:
     ours, clock = Issuer("ours"), FakeClock()
     server = ours.fill(tmp_path / "server", SERVER)
-    tls = ExtenderTls(server)
-    tls.load()
+    tls = ExtenderTls(MountedCertificates(server))
+    await tls.load()
     before = await served(tls)
     task = asyncio.create_task(tls.follow(clock))
     (server / "tls.key").write_text("half written")
@@ -140,11 +140,13 @@ async def served(tls: ExtenderTls) -> bytes:
 
 @pytest.mark.parametrize("file", ["tls.crt", "tls.key", "ca.crt"])
 @pytest.mark.parametrize("content", [None, b"", b"nonsense"])
-def test_files_that_do_not_fit_are_refused_with_their_names(tmp_path: Path, file: str, content: bytes | None) -> None:
+async def test_files_that_do_not_fit_are_refused_with_their_names(
+    tmp_path: Path, file: str, content: bytes | None
+) -> None:
     server = Issuer("ours").fill(tmp_path / "server", SERVER)
     if content is None:
         (server / file).unlink()
     else:
         (server / file).write_bytes(content)
     with pytest.raises(BadInput, match=r"must have a certificate in tls\.crt, its key in tls\.key"):
-        ExtenderTls(server).load()
+        await ExtenderTls(MountedCertificates(server)).load()

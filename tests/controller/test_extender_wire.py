@@ -40,7 +40,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
 
 async def answered(cluster: Running, verb: str, body: bytes) -> bytes:
     headers = {"Content-Type": "application/json"}
-    async with cluster.session.post(f"{cluster.urls['extender']}/{verb}", data=body, headers=headers) as response:
+    async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", data=body, headers=headers) as response:
         assert response.status == 200, await response.text()
         return await response.read()
 

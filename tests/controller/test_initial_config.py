@@ -62,7 +62,7 @@ async def begun(folder: Path, text: str) -> AsyncIterator[Replica]:
     kube, stop, addresses = FakeKube(), asyncio.Event(), folder / "addresses.json"
     await kube.create(CONFIG_MAPS, config_map(text))
     probes = Address("127.0.0.1", free_port())
-    settings = ControllerSettings(extender=FREE, admission=FREE, metrics=probes, addresses_file=addresses)
+    settings = ControllerSettings(extender_http=FREE, admission=FREE, metrics=probes, addresses_file=addresses)
     task = asyncio.create_task(serve(kube, SystemClock(), settings, stop))
     async with aiohttp.ClientSession() as session:
         yield Replica(kube, f"http://{probes}", addresses, session)
@@ -84,7 +84,7 @@ async def test_a_replica_waits_for_an_invalid_configmap_to_be_fixed(tmp_path: Pa
         await replica.kube.replace(CONFIG_MAPS, config_map(FIXED))
         await replica.says(200, "ok")
         assert (await replica.kube.get(LEASES, LEASE, namespace="lamina-system"))["spec"]["holderIdentity"]
-        assert msgspec.json.decode(replica.addresses.read_bytes())["extender"]
+        assert msgspec.json.decode(replica.addresses.read_bytes())["extenderHttp"]
 
 
 async def test_a_replica_that_waits_can_be_stopped(tmp_path: Path) -> None:
@@ -97,5 +97,8 @@ async def test_a_file_that_is_refused_ends_the_start(tmp_path: Path) -> None:
     path.write_text(BROKEN)
     with pytest.raises(BadInput, match="unknown key splitCount"):
         await serve(
-            FakeKube(), SystemClock(), ControllerSettings(config=path, extender=FREE, admission=FREE), asyncio.Event()
+            FakeKube(),
+            SystemClock(),
+            ControllerSettings(config=path, extender_http=FREE, admission=FREE),
+            asyncio.Event(),
         )

@@ -22,10 +22,12 @@ from tests.waiting import until
 async def follower(kube: FakeKube, directory: Path) -> AsyncIterator[str]:
     """A second replica over the same server; yields its extender's URL."""
     stop, free, addresses = asyncio.Event(), Address("127.0.0.1", 0), directory / "two.json"
-    settings = ControllerSettings(extender=free, admission=free, metrics=free, addresses_file=addresses, identity="two")
+    settings = ControllerSettings(
+        extender_http=free, admission=free, metrics=free, addresses_file=addresses, identity="two"
+    )
     task = asyncio.create_task(serve(kube, SystemClock(), settings, stop))
     await until(addresses.exists, task=task)
-    yield msgspec.json.decode(addresses.read_bytes())["extender"]
+    yield msgspec.json.decode(addresses.read_bytes())["extenderHttp"]
     stop.set()
     await asyncio.wait_for(task, 60)
 

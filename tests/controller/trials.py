@@ -9,7 +9,7 @@ EVERY_LOOP_S = 20.0
 
 async def set_aside(cluster: Running) -> dict[str, float]:
     """How many objects were set aside, by kind."""
-    async with cluster.session.get(f"{cluster.urls['extender']}/metrics") as response:
+    async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         lines = (await response.text()).splitlines()
     counts = [line.partition("} ") for line in lines if line.startswith("lamina_objects_set_aside_total{")]
     return {labels.split('kind="')[1].split('"')[0]: float(count) for labels, _, count in counts}
@@ -22,15 +22,15 @@ async def works(cluster: Running, name: str) -> None:
     async def bound() -> bool:
         assert not cluster.task.done()
         body = {"pod": pod, "nodenames": ["node-0"]}
-        async with cluster.session.post(f"{cluster.urls['extender']}/filter", json=body) as response:
+        async with cluster.session.post(f"{cluster.urls['extenderHttp']}/filter", json=body) as response:
             if response.status != 200 or (await response.json()).get("nodenames") != ["node-0"]:
                 return False
-        async with cluster.session.post(f"{cluster.urls['extender']}/prioritize", json=body) as response:
+        async with cluster.session.post(f"{cluster.urls['extenderHttp']}/prioritize", json=body) as response:
             if response.status != 200:
                 return False
         meta = pod["metadata"]
         args = {"podName": name, "podNamespace": "default", "podUID": meta["uid"], "node": "node-0"}
-        async with cluster.session.post(f"{cluster.urls['extender']}/bind", json=args) as response:
+        async with cluster.session.post(f"{cluster.urls['extenderHttp']}/bind", json=args) as response:
             return response.status == 200 and (await response.json())["error"] == ""
 
     await until(bound, within_s=30, task=cluster.task, clock=cluster.clock, step_s=0.2)

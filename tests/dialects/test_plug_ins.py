@@ -96,7 +96,7 @@ async def test_the_controller_places_its_pods_and_writes_its_annotations_and_met
         metadata = (await cluster.kube.get(PODS, "toy", namespace="default"))["metadata"]
         assert metadata["annotations"]["toy.example/placed"].split(",") == ["GPU-0", "GPU-1"]
         assert metadata["labels"] == {"toy.example/node": "node-0"}
-        async with cluster.session.get(f"{cluster.urls['extender']}/metrics") as response:
+        async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
             assert 'toy_granted_gib{pod="toy"} 8.0' in (await response.text()).splitlines()
 
 

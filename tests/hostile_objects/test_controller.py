@@ -23,7 +23,7 @@ async def answered(cluster: Running, pod: Object) -> None:
     binding = {"podName": meta["name"], "podNamespace": meta["namespace"], "podUID": meta["uid"], "node": "odd-0"}
     for verb in ("filter", "prioritize", "bind"):
         body = binding if verb == "bind" else {"pod": pod, "nodenames": [HONEST, "odd-0", "odd-1"]}
-        async with cluster.session.post(f"{cluster.urls['extender']}/{verb}", json=body) as response:
+        async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", json=body) as response:
             text = await response.text()
         assert response.status in (200, 400), (verb, response.status, text[:500])
         assert len(text.splitlines()) == 1 and "Traceback" not in text, (verb, text[:500])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lamina.controller.extender.issued_store import CLIENT_SECRET
 from lamina.errors import BadInput
 from lamina.install import values
 from lamina.install.objects import objects
@@ -60,10 +61,13 @@ def test_replicas_keep_no_node(minor: int, policy: str | None) -> None:
 TLS = ("control.extenderTlsSecret=a", "scheduler.extenderTlsSecret=b")
 
 
+def components(*settings: str) -> dict[str, Any]:
+    made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 36, 0)))
+    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made if each["kind"] == "Deployment"}
+
+
 def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> None:
-    read = values.read([], (*TLS, "scheduler.extenderUrl=https://lamina-control.lamina-system.svc:8080"))
-    made = render(objects(), Setting(values.plain(read), (1, 36, 0)))
-    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made if each["kind"] == "Deployment"}
+    pods = components(*TLS)
     for name, secret in (("lamina-control", "a"), ("lamina-scheduler", "b")):
         (volume,) = (each for each in pods[name]["volumes"] if each.get("secret"))
         assert volume["secret"] == {"secretName": secret}
@@ -73,7 +77,26 @@ def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> No
         assert f"--extender-tls={mount['mountPath']}" in reading["args"] and mount["readOnly"] is True
 
 
-def test_a_certificate_of_the_scheduler_needs_a_url_that_uses_it() -> None:
-    with pytest.raises(BadInput, match=r"must begin with https:// .* or the value scheduler\.extenderUrl"):
-        values.read([], TLS)
-    assert values.read([], (*TLS, "scheduler.enabled=false")).control.extenderTlsSecret == "a"
+def test_by_default_the_scheduler_has_the_certificate_that_the_controller_creates() -> None:
+    pods = components()
+    (volume,) = (each for each in pods["lamina-scheduler"]["volumes"] if each.get("secret"))
+    assert volume["secret"] == {"secretName": CLIENT_SECRET}
+    assert not any(each.get("secret") for each in pods["lamina-control"]["volumes"])
+    (control,) = pods["lamina-control"]["containers"]
+    assert not any("http" in each for each in control["args"])
+    assert not any("http" in each["name"] for each in control["ports"])
+
+
+def test_plain_http_is_an_explicit_choice() -> None:
+    http = "scheduler.extenderUrl=http://lamina-control.lamina-system.svc:8080"
+    with pytest.raises(BadInput, match=r"must begin with https://, .*set control\.extenderHttp to true"):
+        values.read([], [http])
+    (control,) = components(http, "control.extenderHttp=true")["lamina-control"]["containers"]
+    assert "--extender-http-bind=:8080" in control["args"] and "--extender-bind=:8445" in control["args"]
+
+
+@pytest.mark.parametrize("one", TLS)
+def test_certificates_of_your_own_are_for_both_sides(one: str) -> None:
+    with pytest.raises(BadInput, match="must both name a Secret, or neither"):
+        values.read([], [one])
+    assert values.read([], [one, "scheduler.enabled=false"])

@@ -13,12 +13,13 @@ from lamina.dialects import resource_names
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.install.terms import BadInput, parse_version
 
-URL = "http://lamina-control.lamina-system.svc:8080"
+URL = "https://lamina-control.lamina-system.svc:8445"
+TLS = "/etc/lamina-extender-tls"
 
 
 def made(version: str, text: str = "") -> Any:
     read = configuration.load(text, "test")
-    return scheduler_config(read, version=parse_version(version), access=ExtenderAccess(URL), weight=10)
+    return scheduler_config(read, version=parse_version(version), access=ExtenderAccess(URL, TLS), weight=10)
 
 
 @pytest.mark.parametrize(
@@ -58,18 +59,20 @@ def test_the_command_writes_what_the_init_container_asks_for(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "out.yaml").read_text())
     assert written == scheduler_config(
-        configuration.load("schedulers: [mine]", "test"), version=(1, 20, 2), access=ExtenderAccess(URL), weight=3
+        configuration.load("schedulers: [mine]", "test"), version=(1, 20, 2), access=ExtenderAccess(URL, TLS), weight=3
     )
 
 
 def test_a_certificate_of_the_scheduler_is_named_where_it_is() -> None:
-    access = ExtenderAccess(URL.replace("http:", "https:"), "/etc/tls")
+    access = ExtenderAccess(URL, "/etc/tls")
     (extender,) = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
-    assert extender["urlPrefix"] == "https://lamina-control.lamina-system.svc:8080" and extender["enableHTTPS"] is True
+    assert extender["urlPrefix"] == "https://lamina-control.lamina-system.svc:8445" and extender["enableHTTPS"] is True
     files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
-    assert extender["tlsConfig"] == {key: f"/etc/tls/{file}" for key, file in files.items()}
+    name = {"serverName": "lamina-control.lamina-system.svc"}
+    assert extender["tlsConfig"] == name | {key: f"/etc/tls/{file}" for key, file in files.items()}
 
 
-def test_a_certificate_that_would_not_be_used_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"must begin with https:// .*, got http://lamina-control"):
-        scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=ExtenderAccess(URL, "/tls"), weight=1)
+def test_plain_http_has_no_certificate() -> None:
+    access = ExtenderAccess(URL.replace("https:", "http:"), "/tls")
+    (extender,) = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
+    assert "tlsConfig" not in extender and "enableHTTPS" not in extender

@@ -8,22 +8,39 @@ import typer
 
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, configure_logging
 
+ExtenderBind = Annotated[
+    str,
+    typer.Option(
+        "--extender-bind",
+        envvar="LAMINA_EXTENDER_BIND",
+        help="Address of the scheduler extender, which serves HTTPS to clients with a certificate.",
+    ),
+]
+ExtenderTls = Annotated[
+    Path | None,
+    typer.Option(
+        "--extender-tls",
+        envvar="LAMINA_EXTENDER_TLS",
+        help="Directory with the extender's certificate in tls.crt and tls.key, and the authority of its clients in "
+        "ca.crt. Defaults to certificates that Lamina creates.",
+    ),
+]
+ExtenderHttpBind = Annotated[
+    str,
+    typer.Option(
+        "--extender-http-bind",
+        envvar="LAMINA_EXTENDER_HTTP_BIND",
+        help="Additional address that serves the extender over plain HTTP, to any client that reaches it.",
+    ),
+]
+
 
 def controller(
     kubeconfig: Kubeconfig = None,
     config: Config = None,
-    extender_bind: Annotated[
-        str, typer.Option("--extender-bind", envvar="LAMINA_EXTENDER_BIND", help="Address of the scheduler extender.")
-    ] = "127.0.0.1:8080",
-    extender_tls: Annotated[
-        Path | None,
-        typer.Option(
-            "--extender-tls",
-            envvar="LAMINA_EXTENDER_TLS",
-            help="Directory with tls.crt, tls.key and ca.crt. The extender then serves HTTPS, to clients whose "
-            "certificate ca.crt has signed. Defaults to plain HTTP.",
-        ),
-    ] = None,
+    extender_bind: ExtenderBind = "127.0.0.1:8445",
+    extender_tls: ExtenderTls = None,
+    extender_http_bind: ExtenderHttpBind = "",
     admission_bind: Annotated[
         str, typer.Option("--admission-bind", envvar="LAMINA_ADMISSION_BIND", help="Address of the admission webhook.")
     ] = ":8443",
@@ -66,6 +83,7 @@ def controller(
         config=config,
         extender_tls=extender_tls,
         extender=parse_address(extender_bind, where="--extender-bind"),
+        extender_http=parse_address(extender_http_bind, where="--extender-http-bind") if extender_http_bind else None,
         admission=parse_address(admission_bind, where="--admission-bind"),
         admission_host=admission_host,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,

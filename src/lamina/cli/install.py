@@ -41,16 +41,16 @@ def scheduler_config(
     config: Annotated[Path | None, typer.Option("--config", help="Path to the configuration file.")] = None,
     kube_version: Annotated[str, typer.Option("--kube-version", help="Version of kube-scheduler.")] = "",
     extender_url: Annotated[
-        str, typer.Option("--extender-url", help="URL of the controller's extender.")
-    ] = "http://lamina-control.lamina-system.svc:8080",
+        str, typer.Option("--extender-url", help="URL of the controller's extender. With http, no certificate is used.")
+    ] = "https://lamina-control.lamina-system.svc:8445",
     extender_tls: Annotated[
         str,
         typer.Option(
             "--extender-tls",
             help="Directory in which kube-scheduler finds its client certificate in tls.crt and tls.key, and the "
-            "authority of the extender in ca.crt. Defaults to none.",
+            "authority of the extender in ca.crt.",
         ),
-    ] = "",
+    ] = "/etc/lamina-extender-tls",
     weight: Annotated[int, typer.Option("--weight", min=1, help="Weight of the extender's score.")] = 10,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Defaults to standard output.")] = None,
 ) -> None:

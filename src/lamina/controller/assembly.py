@@ -19,7 +19,8 @@ from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
 from lamina.controller.context import Context
-from lamina.controller.extender.client_certificates import ExtenderTls
+from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates, MountedCertificates
+from lamina.controller.extender.issued_store import IssuedStore
 from lamina.controller.extender.preemption import Preemption
 from lamina.controller.extender.service import ExtenderService, Verbs
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -97,10 +98,18 @@ def assemble(
         election=election,
         readiness=readiness,
         extender=ExtenderService(context, verbs, readiness, metrics, events, background),
-        extender_tls=ExtenderTls(settings.extender_tls) if settings.extender_tls else None,
+        extender_tls=_extender_tls(kube, clock, settings),
         metrics=metrics,
         certificates=CertificateStore(kube, clock, certificate_names(settings)),
     )
+
+
+def _extender_tls(kube: Kube, clock: Clock, settings: ControllerSettings) -> ExtenderTls | None:
+    if settings.extender is None:
+        return None
+    if settings.extender_tls is not None:
+        return ExtenderTls(MountedCertificates(settings.extender_tls))
+    return ExtenderTls(IssuedCertificates(IssuedStore(kube, clock)))
 
 
 def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[Any, Any, None]]:

@@ -9,8 +9,7 @@ import json
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
 
 from lamina.controller.admission.webhook_configuration import PATH
 from lamina.controller.assembly import Controller, assemble, tasks_of
@@ -21,7 +20,7 @@ from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
-from lamina.ports.listener import Address, bind, listening
+from lamina.ports.listener import Address, bind, listening_if_set
 
 log = logging.getLogger(__name__)
 
@@ -53,43 +52,38 @@ async def serve(kube: Kube, clock: Clock, settings: ControllerSettings, stop: as
 async def _serve_on(listener: socket.socket, controller: Controller, stop: asyncio.Event) -> None:
     """Serve everything until `stop` is set, admission on a socket that is bound."""
     settings = controller.settings
-    admission_address = Address(settings.admission.host, listener.getsockname()[1])
+    admission = Address(settings.admission.host, listener.getsockname()[1])
     async with (
-        _extender(controller) as extender_address,
-        _probes(controller),
+        _extender(controller) as extender,
+        listening_if_set("the extender over HTTP", controller.extender.application(), settings.extender_http) as plain,
+        listening_if_set("metrics", controller.extender.probes_application(), settings.metrics) as metrics,
         asyncio.TaskGroup() as group,
     ):
         tasks = [group.create_task(task) for task in tasks_of(controller, listener)]
-        _write_addresses(settings, extender_address, admission_address)
-        log.info("The extender listens on %s, admission on %s", extender_address, admission_address)
+        services = {"extender": ("https", extender), "extenderHttp": ("http", plain), "metrics": ("http", metrics)}
+        urls = {name: f"{scheme}://{address}" for name, (scheme, address) in services.items() if address}
+        urls["admission"] = f"https://{admission}{PATH}"
+        _write_addresses(settings, urls)
+        log.info("Listening: %s", ", ".join(f"{name} on {url}" for name, url in urls.items()))
         await stop.wait()
         for task in tasks:
             task.cancel()
 
 
 @contextlib.asynccontextmanager
-async def _probes(controller: Controller) -> AsyncIterator[None]:
-    """Serve probes and metrics at an additional address, if the settings name one."""
-    address = controller.settings.metrics
-    if address is None:
-        yield
-        return
-    async with listening("metrics", controller.extender.probes_application(), address):
-        yield
+async def _extender(controller: Controller) -> AsyncIterator[Address | None]:
+    """Serve the extender over TLS, if the settings name an address. Raises BadInput and Outside."""
+    tls, context = controller.extender_tls, None
+    if tls is not None:
+        await tls.load()
+        context = tls.context
+    async with listening_if_set(
+        "the extender", controller.extender.application(), controller.settings.extender, context
+    ) as at:
+        yield at
 
 
-def _extender(controller: Controller) -> AbstractAsyncContextManager[Address]:
-    """Serve the extender, over TLS if the settings name a directory with certificates. Raises BadInput."""
-    application, address, tls = controller.extender.application(), controller.settings.extender, controller.extender_tls
-    if tls is None:
-        return listening("the extender", application, address)
-    tls.load()
-    return listening("the extender", application, address, tls.context)
-
-
-def _write_addresses(settings: ControllerSettings, extender: Address, admission: Address) -> None:
-    scheme = "http" if settings.extender_tls is None else "https"
-    urls = {"extender": f"{scheme}://{extender}", "admission": f"https://{admission}{PATH}"}
+def _write_addresses(settings: ControllerSettings, urls: Mapping[str, str]) -> None:
     if settings.addresses_file is not None:
         Files().write(settings.addresses_file, json.dumps(urls).encode())
 

@@ -15,9 +15,13 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     """The kubeconfig's context; empty for its current one."""
     config: Path | None = None
     """A configuration file; without it the ConfigMap lamina-system/lamina is followed."""
-    extender: Address = Address("127.0.0.1", 8080)
+    extender: Address | None = None
+    """Where the extender is served over TLS, to clients with a certificate; None for no such address."""
     extender_tls: Path | None = None
-    """A directory with the certificate of the extender and the authority of its clients; None for plain HTTP."""
+    """A directory with the certificate of the extender and the authority of its clients; None for certificates that
+    Lamina creates."""
+    extender_http: Address | None = None
+    """Where the extender is served over plain HTTP, to any client; None for no such address."""
     admission: Address = Address("", 8443)
     admission_host: str = ""
     """The host under which the API server reaches admission. Empty: the address of `admission` if that is a loopback
@@ -25,6 +29,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     metrics: Address | None = None
     """An additional address for probes and metrics, apart from the extender's; None for no such address."""
     addresses_file: Path | None = None
-    """Written once both services listen: a JSON object with their URLs, `extender` and `admission`."""
+    """Written once all services listen: a JSON object with their URLs: `admission`, and `extender`, `extenderHttp` and
+    `metrics` where the settings have them."""
     identity: str = ""
     """The replica's name in the leader election; empty for the host name, which in a cluster is the pod's name."""

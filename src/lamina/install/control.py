@@ -23,14 +23,15 @@ from lamina.install.pods import (
 )
 from lamina.install.terms import Given, Value, When
 
-EXTENDER_PORT, ADMISSION_PORT, METRICS_PORT = 8080, 8443, 9395
+EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT = 8445, 8080, 8443, 9395
+EXTENDER_HTTP = Given(Value("control.extenderHttp"))
 _EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
 def control() -> list[Any]:
     """All objects of the controller except service accounts and network policies."""
     return [
-        service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER),
+        _extender_service(),
         service(ADMISSION, CONTROL, {"admission": (443, "admission")}, leader=LEADER),
         service(f"{CONTROL}-metrics", CONTROL, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
         monitor(f"{CONTROL}-metrics", CONTROL),
@@ -38,6 +39,13 @@ def control() -> list[Any]:
         disruption_budget(CONTROL),
         _webhooks(),
     ]
+
+
+def _extender_service() -> dict[str, Any]:
+    made = service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER)
+    http = {"name": "extender-http", "port": EXTENDER_HTTP_PORT, "targetPort": "extender-http", "protocol": "TCP"}
+    made["spec"]["ports"].append(When(EXTENDER_HTTP, http))
+    return made
 
 
 def _webhooks() -> dict[str, Any]:
@@ -62,9 +70,13 @@ def _template() -> dict[str, Any]:
             "control",
             *(f"--{name}-bind=:{number}" for name, number in binds),
             When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
+            When(EXTENDER_HTTP, f"--extender-http-bind=:{EXTENDER_HTTP_PORT}"),
         ],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
-        "ports": [port(name, number) for name, number in binds],
+        "ports": [
+            *(port(name, number) for name, number in binds),
+            When(EXTENDER_HTTP, port("extender-http", EXTENDER_HTTP_PORT)),
+        ],
         "startupProbe": startup_probe("metrics"),
         "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6),
         "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3),

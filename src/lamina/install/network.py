@@ -1,5 +1,5 @@
-"""Network policies. The extender has no authentication, and a client of it can bind pods, so only the scheduler may
-reach it.
+"""Network policies. A client of the extender can bind pods, so only the scheduler may reach it, also where it has a
+certificate.
 
 Kubelet's probes pass any policy. The API server is not a pod and cannot be selected, so the admission port is open to
 all pods; it changes nothing, tells nothing about other namespaces, and is served by a process that bounds what each
@@ -22,6 +22,7 @@ _ENABLED = Given(Value("networkPolicy.enabled"))
 def network() -> list[Any]:
     """The policies of all components."""
     extender = _ingress(control.EXTENDER_PORT) | {"from": [Each(_EXTENDER_FROM)]}
+    extender["ports"].append(When(control.EXTENDER_HTTP, _port(control.EXTENDER_HTTP_PORT)))
     # A rule with an empty list would allow all peers.
     controller_rules = [
         When(Given(_EXTENDER_FROM), extender),
@@ -46,7 +47,11 @@ def _policy(part: str, ingress: list[Any]) -> dict[str, Any]:
 
 
 def _ingress(port: int) -> dict[str, Any]:
-    return {"ports": [{"port": port, "protocol": "TCP"}]}
+    return {"ports": [_port(port)]}
+
+
+def _port(port: int) -> dict[str, Any]:
+    return {"port": port, "protocol": "TCP"}
 
 
 def _metrics_rule(port: int) -> dict[str, Any]:

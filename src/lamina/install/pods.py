@@ -88,7 +88,7 @@ def disruption_budget(part: str) -> dict[str, Any]:
 
 def service(
     name: str, part: str, ports: dict[str, tuple[int, str]], *, leader: str = "", headless: bool = False
-) -> Any:
+) -> dict[str, Any]:
     """A Service. `ports` maps names to the port and the name of the pod's port. With `leader`, it selects only the pod
     with that label."""
     selector = chosen(part) | ({leader: "true"} if leader else {})

@@ -11,6 +11,7 @@ from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.controller.leadership.election import NAME as LEADERSHIP
 
 MIG_CONFIGURATIONS = "mig-parted-config"
@@ -66,7 +67,7 @@ CONTROL_CLUSTER = (
 CONTROL_OWN = (
     Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
-    Rule("secrets", "get update", (CERTIFICATE,)),
+    Rule("secrets", "get update", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "its certificates"),
     Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, and one per node"),
 )
 AGENT_CLUSTER = (

@@ -4,6 +4,7 @@ from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.install.rights import Rule
 
 _WEBHOOKS = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
@@ -30,7 +31,7 @@ RESET = (
 )
 RESET_ALL = (
     Rule("configmaps", "delete", (CONFIG_MAP,), "in Lamina's namespace"),
-    Rule("secrets", "delete", (CERTIFICATE,), "in Lamina's namespace"),
+    Rule("secrets", "delete", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "in Lamina's namespace"),
     Rule("leases.coordination.k8s.io", "list delete", why="in Lamina's namespace"),
     Rule(_DEFINITIONS, "delete", tuple(each["metadata"]["name"] for each in custom_resource_definitions())),
 )

@@ -6,6 +6,7 @@ An init container writes its configuration, with the profiles and resources of L
 from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.controller.extender.issued_store import CLIENT_SECRET
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.names import SCHEDULER
 from lamina.install.pods import (
@@ -13,7 +14,6 @@ from lamina.install.pods import (
     UNPRIVILEGED,
     deployment,
     disruption_budget,
-    mounted_secret,
     node_placement,
     port,
     probe,
@@ -21,11 +21,11 @@ from lamina.install.pods import (
     startup_probe,
     template,
 )
-from lamina.install.terms import ClusterVersion, Given, Joined, Or, Value, When
+from lamina.install.scheduler_config import EXTENDER_CERTIFICATES
+from lamina.install.terms import ClusterVersion, Joined, Or, Value, When
 
 PORT = 10259
 _CONFIGURATION, _WRITTEN = "/etc/lamina", "/etc/lamina-scheduler"
-_EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
 def scheduler() -> list[Any]:
@@ -35,8 +35,8 @@ def scheduler() -> list[Any]:
 
 
 def _template() -> dict[str, Any]:
-    secret = Value("scheduler.extenderTlsSecret")
-    tls_mount, tls_volume = mounted_secret("extender-tls", secret, _EXTENDER_TLS)
+    secret = Or(Value("scheduler.extenderTlsSecret"), CLIENT_SECRET)
+    tls_mount = {"name": "extender-tls", "mountPath": EXTENDER_CERTIFICATES, "readOnly": True}
     version = Or(Value("scheduler.image.tag"), ClusterVersion())
     configure = {
         "name": "configure",
@@ -47,7 +47,7 @@ def _template() -> dict[str, Any]:
             f"--config={_CONFIGURATION}/{CONFIG_MAP_KEY}",
             Joined("--kube-version=", version),
             Joined("--extender-url=", Value("scheduler.extenderUrl")),
-            When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
+            f"--extender-tls={EXTENDER_CERTIFICATES}",
             Joined("--weight=", Value("scheduler.weight")),
             f"--out={_WRITTEN}/config.yaml",
         ],
@@ -79,7 +79,8 @@ def _template() -> dict[str, Any]:
         "volumes": [
             {"name": "configuration", "configMap": {"name": CONFIG_MAP}},
             {"name": "written", "emptyDir": {}},
-            tls_volume,
+            # Where Lamina creates it, the pod waits until a controller has.
+            {"name": "extender-tls", "secret": {"secretName": secret}},
         ],
     }
     return template(SCHEDULER, spec, follows_configuration=True)

@@ -16,7 +16,7 @@ from lamina.configuration import strict
 from lamina.configuration.yaml_documents import load_mapping, load_value
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
-from lamina.install.scheduler_config import ExtenderAccess
+from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
 from lamina.model.nodes import KEPT_OUT
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
@@ -47,7 +47,7 @@ Labels = Annotated[dict[str, str], Meta(description='labels and values, both as 
 LogLevel = Annotated[
     str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
 ]  # fmt: skip
-Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as http://10.96.0.20:8080")]
+Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as https://10.96.0.20:8445")]
 
 
 def _asks(cpu: str, memory: str, limit: str) -> dict[str, Any]:
@@ -101,9 +101,13 @@ class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Name,
         Meta(
             title="Secret with the extender's certificate in `tls.crt` and `tls.key`, and the authority of its "
-            "clients in `ca.crt`. Empty means plain HTTP"
+            "clients in `ca.crt`. Empty means certificates that Lamina creates"
         ),
     ] = ""
+    extenderHttp: Annotated[
+        Switch,
+        Meta(title="Serve the extender over plain HTTP too, at port 8080. Any client that reaches it can bind pods"),
+    ] = False
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "200Mi", "2Gi")
     )
@@ -124,12 +128,12 @@ class SchedulerValues(Component, frozen=True, kw_only=True, forbid_unknown_field
     image: SchedulerImage = SchedulerImage()
     extenderUrl: Annotated[
         Url, Meta(title="URL of the extender. Use an IP address if the nodes cannot resolve Service names")
-    ] = "http://lamina-control.lamina-system.svc:8080"
+    ] = EXTENDER_URL
     extenderTlsSecret: Annotated[
         Name,
         Meta(
             title="Secret with the scheduler's client certificate in `tls.crt` and `tls.key`, and the extender's "
-            "authority in `ca.crt`. `extenderUrl` must then begin with https. Empty means none"
+            "authority in `ca.crt`. Empty means certificates that Lamina creates"
         ),
     ] = ""
     weight: Annotated[Count, Meta(title="Weight of the extender's score relative to kube-scheduler's own scores")] = 10
@@ -180,8 +184,7 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Network policies of all components."""
 
-    enabled: Annotated[Switch, Meta(title="Install network policies. Without them any pod can ask the extender to "
-                                          "bind")] = True  # fmt: skip
+    enabled: Annotated[Switch, Meta(title="Install network policies")] = True  # fmt: skip
     extenderFrom: Annotated[
         Objects,
         Meta(title="Peers that may call the extender, as `from` in a network policy. Empty means none"),
@@ -230,8 +233,22 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
     values = strict.decode(document, Values, "the values")
     configuration.load(yaml.safe_dump(values.config, sort_keys=False), "the value config")
     if values.scheduler.enabled:
-        ExtenderAccess(values.scheduler.extenderUrl, values.scheduler.extenderTlsSecret).check()
+        _check_extender(values)
     return values
+
+
+def _check_extender(values: Values) -> None:
+    """Raises BadInput where the scheduler could not reach the extender."""
+    control, scheduler = values.control, values.scheduler
+    if ExtenderAccess(scheduler.extenderUrl, "").is_plain and not control.extenderHttp:
+        raise BadInput(
+            f"the value scheduler.extenderUrl must begin with https://, got {scheduler.extenderUrl}; for plain HTTP, "
+            "set control.extenderHttp to true"
+        )
+    if bool(control.extenderTlsSecret) != bool(scheduler.extenderTlsSecret):
+        raise BadInput(
+            "the values control.extenderTlsSecret and scheduler.extenderTlsSecret must both name a Secret, or neither"
+        )
 
 
 def _refuse_removed(document: Any, kind: Any, path: str = "") -> None:

@@ -20,6 +20,7 @@ from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput, LaminaError
 from lamina.model.nodes import kept_out
@@ -144,8 +145,9 @@ class Reset:
         return sorted(kept & self._served)
 
     async def remove_all(self) -> None:
-        """Remove the configuration, the certificate, the Leases and the CRDs. Raises Outside."""
-        await self._remove(SECRETS, CERTIFICATE, CONFIG_MAP_NAMESPACE)
+        """Remove the configuration, the certificates, the Leases and the CRDs. Raises Outside."""
+        for secret in (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET):
+            await self._remove(SECRETS, secret, CONFIG_MAP_NAMESPACE)
         for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
             name = lease["metadata"]["name"]
             if name == "lamina-control" or name.startswith("node-"):

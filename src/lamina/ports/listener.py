@@ -66,6 +66,13 @@ async def listening(
         await runner.cleanup()
 
 
+def listening_if_set(
+    what: str, app: web.Application, address: Address | None, tls: ssl.SSLContext | None = None
+) -> contextlib.AbstractAsyncContextManager[Address | None]:
+    """Serve `app` if there is an address for it. Raises BadInput."""
+    return contextlib.nullcontext() if address is None else listening(what, app, address, tls)
+
+
 def bind(what: str, address: Address) -> socket.socket:
     """A socket that listens there, for a process that is to serve it. Raises BadInput if the address cannot be used."""
     try:

@@ -58,8 +58,9 @@ class Processes:
         control = self._cluster.control
         words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
         if replicas == 1:
-            return self._daemon("control", [*LAMINA, *words])
-        words += ["--extender-bind", f"127.0.0.1:{EXTENDER_PORT + 1 + number}"]
+            return self._daemon("control", [*LAMINA, *words, "--extender-http-bind", EXTENDER])
+        words += ["--extender-bind", "127.0.0.1:0"]
+        words += ["--extender-http-bind", f"127.0.0.1:{EXTENDER_PORT + 1 + number}"]
         words += ["--admission-bind", f":{ADMISSION_PORT + number}", "--identity", f"control-{number}"]
         return self._daemon(f"control-{number}", [*LAMINA, *words])
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamina.install.names import AGENT
+from lamina.install.names import AGENT, CONTROL
 from lamina.install.rights import Rule
 from lamina.install.rights_of_commands import DOCTOR, READER
 from tests.cluster.components.cluster import RealCluster
@@ -67,6 +67,21 @@ def test_metrics_of_each_pod_can_be_read(
         name = each["metadata"]["name"]
         page = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}:{port}/proxy/metrics")
         assert series in page
+
+
+ASKS = (
+    "import ssl, urllib.request\n"
+    "context = ssl.create_default_context()\n"
+    "context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n"
+    "print(urllib.request.urlopen('https://{address}:8445/healthz', context=context, timeout=5).status)\n"
+)
+
+
+def test_the_extender_answers_only_who_has_a_certificate(cluster: RealCluster, lamina: Installation) -> None:
+    """The scheduler's works, as each pod with a share shows."""
+    address = cluster.kubectl("get", "service", CONTROL, "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}")
+    with pytest.raises(Unavailable, match=r"(?i)certificate.required"):
+        cluster.control.sandbox.run("python3", "-c", ASKS.format(address=address))
 
 
 def test_services_lead_to_the_leader_alone(cluster: RealCluster, lamina: Installation) -> None:

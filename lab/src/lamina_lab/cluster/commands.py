@@ -25,6 +25,7 @@ def controller(directory: LabDirectory) -> Child:
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--extender-bind", "127.0.0.1:0"),
         *("--admission-bind", "127.0.0.1:0"),
+        *("--metrics-bind", "127.0.0.1:0"),
         *("--addresses-file", str(directory.addresses)),
     ]
     return Child("controller", command, directory.log("controller"), environment(directory))
@@ -71,7 +72,17 @@ def kubelet(directory: LabDirectory, node: NodeDirectory, plan: NodePlan) -> Chi
 
 def extender_url(directory: LabDirectory) -> str | None:
     """The URL of the controller's extender, or None while the controller has not written it."""
+    return _controller_url(directory, "extender")
+
+
+def metrics_url(directory: LabDirectory) -> str | None:
+    """The URL of the controller's metrics, or None while the controller has not written it."""
+    url = _controller_url(directory, "metrics")
+    return url and f"{url}/metrics"
+
+
+def _controller_url(directory: LabDirectory, service: str) -> str | None:
     try:
-        return str(json.loads(directory.addresses.read_text())["extender"])
+        return str(json.loads(directory.addresses.read_text())[service])
     except (OSError, ValueError, KeyError):
         return None

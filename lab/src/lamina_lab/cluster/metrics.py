@@ -16,9 +16,9 @@ def urls(name: str) -> Iterator[tuple[str, str]]:
     directory = lab_directory(name)
     if not status.is_running(directory):
         raise BadInput(f"lab {name} is not running; start it with `lamina lab up`")
-    extender = commands.extender_url(directory)
-    if extender is not None:
-        yield "controller", f"{extender}/metrics"
+    controller = commands.metrics_url(directory)
+    if controller is not None:
+        yield "controller", controller
     plan = msgspec.json.decode(directory.plan.read_bytes(), type=LabPlan)
     for index, node in enumerate(plan.nodes):
         try:

@@ -5,13 +5,20 @@ After a restart the port is a different one.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lamina import configuration
+from lamina.configuration import CONFIG_MAP_NAMESPACE
+from lamina.controller.certificates.secrets import content_of
+from lamina.controller.certificates.tls import use_certificate
+from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
+from lamina.controller.extender.issued import SERVER_NAME
+from lamina.controller.extender.issued_store import CLIENT_SECRET
 from lamina.dialects import resource_names, scheduler_names
 from lamina.ports.clock import SystemClock
-from lamina.ports.kube import Kube
+from lamina.ports.kube import SECRETS, Kube
 from lamina_lab.cluster import commands
 from lamina_lab.host.directory import LabDirectory
 from lamina_lab.scheduler.extender import ExtenderConfig, ManagedResource
@@ -31,10 +38,21 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
     )
 
     async def with_extender(url: str) -> None:
-        extender = ExtenderConfig(url=url, managed=managed, timeout=EXTENDER_TIMEOUT_S)
+        tls = await client_context(kube)
+        extender = ExtenderConfig(
+            url=url, managed=managed, timeout=EXTENDER_TIMEOUT_S, tls=tls, server_name=SERVER_NAME
+        )
         await run(kube, extender, SystemClock(), names=scheduler_names(config))
 
     await follow(lambda: commands.extender_url(directory), with_extender)
+
+
+async def client_context(kube: Kube) -> ssl.SSLContext:
+    """TLS with the certificate that the controller has created for kube-scheduler. Raises Outside."""
+    secret = await kube.get(SECRETS, CLIENT_SECRET, namespace=CONFIG_MAP_NAMESPACE)
+    context = ssl.create_default_context(cadata=content_of(secret, AUTHORITY).decode())
+    use_certificate(context, content_of(secret, CERTIFICATE), content_of(secret, KEY))
+    return context
 
 
 async def follow(address: Callable[[], str | None], serve: Callable[[str], Coroutine[Any, Any, None]]) -> None:

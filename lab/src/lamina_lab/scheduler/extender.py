@@ -4,6 +4,7 @@ The types of k8s.io/kube-scheduler/extender/v1 have no JSON names, so Go writes 
 ("Pod", "NodeNames") and reads answers case-insensitively. Both are done here.
 """
 
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,10 @@ class ExtenderConfig(Struct, frozen=True):
     weight: int = 1
     node_cache_capable: bool = True
     timeout: float = 5.0
+    tls: ssl.SSLContext | None = None
+    """The client's certificate, and whom it trusts, for HTTPS."""
+    server_name: str | None = None
+    """The name that the extender's certificate must have; None for the host of the URL."""
 
     @property
     def ignored(self) -> frozenset[str]:
@@ -71,7 +76,8 @@ class Extender:
     def __init__(self, config: ExtenderConfig) -> None:
         self.config = config
         timeout = aiohttp.ClientTimeout(total=config.timeout)
-        self._session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=64))
+        connector = aiohttp.TCPConnector(limit=64, ssl=config.tls or True)
+        self._session = aiohttp.ClientSession(timeout=timeout, connector=connector)
         self._down_since: float | None = None
         self._down_reason = ""
 
@@ -152,7 +158,9 @@ class Extender:
         url = f"{self.config.url.rstrip('/')}/{verb}"
         headers = {"Content-Type": "application/json"}
         try:
-            async with self._session.post(url, data=msgspec.json.encode(body), headers=headers) as answer:
+            async with self._session.post(
+                url, data=msgspec.json.encode(body), headers=headers, server_hostname=self.config.server_name
+            ) as answer:
                 data = await answer.read()
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -1,16 +1,15 @@
 """The serving certificate in a Secret, from which all replicas take it, and which of its versions is served."""
 
-import base64
-import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from lamina.controller.admission import certificates
 from lamina.controller.admission.certificates import Certificate
 from lamina.controller.admission.webhook_configuration import NAMESPACE
+from lamina.controller.certificates.secrets import content_of, create_secret, secret_object
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
-from lamina.ports.kube import NAMESPACES, SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube import SECRETS, Conflict, Kube, NotFound, Object
 
 NAME = "lamina-admission"
 _TRIES = 5
@@ -55,7 +54,7 @@ class CertificateStore:
             secret = await self._kube.get(SECRETS, NAME, namespace=NAMESPACE)
         except NotFound:
             renewed = certificates.create(self._names, self._now(), previous=self._current)
-            await self._create(_secret(renewed))
+            await create_secret(self._kube, _secret(renewed))
             return renewed
         present = _certificate(secret)
         if certificates.is_usable(present, self._names, self._now()):
@@ -68,14 +67,6 @@ class CertificateStore:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.wall(), UTC)
-
-    async def _create(self, secret: Object) -> None:
-        try:
-            await self._kube.create(SECRETS, secret)
-        except NotFound:
-            with contextlib.suppress(AlreadyExists):
-                await self._kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-            await self._kube.create(SECRETS, secret)
 
     def trusted_authorities(self, certificate: Certificate) -> bytes:
         """The authorities that the API server must trust for this certificate, and for the one served until then.
@@ -94,22 +85,9 @@ class CertificateStore:
 
 
 def _secret(certificate: Certificate) -> Object:
-    data = {"ca.crt": certificate.authorities, "tls.crt": certificate.certificate, "tls.key": certificate.key}
-    return {
-        "metadata": {"name": NAME, "namespace": NAMESPACE},
-        "type": "kubernetes.io/tls",
-        "data": {name: base64.b64encode(pem).decode() for name, pem in data.items()},
-    }
+    content = {"ca.crt": certificate.authorities, "tls.crt": certificate.certificate, "tls.key": certificate.key}
+    return secret_object(NAME, content)
 
 
 def _certificate(secret: Object) -> Certificate:
-    data = secret.get("data") or {}
-    parts = (_decode(data.get(name)) for name in ("ca.crt", "tls.crt", "tls.key"))
-    return Certificate(*parts)
-
-
-def _decode(text: object) -> bytes:
-    try:
-        return base64.b64decode(text) if isinstance(text, str) else b""
-    except ValueError:
-        return b""
+    return Certificate(*(content_of(secret, name) for name in ("ca.crt", "tls.crt", "tls.key")))

@@ -27,7 +27,7 @@ from lamina.controller.admission.messages import (
 )
 from lamina.controller.admission.review import Demand
 from lamina.controller.admission.service import AdmissionService
-from lamina.controller.admission.tls import server_context, use_certificate
+from lamina.controller.certificates.tls import server_context, use_certificate
 from lamina.errors import Outside
 from lamina.ports.clock import Clock, within
 

@@ -1,14 +1,19 @@
-"""TLS for the extender, which then answers only clients with a certificate of an authority that the operator chooses.
+"""TLS for the extender, which then answers only clients with a certificate of an authority that it trusts.
 
-The files are those of a mounted Secret, which kubelet updates in place. They are read again every minute, so a renewed
-certificate is served without a restart.
+The certificates come from Lamina's own Secrets, or from the files of a mounted Secret, which kubelet updates in place.
+They are read again and again, so a renewed certificate is served without a restart.
 """
 
 import logging
 import ssl
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from lamina.errors import BadInput
+from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.controller.certificates.authority import CertifiedKey
+from lamina.controller.certificates.tls import use_certificate
+from lamina.controller.extender.issued_store import SERVER_SECRET, IssuedStore
+from lamina.errors import BadInput, LaminaError
 from lamina.ports.clock import Clock
 from lamina.ports.polling import FailureLog, poll
 
@@ -19,39 +24,88 @@ CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 _REREAD_S = 60.0
 
 
-class ExtenderTls:
-    """The TLS context of the extender. `directory` has its certificate and key, and the authority of its clients."""
+class Material(NamedTuple):
+    """What the extender serves with. `where` says where it comes from."""
+
+    where: str
+    pair: CertifiedKey
+    authorities: bytes
+
+
+class Source(Protocol):
+    """Where the certificates come from."""
+
+    async def read(self) -> Material:
+        """What to use now. Raises BadInput and Outside."""
+
+
+class MountedCertificates:
+    """A directory with the extender's certificate and key, and the authority of its clients."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    async def read(self) -> Material:
+        try:
+            certificate, key, authority = (
+                (self._directory / name).read_bytes() for name in (CERTIFICATE, KEY, AUTHORITY)
+            )
+        except OSError as error:
+            raise _unusable(str(self._directory), error) from error
+        return Material(str(self._directory), CertifiedKey(certificate, key), authority)
+
+
+class IssuedCertificates:
+    """The certificates that Lamina creates."""
+
+    def __init__(self, store: IssuedStore) -> None:
+        self._store = store
+
+    async def read(self) -> Material:
+        issued = await self._store.agree()
+        return Material(f"the Secret {NAMESPACE}/{SERVER_SECRET}", issued.current.server, issued.authorities)
+
+
+class ExtenderTls:
+    """The TLS context of the extender."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._loaded: Material | None = None
         self.context = _new_context()
 
-    def load(self) -> None:
-        """Use the files from the next handshake on. Raises BadInput where they do not fit, and changes nothing then.
+    async def load(self) -> None:
+        """Use the certificates from the next handshake on. Raises BadInput where they do not fit, and Outside where
+        they cannot be read; nothing changes then.
 
         An authority stays trusted until the program ends.
         """
-        self._load_into(_new_context())
-        self._load_into(self.context)
+        material = await self._source.read()
+        if material != self._loaded:
+            _use(material, _new_context())
+            _use(material, self.context)
+            self._loaded = material
 
     async def follow(self, clock: Clock) -> None:
-        """Load the files again and again, until canceled."""
-
-        async def update() -> None:
-            self.load()
-
+        """Load the certificates again and again, until canceled."""
         failures = FailureLog(log, "The extender's certificate is unchanged: %s")
-        await poll(update, clock, every_s=_REREAD_S, delay_s=_REREAD_S, failures=failures, on=BadInput)
+        await poll(self.load, clock, every_s=_REREAD_S, delay_s=_REREAD_S, failures=failures, on=LaminaError)
 
-    def _load_into(self, context: ssl.SSLContext) -> None:
-        try:
-            context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY)
-            context.load_verify_locations(self._directory / AUTHORITY)
-        except OSError as error:  # of which the ssl module's errors are a kind
-            raise BadInput(
-                f"{self._directory} must have a certificate in {CERTIFICATE}, its key in {KEY} and the authority of "
-                f"the clients in {AUTHORITY}, all in PEM: {error.strerror or error}"
-            ) from error
+
+def _use(material: Material, context: ssl.SSLContext) -> None:
+    try:
+        use_certificate(context, *material.pair)
+        context.load_verify_locations(cadata=material.authorities.decode("ascii"))
+    except (OSError, ValueError) as error:  # the ssl module's errors are a kind of OSError
+        raise _unusable(material.where, error) from error
+
+
+def _unusable(where: str, error: Exception) -> BadInput:
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    return BadInput(
+        f"{where} must have a certificate in {CERTIFICATE}, its key in {KEY} and the authority of the clients in "
+        f"{AUTHORITY}, all in PEM: {reason}"
+    )
 
 
 def _new_context() -> ssl.SSLContext:

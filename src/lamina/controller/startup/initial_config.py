@@ -20,7 +20,7 @@ from lamina.controller.settings import ControllerSettings
 from lamina.errors import BadInput
 from lamina.ports.clock import Clock
 from lamina.ports.kube import EventRecorder, Kube
-from lamina.ports.listener import listening
+from lamina.ports.listener import listening_if_set
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ async def read_initial_config(
     except BadInput as problem:
         log.error("No request is answered until the configuration is corrected: %s", problem)
         probes = UnreadyProbes(str(problem))
-    async with listening("probes", probes.application(), settings.metrics or settings.extender):
+    async with listening_if_set("probes", probes.application(), settings.metrics or settings.extender_http):
         corrected = asyncio.create_task(wait_for_valid_config_map(kube, clock, events, probes.set_reason))
         stopped = asyncio.create_task(stop.wait())
         try:

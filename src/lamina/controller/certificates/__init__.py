@@ -1,0 +1,1 @@
+"""Certificates that Lamina creates, Secrets that keep them, and TLS contexts that serve them."""
