@@ -4,11 +4,13 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
 from lamina.ports.files import Files
+from tests.cluster.components import container_runtime
 
 NAME = "0123456789abcdef0123456789abcdef"
 
@@ -88,3 +90,26 @@ def test_the_runtime_sees_whole_files_only(tmp_path: Path, monkeypatch: pytest.M
     Files().write(tmp_path / cdi.file_name(NAME), cdi.build_spec(NAME, {"A": "1"}, []))
     assert seen == [{".tmp"}]
     assert [path.name for path in tmp_path.iterdir()] == [cdi.file_name(NAME)]
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices"),
+    [("GPU-1", ["GPU-1"]), ("GPU-1,0:1", ["GPU-1", "0:1"]), ("", []), (cdi.VOLUMES, [])],
+)
+def test_mounts_name_the_same_devices_as_the_variable(visible: str, devices: list[str]) -> None:
+    assert [each.container for each in cdi.device_mounts(visible)] == [f"{cdi.VOLUMES}/{each}" for each in devices]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_share_arrives_whichever_way_the_runtime_of_the_node_takes(refused: bool) -> None:
+    """The stand-in of NVIDIA's runtime is the one of the tests on a real cluster."""
+    spec = cdi.build_spec("f00", {cdi.VISIBLE: "GPU-1,GPU-2"}, cdi.device_mounts("GPU-1,GPU-2"))
+    (device,) = msgspec.json.decode(spec)["devices"]
+    edits = device["containerEdits"]
+    mounts = [{"source": each["hostPath"], "destination": each["containerPath"]} for each in edits["mounts"]]
+    settings = {container_runtime.BY_VARIABLE: not refused, container_runtime.BY_MOUNTS: refused}
+    container = {"process": {"env": ["NVIDIA_VISIBLE_DEVICES=all", *edits["env"]]}, "mounts": mounts}
+    assert container_runtime.visible(container, settings) == "GPU-1,GPU-2"
+    assert container_runtime.visible({"process": {"env": ["NVIDIA_VISIBLE_DEVICES=all"]}}, settings) == (
+        "" if refused else "all"
+    )

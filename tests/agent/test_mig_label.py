@@ -213,9 +213,10 @@ async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> 
         name = answer.container_responses[0].cdi_devices[0].name
         (spec,) = node.settings.cdi_dir.iterdir()
         (device,) = json.loads(spec.read_text())["devices"]
-        assert device == {
-            "name": name.partition("=")[2], "containerEdits": {"env": [f"NVIDIA_VISIBLE_DEVICES={uuid}"]},
-        }  # fmt: skip
+        assert device["name"] == name.partition("=")[2]
+        edits = device["containerEdits"]
+        assert edits["env"] == [f"NVIDIA_VISIBLE_DEVICES={uuid}"]
+        assert [each["containerPath"] for each in edits["mounts"]] == [f"/var/run/nvidia-container-devices/{uuid}"]
         node.nvml.instances.clear()
 
         async def is_refused() -> bool:

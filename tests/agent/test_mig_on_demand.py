@@ -39,7 +39,8 @@ async def test_an_instance_is_made_for_one_container_and_destroyed_after_it(node
     [made] = node.nvml.instances[GPU]
     assert (made.profile, made.start) == ("1g.5gb", 6)
     edits = node.spec(name)
-    assert edits == {"env": [f"NVIDIA_VISIBLE_DEVICES={made.uuid}"]}
+    assert edits is not None and edits["env"] == [f"NVIDIA_VISIBLE_DEVICES={made.uuid}"]
+    assert [each["containerPath"] for each in edits["mounts"]] == [f"/var/run/nvidia-container-devices/{made.uuid}"]
     assert node.files.names(node.places.containers) == []
     await start(node, "p")
     assert node.nvml.instances[GPU] == (made,)

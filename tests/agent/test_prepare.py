@@ -27,6 +27,7 @@ async def test_a_quota_container_gets_its_limits_the_facade_and_its_gpu(node: No
         "/usr/local/lamina/1/libcuda.so": (str(node.places.libraries.folder / "libcuda.so"), "ro"),
         "/usr/local/lamina/1/libnvidia-ml.so.1": (str(node.places.libraries.folder / "libnvidia-ml.so.1"), "ro"),
         "/etc/ld.so.preload": (str(node.places.libraries.folder / "ld.so.preload"), "ro"),
+        f"/var/run/nvidia-container-devices/{GPU[1]}": ("/dev/null", "ro"),
     }
     assert node.limits(names["main"]) == "main:1:5000"
     assert (folder / "limits").stat().st_mode & 0o777 == 0o444
@@ -37,7 +38,11 @@ async def test_a_whole_gpu_container_gets_its_gpus_and_nothing_else(node: Node) 
     await node.pod("p", container("main", share(2, 32768, mode=Mode.WHOLE), share(0, 32768, mode=Mode.WHOLE)))
     names = await node.admit("p", {"main": ["ticket-0", "ticket-1"]})
     await node.preparer.prepare(["ticket-1", "ticket-0"])
-    assert node.spec(names["main"]) == {"env": [f"NVIDIA_VISIBLE_DEVICES={GPU[0]},{GPU[2]}"]}
+    edits = node.spec(names["main"])
+    assert edits is not None and edits.keys() == {"env", "mounts"}
+    assert edits["env"] == [f"NVIDIA_VISIBLE_DEVICES={GPU[0]},{GPU[2]}"]
+    named = [f"/var/run/nvidia-container-devices/{GPU[0]}", f"/var/run/nvidia-container-devices/{GPU[2]}"]
+    assert {each["containerPath"]: each["hostPath"] for each in edits["mounts"]} == dict.fromkeys(named, "/dev/null")
     assert not node.places.containers.exists()
 
 

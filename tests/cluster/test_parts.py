@@ -137,6 +137,28 @@ def test_the_driver_comes_into_containers_that_are_to_see_gpus(tmp_path: Path, e
     assert (ours["destination"] in added and "/run/simgpu" in added) if edited else not added
 
 
+VARIABLE_REFUSED = {container_runtime.BY_VARIABLE: False}
+MOUNTS_TAKEN = {container_runtime.BY_MOUNTS: True}
+NAMED = {"source": "/dev/null", "destination": "/var/run/nvidia-container-devices/GPU-1"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "spec", "devices"),
+    [
+        ({}, {"mounts": [NAMED]}, ""),
+        (MOUNTS_TAKEN, {"mounts": [NAMED]}, "GPU-1"),
+        (MOUNTS_TAKEN, {"mounts": [NAMED | {"source": "/elsewhere"}]}, ""),
+        (MOUNTS_TAKEN, {"mounts": [], "env": [GPU]}, "GPU-1"),
+        (VARIABLE_REFUSED, {"mounts": [NAMED], "env": [GPU]}, ""),
+        (VARIABLE_REFUSED | MOUNTS_TAKEN, {"mounts": [NAMED], "env": ["NVIDIA_VISIBLE_DEVICES=all"]}, "GPU-1"),
+        (VARIABLE_REFUSED, {"env": [GPU], "capabilities": {"bounding": ["CAP_SYS_ADMIN"]}}, "GPU-1"),
+    ],
+)
+def test_a_node_decides_what_its_runtime_takes(settings: dict[str, bool], spec: dict[str, Any], devices: str) -> None:
+    process = {key: spec[key] for key in ("env", "capabilities") if key in spec}
+    assert container_runtime.visible({"process": process, "mounts": spec.get("mounts", [])}, settings) == devices
+
+
 @pytest.mark.parametrize(
     ("arguments", "bundle"),
     [

@@ -100,3 +100,14 @@ def test_certificates_of_your_own_are_for_both_sides(one: str) -> None:
     with pytest.raises(BadInput, match="must both name a Secret, or neither"):
         values.read([], [one])
     assert values.read([], [one, "scheduler.enabled=false"])
+
+
+def test_agents_name_their_gpus_by_a_mount_too() -> None:
+    """NVIDIA's runtime may ignore the variable of unprivileged containers; it accepts mounts of /dev/null only."""
+    made = render(objects(), Setting(values.plain(values.read([], [])), (1, 36, 0)))
+    (pod,) = (each["spec"]["template"]["spec"] for each in made if each["kind"] == "DaemonSet")
+    (agent,) = pod["containers"]
+    (mount,) = (each for each in agent["volumeMounts"] if each["mountPath"] == "/var/run/nvidia-container-devices/all")
+    (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
+    assert volume["hostPath"]["path"] == "/dev/null"
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in agent["env"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -132,17 +133,35 @@ def test_a_container_gets_its_cdi_edits_and_others_see_no_gpu(lab: Cluster) -> N
     lab.run(fake.stop())
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_node_may_refuse_the_variable_and_take_mounts(cluster: Cluster, named: bool) -> None:
+    cluster.start_kubelet("--refuse-visible-devices")
+    fake = plugin(cluster, [device("a")])
+    fake.answer = lambda ids: pb.ContainerAllocateResponse(cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=f00")])
+    mounts = [*map(cdi_mount, ("GPU-1", "GPU-2"))] if named else []
+    write_cdi(cluster, "f00", ["NVIDIA_VISIBLE_DEVICES=GPU-1,GPU-2"], mounts)
+    name = cluster.create(container("env; sleep 60", **ONE))
+    cluster.until(name, is_running, "running")
+    seen = "GPU-1,GPU-2" if named else "void"
+    assert f"NVIDIA_VISIBLE_DEVICES={seen}" in environment_of(cluster, name, "main")
+    cluster.run(fake.stop())
+
+
+def cdi_mount(gpu: str) -> dict[str, str]:
+    return {"hostPath": "/dev/null", "containerPath": f"/var/run/nvidia-container-devices/{gpu}"}
+
+
 def environment_of(lab: Cluster, name: str, part: str) -> set[str]:
     """What `env` printed in a container."""
     wait_until(lambda: "PWD" in lab.log(name, part), "its environment")
     return set(lab.log(name, part).splitlines())
 
 
-def write_cdi(lab: Cluster, name: str, env: list[str]) -> None:
+def write_cdi(lab: Cluster, name: str, env: list[str], mounts: Sequence[dict[str, str]] = ()) -> None:
     edits = "".join(f'          - "{entry}"\n' for entry in env)
     text = (
         f"cdiVersion: 0.6.0\nkind: lamina.dev/ticket\ndevices:\n  - name: '{name}'\n    containerEdits:\n"
-        f"        env:\n{edits}"
+        f"        env:\n{edits}        mounts: {json.dumps([*mounts])}\n"
     )
     draft = lab.root / "cdi" / f".{name}"
     draft.write_text(text)

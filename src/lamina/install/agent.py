@@ -9,6 +9,7 @@ requires the capability to change compute modes, and MPS identifies clients by h
 
 from typing import Any
 
+from lamina.agent.containers.cdi import VOLUMES
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.names import AGENT, chosen, meta
 from lamina.install.pods import IMAGE, RESTRICTED, monitor, port, probe, service, startup_probe, template
@@ -125,8 +126,16 @@ def _directories() -> list[tuple[Any, Any]]:
                 _directory("mps-shm", _MPS_SHM, at="/dev/shm", kind="DirectoryOrCreate"),
             )
         ),
+        _all_gpus(),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
+
+
+def _all_gpus() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What NVIDIA's runtime understands as all GPUs where a node lets it ignore the variable."""
+    name = "all-gpus"
+    mount = {"name": name, "mountPath": f"{VOLUMES}/all", "readOnly": True}
+    return mount, {"name": name, "hostPath": {"path": "/dev/null", "type": "CharDevice"}}
 
 
 def _directory(

@@ -35,6 +35,8 @@ def settings(words: Sequence[str]) -> Settings:
         ("--gpu-env", "environment variable of every container with a CDI device"),
     ):
         parser.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=text)
+    refused = "let NVIDIA's runtime ignore NVIDIA_VISIBLE_DEVICES, so that only mounts name GPUs"
+    parser.add_argument("--refuse-visible-devices", action="store_true", help=refused)
     parser.add_argument("--node-ip", default="127.0.0.1")
     parser.add_argument("--cpus", type=int, default=64)
     parser.add_argument("--memory-mib", type=int, default=256 * 1024)
@@ -58,6 +60,7 @@ def settings(words: Sequence[str]) -> Settings:
             cpus=given.cpus,
             memory_mib=given.memory_mib,
             node_ip=given.node_ip,
+            refuse_visible_devices=given.refuse_visible_devices,
         )
     except ValueError as error:
         raise BadInput(str(error)) from error

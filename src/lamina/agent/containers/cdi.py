@@ -16,6 +16,8 @@ import msgspec
 KIND = "lamina.dev/ticket"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 """The variable that tells NVIDIA's container runtime which GPUs to add."""
+VOLUMES = "/var/run/nvidia-container-devices"
+"""Below it, a mount of /dev/null tells the same, in the name of a file."""
 _FILE = re.compile(r"lamina\.dev-ticket_([0-9a-f]{32})\.json")
 
 
@@ -38,6 +40,17 @@ class Hook(NamedTuple):
 
     program: Path
     arguments: tuple[str, ...] = ()
+
+
+def device_mounts(visible: str) -> list[Mount]:
+    """The mounts that name the devices of this value of the variable; none where it says itself that mounts do.
+
+    Each node decides what its runtime takes from unprivileged containers: the variable by default, the mounts with
+    accept-nvidia-visible-devices-as-volume-mounts. It ignores what it does not take, so containers get both. A
+    container without a grant cannot have such mounts unless it may mount /dev/null from the node.
+    """
+    devices = [] if visible.startswith("/") else [each for each in visible.split(",") if each]
+    return [Mount(Path("/dev/null"), f"{VOLUMES}/{device}") for device in devices]
 
 
 def device_name(name: str) -> str:

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lamina.agent.containers.cdi import VISIBLE, VOLUMES
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.model.mig_devices import MigDevice
 from lamina.ports.host import Host
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _IMEX = "NVIDIA_IMEX_CHANNELS"
-_VOLUMES = "/var/run/nvidia-container-devices"
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 """Device nodes that a container gets if they exist."""
 _CHANNEL = "nvidia-caps-imex-channels/channel"
@@ -55,7 +54,7 @@ def assigned_devices(
 def visible_devices(assigned: Sequence[AssignedDevice], config: NvidiaConfig) -> str:
     """The value of NVIDIA_VISIBLE_DEVICES in the container."""
     if "volume-mounts" in config.list_strategies:
-        return _VOLUMES
+        return VOLUMES
     return ",".join(_identifiers(assigned, config))
 
 
@@ -71,7 +70,7 @@ def fill_response(
         response.envs[_IMEX] = ",".join(channels)
     if "volume-mounts" in config.list_strategies:
         for name in (*_identifiers(assigned, config), *(f"imex/{channel}" for channel in channels)):
-            response.mounts.add(host_path="/dev/null", container_path=f"{_VOLUMES}/{name}")
+            response.mounts.add(host_path="/dev/null", container_path=f"{VOLUMES}/{name}")
     for key, value in config.environment:
         response.envs[key] = value
     if config.pass_device_specs:

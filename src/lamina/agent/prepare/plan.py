@@ -2,8 +2,8 @@
 
 A container with quotas gets a directory with its limits, the facade, the driver's libraries at a path that only the
 facade uses, the variable by which NVIDIA's container runtime adds the GPUs, and the hook that mounts the facade over
-the driver's files that come with them. A container with whole GPUs or MIG instances gets only the variable, because the
-driver itself limits it.
+the driver's files that come with them. A container with whole GPUs or MIG instances gets only the variable, and mounts
+that say the same, because the driver itself limits it.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,8 +47,9 @@ class ContainerPlan(NamedTuple):
     def spec(self, name: str, devices: Mapping[Instance, str]) -> bytes:
         """The CDI spec. `devices` are the UUIDs of the MIG instances that were made for grants."""
         units = [devices.get(each, "") for each in self.bound.instances] or [share.gpu for share in self.shares]
-        env = {cdi.VISIBLE: self.visible or ",".join(units), **self.edits.env}
-        return cdi.build_spec(name, env, [*self.edits.mounts, *self.mounts], self.hooks)
+        visible = self.visible or ",".join(units)
+        mounts = [*self.edits.mounts, *self.mounts, *cdi.device_mounts(visible)]
+        return cdi.build_spec(name, {cdi.VISIBLE: visible, **self.edits.env}, mounts, self.hooks)
 
 
 class PreparationPlan(NamedTuple):

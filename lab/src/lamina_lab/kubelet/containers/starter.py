@@ -98,7 +98,11 @@ class Starter:
             return None
         try:
             edits = self._cdi.resolve(given.cdi)
-            return {**self._settings.gpu_env, **edits.env, **mounts.environment([*given.mounts, *edits.mounts])}
+            named = mounts.environment([*given.mounts, *edits.mounts])
+            variables = {**self._settings.gpu_env, **edits.env}
+            if self._settings.refuse_visible_devices:
+                variables[environment.VISIBLE] = "void"
+            return variables | named
         except UnresolvableDevices as error:
             raise CreateError("CreateContainerError", f"failed to create containerd container: {error}") from error
         except OSError as error:

@@ -27,6 +27,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     cpus: int = 64
     memory_mib: int = 256 * 1024
     node_ip: str = "127.0.0.1"
+    refuse_visible_devices: bool = False
+    """Whether NVIDIA's runtime takes GPUs from mounts only, and not from the variable."""
 
     @property
     def marker(self) -> dict[str, str]:
