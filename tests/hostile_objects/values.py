@@ -1,10 +1,8 @@
 """Values that the API server accepts, most of them unusual. All of them follow from the seed of `Random`."""
 
-from collections.abc import Callable
+import json
 from random import Random
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 _PIECES = (
     *("a", "GPU-0", "1g.5gb", "0", "-1", "1e309", "NaN", "null", "~", "*", "&a", "!!", "{", "[[", '"', "'", "\\", "%s"),
@@ -32,9 +30,23 @@ def text(random: Random, longest: int = 253) -> str:
     return found[:longest]
 
 
-def pick(random: Random, *makers: Callable[[], T]) -> T:
-    """What one of these makes."""
-    return random.choice(makers)()
+def document_text(random: Random, *sections: str) -> str:
+    """A text that is no YAML document, or one of a shape that no configuration file has."""
+    section = random.choice(sections)
+    return random.choice(
+        (
+            f"{section}:\n",
+            f"{section}: []",
+            json.dumps({section: {text(random): text(random)}}),
+            "[" * 3000,
+            "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]",
+            f"{section}: {{a: 10, a: 10}}",
+            f"{section}: .nan",
+            f"{section}: 99999999999999999999999",
+            f"? [{section}]\n: 1",
+            f"{section}: !!int x",
+        )
+    )
 
 
 def sparse(random: Random, full: dict[str, Any], *needed: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lamina.errors import BadInput
-from lamina.ports.log_format import LOG_FORMAT
+from lamina.ports.log_format import log_to_stderr
 
 Kubeconfig = Annotated[
     Path | None,
@@ -36,5 +36,5 @@ def configure_logging(level: str) -> None:
     """Log to standard error from that level on. Raises BadInput for an unknown level."""
     if level.upper() not in _LEVELS:
         raise BadInput(f"--log-level must be one of {', '.join(_LEVELS)}, got {level!r}")
-    logging.basicConfig(level=level.upper(), format=LOG_FORMAT)
+    log_to_stderr(level.upper())
     logging.getLogger("httpx2").setLevel(logging.WARNING)

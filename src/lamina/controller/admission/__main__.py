@@ -6,7 +6,6 @@ The listening socket is inherited under the descriptor LISTENER, and standard in
 import asyncio
 import ctypes
 import gc
-import logging
 import resource
 import signal
 import socket
@@ -16,7 +15,7 @@ from lamina.controller.admission.channel import open_channel
 from lamina.controller.admission.messages import ToProcess
 from lamina.controller.admission.worker import AdmissionWorker
 from lamina.ports.clock import SystemClock
-from lamina.ports.log_format import LOG_FORMAT
+from lamina.ports.log_format import log_to_stderr
 
 _MOST_MEMORY = 1024 * 1024 * 1024
 """Bytes of address space. A process that wants more ends and is started again."""
@@ -26,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main(listener: int, log_level: int) -> None:
     """Serve until the controller says so, or is gone."""
-    logging.basicConfig(level=log_level, format=LOG_FORMAT)
+    log_to_stderr(log_level)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they reach the controller too, which then ends this process
     # The port is free for the next controller at once, whatever this process is doing when its own is killed.
