@@ -10,22 +10,24 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.devices.mig_devices import as_observed_gpus, units_by_resource
-from lamina.agent.mig.partitioner import FAILED, LABEL, STATE, SUCCESS
+from lamina.agent.mig.partitioner import FAILED, LABEL, RETRY_S, STATE, SUCCESS
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.configuration import mig_parted
 from lamina.model.gpus import NativeResource
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.mig_devices import MigDevice, single_strategy_problem
 from lamina.model.sharing import GPU, Strategy
-from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES
+from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstanceFacts
 from lamina.ports.nvml.fake import fake_gpus
-from tests.agent.running_agent import NAMESPACE, Running
+from tests.agent.running_agent import NAMESPACE, STEP_S, Running
 
 MIXED = "hami: {migStrategy: mixed}"
+VALID_FILE = "{version: v1, mig-configs: {mine: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]}}"
 HALF = "nvidia.com/mig-3g.20gb"
 
 
@@ -408,3 +410,36 @@ def test_names_of_resources_and_health_follow_from_profile_and_gpu() -> None:
     assert {each.facts.memory_mib for each in as_observed_gpus(sick, parts).values()} == {
         CARD.profile("1g.5gb").memory_mib
     }
+
+
+def mig_parted_file(text: str) -> Object:
+    meta = {"name": mig_parted.CONFIG_MAP, "namespace": NAMESPACE}
+    return {"metadata": meta, "data": {mig_parted.CONFIG_MAP_KEY: text}}
+
+
+async def test_a_file_that_is_wrong_is_counted_and_logged_once(node: Running, caplog: pytest.LogCaptureFixture) -> None:
+    await node.kube.create(CONFIG_MAPS, mig_parted_file("version: v2"))
+    await node.start(MIXED)
+    await label(node, "mine")
+    await state(node, FAILED)
+    await node.rounds(int(3 * RETRY_S / STEP_S))
+    assert node.aside.counts == {"MIG configuration": 1}
+    assert caplog.text.count("unknown version: v2") == 1
+
+
+@pytest.mark.parametrize(("text", "end"), [("version: v2", FAILED), (VALID_FILE, SUCCESS)])
+async def test_a_file_is_parsed_when_it_changes(
+    node: Running, text: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest ones take seconds, in which the agent does nothing else."""
+    parsed = []
+    load = mig_parted.load
+    monkeypatch.setattr(mig_parted, "load", lambda text, where: parsed.append(text) or load(text, where))
+    await node.kube.create(CONFIG_MAPS, mig_parted_file(text))
+    await node.start(MIXED)
+    await label(node, "mine")
+    await state(node, end)
+    await node.rounds(int(3 * RETRY_S / STEP_S))
+    assert parsed == [text]
+    await node.kube.replace(CONFIG_MAPS, mig_parted_file("version: v3"))
+    await node.until(lambda: len(parsed) == 2)

@@ -136,3 +136,12 @@ async def test_an_agent_that_may_not_read_says_how_to_fix_it(node: Node) -> None
     waiting = asyncio.create_task(node.follower.next_change(DEFAULT, present))
     await node.clock.advance(2 * SETTLE_S)
     assert waiting.result().name == "shared"
+
+
+@pytest.mark.parametrize("name", ["..", "a,b", "a\nb", "A", "x" * 300])
+async def test_a_policy_that_names_what_is_no_name_is_refused_unread(node: Node, name: str) -> None:
+    await node.begin(name)
+    assert await node.follower.current(DEFAULT) == NO_CONFIG
+    assert not node.asked_for_config_maps()
+    (message,) = await node.output()
+    assert message.startswith("ClusterPolicy cluster-policy: devicePlugin.config.name must be the name of a ConfigMap")

@@ -21,8 +21,8 @@ from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
 from lamina.agent.state.record import Instance, instance_of
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
-from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, MigTarget, SelectableGpu
-from lamina.errors import LaminaError, Outside
+from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
+from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.mig_devices import MigDevice
 from lamina.ports.kube import CONFIG_MAPS, NODES, NotFound
 from lamina.ports.polling import FailureLog, poll
@@ -34,6 +34,26 @@ STATE = "nvidia.com/mig.config.state"
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
 RETRY_S = 5.0
 """The pause after a failure, and how often the ConfigMap is read while the label is set."""
+_WHERE = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
+
+
+class _File:
+    """The text of the ConfigMap. It is parsed once, because that takes seconds for the largest ones."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._configs: Configs | BadInput | None = None
+
+    def configs(self) -> Configs:
+        """Raises BadInput, every time it is called."""
+        if self._configs is None:
+            try:
+                self._configs = mig_parted.load(self.text, _WHERE)
+            except BadInput as problem:
+                self._configs = problem
+        if isinstance(self._configs, BadInput):
+            raise BadInput(str(self._configs)) from self._configs
+        return self._configs
 
 
 class Partitioner:
@@ -54,7 +74,7 @@ class Partitioner:
         self._advertisement = advertisement
         self._maker = maker
         self._observed = observed
-        self._text = ""
+        self._file = _File("")
         self._read_at = float("-inf")
         self._failed_at = float("-inf")
         self._name = ""
@@ -99,9 +119,10 @@ class Partitioner:
                 log.info("Partitioned the GPUs of node %s as %s says", self._node.node, name)
         except Exception as error:
             self._failed_at = self._node.clock.monotonic()
-            if not isinstance(error, LaminaError):
+            if isinstance(error, (NotYet, Outside)):
+                log.warning("Cannot partition the GPUs as %s says: %s", name, error)
+            else:
                 self._node.aside.add("MIG configuration", name, error)
-            log.warning("Cannot partition the GPUs as %s says: %s", name, error)
             await self._set_state(FAILED, observed)
             await self._event(observed, "MigNotApplied", f"{LABEL}={name}: {error}")
             return
@@ -124,13 +145,14 @@ class Partitioner:
     async def _desired(self, name: str) -> dict[str, MigTarget]:
         now = self._node.clock.monotonic()
         if now - self._read_at >= RETRY_S:
-            self._text, self._read_at = await self._read_config_map(), now
-        where = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
+            text, self._read_at = await self._read_config_map(), now
+            if text != self._file.text:
+                self._file = _File(text)
         gpus = []
         for uuid, gpu in self._advertisement.gpus.items():
             card = await self._node.nvml.mig_card(uuid) if gpu.facts.mig_capable else None
             gpus.append(SelectableGpu(uuid, gpu.facts.index, gpu.facts.pci_device, card))
-        return mig_parted.targets(name, mig_parted.load(self._text, where), gpus)
+        return mig_parted.targets(name, self._file.configs(), gpus)
 
     async def _read_config_map(self) -> str:
         try:

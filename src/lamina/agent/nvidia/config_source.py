@@ -15,7 +15,9 @@ from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.configuration import Config
 from lamina.configuration.nvidia import choose, load
 from lamina.configuration.nvidia.choice import EMPTY, LABEL
+from lamina.configuration.yaml_documents import shown
 from lamina.errors import BadInput
+from lamina.model.object_names import is_object_name
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object, Refused
 
 
@@ -40,7 +42,7 @@ async def find_source(kube: Kube, config: Config, namespace: str = "") -> Config
 
 
 def source_of(policy: Object | None, config: Config, namespace: str = "") -> ConfigSource:
-    """The same for a given ClusterPolicy."""
+    """The same for a given ClusterPolicy. Raises BadInput if it names what no ConfigMap can be called."""
     ours = config.native_devices
     namespace = namespace or ours.namespace
     spec = (policy or {}).get("spec") or {}
@@ -48,9 +50,14 @@ def source_of(policy: Object | None, config: Config, namespace: str = "") -> Con
     policy_strategy = (spec.get("mig") or {}).get("strategy") or "none"
     mig = (policy_strategy if policy_strategy != "none" else ours.mig_strategy) or ""
     mps = ((spec.get("devicePlugin") or {}).get("mps") or {}).get("root") or ""
-    if theirs.get("name"):
+    if named := theirs.get("name"):
+        if not is_object_name(named):
+            raise BadInput(
+                f"ClusterPolicy {(policy or {})['metadata']['name']}: devicePlugin.config.name must be the name of a "
+                f"ConfigMap, got {shown(named)}"
+            )
         # The operator's own plugin falls back to no configuration.
-        return ConfigSource(namespace, theirs["name"], theirs.get("default") or "", (EMPTY,), mig, mps)
+        return ConfigSource(namespace, named, theirs.get("default") or "", (EMPTY,), mig, mps)
     return ConfigSource(namespace, ours.config_map, ours.default, ours.fallbacks, mig, mps)
 
 

@@ -171,7 +171,6 @@ class NvidiaConfigWatch:
 
     async def _report_refusal(self, problem: str) -> None:
         if problem != self._refused:
-            log.error("Refused the configuration of NVIDIA's plugin; the previous one stays in force: %s", problem)
             self._refused = problem
             await self._event("ConfigurationRefused", f"{problem}; the previous one stays in force", warning=True)
 
