@@ -8,7 +8,7 @@ CLUSTER_TESTS ?= tests/cluster
 
 SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test fuzz cluster-test deploy docs develop clean
+.PHONY: demo test fuzz fuzz-objects cluster-test deploy docs develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -20,6 +20,10 @@ test: $(VENV)/.lamina $(VENV)/.test-tools
 # An hour of hostile words in the usage file under sanitizers; see docs/contributing/index.md.
 fuzz: $(VENV)/.lamina $(VENV)/.test-tools
 	@$(BIN)/python -m tests.facade.spoiling 60
+
+# An hour of odd objects, from random seeds, for the whole controller and agent.
+fuzz-objects: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m tests.hostile_objects.trying 60
 
 # The documentation as a site, in site/; `$(BIN)/mkdocs serve` shows it while it is written.
 docs: $(VENV)/.test-tools

@@ -3,11 +3,30 @@
 from random import Random
 from typing import Any
 
+import msgspec
+
 from lamina.api.v1alpha1.schema import Schema
 from tests.hostile_objects import values
 
 _INTEGERS = (0, 1, 2, 7, 100, 1 << 15, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)
 _LONGEST_LIST = 40
+
+
+def expanded(kind: type[msgspec.Struct]) -> Schema:
+    """The JSON schema of a type with its references replaced. Unlike a structural schema it may have alternatives."""
+    (reference,), components = msgspec.json.schema_components([kind])
+
+    def replaced(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [replaced(each) for each in schema]
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema:
+            return replaced(components[schema["$ref"].removeprefix("#/$defs/")])
+        return {key: replaced(value) for key, value in schema.items()}
+
+    whole: Schema = replaced(reference)
+    return whole
 
 
 def structure(random: Random, schema: Schema) -> Any:
@@ -16,7 +35,9 @@ def structure(random: Random, schema: Schema) -> Any:
         return None
     if "enum" in schema:
         return random.choice(schema["enum"])
-    return _BY_TYPE[schema["type"]](random, schema)
+    if "anyOf" in schema:
+        return structure(random, random.choice(schema["anyOf"]))
+    return _BY_TYPE[schema.get("type", "anything")](random, schema)
 
 
 def _integer(random: Random, schema: Schema) -> int:
@@ -55,4 +76,6 @@ _BY_TYPE = {
     "object": _object,
     "boolean": lambda random, _: bool(random.randrange(2)),
     "number": lambda random, _: random.choice((0.0, -1.5, 1e-300, 1e300)),
+    "null": lambda random, _: None,
+    "anything": lambda random, _: random.choice((None, True, [], {}, [[]], -1, values.text(random))),
 }

@@ -8,20 +8,12 @@ from lamina.api.v1alpha1.definitions import GRANT, INVENTORY
 from lamina.model.grants import grant_name
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
 from lamina.ports.kubelet.podresources import Holder
-from tests.agent.node import RESOURCE, container
-from tests.agent.planted import MinedAgent, attempt, mined_agent, seconds
+from tests.agent.node import RESOURCE
+from tests.agent.planted import MinedAgent, mined_agent, seconds
+from tests.hostile_objects.agent_trial import works
 from tests.hostile_objects.objects import SEEDS, custom, node, objects, put
 
 OBJECTS = 40
-
-
-async def works(agent: MinedAgent, name: str) -> None:
-    """The container of a pod starts, and what was its own goes with it."""
-    await agent.node.pod(name, container("main"))
-    await agent.until(lambda: attempt(agent, name, f"ticket-{name}"), f"{name} starts")
-    agent.kubelet.held = []
-    await agent.kube.delete(PODS, name, namespace="default")
-    await agent.until(lambda: not list(agent.settings.containers.iterdir()), f"{name} is released")
 
 
 async def grant(agent: MinedAgent, random: Random, pod: Object) -> None:

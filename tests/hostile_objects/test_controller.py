@@ -1,17 +1,25 @@
-"""A whole controller among objects that only the API server has checked: honest pods are served, and nothing ends."""
+"""A whole controller among objects that only the API server has checked: honest pods are served, and nothing ends.
 
+What cannot be used is set aside: logged with its name, counted, and reported in an event.
+"""
+
+import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import INVENTORIES, PODS, Object
+from lamina.ports.kube import EVENTS, INVENTORIES, PODS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
+from tests.controller.admission_door import UNVERIFIED
 from tests.controller.cluster import Running, gpus, running
 from tests.controller.trials import EVERY_LOOP_S, set_aside, works
 from tests.hostile_objects.objects import SEEDS, objects, put
+from tests.hostile_objects.reviews import review
+from tests.hostile_objects.unusable import is_unusable, refusal
 
 HONEST = "node-0"
 OBJECTS = 60
@@ -27,15 +35,43 @@ async def answered(cluster: Running, pod: Object) -> None:
             text = await response.text()
         assert response.status in (200, 400), (verb, response.status, text[:500])
         assert len(text.splitlines()) == 1 and "Traceback" not in text, (verb, text[:500])
+        if verb == "filter" and response.status == 200 and refusal(pod):
+            assert not json.loads(text).get("nodenames"), "a pod whose request is wrong fits no node"
+
+
+async def admitted(cluster: Running, random: Random, pod: Object) -> None:
+    """What the admission process is asked about the pod, or a workload with it, gets an answer with one sentence."""
+    body = review(random, pod)
+    async with cluster.session.post(cluster.urls["admission"], data=body, ssl=UNVERIFIED) as response:
+        text = await response.text()
+    assert response.status in (200, 400, 413), (response.status, text[:500])
+    sentence = json.loads(text)["response"].get("status", {}).get("message", "") if response.status == 200 else text
+    assert "Traceback" not in sentence and "\n" not in sentence.strip(), sentence[:500]
+
+
+async def check_reported(cluster: Running, unusable: set[tuple[Resource, str]], log: str) -> None:
+    """Each of these was logged and reported, and counts for its kind."""
+    counts = await set_aside(cluster)
+    events = {each["involvedObject"]["name"] for each in (await cluster.kube.list(EVENTS)).items}
+    for resource, name in unusable:
+        assert f"Setting aside {resource.plural} {name}:" in log
+        assert name.rpartition("/")[2] in events, (resource.plural, name)
+    for kind in {resource for resource, _ in unusable}:
+        assert counts[kind.plural] >= sum(resource == kind for resource, _ in unusable)
 
 
 async def survive(seed: int, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Fails if honest pods are not served, if a loop has ended, or if the log shows a defect."""
+    random, unusable = Random(seed), set()
     async with running(FakeKube(), folder, (HONEST, gpus()), clock=FakeClock()) as cluster:
         for number, (resource, obj) in enumerate(objects(seed, OBJECTS, [HONEST])):
             if resource is PODS and obj["spec"].get("nodeName") == HONEST:
                 obj["status"] = {}  # Containers that kubelet has started there may rightly have GPUs without a grant.
             made = await put(cluster.kube, resource, obj)
+            if is_unusable(resource, made):
+                unusable.add((resource, "/".join(filter(None, map(made["metadata"].get, ("namespace", "name"))))))
+            if resource is PODS:
+                await admitted(cluster, random, made)
             if resource is PODS and not made["spec"].get("nodeName"):
                 await answered(cluster, made)
             if number % 20 == 19:
@@ -44,7 +80,8 @@ async def survive(seed: int, folder: Path, caplog: pytest.LogCaptureFixture) -> 
         await cluster.clock.advance(EVERY_LOOP_S)
         await works(cluster, "honest")
         kinds = set(await set_aside(cluster))
-    assert "loop" not in kinds, "an object has stopped a loop"
+        assert "loop" not in kinds, "an object has stopped a loop"
+        await check_reported(cluster, unusable, caplog.text)
     defects = [record.getMessage()[:500] for record in caplog.records if record.exc_info]
     assert not defects, "an object met a defect"
 

@@ -4,8 +4,9 @@ import json
 import re
 
 from lamina.model.object_names import is_object_name
-from lamina.ports.kube import PODS, Object
+from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Object
 from tests.hostile_objects.objects import LARGEST, objects
+from tests.hostile_objects.unusable import is_unusable
 
 QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?\d+))?")
 SEED, COUNT = 1, 300
@@ -25,6 +26,8 @@ def test_all_kinds_are_made_and_valid() -> None:
         if resource is PODS:
             assert obj["spec"]["containers"]
             assert all(QUANTITY.fullmatch(amount) for amount in quantities(obj))
+    kinds = {resource for resource, obj in made if is_unusable(resource, obj)}
+    assert {INVENTORIES, GRANTS} <= kinds, "some cannot be used"
     assert max(len(json.dumps(obj)) for _, obj in made) > LARGEST / 3, "there are large ones"
 
 
