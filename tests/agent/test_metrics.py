@@ -144,7 +144,7 @@ def process(reported: Reported, pid: int, pod: str) -> GpuProcess:
     """One with 7 MiB, in the cgroup of a pod, as systemd writes it."""
     slices = f"kubepods.slice/kubepods-besteffort-pod{f'uid-of-{pod}'.replace('-', '_')}.slice"
     reported.host.cgroups[pid] = f"0::/{slices}/cri-containerd-4f3c.scope\n"
-    return GpuProcess(pid, 7)
+    return GpuProcess(pid, 7 * MIB)
 
 
 async def test_containers_that_share_by_time_have_the_memory_of_their_own_processes(reported: Reported) -> None:

@@ -175,7 +175,7 @@ async def test_facts(nvml: DriverNvml) -> None:
         ),
         GpuFacts("GPU-1", 1, "A100", None, compute=(8, 0), virtual=True, remapping_failed=True, minor=0),
     )
-    assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3))
+    assert await nvml.processes("GPU-0") == (GpuProcess(5, None), GpuProcess(7, 3 << 20))
 
 
 @pytest.mark.parametrize("refusal", [pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED])

@@ -6,7 +6,6 @@ reported only if every process on the GPU is known; otherwise some usage would b
 
 from collections.abc import Iterable, Mapping
 
-from lamina.model.quantities import MIB
 from lamina.ports.cgroups import is_of_pod
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuProcess
@@ -22,7 +21,7 @@ def memory_by_pod(processes: Iterable[GpuProcess], uids: Iterable[str], host: Ho
     for process in processes:
         groups = host.process_cgroups(process.pid)
         pod = next((uid for uid in used if is_of_pod(groups, uid)), None)
-        if pod is None or process.memory_mib is None:
+        if pod is None or process.memory_bytes is None:
             return None
-        used[pod] += process.memory_mib * MIB
+        used[pod] += process.memory_bytes
     return {uid: size for uid, size in used.items() if listed.count(uid) == 1}

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MIB = 1024 * 1024
-_TURN_S = 0.2
-"""How long the thread waits for events before it lets another question in."""
+_TURN_S = 0.02
+"""How long the thread waits for events before it lets another question in. Processes that start wait for answers."""
 PATIENCE_S = 60.0
 """How long an answer may take. Making MIG instances, and waking GPUs up, takes some seconds each."""
 _END_S = 5.0
@@ -294,16 +294,19 @@ def _numa(handle: Any) -> int | None:
 
 
 def _processes(uuid: str) -> tuple[GpuProcess, ...]:
-    """Compute processes must be known: otherwise the GPU would pass for an idle one."""
+    """Compute processes must be known: otherwise the GPU would pass for an idle one.
+
+    A process that is in two lists uses in all what either of them says, and the lists are not read at one moment.
+    """
     handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
     found = list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
     for listed in (nvml.nvmlDeviceGetGraphicsRunningProcesses, nvml.nvmlDeviceGetMPSComputeRunningProcesses):
         found += _if_supported(partial(listed, handle)) or ()
-    by_pid = {}
+    known: dict[int, list[int]] = {process.pid: [] for process in found}
     for process in found:
-        used = process.usedGpuMemory
-        by_pid[process.pid] = GpuProcess(process.pid, None if used is None else used // _MIB)
-    return tuple(by_pid[pid] for pid in sorted(by_pid))
+        if process.usedGpuMemory is not None:
+            known[process.pid].append(process.usedGpuMemory)
+    return tuple(GpuProcess(pid, max(known[pid], default=None)) for pid in sorted(known))
 
 
 def _set_exclusive(handle: Any, on: bool) -> None:

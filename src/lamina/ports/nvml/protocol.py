@@ -12,10 +12,10 @@ from lamina.model.mig import MigCard, Placed
 
 
 class GpuProcess(NamedTuple):
-    """A process with a context on a GPU; `memory_mib` is None where the driver does not tell."""
+    """A process with a context on a GPU; `memory_bytes` is None where the driver does not tell."""
 
     pid: int
-    memory_mib: int | None
+    memory_bytes: int | None
 
 
 class XidEvent(NamedTuple):
