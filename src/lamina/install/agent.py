@@ -2,9 +2,9 @@
 
 An agent runs as root, because it writes to root's directories on the node, but it is not privileged: NVIDIA's runtime
 provides the GPUs. CAP_CHOWN is its only capability, by which it gives the files that containers write to a user that no
-container has. If it may partition GPUs by MIG, it has CAP_SYS_ADMIN too, which the driver requires, and it sees the
-processes of the node, so that it never partitions a GPU in use. The same holds if it may share GPUs by MPS: the driver
-requires the capability to change compute modes, and MPS identifies clients by host PID.
+container has. It sees the processes of the node, because the driver lists processes by host PID: that shows which
+container uses how much of a GPU. If it may partition GPUs by MIG or share them by MPS, it has CAP_SYS_ADMIN too, which
+the driver requires to make instances and to change compute modes.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ def _spec() -> dict[str, Any]:
     return {
         "priorityClassName": "system-node-critical",
         "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
-        "hostPID": When(_MIG_OR_MPS, True),
+        "hostPID": True,  # NVML lists the processes of other containers only there
         "nodeSelector": When(Given(_SELECTOR), _SELECTOR),
         "affinity": When(Given(_NODES), {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
         "tolerations": When(Given(_TOLERATIONS), [Each(_TOLERATIONS)]),
