@@ -7,8 +7,9 @@
  * adds to it; the container's total is the sum over the slots. Nothing here is a lock: a process may be killed at any
  * instruction, the others continue, and the next process that finds the dead owner's slot frees it.
  *
- * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU. Programs
- * only read it. Without it, or when its heartbeat is old, a container gets only its own share.
+ * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU, and what
+ * it knows from the driver about the container's processes. Programs only read it. Without it, or when its heartbeat is
+ * old, a container gets only its own share, and what contexts cost is measured less exactly.
  *
  * What several processes change at the same time is _Atomic, which changes neither size nor alignment.
  *
@@ -31,6 +32,7 @@ enum {
     LAMINA_SHARES = 2048,
     LAMINA_UUID_BYTES = 48, /* "GPU-" or "MIG-" and the 36 characters of a UUID, then zeros */
     LAMINA_BINS = 128,      /* of a millisecond each, the last ones in which the GPU had work */
+    LAMINA_FIGURES = 128,   /* the first slots, whose figures the agent tells */
 };
 
 enum lamina_compute_policy {
@@ -154,7 +156,8 @@ struct lamina_usage {
     _Atomic uint32_t slots_used;  /* no slot from here on was ever taken */
     _Atomic uint32_t sweep;       /* where the next new process starts to look for a dead owner */
     _Atomic uint32_t shares_used; /* no share from here on was ever written */
-    uint8_t reserved[12];
+    uint32_t reserved;
+    _Atomic uint64_t figure_requests; /* grows whenever a process asks the agent for its figure */
     struct lamina_usage_device devices[LAMINA_MAX_DEVICES];
     /* then slot_count x slot_stride bytes of slots, then LAMINA_SHARES x struct lamina_share */
 };
@@ -170,13 +173,21 @@ struct lamina_decision {
     uint64_t reserved[3];
 };
 
+/* What the processes of the first slots use of one device by the driver's figures. The driver lists processes by the
+ * pids of the host, which only the agent can assign to slots. Bits 0..31 of a word: KiB; 0: the driver lists no such
+ * process, or not what it uses. Bits 32..63: when the agent asked the driver, in ms. A process takes a figure only if
+ * the agent asked the driver after the process had asked the agent. */
+struct lamina_figures { _Atomic uint64_t slots[LAMINA_FIGURES]; };
+
 struct lamina_arbiter {
     uint64_t magic;
     uint32_t version;
     uint32_t device_count;
-    _Atomic uint64_t heartbeat; /* when the agent last decided */
-    uint64_t reserved[5];
+    _Atomic uint64_t heartbeat;  /* when the agent last decided */
+    _Atomic uint64_t figures_at; /* when the agent was last ready to tell figures; 0: it tells none */
+    uint64_t reserved[4];
     struct lamina_decision devices[LAMINA_MAX_DEVICES];
+    struct lamina_figures figures[LAMINA_MAX_DEVICES];
 };
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
@@ -209,6 +220,6 @@ _Static_assert(offsetof(struct lamina_usage_device, compute) == 128, "layout: a 
 _Static_assert(sizeof(struct lamina_share) == 32, "layout");
 _Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 1280, "layout");
 _Static_assert(sizeof(struct lamina_decision) == 64, "layout: one cache line");
-_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64, "layout");
+_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64 + 16 * 1024, "layout");
 
 #endif

@@ -81,6 +81,7 @@ int main(void)
     FIELD(lamina_usage, sweep);
     FIELD(lamina_usage, shares_used);
     FIELD(lamina_usage, reserved);
+    FIELD(lamina_usage, figure_requests);
     FIELD(lamina_usage, devices);
     SIZE(lamina_decision);
     FIELD(lamina_decision, closed);
@@ -89,16 +90,21 @@ int main(void)
     FIELD(lamina_decision, rate_ppm);
     FIELD(lamina_decision, refund_ns);
     FIELD(lamina_decision, reserved);
+    SIZE(lamina_figures);
+    FIELD(lamina_figures, slots);
     SIZE(lamina_arbiter);
     FIELD(lamina_arbiter, magic);
     FIELD(lamina_arbiter, version);
     FIELD(lamina_arbiter, device_count);
     FIELD(lamina_arbiter, heartbeat);
+    FIELD(lamina_arbiter, figures_at);
     FIELD(lamina_arbiter, reserved);
     FIELD(lamina_arbiter, devices);
+    FIELD(lamina_arbiter, figures);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
-    printf("constants %llu %llu %llu %u %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
+    printf("constants %llu %llu %llu %u %d %d %d %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
            (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
-           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS, LAMINA_SHARES);
+           LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS, LAMINA_SHARES,
+           LAMINA_FIGURES, LAMINA_PID_BITS, LAMINA_START_BITS);
     return 0;
 }

@@ -21,7 +21,9 @@ from tests.enforcement.leases import lease
 async def arbitrating(node: Node) -> AsyncIterator[None]:
     """With the loops running for a while."""
     events = FileEvents(node.context)
-    parts = [asyncio.create_task(part.run()) for part in (events, ArbitrationLoop(node.context, events.report))]
+    parts = [
+        asyncio.create_task(part.run()) for part in (events, ArbitrationLoop(node.context, node.host, events.report))
+    ]
     try:
         await node.clock.advance(1)
         yield

@@ -1,47 +1,17 @@
 """Processes of other pid namespaces share the account: what they hold counts, and is free when they are dead."""
 
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from msgspec.structs import replace
 
 from lamina.enforcement import layout
 from lamina_lab import simgpu
-from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
+from tests.facade.conftest import CONTEXT, MIB, MakeContainer
+from tests.facade.pid_namespaces import NESTED, can_nest, line, running
 from tests.waiting import wait_until
 
-NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-
-
-def can_nest() -> bool:
-    try:
-        return subprocess.run([*NESTED, "true"], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
 pytestmark = pytest.mark.skipif(not can_nest(), reason="this machine lets no one make pid namespaces")
-
-
-@contextmanager
-def running(box: Container, script: str, *prefix: str) -> Iterator["subprocess.Popen[str]"]:
-    process = box.start(*prefix, sys.executable, "-c", PRELUDE + script)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def line(process: "subprocess.Popen[str]", say: str | None = None) -> str:
-    assert process.stdin is not None and process.stdout is not None
-    if say is not None:
-        process.stdin.write(say + "\n")
-        process.stdin.flush()
-    return process.stdout.readline().strip()
 
 
 def until_taken(process: "subprocess.Popen[str]") -> None:

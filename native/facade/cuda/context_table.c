@@ -102,6 +102,28 @@ bool context_table_remove(CUcontext handle, int device, struct context *removed)
     return there;
 }
 
+bool context_table_find_guessed(struct context *found)
+{
+    bool there = false;
+    spin_lock(&table_lock);
+    for (size_t i = 0; i < count && !there; i++)
+        if ((there = table[i].guessed))
+            *found = table[i];
+    spin_unlock(&table_lock);
+    return there;
+}
+
+void context_table_correct(CUcontext handle, uint64_t bytes)
+{
+    spin_lock(&table_lock);
+    for (size_t i = 0; i < count; i++)
+        if (table[i].handle == handle) {
+            table[i].bytes = bytes;
+            table[i].guessed = false;
+        }
+    spin_unlock(&table_lock);
+}
+
 int context_device(CUcontext *context)
 {
     CUcontext current = NULL;

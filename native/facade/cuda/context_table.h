@@ -12,6 +12,7 @@ struct context {
     int device;
     bool primary;
     uint64_t bytes; /* charged for it */
+    bool guessed;   /* `bytes` is not the driver's figure */
 };
 
 /* The device of the calling thread's current context, or -1 without one. Fast for a context seen before. */
@@ -23,7 +24,13 @@ bool context_table_add(const struct context *context);
 /* Finds a context by its handle or, with a NULL handle, the primary context of a device. */
 bool context_table_find(CUcontext handle, int device, struct context *found);
 
-/* The same, and removes it. */
+/* Finds one whose charge is a guess. */
+bool context_table_find_guessed(struct context *found);
+
+/* Changes the charge of a context, which is no guess from then on. */
+void context_table_correct(CUcontext handle, uint64_t bytes);
+
+/* Finds a context as above, and removes it. */
 bool context_table_remove(CUcontext handle, int device, struct context *removed);
 
 /* Registers what context_device calls for a current context that is not in the table. It returns the device. */

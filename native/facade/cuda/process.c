@@ -137,6 +137,11 @@ struct lamina_slot *process_slot(void)
     return slot;
 }
 
+bool process_has_host_pids(void)
+{
+    return identity.has_host_pids;
+}
+
 void process_reclaim_dead(void)
 {
     const struct facade *facade = facade_open();

@@ -17,6 +17,9 @@ struct lamina_slot *process_slot(void);
 /* The slot if this process has one. Never takes one. */
 struct lamina_slot *process_slot_if_any(void);
 
+/* Whether the driver knows this process by the pid that it has itself. Meaningful once it has a slot. */
+bool process_has_host_pids(void);
+
 /* Frees the slots of dead processes. The second form checks at most every 100 ms, by a clock without system calls. */
 void process_reclaim_dead(void);
 void process_reclaim_dead_if_due(void);

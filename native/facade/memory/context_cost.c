@@ -1,6 +1,7 @@
 #include "memory/context_cost.h"
 
 #include "cuda/process.h"
+#include "memory/agent_figures.h"
 #include "memory/driver_usage.h"
 #include "memory/reserve.h"
 #include "shared/assertion.h"
@@ -26,6 +27,14 @@ static uint64_t known_cost(int device)
 {
     uint64_t cost = atomic_load(learned(device));
     return cost >= LEAST && cost <= MOST ? cost : facade_open()->limits.devices[device].context_bytes;
+}
+
+/* What is reserved for a context of that cost. Another program may have a smaller one, so where the cost exceeds the
+ * limit, all of that is reserved, and the driver's figure decides. */
+static uint64_t within_limit(int device, uint64_t cost)
+{
+    const uint64_t limit = facade_open()->limits.devices[device].memory_bytes;
+    return cost < limit ? cost : limit;
 }
 
 /* One process at a time finds out the cost. The word names its slot, and is void when that process is dead. */
@@ -58,7 +67,7 @@ static void end_measuring(struct context_cost *cost)
 
 static CUresult reserve_ample(struct context_cost *cost)
 {
-    uint64_t rest = reserve_available(cost->device), known = known_cost(cost->device);
+    uint64_t rest = reserve_available(cost->device), known = within_limit(cost->device, known_cost(cost->device));
     cost->measures = true;
     cost->reserved = known != 0 ? known : rest == 0 ? LIKELY : rest < AMPLE ? rest : AMPLE;
     CUresult result = reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
@@ -74,7 +83,7 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
     for (int waited = 0; waited < WAIT_MS; waited++) {
         bool others =
             is_being_measured(cost->device); /* read first: the measuring process stores the cost before it ends */
-        cost->reserved = known_cost(cost->device);
+        cost->reserved = within_limit(cost->device, known_cost(cost->device));
         if (cost->reserved != 0 && !others)
             return reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
         if (cost->reserved != 0) {
@@ -87,7 +96,8 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
             process_reclaim_dead();
         nanosleep(&moment, NULL);
     }
-    cost->reserved = known_cost(cost->device) != 0 ? known_cost(cost->device) : LIKELY;
+    uint64_t known = known_cost(cost->device);
+    cost->reserved = within_limit(cost->device, known != 0 ? known : LIKELY);
     return reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
 }
 
@@ -99,46 +109,61 @@ CUresult context_cost_reserve(struct context_cost *cost, int device)
     cost->own_before = reserved_by_process(device);
     if (!driver_usage_of_process(device, &cost->usage_before))
         cost->usage_before = 0;
+    cost->reported = agent_figures_are_available() &&
+                     (cost->own_before == 0 || agent_figure(device, &cost->reported_before, &cost->reported_held));
     cost->device_known = driver_usage_of_device(device, &cost->device_before);
     return reserve_known_or_measure(cost);
 }
 
-/* How much more this process uses than before, apart from what the account already has. Returns whether that is what
- * contexts cost from now on. */
+/* How much more the driver has given than before, apart from what the account has more of. */
+static uint64_t growth(uint64_t before, uint64_t held_before, uint64_t after, uint64_t held_after)
+{
+    uint64_t more = add_saturating(after, held_before), less = add_saturating(before, held_after);
+    return more > less ? more - less : 0;
+}
+
+/* What the context takes by the driver's figure for this process: as the agent tells it, or as found by our own pid. No
+ * context is smaller than LEAST: then the figure is that of a process which has our pid in another namespace. */
 static bool measure(const struct context_cost *cost, uint64_t *bytes)
 {
-    uint64_t figure, known = known_cost(cost->device);
-    uint64_t own = reserved_by_process(cost->device);
-    if (driver_usage_of_process(cost->device, &figure)) {
-        uint64_t grown = figure > cost->usage_before ? figure - cost->usage_before : 0;
-        uint64_t before = add_saturating(cost->own_before, cost->reserved);
-        uint64_t counted = own > before ? own - before : 0;
-        *bytes = grown > counted ? grown - counted : 0;
+    uint64_t figure, held;
+    if (cost->reported && agent_figure(cost->device, &figure, &held)) {
+        *bytes = growth(cost->reported_before, add_saturating(cost->reported_held, cost->reserved), figure, held);
         if (*bytes >= LEAST)
             return true;
-        /* No context is that small: the figure is that of a process which has our pid in another namespace. */
     }
-    /* The driver does not know this process by its pid, as in some containers. Then the growth of the whole device
-     * gives a first figure, although other processes distort it. When it is implausible, the next context finds out. */
-    *bytes = known != 0 ? known : LIKELY;
-    if (known != 0)
+    if (!driver_usage_of_process(cost->device, &figure))
         return false;
-    if (!cost->device_known || !driver_usage_of_device(cost->device, &figure))
-        return true; /* no later context will find out more */
-    if (figure < cost->device_before + LEAST || figure - cost->device_before >= AMPLE)
+    held = reserved_by_process(cost->device);
+    *bytes = growth(cost->usage_before, add_saturating(cost->own_before, cost->reserved), figure, held);
+    return *bytes >= LEAST;
+}
+
+/* A first guess where there is no figure. The growth of the whole device is one, although other processes distort it.
+ * Returns whether other contexts may be charged the same. */
+static bool guess(const struct context_cost *cost, uint64_t *bytes)
+{
+    uint64_t used, known = known_cost(cost->device);
+    *bytes = known != 0 ? known : cost->reserved < LIKELY ? cost->reserved : LIKELY;
+    if (known != 0 && known <= cost->reserved)
         return false;
-    *bytes = figure - cost->device_before;
-    return true;
+    if (!cost->device_known || !driver_usage_of_device(cost->device, &used))
+        return known == 0 && *bytes == LIKELY; /* no later context will find out more */
+    if (used < cost->device_before + LEAST || used - cost->device_before >= AMPLE)
+        return false; /* the next context finds out */
+    *bytes = used - cost->device_before;
+    return *bytes <= cost->reserved;
 }
 
 CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
 {
     ASSERT(cost->reserved > 0);
-    bool found = measure(cost, bytes);
+    cost->guessed = !measure(cost, bytes);
+    bool learned_now = cost->guessed ? guess(cost, bytes) : cost->own_before == 0; /* the first one costs most */
     CUresult result = reserve_adjust(cost->device, LAMINA_CONTEXT, cost->reserved, *bytes);
     if (result != CUDA_SUCCESS)
         unreserve(cost->device, LAMINA_CONTEXT, cost->reserved);
-    if (found)
+    if (learned_now)
         atomic_store(learned(cost->device), *bytes);
     end_measuring(cost);
     return result;
@@ -154,4 +179,20 @@ uint64_t context_cost_uncounted(int device)
 {
     uint64_t figure, own = reserved_by_process(device);
     return driver_usage_of_process(device, &figure) && figure > own ? figure - own : 0;
+}
+
+bool context_cost_correct(int device, uint64_t *bytes)
+{
+    uint64_t figure, held;
+    if (reserved_managed_by_process(device) > 0 || !agent_figure(device, &figure, &held) || held < *bytes)
+        return false;
+    uint64_t rest = held - *bytes, cost = figure > rest ? figure - rest : 0;
+    if (cost < LEAST)
+        return false;
+    if (cost > *bytes)
+        reserve_beyond_limit(device, LAMINA_CONTEXT, cost - *bytes);
+    else
+        unreserve(device, LAMINA_CONTEXT, *bytes - cost);
+    *bytes = cost;
+    return true;
 }

@@ -3,6 +3,7 @@
 #include "cuda/context_table.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
+#include "memory/agent_figures.h"
 #include "memory/blocks.h"
 #include "memory/context_cost.h"
 #include "memory/graph_memory.h"
@@ -12,12 +13,20 @@
 #include "shared/assertion.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { CORRECTED_EVERY_S = 1 };
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* held while contexts are made, destroyed or adopted */
+
+static _Atomic bool guesses; /* there may be a context whose charge is a guess */
+static time_t corrected_at;  /* by the lock above */
 
 void contexts_after_fork(void)
 {
     making = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    guesses = false;
 }
 
 /* The driver has destroyed the context and all that was allocated in it. */
@@ -54,6 +63,23 @@ int contexts_adopt(CUcontext context, int device)
     return device;
 }
 
+void contexts_correct_guesses(void)
+{
+    struct timespec now;
+    struct context context;
+    if (!guesses || pthread_mutex_trylock(&making) != 0) /* the thread may hold it: a context is charged as well */
+        return;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (!context_table_find_guessed(&context))
+        guesses = false;
+    else if (now.tv_sec - corrected_at >= CORRECTED_EVERY_S && agent_figures_are_available()) {
+        corrected_at = now.tv_sec;
+        if (context_cost_correct(context.device, &context.bytes))
+            context_table_correct(context.handle, context.bytes);
+    }
+    pthread_mutex_unlock(&making);
+}
+
 /* How a context is made and destroyed. The five calls differ only in their arguments. */
 struct maker {
     CUresult (*make)(const struct maker *maker, CUcontext *context);
@@ -85,6 +111,9 @@ static CUresult make_charged(const struct maker *maker, int device, CUcontext *c
     }
     struct context made = {.handle = *context, .device = device, .primary = maker->primary};
     result = context_cost_settle(&cost, &made.bytes);
+    made.guessed = cost.guessed;
+    if (result == CUDA_SUCCESS && made.guessed)
+        guesses = true;
     if (result == CUDA_SUCCESS && !context_table_add(&made)) {
         unreserve(device, LAMINA_CONTEXT, made.bytes);
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -11,6 +11,9 @@
 /* Charges a context that was made without our knowledge, for example by graphics interoperation. Returns its device. */
 int contexts_adopt(CUcontext context, int device);
 
+/* Replaces guesses of what contexts cost by the driver's figure, at most once a second and one at a time. */
+void contexts_correct_guesses(void);
+
 /* Resets the lock, in a forked child. */
 void contexts_after_fork(void);
 

@@ -93,6 +93,15 @@ uint64_t reserved_by_process(int device)
     return slot == NULL ? 0 : account_slot_held(slot, (uint32_t)device);
 }
 
+uint64_t reserved_managed_by_process(int device)
+{
+    struct lamina_slot *slot = process_slot_if_any();
+    if (slot == NULL)
+        return 0;
+    struct lamina_slot_device *line = account_slot_device(slot, (uint32_t)device);
+    return add_saturating(atomic_load(&line->bytes[LAMINA_MANAGED]), atomic_load(&line->spilled));
+}
+
 uint64_t reserve_available(int device)
 {
     const struct facade *facade = facade_open();

@@ -47,4 +47,7 @@ uint64_t reserve_available(int device);
 uint64_t reserved_total(int device);
 uint64_t reserved_by_process(int device);
 
+/* The part of that which is managed memory, requested as such or substituted for device memory. */
+uint64_t reserved_managed_by_process(int device);
+
 #endif

@@ -34,6 +34,9 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
                   &stat->state, &stat->threads, &stat->start, &stat->stack) == 4;
 }
 
+/* The inode of the host's pid namespace, which the kernel always gives this number. */
+static const uint64_t HOST_PID_NAMESPACE = 0xeffffffc;
+
 /* The inode of this process's pid namespace; 0 when it is not known. */
 static uint64_t pid_namespace(void)
 {
@@ -65,7 +68,9 @@ struct identity identity_of_this_process(void)
     if (read_text("/proc/self/stat", text, sizeof text))
         process_stat_parse(text, &status);
     const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
-    self.owner = LAMINA_OWNER(getpid(), status.start, pid_namespace());
+    const uint64_t namespace = pid_namespace();
+    self.owner = LAMINA_OWNER(getpid(), status.start, namespace);
+    self.has_host_pids = namespace == HOST_PID_NAMESPACE;
     self.stack = status.stack;
     self.proc_is_ours = proc_shows(getpid());
     if (random != NULL)

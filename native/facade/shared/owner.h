@@ -11,7 +11,8 @@ struct identity {
     uint64_t image;
     uint64_t stack;
     char name[16];
-    bool proc_is_ours; /* /proc shows the pids of our own namespace */
+    bool proc_is_ours;  /* /proc shows the pids of our own namespace */
+    bool has_host_pids; /* our pids are those of the host, as the driver knows them */
 };
 
 /* The calling process. Reads a few files below /proc, so never call it on a hot path. */

@@ -3,6 +3,7 @@
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
 #include "cuda/process.h"
+#include "memory/contexts.h"
 #include "memory/pools.h"
 #include "memory/reserve.h"
 
@@ -20,6 +21,7 @@ static bool container_memory(uint64_t *free, uint64_t *total)
         return false;
     pools_refresh_if_freed();
     process_reclaim_dead_if_due();
+    contexts_correct_guesses();
     *total = limit_of(device);
     *free = reserve_available(device);
     return true;

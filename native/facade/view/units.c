@@ -36,6 +36,7 @@ void facade_opened(void)
     add_reclaimer(pools_refresh);
     add_reclaimer(graph_memory_trim);
     add_reclaimer(process_reclaim_dead);
+    add_reclaimer(contexts_correct_guesses);
 
     on_unknown_context(contexts_adopt);
     on_context_end(gate_end_context);

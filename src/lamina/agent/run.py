@@ -258,7 +258,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "surviving processes": survivors,
         "pods": PodWatch(node, survivors),
         "events of limit files": file_events,
-        "arbitration": ArbitrationLoop(node, file_events.report),
+        "arbitration": ArbitrationLoop(node, ports.host, file_events.report),
     }
     if node.settings.metrics:
         page = MetricsPage(node, advertisement, ports.host)

@@ -50,6 +50,11 @@ class Arbitration:
                 if not isinstance(error.__cause__ or error, FileNotFoundError):  # it is being made or removed
                     self._report(folder, _problem(error))
 
+    @property
+    def containers(self) -> Sequence[AttendedContainer]:
+        """Those whose files are sound, as they were last read."""
+        return tuple(self._containers.values())
+
     def tick(self, now: int) -> bool:
         """Decides once; `now` is CLOCK_MONOTONIC in ns. Returns whether anybody worked lately."""
         groups: dict[str, list[_Member]] = {}

@@ -7,7 +7,7 @@ tenants, who may cut it off at any time, so it is read.
 import ctypes
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lamina.enforcement import layout
@@ -49,6 +49,7 @@ class AttendedContainer:
     def _map(self, path: Path) -> None:
         file = open_file(path, os.O_RDWR)
         try:
+            os.posix_fallocate(file, 0, ctypes.sizeof(layout.ArbiterFile))  # an earlier version made it shorter
             self._mapped = mmap.mmap(file, ctypes.sizeof(layout.ArbiterFile))
         finally:
             os.close(file)
@@ -97,6 +98,28 @@ class AttendedContainer:
     def fresh(self) -> bool:
         """Nothing was decided about it here."""
         return not self._decided
+
+    @property
+    def figure_requests(self) -> int:
+        """How often its processes asked for their figures; 0 where they get no answer here."""
+        start = layout.UsageFile.figure_requests.offset
+        return int.from_bytes(self._before[0][start : start + 8], "little") if self._decisions else 0
+
+    @property
+    def slots(self) -> bytes:
+        """The first slots of its usage file, as they were last read."""
+        return self._before[1]
+
+    def is_ready_for_requests(self, now: int) -> None:
+        """Let its processes know that requests are answered now; `now` is CLOCK_MONOTONIC in ns."""
+        if self._decisions is not None:
+            self._decisions.figures_at = now
+
+    def tell_figures(self, device: int, words: Mapping[int, int]) -> None:
+        """What processes use of a GPU by the driver's figures: a word for each slot."""
+        if self._decisions is not None:
+            for slot, word in words.items():
+                self._decisions.figures[device].slots[slot] = word
 
     def refunded(self, device: int) -> int:
         return int(self._decisions.devices[device].refund_ns) if self._decisions else 0

@@ -12,6 +12,7 @@ SLOTS = 1024
 SHARES = 2048
 UUID_BYTES = 48
 BINS = 128
+FIGURES = 128
 BIN_NS = 1_000_000
 BIN_SHIFT = 28
 BRIEF_SHIFT = 16
@@ -20,6 +21,7 @@ OTHERS_MOST = 0xFFFF
 KINDS = ("data", "managed", "pool", "array", "context", "module")
 COMPUTE_POLICIES = ("none", "cap", "weight")
 PID_BITS = 22
+START_BITS = 26
 CLEARING = 1 << 63
 SHARE_OWN, SHARE_USE = 2, 3
 
@@ -146,7 +148,8 @@ class UsageFile(ctypes.Structure):
         ("slots_used", c_uint32),
         ("sweep", c_uint32),
         ("shares_used", c_uint32),
-        ("reserved", c_uint8 * 12),
+        ("reserved", c_uint32),
+        ("figure_requests", c_uint64),
         ("devices", UsageDevice * MAX_DEVICES),
     )
 
@@ -164,6 +167,12 @@ class DecisionRecord(ctypes.Structure):
     )
 
 
+class Figures(ctypes.Structure):
+    """What the processes of the first slots use of one device by the driver's figures."""
+
+    _fields_ = (("slots", c_uint64 * FIGURES),)
+
+
 class ArbiterFile(ctypes.Structure):
     """The whole of `arbiter`."""
 
@@ -172,14 +181,16 @@ class ArbiterFile(ctypes.Structure):
         ("version", c_uint32),
         ("device_count", c_uint32),
         ("heartbeat", c_uint64),
-        ("reserved", c_uint64 * 5),
+        ("figures_at", c_uint64),
+        ("reserved", c_uint64 * 4),
         ("devices", DecisionRecord * MAX_DEVICES),
+        ("figures", Figures * MAX_DEVICES),
     )
 
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     LimitRecord, LimitsFile, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, ShareRecord, UsageFile,
-    DecisionRecord, ArbiterFile,
+    DecisionRecord, Figures, ArbiterFile,
 )  # fmt: skip
 
 

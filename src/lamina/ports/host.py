@@ -1,12 +1,24 @@
 """What the kernel of the host says in /proc, /sys and /dev."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 PROC = Path("/proc")
 MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 """Where the driver lists the device nodes of MIG instances."""
+_START = 19
+"""Which of the fields after the name in /proc/PID/stat has the start."""
+
+
+class ProcessIdentity(NamedTuple):
+    """A process as it knows itself: its PID in its own PID namespace, and when it started, in clock ticks since boot.
+
+    The start distinguishes it from a later process with the same PID.
+    """
+
+    pid: int
+    start: int
 
 
 class Host(Protocol):
@@ -14,6 +26,10 @@ class Host(Protocol):
 
     def process_cgroups(self, pid: int) -> str:
         """The cgroup paths of a process, as in /proc/PID/cgroup."""
+        ...
+
+    def process_identity(self, pid: int) -> ProcessIdentity | None:
+        """Who a process is in its own PID namespace; None when there is no such process."""
         ...
 
     def machine_type(self, path: str = "") -> str:
@@ -38,6 +54,9 @@ class LinuxHost:
     def process_cgroups(self, pid: int) -> str:
         return _read(self._proc / str(pid) / "cgroup")
 
+    def process_identity(self, pid: int) -> ProcessIdentity | None:
+        return parse_identity(_read(self._proc / str(pid) / "status"), _read(self._proc / str(pid) / "stat"))
+
     def machine_type(self, path: str = "") -> str:
         return _read(Path(path) if path else MACHINE_TYPE).strip()
 
@@ -48,17 +67,33 @@ class LinuxHost:
         return path.exists()
 
 
+def parse_identity(status: str, stat: str) -> ProcessIdentity | None:
+    """The identity of a process from its /proc/PID/status and stat; None where one of them does not tell it."""
+    pids = next((line for line in status.splitlines() if line.startswith("NSpid:")), "").split()
+    fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
+    if len(pids) < 2 or len(fields) <= _START:
+        return None
+    try:
+        return ProcessIdentity(int(pids[-1]), int(fields[_START]))
+    except ValueError:
+        return None
+
+
 class FakeHost:
     """Answers from its attributes."""
 
     def __init__(self) -> None:
         self.cgroups: dict[int, str] = {}
+        self.identities: dict[int, ProcessIdentity] = {}
         self.machine = ""
         self.minors = ""
         self.devices: set[Path] = set()
 
     def process_cgroups(self, pid: int) -> str:
         return self.cgroups.get(pid, "")
+
+    def process_identity(self, pid: int) -> ProcessIdentity | None:
+        return self.identities.get(pid)
 
     def machine_type(self, path: str = "") -> str:
         return self.machine

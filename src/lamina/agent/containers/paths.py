@@ -26,3 +26,8 @@ def folder_name(pod_uid: str, container: str) -> str:
         if _SAFE.fullmatch(part) is None:
             raise NotYet(f"{part!r} is not a valid pod UID or container name")
     return f"{pod_uid}_{container}"
+
+
+def pod_uid_of(folder: str) -> str:
+    """The UID of the pod to which a container's directory belongs, by its name."""
+    return folder.partition("_")[0]

@@ -1,7 +1,9 @@
-"""Divides each GPU's time between the containers that share it, while they run."""
+"""Divides each GPU's time between the containers that share it, while they run, and answers their processes."""
 
 from lamina.agent.context import NodeContext
+from lamina.agent.limits.context_figures import ContextFigures
 from lamina.enforcement.arbitration import Arbitration, Report
+from lamina.ports.host import Host
 
 LOOK_S = 0.5
 BUSY_S, IDLE_S = 0.01, 0.025
@@ -10,10 +12,12 @@ REST = 4
 
 
 class ArbitrationLoop:
-    """Without it, containers are limited to their own shares and no gate is closed."""
+    """Without it, containers are limited to their own shares, no gate is closed, and contexts cost what is guessed."""
 
-    def __init__(self, node: NodeContext, report: Report) -> None:
+    def __init__(self, node: NodeContext, host: Host, report: Report) -> None:
         """`report` is called with what is wrong with the files of a container."""
+        self._node = node
+        self._host = host
         self._containers = node.paths.containers
         self._files = node.files
         self._clock = node.clock
@@ -28,6 +32,7 @@ class ArbitrationLoop:
         arbitration = Arbitration(
             low_priority_percent=self._low_priority_percent, report=self._report, failed=self._failed
         )
+        figures = ContextFigures(self._node, self._host)
         listed_at = self._clock.monotonic() - LOOK_S
         try:
             while True:
@@ -37,7 +42,9 @@ class ArbitrationLoop:
                         arbitration.attend(self._containers / name for name in self._files.names(self._containers))
                     listed_at = now
                 busy = arbitration.tick(int(now * 1e9))
+                figures.look(arbitration)
                 took = self._clock.monotonic() - now
                 await self._clock.sleep(max(BUSY_S if busy else IDLE_S, REST * took))
         finally:
+            figures.close()
             arbitration.close()
