@@ -32,6 +32,7 @@ from lamina.controller.observation.watches import Watches
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
 from lamina.ports.clock import Clock, SystemClock
@@ -86,7 +87,12 @@ def assemble(
     binder = Binder(
         context, decisions, leases=leases, locks=locks, background=background, leading=lambda: election.leading
     )
-    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, WaitingPods(kube))
+
+    def exists(node: str) -> bool:
+        return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
+
+    templates = TemplateNodes(decisions, configuration, exists)
+    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, WaitingPods(kube), templates)
     return Controller(
         context=context,
         settings=settings,

@@ -8,6 +8,7 @@ hidden_gpus     what hides GPUs from containers that request none
 templates       what admission changes in the pod templates of workloads
 high_priority   where high priority counts
 unsupported     resources that no dialect has
+template_nodes  what a node that does not exist yet will offer, by its template
 native_devices  the resources of NVIDIA's device plugin, which need no grant
 object_shapes   the types of what is read of pods and workloads
 groups          pod groups, whose members are to run together

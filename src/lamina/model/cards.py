@@ -141,12 +141,16 @@ CARDS: Mapping[str, Card] = MappingProxyType({card.key: card for card in _ALL})
 
 
 def card(name: str) -> Card:
-    """The card of this key or NVML name, in any case of letters.
+    """The card of this key or NVML name, in any case of letters, with spaces or, as in labels, dashes.
 
     Raises BadInput, which lists the known keys.
     """
-    wanted = name.casefold()
+    wanted = _comparable(name)
     for known in _ALL:
-        if wanted in (known.key.casefold(), known.name.casefold()):
+        if wanted in (_comparable(known.key), _comparable(known.name)):
             return known
     raise BadInput(f"there is no GPU model {name!r}; known models are {', '.join(sorted(CARDS))}")
+
+
+def _comparable(name: str) -> str:
+    return name.casefold().replace(" ", "-")

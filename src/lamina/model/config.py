@@ -50,6 +50,11 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
         """Memory in MiB that may be granted in total on a GPU with `memory_mib` MiB."""
         return min(int(memory_mib * Decimal(str(self.memory_scaling))), MAX_MIB)
 
+    def grant_modes(self, *, can_partition: bool) -> tuple[Mode, ...]:
+        """The modes that grants may put a GPU in, as in `Gpu.modes`. One that cannot be partitioned is in quota."""
+        modes = tuple(mode for mode in self.modes if mode is not Mode.MIG or can_partition)
+        return modes or tuple(Mode.QUOTA for _ in self.modes)
+
     @property
     def cores_capacity(self) -> int:
         """Percent of compute time that may be granted in total on one GPU."""

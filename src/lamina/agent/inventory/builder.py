@@ -35,7 +35,7 @@ def build_inventory(
     """
     shared = []
     for gpu in gpus:
-        modes = grant_modes(gpu.facts, settings.modes, labelled)
+        modes = settings.grant_modes(can_partition=_can_partition(gpu.facts, labelled))
         memory = _memory(gpu.facts, settings, modes)
         if memory is not None:
             shared.append((gpu, memory, modes))
@@ -66,11 +66,8 @@ def build_inventory(
     return Inventory(node=node, driver=driver, gpus=tuple(offered))
 
 
-def grant_modes(facts: GpuFacts, allowed: Sequence[Mode], labelled: Set[str]) -> tuple[Mode, ...]:
-    """The modes that grants may put the GPU in, as in `Gpu.modes`. A GPU that cannot be partitioned is in quota."""
-    can_partition = facts.mig_capable and facts.uuid not in labelled and mig_card(facts.pci_device) is not None
-    modes = tuple(mode for mode in allowed if mode is not Mode.MIG or can_partition)
-    return modes or tuple(Mode.QUOTA for _ in allowed)
+def _can_partition(facts: GpuFacts, labelled: Set[str]) -> bool:
+    return facts.mig_capable and facts.uuid not in labelled and mig_card(facts.pci_device) is not None
 
 
 def _instances(facts: GpuFacts, on_demand: OnDemandInstances) -> tuple[ExistingMigInstance, ...]:

@@ -24,6 +24,7 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.errors import BadInput, Outside
 from lamina.ports.kube import PODS, EventRecorder
@@ -44,6 +45,7 @@ class Verbs:
     preemption: Preemption
     binder: Binder
     waiting: WaitingPods
+    templates: TemplateNodes
 
 
 class ExtenderService:
@@ -130,10 +132,17 @@ class ExtenderService:
         if not self._readiness:
             return {"error": self._readiness.reason}, _NOT_READY
         pod = self._context.parse(args.pod)
+        templates = self._verbs.templates.among(args.whole_nodes)
+        existing = [name for name in args.names if name not in templates]
+        if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
+            result = self._verbs.templates.filter(pod, templates)
+            return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
         try:
-            result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, args.names))
+            result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, existing))
         except Outside as error:
             return {"error": str(error)}, "refused"
+        if templates:
+            result = self._verbs.templates.add(result, pod, templates)
         self._verbs.waiting.observe(pod, fits=not result.summary)
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))

@@ -47,6 +47,11 @@ class ExtenderArgs(Struct, frozen=True):
             return [node.metadata.name for node in msgspec.convert(self.nodes, _NodeList).items or ()]
         return self.nodenames or []
 
+    @property
+    def whole_nodes(self) -> list[Object]:
+        """The nodes where they are whole."""
+        return [] if self.nodes is None else self.nodes.get("items") or []
+
     def check(self) -> None:
         """Raises BadInput or ValidationError for a pod or nodes that kube-scheduler does not send."""
         check_pod(self.pod)

@@ -46,17 +46,20 @@ class Decisions:
 
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
         """Which of `nodes` can take the pod; all of them where it requests no GPU."""
-        if pod.problem:
-            return FilterResult(fitting=[], error=pod.problem, summary=pod.problem)
+        if refusal := self.refused_everywhere(pod):
+            return FilterResult(fitting=[], error=refusal, summary=refusal)
         request = pod.request
         if request is None:
             return FilterResult(fitting=nodes)
-        refusal = self.refusal(pod, request) or self.quota_excess(pod, requested(request))
-        if refusal:
-            return FilterResult(fitting=[], error=refusal, summary=refusal)
         if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
             return self._filter_with_native_devices(pod, request, nodes)
         return self._survey(pod, request, nodes)
+
+    def refused_everywhere(self, pod: ParsedPod) -> str:
+        """Why the pod fits on no node, whatever nodes there are, as a sentence, or nothing."""
+        if pod.problem or pod.request is None:
+            return pod.problem
+        return self.refusal(pod, pod.request) or self.quota_excess(pod, requested(pod.request))
 
     def uses_native_devices(self, request: PodRequest, node: str) -> bool:
         """Whether the node offers without grants all that the pod requests: kube-scheduler and kubelet count it."""

@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lamina.errors import BadInput
 from lamina.model.gpus import Gpu
+from lamina.model.kube_quantity import parse_quantity
 from lamina.model.sharing import GPU
 
 
 def read_node(node: Mapping[str, Any]) -> Iterator[Gpu]:
     """The GPUs by the plugin's count of GPUs or replicas and the feature discovery's labels."""
     status, labels = node.get("status") or {}, node["metadata"].get("labels") or {}
-    offered = int((status.get("allocatable") or status.get("capacity") or {}).get(GPU, 0))
+    offered = _offered(status.get("allocatable") or status.get("capacity") or {})
     replicas = max(1, int(labels.get(f"{GPU}.replicas") or 1))
     count = int(labels.get(f"{GPU}.count") or -(-offered // replicas))
     memory = int(labels.get(f"{GPU}.memory") or 0)
@@ -22,3 +24,11 @@ def read_node(node: Mapping[str, Any]) -> Iterator[Gpu]:
             memory_mib=memory,
             capacity_mib=memory,
         )
+
+
+def _offered(amounts: Mapping[str, Any]) -> int:
+    """How many devices the node offers. Raises BadInput for what is not a whole number."""
+    count = parse_quantity(amounts.get(GPU, 0), where=f"the amount of {GPU}").whole
+    if count is None:
+        raise BadInput(f"the amount of {GPU} must be a whole number, got {amounts[GPU]!r}")
+    return count

@@ -18,7 +18,7 @@ def gpus_of(node: Mapping[str, Any]) -> tuple[Gpu, ...]:
     metadata = node["metadata"]
     try:
         gpus = next((gpus for dialect in registry.DIALECTS if (gpus := dialect.read_node(node))), [])
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, msgspec.DecodeError) as error:
+    except (BadInput, ValueError, LookupError, TypeError, AttributeError, RecursionError, msgspec.DecodeError) as error:
         raise BadInput(f"node {metadata['name']}: its annotation about GPUs cannot be read: {error}") from error
     closed = cordoned(metadata.get("annotations"))
     return tuple(_completed(gpu, closed) for gpu in gpus)
