@@ -38,8 +38,8 @@ from tests.hostile_objects.structures import structure
 
 COUNT, FIRST = "LAMINA_EXAMPLES", "LAMINA_FIRST_SEED"
 """Environment variables: how many seeds a run of the tests tries, and the first of them."""
-_FIRST = int(os.environ.get(FIRST, "0"))
-SEEDS = range(_FIRST, _FIRST + int(os.environ.get(COUNT, "2")))
+FIRST_SEED = int(os.environ.get(FIRST, "0"))
+SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get(COUNT, "2")))
 LARGEST = 1_500_000
 """Bytes of the largest object that the API server stores."""
 _SCHEMAS = {kind.name: structural_schema(kind.spec) for kind in (INVENTORY, GRANT)}
