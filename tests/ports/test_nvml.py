@@ -14,7 +14,7 @@ import pytest
 from lamina.errors import Outside
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.clock import FakeClock
-from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig
+from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig, process_work
 from lamina.ports.nvml.fake import fake_gpus
 from tests.waiting import until
 
@@ -32,6 +32,7 @@ class ScriptedLibrary:
         self.fail: dict[str, int] = {}
         self.always: dict[tuple[str, int], int] = {}
         self.events: list[tuple[int, int]] = []
+        self.samples: list[SimpleNamespace] = []
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(pynvml, name)
@@ -45,6 +46,9 @@ class ScriptedLibrary:
         if arguments and (name, arguments[0]) in self.always:
             raise pynvml.NVMLError(self.always[name, arguments[0]])
         return getattr(self, f"do_{name}")(*arguments)
+
+    def do_nvmlDeviceGetProcessUtilization(self, handle: int, since: int) -> list[SimpleNamespace]:
+        return self.samples
 
     def do_nvmlInit(self) -> None:
         self.initialized += 1
@@ -149,6 +153,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> ScriptedLibrary:
     made = ScriptedLibrary()
     monkeypatch.setattr(driver, "nvml", made)
     monkeypatch.setattr(mig, "nvml", made)
+    monkeypatch.setattr(process_work, "nvml", made)
     return made
 
 
@@ -201,6 +206,36 @@ async def test_a_driver_that_does_not_list_processes_is_not_one_without_any(
     library.always["nvmlDeviceGetComputeRunningProcesses", 0] = refusal
     with pytest.raises(Outside, match="NVML does not tell the processes on GPU-0"):
         await nvml.processes("GPU-0")
+
+
+def sample(pid: int, at: int, percent: int) -> SimpleNamespace:
+    return SimpleNamespace(pid=pid, timeStamp=at, smUtil=percent)
+
+
+async def test_the_latest_sample_of_each_process_counts_unless_it_makes_no_sense(
+    nvml: DriverNvml, library: ScriptedLibrary
+) -> None:
+    library.samples = [sample(1, 20, 30), sample(1, 10, 90), sample(2, 10, 100), sample(3, 10, (1 << 32) - 1)]
+    assert await nvml.work("GPU-0") == {1: 0.3, 2: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (pynvml.NVML_ERROR_NOT_FOUND, {}),
+        (pynvml.NVML_ERROR_NOT_SUPPORTED, None),
+        (pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, None),
+        (pynvml.NVML_ERROR_NO_PERMISSION, None),
+    ],
+)
+async def test_no_work_differs_from_work_that_is_not_measured(
+    nvml: DriverNvml, library: ScriptedLibrary, error: int, answer: dict[int, float] | None
+) -> None:
+    library.always["nvmlDeviceGetProcessUtilization", 0] = error
+    assert await nvml.work("GPU-0") == answer
+    library.always["nvmlDeviceGetProcessUtilization", 0] = pynvml.NVML_ERROR_GPU_IS_LOST
+    with pytest.raises(Outside, match="NVML does not tell the work on GPU-0"):
+        await nvml.work("GPU-0")
 
 
 async def test_events(nvml: DriverNvml, library: ScriptedLibrary) -> None:

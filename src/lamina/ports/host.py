@@ -32,6 +32,10 @@ class Host(Protocol):
         """Who a process is in its own PID namespace; None when there is no such process."""
         ...
 
+    def has_mapped(self, pid: int, file: Path) -> bool:
+        """Whether a process has a file in its memory."""
+        ...
+
     def machine_type(self, path: str = "") -> str:
         """The product name of the machine; `path` is a file to read instead of the one in /sys."""
         ...
@@ -56,6 +60,14 @@ class LinuxHost:
 
     def process_identity(self, pid: int) -> ProcessIdentity | None:
         return parse_identity(_read(self._proc / str(pid) / "status"), _read(self._proc / str(pid) / "stat"))
+
+    def has_mapped(self, pid: int, file: Path) -> bool:
+        try:
+            number = str(file.stat().st_ino)
+        except OSError:
+            return False
+        lines = (line.split(maxsplit=5) for line in _read(self._proc / str(pid) / "maps").splitlines())
+        return any(fields[4] == number and fields[5:] == [str(file)] for fields in lines)
 
     def machine_type(self, path: str = "") -> str:
         return _read(Path(path) if path else MACHINE_TYPE).strip()
@@ -85,6 +97,7 @@ class FakeHost:
     def __init__(self) -> None:
         self.cgroups: dict[int, str] = {}
         self.identities: dict[int, ProcessIdentity] = {}
+        self.mapped: set[tuple[int, Path]] = set()
         self.machine = ""
         self.minors = ""
         self.devices: set[Path] = set()
@@ -94,6 +107,9 @@ class FakeHost:
 
     def process_identity(self, pid: int) -> ProcessIdentity | None:
         return self.identities.get(pid)
+
+    def has_mapped(self, pid: int, file: Path) -> bool:
+        return (pid, file) in self.mapped
 
     def machine_type(self, path: str = "") -> str:
         return self.machine

@@ -22,7 +22,7 @@ from msgspec import structs
 
 from lamina.errors import Outside
 from lamina.model.mig import MigCard, Placed
-from lamina.ports.nvml import links, memory_faults, memory_limits, mig, readings
+from lamina.ports.nvml import links, memory_faults, memory_limits, mig, process_work, readings
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,9 @@ class DriverNvml:
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
+
+    async def work(self, uuid: str) -> Mapping[int, float] | None:
+        return await self._ask(f"the work on {uuid}", lambda: process_work.read(_handle(uuid), time.time()))
 
     async def set_exclusive(self, uuid: str, on: bool) -> None:
         await self._ask(f"that the compute mode of {uuid} is set", lambda: _set_exclusive(_handle(uuid), on))

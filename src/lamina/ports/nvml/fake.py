@@ -43,6 +43,8 @@ class FakeNvml:
         """GPUs on which one process at a time may have contexts."""
         self.memory_limits: dict[tuple[str, Path], int] = {}
         self.running: dict[str, tuple[GpuProcess, ...]] = {}
+        self.working: dict[str, Mapping[int, float] | None] = {}
+        """For which part of a GPU's time each process works; None where this driver does not measure it."""
         self.read: dict[str, GpuReading] = {}
         """What GPUs say of themselves; a GPU that is not named here says nothing but its place."""
         self.instances: dict[str, tuple[MigInstanceFacts, ...]] = {}
@@ -72,6 +74,10 @@ class FakeNvml:
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]:
         self._check()
         return self.running.get(uuid, ())
+
+    async def work(self, uuid: str) -> Mapping[int, float] | None:
+        self._check()
+        return self.working.get(uuid, {})
 
     async def set_exclusive(self, uuid: str, on: bool) -> None:
         self._check()

@@ -44,6 +44,13 @@ class Nvml(Protocol):
 
     async def processes(self, uuid: str) -> tuple[GpuProcess, ...]: ...
 
+    async def work(self, uuid: str) -> Mapping[int, float] | None:
+        """For which part of the GPU's time each process worked in the last second or two, by pid.
+
+        Processes that did not work are missing. None: the driver does not measure it on this GPU.
+        """
+        ...
+
     async def set_exclusive(self, uuid: str, on: bool) -> None:
         """Let one process at a time have contexts on the GPU, which is what MPS needs for its server; or any number.
 
