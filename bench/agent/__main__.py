@@ -15,10 +15,13 @@ import numpy as np
 from bench.measures import Report
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.claims import Confirmation
 from lamina.model.grants import ComputePolicy
 
 CONTAINERS, GPUS = 64, 8
 SIZE = layout.usage_bytes(1)
+CONFIRMED = Confirmation(processes=2, work=0.1)
+"""What the driver says of each container."""
 _RANDOM = np.random.default_rng(1)
 
 
@@ -66,7 +69,7 @@ def tick_ms(rounds: int, content: Callable[[int], bytes]) -> float:
     """CPU time of a tick after all containers have written this, the least of all rounds."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as root:
         folders = containers(Path(root))
-        arbitration, taken = Arbitration(), []
+        arbitration, taken = Arbitration(confirm=lambda folder, uuid: CONFIRMED), []
         arbitration.attend(folders)
         for _ in range(rounds):
             for folder in folders:

@@ -3,16 +3,17 @@
 Processes take turns on a GPU, so the time in which a container has work there is not the time that it gets. From how
 long each had work in every millisecond follows what each got, when turns are equally long; the difference is refunded.
 What containers of the policy `weight` leave is lent to those that wait. A container of higher priority that has work
-closes the gates of the others.
+closes the gates of the others. What containers say of their work counts as far as `claims` believes it.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.enforcement import layout
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
+from lamina.enforcement.claims import ClaimedWork, Claims, Confirmation
 from lamina.model.grants import ComputePolicy
 
 RECENT_NS = 50_000_000
@@ -23,16 +24,22 @@ _S, _W = (_NODES + 1) / 2, _WEIGHTS / 2
 _SPARE, _HEADROOM = 0.05, 1.5
 _CYCLE_MS = 1000
 _BEGINNING = 20
+_NONE = 1 << 32
+"""A lower priority than any."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
-    """A container on the GPU. `share` is a fraction of the GPU's time; a smaller `priority` is higher."""
+    """A container on the GPU. `share` is a fraction of the GPU's time; a smaller `priority` is higher.
+
+    `confirmed` is what the driver says of it. None takes the container at its word.
+    """
 
     name: str
     share: float
     policy: ComputePolicy
     priority: int
     activity: Activity
+    confirmed: Confirmation | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -73,6 +80,7 @@ class Arbiter:
         self._settled: dict[str, float] = {}
         self._open: dict[str, Fractions] = {}
         self._last = 0
+        self._claims = Claims()
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
     def tick(
@@ -81,22 +89,36 @@ class Arbiter:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
         for tenant in tenants:
             self._settled.setdefault(tenant.name, float((refunded or {}).get(tenant.name, 0)))
+        claims = _claims(tenants)
+        believed = self._claims.believe(claims, now)
+        working = [claim.is_there and _works(activity, now) for claim, activity in zip(claims, believed, strict=True)]
+        tenants = [
+            structs.replace(tenant, activity=activity) for tenant, activity in zip(tenants, believed, strict=True)
+        ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
+        self._claims.charge({name: real for name, (real, _) in found.items()})
+        closing = self._closing(claims, working, now)
         refunds = self._refunds(now // layout.BIN_NS, tenants, found)
-        working = [_works(tenant.activity, now) for tenant in tenants]
         used = [_used(found[tenant.name][0], tenant.share) if tenant.name in found else 0.0 for tenant in tenants]
         lent = rates(tenants, working, used, now)
-        highest = min((t.priority for t, works in zip(tenants, working, strict=True) if works), default=0)
+        highest = min((t.priority for t, closes in zip(tenants, closing, strict=True) if closes), default=_NONE)
         forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
         return {
             tenant.name: Decision(
-                closed=any(working) and tenant.priority > highest and not forced,
+                closed=tenant.priority > highest and not forced,
                 watched=watched,
                 rate=lent[i],
                 refund_ns=int(refunds[i]),
             )
             for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
+
+    def _closing(self, claims: Sequence[ClaimedWork], working: Sequence[bool], now: int) -> list[bool]:
+        """Whose work closes the gates of lower priorities."""
+        elapsed_ms = max(0, now // layout.BIN_NS - self._last) if self._last else 0
+        return [
+            self._claims.closes_gates(claim, works, elapsed_ms) for claim, works in zip(claims, working, strict=True)
+        ]
 
     def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, tuple[Fractions, Fractions]]:
         """What each of those that had work got, and for how many ns it was charged that it did not get. Bins in which
@@ -145,6 +167,17 @@ class Arbiter:
             del self._settled[name]
             self._open.pop(name, None)
         return totals
+
+
+def _claims(tenants: Sequence[Tenant]) -> list[ClaimedWork]:
+    """What belongs to a container without a limit is a part of what the limits of the others leave."""
+    limited = [tenant.policy is not ComputePolicy.NONE for tenant in tenants]
+    left = max(0.0, 1 - sum(tenant.share for tenant, counts in zip(tenants, limited, strict=True) if counts))
+    free = left / max(1, limited.count(False))
+    return [
+        ClaimedWork(tenant.name, tenant.activity, tenant.confirmed, tenant.share if counts else free)
+        for tenant, counts in zip(tenants, limited, strict=True)
+    ]
 
 
 def _shown(activity: Activity) -> Fractions:

@@ -6,9 +6,12 @@ Whatever a container has made of its files concerns that container alone: it is 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from lamina.enforcement.activity import Reading, activities
 from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.attended import AttendedContainer, inode
+from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.container_files import reason
 
 _Member = tuple[AttendedContainer, int, Tenant]
@@ -22,6 +25,14 @@ Failed = Callable[[str, Exception], None]
 """Called with the UUID of a GPU whose time could not be divided, as often as that happens."""
 
 
+Confirm = Callable[[Path, str], Confirmation | None]
+"""What the driver says of the container of a folder on the GPU with a UUID. None takes it at its word."""
+
+
+def _take_at_its_word(folder: Path, uuid: str) -> None:
+    """For containers that all belong to one user."""
+
+
 def _say_nothing(what: object, problem: object) -> None: ...
 
 
@@ -29,11 +40,17 @@ class Arbitration:
     """Arbiters for all GPUs that the attended containers share."""
 
     def __init__(
-        self, *, low_priority_percent: float = 0, report: Report = _say_nothing, failed: Failed = _say_nothing
+        self,
+        *,
+        low_priority_percent: float = 0,
+        confirm: Confirm = _take_at_its_word,
+        report: Report = _say_nothing,
+        failed: Failed = _say_nothing,
     ) -> None:
         self._containers: dict[Path, AttendedContainer] = {}
         self._arbiters: dict[str, Arbiter] = {}
         self._low_priority_percent = low_priority_percent
+        self._confirm = confirm
         self._report = report
         self._failed = failed
 
@@ -78,7 +95,10 @@ class Arbitration:
         """Decide for the containers of one GPU."""
         arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
         before = {tenant.name: container.refunded(device) for container, device, tenant in members if container.fresh}
-        decisions = arbiter.tick(now, [tenant for _, _, tenant in members], before)
+        tenants = [
+            structs.replace(tenant, confirmed=self._confirm(container.folder, uuid)) for container, _, tenant in members
+        ]
+        decisions = arbiter.tick(now, tenants, before)
         for container, device, tenant in members:
             container.decide(device, decisions[tenant.name], now)
 
@@ -106,7 +126,7 @@ class Arbitration:
             try:
                 _understand([(container, reading)], devices, now)
             except Exception as error:
-                self._leave_out(Path(container.name), error)
+                self._leave_out(container.folder, error)
 
     def _leave_out(self, folder: Path, error: Exception) -> None:
         """Leave a container to its own share until it is attended to again."""

@@ -27,6 +27,7 @@ class AttendedContainer:
     """Raises OSError and LaminaError where its files are not sound. With `writing` they are this process's to keep."""
 
     def __init__(self, folder: Path, *, writing: bool) -> None:
+        self.folder = folder
         self.name = str(folder)
         self.limits: Limits = read_limits(folder / LIMITS)
         self._before: tuple[bytes, bytes] = b"", b""

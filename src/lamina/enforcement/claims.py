@@ -1,0 +1,229 @@
+"""How much of what containers claim about their work on one GPU is believed. Pure but for what it remembers.
+
+Each container writes its own `usage`, and what it claims there gives time to others: its neighbors are not charged for
+its work, and gates close for its priority. So a claim counts only as far as the driver confirms it, and what was
+claimed of a moment cannot be taken back.
+
+Claims are paid from a credit of GPU time, to which the driver's figures are added. What the driver has not reported yet
+is believed as long as the credit lasts, so an honest container, whose work the driver reports a little later, is always
+believed, and a lie is believed for CREDIT_MS in all. What the driver reports and a container does not claim counts as
+well, once it is more than HIDDEN_MS: who hides work would take time for which its neighbors are charged.
+
+Example: a container with an idle context claims all of the GPU's time. The driver reports no work, so of 1500 ms its
+neighbors get a part back, and of what it claims later only TOLERANCE counts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from lamina.enforcement import layout
+from lamina.enforcement.activity import NOTHING, WINDOW, Activity, Fractions
+
+CREDIT_MS = 1500.0
+"""The driver reports the average of up to a second, and is asked up to half a second later."""
+HIDDEN_MS = 2 * CREDIT_MS
+"""What the driver still reports when a container has stopped is not hidden work."""
+RESERVE_MS = 150.0
+"""A container with less credit than this is believed in part, and hidden work counts in full when there is more of it
+than this, so that neither begins suddenly."""
+TOLERANCE = 0.01
+"""The driver reports whole percents of the GPU's time."""
+GATE_CREDIT_MS = 2000.0
+"""For how long the gates of lower priorities close before the driver has reported any work."""
+GATES_PER_WORK = 50.0
+"""How long a ms of confirmed work closes gates: as long as the pause that still counts as work, see RECENT_NS."""
+
+
+class Confirmation(Struct, frozen=True):
+    """What the driver says of one container on one GPU. None is what it cannot say."""
+
+    processes: int | None
+    """How many of the container's processes have a context there."""
+    work: float | None
+    """For which part of the GPU's time they worked lately."""
+
+
+UNCONFIRMED = Confirmation(None, None)
+
+
+class ClaimedWork(Struct, frozen=True):
+    """A container's claim on one GPU. `own` is the part of the GPU's time that belongs to it.
+
+    Without a confirmation the container is taken at its word, which is for containers of one user.
+    """
+
+    name: str
+    activity: Activity
+    confirmed: Confirmation | None
+    own: float
+
+    @property
+    def measured(self) -> float:
+        """The work that the driver reports, per ms."""
+        return 0.0 if self.confirmed is None else self.confirmed.work or 0.0
+
+    @property
+    def income(self) -> float:
+        """Credit that is added per ms. What the driver cannot confirm counts as far as its own share goes."""
+        if self.confirmed is None:
+            return 1.0
+        return (self.own if self.confirmed.work is None else self.confirmed.work) + TOLERANCE
+
+    @property
+    def gate_income(self) -> float:
+        """Likewise for closing gates. Work that the driver cannot confirm closes none."""
+        if self.confirmed is None:
+            return 1.0
+        return min(1.0, (self.confirmed.work or 0.0) * GATES_PER_WORK)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the driver knows a process of the container on the GPU, or cannot say."""
+        return self.confirmed is None or self.confirmed.processes != 0
+
+
+class Claims:
+    """The claims of one GPU's containers during the window."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._credit: dict[str, float] = {}
+        self._gates: dict[str, float] = {}
+        self._names: list[str] = []
+        self._known: Fractions = np.zeros((_ROWS, 0, WINDOW))
+        """By `_BRIEF` and so on, container and ms: what was claimed, how many processes there were, and which part of
+        the claim is believed. The last two are decided when a ms is first looked at."""
+        self._charged: Fractions = np.zeros((0, WINDOW))
+        """What was believed that each container got, by container and ms."""
+
+    def believe(self, claims: Sequence[ClaimedWork], now: int) -> list[Activity]:
+        """The believed part of each activity, and work that was not claimed."""
+        last = now // layout.BIN_NS
+        elapsed = last - self._last if self._last and last >= self._last else WINDOW
+        moved, self._last = min(elapsed, WINDOW), last
+        self._add_credit(claims, elapsed)
+        rows = [claim for claim in claims if self._matters(claim)]
+        names = [claim.name for claim in rows]
+        self._charged = _aligned(self._charged, self._names, names, moved)
+        self._known = known = self._claimed(rows, _aligned(self._known, self._names, names, moved), WINDOW - moved)
+        self._names = names
+        worked = np.minimum(known[_WORKED], known[_MOST]) * known[_PART]
+        brief = known[_BRIEF] * np.minimum(known[_MOST], 1) * known[_PART]
+        unfinished = np.minimum(known[_UNFINISHED], known[_MOST]) * known[_PART]
+        found = {
+            name: _believed(claim.activity, *each)
+            for name, claim, each in zip(names, rows, _rows(brief, worked, unfinished), strict=True)
+        }
+        self._forget_rows(known[:_MOST].max(axis=(0, 2), initial=0).tolist())
+        return [found.get(claim.name, claim.activity) for claim in claims]
+
+    def closes_gates(self, claim: ClaimedWork, works: bool, elapsed_ms: float) -> bool:
+        """Whether a container that claims to work closes the gates of lower priorities."""
+        if not works or not claim.is_there:
+            return False
+        left = self._gates[claim.name]
+        self._gates[claim.name] = max(0.0, left - elapsed_ms)
+        return left > 0
+
+    def charge(self, real: Mapping[str, Fractions]) -> None:
+        """Pay for what the believed claims gave each container. What shrinks is not paid back: a container could
+        otherwise claim and withdraw forever."""
+        places = [row for row, name in enumerate(self._names) if name in real]
+        if not places:
+            return
+        got = np.array([real[self._names[row]] for row in places])
+        more = np.maximum(got - self._charged[places], 0)
+        self._charged[places] += more
+        for row, price in zip(places, more.sum(axis=1).tolist(), strict=True):
+            self._credit[self._names[row]] -= price
+
+    def _claimed(self, rows: Sequence[ClaimedWork], before: Fractions, kept: int) -> Fractions:
+        """What is claimed now, without what contradicts earlier claims: of a ms that has passed, finished work only
+        grows and unfinished work only shrinks."""
+        known = np.empty((_ROWS, len(rows), WINDOW))
+        if not rows:
+            return known
+        known[_BRIEF] = [claim.activity.brief for claim in rows]
+        known[_WORKED] = [claim.activity.worked for claim in rows]
+        known[_UNFINISHED] = [claim.activity.unfinished for claim in rows]
+        known[_MOST] = [[_most(claim)] for claim in rows]
+        known[_PART] = [[self._part(claim)] for claim in rows]
+        passed = max(0, kept - 1)  # of the last one that was looked at, a part was still to come
+        hidden = [[self._hidden(claim)] for claim in rows]
+        known[_WORKED, :, passed:] = np.maximum(known[_WORKED, :, passed:], hidden)
+        known[:_UNFINISHED, :, :passed] = np.maximum(known, before)[:_UNFINISHED, :, :passed]
+        known[_UNFINISHED, :, :passed] = np.minimum(known, before)[_UNFINISHED, :, :passed]
+        same = [row for row, claim in enumerate(rows) if claim.name in self._names]
+        known[_MOST:, same, :passed] = before[_MOST:, same, :passed]
+        return known
+
+    def _part(self, claim: ClaimedWork) -> float:
+        return 1.0 if claim.confirmed is None else min(1.0, max(0.0, self._credit[claim.name]) / RESERVE_MS)
+
+    def _hidden(self, claim: ClaimedWork) -> float:
+        """For which part of the time a container works by the driver's figures that does not claim to."""
+        return min(1.0, max(0.0, self._credit[claim.name] - HIDDEN_MS) / RESERVE_MS)
+
+    def _matters(self, claim: ClaimedWork) -> bool:
+        return claim.activity.active or claim.name in self._names or self._hidden(claim) > 0
+
+    def _add_credit(self, claims: Sequence[ClaimedWork], elapsed: int) -> None:
+        """A container that is alone owes nothing, because nothing is decided by what it claims."""
+        if len(claims) == 1:
+            self._credit, self._gates = {claims[0].name: CREDIT_MS}, {claims[0].name: GATE_CREDIT_MS}
+        for claim in claims:
+            credit, gates = self._credit.get(claim.name, CREDIT_MS), self._gates.get(claim.name, GATE_CREDIT_MS)
+            earned = min(HIDDEN_MS + RESERVE_MS, credit + claim.measured * elapsed)
+            self._credit[claim.name] = max(earned, min(CREDIT_MS, credit + claim.income * elapsed))
+            self._gates[claim.name] = min(GATE_CREDIT_MS, gates + claim.gate_income * elapsed)
+        if len(self._credit) > len(claims):
+            for name in self._credit.keys() - {claim.name for claim in claims}:
+                del self._credit[name], self._gates[name]
+
+    def _forget_rows(self, most: Sequence[float]) -> None:
+        """Those in whose window nothing is left; `most` has the most that each claims of any ms."""
+        if not all(most):
+            used = [row for row, claimed in enumerate(most) if claimed]
+            self._names = [self._names[row] for row in used]
+            self._known, self._charged = self._known[:, used], self._charged[used]
+
+
+_BRIEF, _WORKED, _UNFINISHED, _MOST, _PART, _ROWS = range(6)
+
+
+def _aligned(values: Fractions, names: Sequence[str], wanted: Sequence[str], moved: int) -> Fractions:
+    """The same for other containers, and a window that has moved; what is not known is 0."""
+    result = np.zeros((*values.shape[:-2], len(wanted), WINDOW))
+    if wanted == names:
+        result[..., : WINDOW - moved] = values[..., moved:]
+        return result
+    places = [(row, names.index(name)) for row, name in enumerate(wanted) if name in names]
+    if places and moved < WINDOW:
+        to, origin = map(list, zip(*places, strict=True))
+        result[..., to, : WINDOW - moved] = values[..., origin, moved:]
+    return result
+
+
+def _most(claim: ClaimedWork) -> float:
+    """How many processes the container can have at work."""
+    most = claim.confirmed.processes if claim.confirmed is not None else None
+    return np.inf if most is None else most
+
+
+def _rows(*parts: Fractions) -> Iterator[list[Fractions]]:
+    """The row of each container in all parts; NOTHING for one without any work."""
+    there = [part.max(axis=1, initial=0).tolist() for part in parts]
+    for row in range(len(parts[0])):
+        yield [part[row] if found[row] else NOTHING for part, found in zip(parts, there, strict=True)]
+
+
+def _believed(activity: Activity, brief: Fractions, worked: Fractions, unfinished: Fractions) -> Activity:
+    return Activity(
+        brief=brief,
+        worked=worked,
+        unfinished=unfinished,
+        asked_at=activity.asked_at,
+        waited_at=activity.waited_at,
+    )
