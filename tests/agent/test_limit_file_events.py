@@ -21,9 +21,8 @@ from tests.enforcement.leases import lease
 async def arbitrating(node: Node) -> AsyncIterator[None]:
     """With the loops running for a while."""
     events = FileEvents(node.context)
-    parts = [
-        asyncio.create_task(part.run()) for part in (events, ArbitrationLoop(node.context, node.host, events.report))
-    ]
+    arbitration = ArbitrationLoop(node.context, node.host, lambda folder, uuid: None, events.report)
+    parts = [asyncio.create_task(part.run()) for part in (events, arbitration)]
     try:
         await node.clock.advance(1)
         yield

@@ -78,7 +78,9 @@ class Setting:
         context = with_changes(fake_context(self.root), clock=SystemClock(), nvml=ListingNvml(box.folder / "machine"))
 
         async def run() -> None:
-            loop = ArbitrationLoop(context, PodHost(box.folder), lambda folder, problem: None)
+            loop = ArbitrationLoop(
+                context, PodHost(box.folder), lambda folder, uuid: None, lambda folder, problem: None
+            )
             task = asyncio.create_task(loop.run())
             begun.set()
             await asyncio.to_thread(ended.wait)

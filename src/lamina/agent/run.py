@@ -32,6 +32,7 @@ from lamina.agent.inventory.publisher import InventoryDeletionWatch, InventoryPu
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
+from lamina.agent.limits.confirmed_work import ConfirmedWork
 from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.agent.limits.file_events import FileEvents
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
@@ -227,7 +228,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     monitor = await _monitor(node, advertisement)
     await monitor.look()
     await mps.daemons.take_over()
-    file_events = FileEvents(node)
+    file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
     partitioner = Partitioner(node, advertisement, maker, observed)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
@@ -258,7 +259,8 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "surviving processes": survivors,
         "pods": PodWatch(node, survivors),
         "events of limit files": file_events,
-        "arbitration": ArbitrationLoop(node, ports.host, file_events.report),
+        "work on shared GPUs": confirmed,
+        "arbitration": ArbitrationLoop(node, ports.host, confirmed.confirmation, file_events.report),
     }
     if node.settings.metrics:
         page = MetricsPage(node, advertisement, ports.host)

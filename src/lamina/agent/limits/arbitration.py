@@ -2,7 +2,7 @@
 
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
-from lamina.enforcement.arbitration import Arbitration, Report
+from lamina.enforcement.arbitration import Arbitration, Confirm, Report
 from lamina.ports.host import Host
 
 LOOK_S = 0.5
@@ -14,7 +14,7 @@ REST = 4
 class ArbitrationLoop:
     """Without it, containers are limited to their own shares, no gate is closed, and contexts cost what is guessed."""
 
-    def __init__(self, node: NodeContext, host: Host, report: Report) -> None:
+    def __init__(self, node: NodeContext, host: Host, confirm: Confirm, report: Report) -> None:
         """`report` is called with what is wrong with the files of a container."""
         self._node = node
         self._host = host
@@ -23,6 +23,7 @@ class ArbitrationLoop:
         self._clock = node.clock
         self._low_priority_percent = node.config.low_priority_percent
         self._aside = node.aside
+        self._confirm = confirm
         self._report = report
 
     def _failed(self, gpu: str, error: Exception) -> None:
@@ -30,7 +31,10 @@ class ArbitrationLoop:
 
     async def run(self) -> None:
         arbitration = Arbitration(
-            low_priority_percent=self._low_priority_percent, report=self._report, failed=self._failed
+            low_priority_percent=self._low_priority_percent,
+            confirm=self._confirm,
+            report=self._report,
+            failed=self._failed,
         )
         figures = ContextFigures(self._node, self._host)
         listed_at = self._clock.monotonic() - LOOK_S

@@ -1,0 +1,121 @@
+"""Whose work on a GPU the driver confirms."""
+
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from lamina.agent.containers.paths import folder_name
+from lamina.agent.limits.confirmed_work import LOOK_S, OLD_S, ConfirmedWork
+from lamina.enforcement.claims import UNCONFIRMED, Confirmation
+from lamina.ports.host import LinuxHost
+from lamina.ports.nvml import GpuProcess
+from tests.agent.node import GPU, Node, container
+
+PIDS = {"a": 11, "b": 12}
+
+
+class Pair:
+    """The pods `a` and `b` on one GPU, with a process each, and what the driver says of them."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.uids = node, dict[str, str]()
+        self.confirmed = ConfirmedWork(node.context, node.host)
+
+    async def start(self) -> None:
+        for number, pod in enumerate(PIDS):
+            self.uids[pod] = await self.node.pod(pod, container("main"))
+            await self.node.admit(pod, {"main": [f"ticket-{number}"]})
+            await self.node.preparer.prepare([f"ticket-{number}"])
+            self.node.host.cgroups[PIDS[pod]] = f"0::/kubepods/besteffort/pod{self.uids[pod]}/0123456789ab\n"
+        self.node.nvml.running[GPU[0]] = tuple(GpuProcess(pid, 100) for pid in PIDS.values())
+        self.node.nvml.working[GPU[0]] = {PIDS["a"]: 0.25}
+
+    def folder(self, pod: str) -> Path:
+        return self.node.places.containers / folder_name(self.uids[pod], "main")
+
+    def said(self, pod: str, gpu: int = 0) -> Confirmation:
+        return self.confirmed.confirmation(self.folder(pod), GPU[gpu])
+
+
+@pytest.fixture
+async def pair(node: Node) -> Pair:
+    made = Pair(node)
+    await made.start()
+    return made
+
+
+async def test_nothing_is_confirmed_before_the_driver_was_asked(pair: Pair) -> None:
+    assert pair.said("a") == UNCONFIRMED
+    await pair.confirmed.look()
+    assert pair.said("a", gpu=1) == UNCONFIRMED
+
+
+async def test_processes_and_their_work_belong_to_the_pod_of_their_cgroup(pair: Pair) -> None:
+    await pair.confirmed.look()
+    assert (pair.said("a"), pair.said("b")) == (Confirmation(1, 0.25), Confirmation(1, 0.0))
+
+
+async def test_a_process_that_the_driver_does_not_list_confirms_nothing(pair: Pair) -> None:
+    pair.node.nvml.running[GPU[0]] = (GpuProcess(PIDS["b"], 100),)
+    await pair.confirmed.look()
+    assert pair.said("a") == Confirmation(0, 0.0)
+
+
+async def test_work_of_no_known_pod_is_that_of_no_container(pair: Pair) -> None:
+    pair.node.host.cgroups[PIDS["a"]] = "0::/system.slice/sshd.service\n"
+    await pair.confirmed.look()
+    assert (pair.said("a"), pair.said("b")) == (Confirmation(0, 0.0), Confirmation(1, 0.0))
+
+
+async def test_without_cgroups_of_pods_the_mapped_usage_file_tells_whose_a_process_is(pair: Pair) -> None:
+    pair.node.host.cgroups.clear()
+    pair.node.host.mapped.add((PIDS["a"], pair.folder("a") / "usage"))
+    await pair.confirmed.look()
+    assert (pair.said("a"), pair.said("b")) == (Confirmation(1, 0.25), Confirmation(0, 0.0))
+
+
+async def test_a_driver_that_does_not_measure_processes_still_lists_them(pair: Pair) -> None:
+    pair.node.nvml.working[GPU[0]] = None
+    await pair.confirmed.look()
+    assert pair.said("a") == Confirmation(1, None)
+
+
+async def test_an_answer_that_cannot_be_used_confirms_nothing_and_is_set_aside(pair: Pair) -> None:
+    pair.node.nvml.working = None  # type: ignore[assignment]
+    await pair.confirmed.look()
+    assert pair.said("a") == UNCONFIRMED
+    assert pair.node.context.aside.counts == {"work on a GPU": 1}
+
+
+async def test_old_figures_confirm_nothing(pair: Pair) -> None:
+    await pair.confirmed.look()
+    pair.node.nvml.broken = "NVML does not answer"
+    await pair.node.clock.advance(OLD_S)
+    await pair.confirmed.look()
+    assert pair.said("a") == Confirmation(1, 0.25)
+    await pair.node.clock.advance(LOOK_S)
+    assert pair.said("a") == UNCONFIRMED
+
+
+async def test_the_driver_is_not_asked_about_a_gpu_of_one_container(node: Node) -> None:
+    alone = ConfirmedWork(node.context, node.host)
+    uid = await node.pod("a", container("main"))
+    await node.admit("a", {"main": ["ticket-0"]})
+    await node.preparer.prepare(["ticket-0"])
+    await alone.look()
+    folder = node.places.containers / folder_name(uid, "main")
+    assert alone.confirmation(folder, GPU[0]) == UNCONFIRMED
+
+
+def test_which_files_a_process_has_mapped(tmp_path: Path) -> None:
+    for name in ("mapped", "open"):
+        (tmp_path / name).write_bytes(bytes(4096))
+    with (tmp_path / "mapped").open("r+b") as file, (tmp_path / "open").open("r+b"):
+        kept = mmap.mmap(file.fileno(), 4096)
+        host = LinuxHost()
+        found = [host.has_mapped(os.getpid(), tmp_path / name) for name in ("mapped", "open", "missing")]
+        kept.close()
+    assert found == [True, False, False]
+    assert not host.has_mapped(1 << 30, tmp_path / "mapped")
