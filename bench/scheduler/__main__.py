@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from bench.measures import Report
-from bench.scheduler import load
+from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
+from lamina.ports.kube import Object
 
 CURVE = (100, 1_000, 5_000, 10_000, 20_000)
 
@@ -38,18 +39,27 @@ async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
     """The controller as a process, called over HTTP the way kube-scheduler calls it."""
     async with load.control(nodes, pods) as control:
         report.add("start", "s", ours=control.start_s)
-        await load.schedule(control, 0, 2 * rounds)
+        first, measured = _new_pods(0, 2 * rounds), _new_pods(10_000, 5 * rounds)
+        await control.create(first)
+        await load.schedule(control, first)
         for times in control.times.values():
             times.clear()
-        count, used = 5 * rounds, control.cpu_s()
-        seconds = await load.schedule(control, 10_000, count)
+        asked, used = await control.requests(), control.cpu_s()
+        await control.create(measured)
+        seconds = await load.schedule(control, measured)
+        count = len(measured)
         report.add("http-filter-p99", "ms", ours=p99(control.times["filter"]))
         report.add("http-prioritize-p99", "ms", ours=p99(control.times["prioritize"]))
         report.add("http-bind-median", "ms", ours=statistics.median(control.times["bind"]) * 1e3)
         report.add("http-pods", "pods/s", ours=(count - control.refused) / seconds)
         report.add("http-cpu", "ms/pod", ours=(control.cpu_s() - used) / count * 1e3)
+        report.add("http-requests", "1/pod", ours=(await control.requests() - asked) / count)
         report.add("refused-binds", "", ours=control.refused)
         report.add("memory", "MiB", ours=control.resident_mib())
+
+
+def _new_pods(first: int, count: int) -> list[Object]:
+    return [cluster.new_pod(f"new-{number}") for number in range(first, first + count)]
 
 
 def main() -> int:
@@ -59,10 +69,12 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5000, help="nodes of 8 GPUs (default 5000)")
     parser.add_argument("--pods", type=int, default=20_000, help="pods that run (default 20000)")
     parser.add_argument("--rounds", type=int, default=100, help="a hundredth of the longest series (default 100)")
+    parser.add_argument("--only-http", action="store_true", help="only the controller as a process")
     options = parser.parse_args()
     report = Report("scheduler")
-    core(report, options.nodes, options.rounds)
-    curve(report, options.rounds)
+    if not options.only_http:
+        core(report, options.nodes, options.rounds)
+        curve(report, options.rounds)
     asyncio.run(whole(report, options.nodes, options.pods, options.rounds))
     return report.finish(options.json)
 

@@ -1,4 +1,8 @@
-"""kube-scheduler's part: filters and prioritizes one pod after the other, and binds each while the next is filtered."""
+"""kube-scheduler's part: filters and prioritizes one pod after the other, and binds each while the next is filtered.
+
+Pods are created over the API before the first is filtered, and an event is written for each that is bound, so that the
+API server counts what it counts in a cluster.
+"""
 
 import asyncio
 import os
@@ -20,6 +24,7 @@ from bench.scheduler import cluster
 from lamina.ports.kube import Object
 
 _READY_WITHIN_S = 300.0
+_WATCH_S = 0.5
 
 
 @dataclass
@@ -31,6 +36,8 @@ class Control:
     pid: int
     nodes: int
     start_s: float
+    api: str = ""
+    """The URL of the API server."""
     names: bytes = b""
     times: dict[str, list[float]] = field(default_factory=lambda: {"filter": [], "prioritize": [], "bind": []})
     refused: int = 0
@@ -44,7 +51,10 @@ class Control:
 
     async def filter(self, pod: Object) -> list[str]:
         body = b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (msgspec.json.encode(pod), self.names)
-        fitting: list[str] = (await self.ask("filter", body))["nodenames"]
+        answer = await self.ask("filter", body)
+        if answer.get("error"):
+            raise RuntimeError(f"the controller refuses to filter: {answer['error']}")
+        fitting: list[str] = answer["nodenames"]
         return fitting
 
     async def best(self, pod: Object, fitting: list[str], draw: random.Random) -> str:
@@ -59,6 +69,24 @@ class Control:
         args = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"], "Node": node}
         answer = await self.ask("bind", msgspec.json.encode(args))
         self.refused += bool(answer["error"])
+        event = {"metadata": {"name": f"{meta['name']}.scheduled"}, "reason": "Scheduled"}
+        await self._create("events", event)
+
+    async def create(self, pods: list[Object]) -> None:
+        """Create these pods, and give the watches of the controller time to report them."""
+        for pod in pods:
+            await self._create("pods", pod)
+        await asyncio.sleep(_WATCH_S)
+
+    async def requests(self) -> int:
+        """How many requests the API server has answered."""
+        async with self.session.get(f"{self.api}/requests") as response:
+            return sum((await response.json()).values())
+
+    async def _create(self, plural: str, obj: Object) -> None:
+        url = f"{self.api}/api/v1/namespaces/default/{plural}"
+        async with self.session.post(url, data=msgspec.json.encode(obj)) as response:
+            response.raise_for_status()
 
     def cpu_s(self) -> float:
         """Seconds of CPU that the process has used."""
@@ -73,45 +101,62 @@ class Control:
 
 @asynccontextmanager
 async def control(nodes: int, pods: int) -> AsyncIterator[Control]:
-    """A controller in a process of its own, once it is ready."""
-    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as folder:
-        addresses = Path(folder) / "addresses.json"
-        command = [sys.executable, "-m", "bench.scheduler.server", str(nodes), str(pods), str(addresses)]
-        began = time.perf_counter()
-        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.DEVNULL)
-        try:
-            async with aiohttp.ClientSession() as session:
-                url = await _ready(process, addresses, session, began)
-                started = Control(url, session, process.pid, nodes, time.perf_counter() - began)
+    """A controller in a process of its own, once it is ready, next to an API server in another process."""
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
+        kubeconfig, addresses = Path(name) / "kubeconfig", Path(name) / "addresses.json"
+        async with _process("api_server", str(nodes), str(pods), str(kubeconfig)) as server:
+            await _written(server, kubeconfig)
+            api = msgspec.json.decode(kubeconfig.read_bytes())["clusters"][0]["cluster"]["server"]
+            began = time.perf_counter()
+            async with (
+                _process("server", str(kubeconfig), str(addresses)) as process,
+                aiohttp.ClientSession() as session,
+            ):
+                url = await _ready(process, addresses, session)
+                started = Control(url, session, process.pid, nodes, time.perf_counter() - began, api)
                 started.names = msgspec.json.encode([cluster.node_name(number) for number in range(nodes)])
                 yield started
-        finally:
-            process.kill()
-            await process.wait()
 
 
-async def _ready(
-    process: asyncio.subprocess.Process, addresses: Path, session: aiohttp.ClientSession, began: float
-) -> str:
-    while time.perf_counter() < began + _READY_WITHIN_S:
+@asynccontextmanager
+async def _process(module: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    command = [sys.executable, "-m", f"bench.scheduler.{module}", *arguments]
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _written(process: asyncio.subprocess.Process, file: Path) -> None:
+    began = time.perf_counter()
+    while not file.exists():
         if process.returncode is not None:
-            raise RuntimeError(f"the controller ended with exit status {process.returncode}")
-        if addresses.exists():
-            url: str = msgspec.json.decode(addresses.read_bytes())["extenderHttp"]
-            async with session.get(f"{url}/readyz") as response:
-                if response.status == 200:
-                    return url
+            raise RuntimeError(f"a process of the benchmark ended with exit status {process.returncode}")
+        if time.perf_counter() > began + _READY_WITHIN_S:
+            raise RuntimeError("a process of the benchmark was not ready in time")
+        await asyncio.sleep(0.02)
+
+
+async def _ready(process: asyncio.subprocess.Process, addresses: Path, session: aiohttp.ClientSession) -> str:
+    await _written(process, addresses)
+    url: str = msgspec.json.decode(addresses.read_bytes())["extenderHttp"]
+    began = time.perf_counter()
+    while time.perf_counter() < began + _READY_WITHIN_S:
+        async with session.get(f"{url}/readyz") as response:
+            if response.status == 200:
+                return url
         await asyncio.sleep(0.02)
     raise RuntimeError("the controller was not ready in time")
 
 
-async def schedule(to: Control, first: int, count: int) -> float:
-    """Place `count` new pods; returns the seconds until the last is bound."""
-    draw = random.Random(first)
+async def schedule(to: Control, pods: list[Object]) -> float:
+    """Place these pods; returns the seconds until the last is bound."""
+    draw = random.Random(len(pods))
     began = time.perf_counter()
     binds = []
-    for number in range(first, first + count):
-        pod = cluster.new_pod(f"new-{number}")
+    for pod in pods:
         fitting = await to.filter(pod)
         if fitting:
             binds.append(asyncio.create_task(to.bind(pod, await to.best(pod, fitting, draw))))

@@ -1,24 +1,18 @@
-"""The controller over a `FakeKube`, as a process of its own: `python -m bench.scheduler.server NODES PODS FILE`."""
+"""The controller as a process of its own: `python -m bench.scheduler.server KUBECONFIG FILE`."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from bench.scheduler.kube import ClusterKube
-from lamina.controller.run import serve
+from lamina.controller.run import run
 from lamina.controller.settings import Address, ControllerSettings
-from lamina.ports.clock import SystemClock
-from lamina.ports.kube.fake_network import SlowKube
-
-_REQUEST_S = 0.002
 
 
 def main() -> None:
-    nodes, pods, file = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    kubeconfig, file = Path(sys.argv[1]), Path(sys.argv[2])
     free = Address("127.0.0.1", 0)
-    settings = ControllerSettings(extender_http=free, admission=free, addresses_file=file)
-    kube = SlowKube(ClusterKube(nodes, pods), _REQUEST_S)
-    asyncio.run(serve(kube, SystemClock(), settings, asyncio.Event()))
+    settings = ControllerSettings(kubeconfig=kubeconfig, extender_http=free, admission=free, addresses_file=file)
+    asyncio.run(run(settings))
 
 
 if __name__ == "__main__":
