@@ -4,8 +4,9 @@ import copy
 
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.model.ledger import Taken, taken_by
-from lamina.ports.kube import GRANTS, PODS, Object
+from lamina.ports.kube import GRANTS, PODS, BindingMetadata, Object
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube.protocol import NO_METADATA
 
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
 
@@ -17,8 +18,10 @@ class StartingKube(FakeKube):
         super().__init__()
         self.runs_with: dict[str, dict[str, Taken]] = {}
 
-    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
-        await super().bind(pod, namespace=namespace, uid=uid, node=node)
+    async def bind(
+        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+    ) -> None:
+        await super().bind(pod, namespace=namespace, uid=uid, node=node, metadata=metadata)
         for grant in self.grants():
             if grant["spec"]["podUID"] == uid and grant["spec"]["node"] == node:
                 self.runs_with[uid] = taken_by(grant_record(grant).grant.containers)

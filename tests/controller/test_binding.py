@@ -6,14 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.configuration import load
-from lamina.controller.binding import orphan_grants
+from lamina.controller.binding import bound_labels, orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
 from lamina.controller.ledger.ledger import UNCONFIRMED_S
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.errors import Outside
-from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound, Object, Refused, Unreachable
+from lamina.ports.kube import GRANTS, PODS, BindingMetadata, Conflict, NotFound, Object, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.fake_network import LossyKube
+from lamina.ports.kube.protocol import NO_METADATA
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpu_pod, gpus
 
@@ -70,7 +71,35 @@ async def test_the_annotations_of_hami_are_on_the_pod(bench: Bench) -> None:
     assert meta["labels"] == {"hami.io/vgpu-node": "node-0"}
 
 
-async def test_annotations_that_cannot_be_written_change_nothing(bench: Bench) -> None:
+def count_of(bench: Bench, verb: str) -> int:
+    return sum(called == verb and resource == PODS for called, resource, _ in bench.kube.calls)  # type: ignore[attr-defined]
+
+
+async def test_labels_that_a_server_does_not_copy_are_patched(bench: Bench) -> None:
+    bench.kube.copies_labels = False  # type: ignore[attr-defined]
+    for name in ("one", "two"):
+        assert await bench.bind(await bench.pod(name, gpumem=1000)) == ""
+        meta = (await bench.kube.get(PODS, name, namespace="default"))["metadata"]
+        assert meta["labels"] == {"hami.io/vgpu-node": "node-0"}
+        assert meta["annotations"]["hami.io/bind-phase"] == "success"
+
+
+async def test_labels_that_a_server_copies_are_not_patched(bench: Bench) -> None:
+    for name in ("one", "two", "three"):
+        assert await bench.bind(await bench.pod(name, gpumem=1000)) == ""
+    assert count_of(bench, "patch") == 0
+
+
+async def test_a_server_that_stops_copying_labels_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_labels, "EVERY", 2)
+    for number, copies in enumerate((True, True, False)):
+        bench.kube.copies_labels = copies  # type: ignore[attr-defined]
+        assert await bench.bind(await bench.pod(f"p{number}", gpumem=1000)) == ""
+    assert count_of(bench, "patch") == 1
+
+
+async def test_labels_that_cannot_be_written_change_nothing(bench: Bench) -> None:
+    bench.kube.copies_labels = False  # type: ignore[attr-defined]
     failing(bench, "patch", Refused("no"))
     pod = await bench.pod(gpu=1)
     assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
@@ -274,9 +303,11 @@ async def test_a_pod_deleted_or_replaced_since_filter_gets_nothing(bench: Bench)
 
 async def test_a_pod_deleted_between_grant_and_binding_frees_its_share() -> None:
     class Hasty(FakeKube):
-        async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+        async def bind(
+            self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        ) -> None:
             await self.delete(PODS, pod, namespace=namespace)
-            await super().bind(pod, namespace=namespace, uid=uid, node=node)
+            await super().bind(pod, namespace=namespace, uid=uid, node=node, metadata=metadata)
 
     bench = Bench(Hasty())
     bench.offer()

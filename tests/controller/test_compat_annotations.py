@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from lamina.controller.compat.annotations import metadata_patch
+from lamina.controller.compat.annotations import binding_metadata
 from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
-from lamina.ports.kube import Object
+from lamina.ports.kube import BindingMetadata, Object
 
 POD: Object = {"spec": {"initContainers": [{"name": "early"}], "containers": [{"name": "plain"}, {"name": "main"}]}}
 
@@ -36,14 +36,11 @@ def grant(dialect: str) -> Grant:
     ],
 )
 def test_devices_are_encoded_as_each_system_does(dialect: str, key: str, encoded: str) -> None:
-    patch = metadata_patch(POD, grant(dialect), 1700000000.9)
-    assert patch is not None and patch["metadata"]["uid"] == "uid"
-    assert patch["metadata"]["annotations"][key] == encoded
+    assert binding_metadata(POD, grant(dialect), 1700000000.9).annotations[key] == encoded
 
 
 def test_volcanos_time_says_that_all_is_done() -> None:
-    patch = metadata_patch(POD, grant("volcano"), 1700000000.9)
-    assert patch is not None and patch["metadata"]["annotations"] == {
+    assert binding_metadata(POD, grant("volcano"), 1700000000.9).annotations == {
         "volcano.sh/vgpu-node": "node-1",
         "volcano.sh/vgpu-ids-new": "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:",
         "volcano.sh/devices-to-allocate": "GPU-a,NVIDIA,100,0:;;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:",
@@ -66,9 +63,7 @@ def test_an_instance_is_described_as_each_system_describes_it() -> None:
     found = {}
     for dialect in ("hami", "volcano", "cce"):
         granted, inventory = partitioned(dialect)
-        patch = metadata_patch(POD, granted, 0, inventory)
-        assert patch is not None
-        found[dialect] = patch["metadata"]["annotations"]
+        found[dialect] = binding_metadata(POD, granted, 0, inventory).annotations
     why = "main: mig, 2g.10gb at slice 4: the node prefers this mode"
     assert [each["lamina.dev/mode"] for each in found.values()] == [why, why, why]
     assert found["hami"]["hami.io/vgpu-devices-allocated"] == ";;GPU-a,NVIDIA,9856,28:;"
@@ -86,4 +81,4 @@ def test_an_instance_is_described_as_each_system_describes_it() -> None:
 
 
 def test_a_dialect_without_annotations_leaves_the_pod_alone() -> None:
-    assert metadata_patch(POD, grant("cce"), 0) is None
+    assert binding_metadata(POD, grant("cce"), 0) == BindingMetadata({}, {})

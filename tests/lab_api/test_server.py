@@ -221,6 +221,32 @@ async def test_binding_and_eviction_over_http(http: Http) -> None:
     assert "deletionTimestamp" in found["metadata"]
 
 
+async def test_a_binding_carries_annotations_and_conditions(http: Http) -> None:
+    """As Kubernetes 1.34 does by default, which does not copy labels."""
+    gated, noted = pod("gated"), pod("a")
+    gated["spec"]["schedulingGates"] = [{"name": "x/y"}]
+    noted["metadata"]["annotations"] = {"kept": "1", "other": "2"}
+    await http("POST", PODS, gated)
+    _, made = await http("POST", PODS, noted)
+    meta = {"annotations": {"other": "3", "new": "4"}, "labels": {"l": "5"}}
+
+    async def bind(name: str, **preconditions: str) -> tuple[int, Any]:
+        binding = {"kind": "Binding", "metadata": meta | {"name": name} | preconditions, "target": {"name": "n1"}}
+        return await http("POST", f"{PODS}/{name}/binding", {"apiVersion": "v1", **binding})
+
+    for name, preconditions, words in (
+        ("a", {"uid": "another"}, "UID in precondition: another"),
+        ("a", {"resourceVersion": "1"}, "ResourceVersion in precondition: 1,"),
+        ("gated", {}, "pod gated has non-empty .spec.schedulingGates"),
+    ):
+        code, status = await bind(name, **preconditions)
+        assert (code, status["reason"]) == (409, "Conflict") and words in status["message"]
+    code, _ = await bind("a", uid=made["metadata"]["uid"], resourceVersion=made["metadata"]["resourceVersion"])
+    assert code == 201
+    found = (await http("GET", PODS + "/a"))[1]["metadata"]
+    assert found["annotations"] == {"kept": "1", "other": "3", "new": "4"} and "l" not in (found.get("labels") or {})
+
+
 async def test_a_hundred_watches_at_once(server: ApiServer, http: Http) -> None:
     """Every client sees every pod, as a table or whole, with and without a selector."""
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 
 from lamina.errors import Outside
 from lamina.ports.kube import AlreadyExists, Conflict, Gone, Listing, NotFound, Patch, Refused, Resource
-from lamina.ports.kube.protocol import Object, Watched, encoded_patch
+from lamina.ports.kube.protocol import NO_METADATA, BindingMetadata, Object, Watched, encoded_patch
 from lamina_lab.api.patching import patches
 from lamina_lab.api.schema import field_selectors
 from lamina_lab.api.schema.resources import ApiResource as Served
@@ -99,12 +99,12 @@ class InProcess:
         except ApiError as error:
             _raise(error)
 
-    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+    async def bind(
+        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+    ) -> None:
         try:
-            found = self._api.get(self._api.catalog.named("pods"), namespace, pod)
-            if uid and found.meta["uid"] != uid:
-                raise Conflict(f"pod {namespace}/{pod} has been replaced by another pod of that name")
-            await self._api.bind(namespace, pod, node, {}, self._call())
+            binding = {"metadata": {"uid": uid, "annotations": dict(metadata.annotations)}, "target": {"name": node}}
+            await self._api.bind(namespace, pod, binding, self._call())
         except ApiError as error:
             _raise(error)
 

@@ -144,8 +144,8 @@ class Scheduler:
             if self._extender and self._extender.config.bind_verb and self._extender.is_interested(pod):
                 await self._extender.bind(pod, node, self._clock.monotonic())
             else:
-                place = {"namespace": objects.namespace(pod), "uid": objects.uid(pod), "node": node}
-                await self._kube.bind(objects.name(pod), **place)
+                namespace, uid = objects.namespace(pod), objects.uid(pod)
+                await self._kube.bind(objects.name(pod), namespace=namespace, uid=uid, node=node)
         except NotFound:
             self._undo_placement(pod)
             self._backlog.drop(objects.uid(pod))

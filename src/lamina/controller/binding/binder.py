@@ -9,10 +9,10 @@
     take a turn on the node's Lease ──(refused)──> withdraw the grant, release the reservation
          │
          v
-    bind the pod ──(refused)──> withdraw the grant, release the reservation
+    bind the pod, with its compatibility annotations ──(refused)──> withdraw the grant, release the reservation
          │
          v
-    observe the pod as bound, release the reservation, annotate the pod in the background
+    observe the pod as bound, release the reservation, complete the pod's labels in the background
 
 Where the API server did not answer, it is not known whether the step took effect: then the grant stays, and
 `orphan_grants` settles it later. Attempts for one pod run one after another; attempts for different pods run
@@ -21,16 +21,16 @@ concurrently.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from lamina.controller.background import BackgroundTasks
+from lamina.controller.binding.bound_labels import BoundLabels
 from lamina.controller.binding.grant_origin import GrantOrigins
 from lamina.controller.binding.node_leases import NodeLeases
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.compat.annotations import metadata_patch
+from lamina.controller.compat.annotations import binding_metadata
 from lamina.controller.context import Context
 from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_object, grant_record
@@ -45,9 +45,7 @@ from lamina.model.ledger import taken_by
 from lamina.model.object_names import is_object_name
 from lamina.model.requests import PodRequest
 from lamina.placement import Misfit
-from lamina.ports.kube import GRANTS, PODS, AlreadyExists, Conflict, NotFound, Object, Unreachable
-
-log = logging.getLogger(__name__)
+from lamina.ports.kube import GRANTS, PODS, AlreadyExists, BindingMetadata, Conflict, NotFound, Object, Unreachable
 
 _TRIES = 3
 LONGEST_ATTEMPT_S = 25.0
@@ -91,6 +89,7 @@ class Binder:
         self._background = background
         self._leading = leading
         self._origins = GrantOrigins(LONGEST_ATTEMPT_S)
+        self._labels = BoundLabels(context.kube)
 
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns why that failed as a sentence, or nothing."""
@@ -120,10 +119,12 @@ class Binder:
             return
         record = await self._take_grant(args, pod, request)
         await self._take_turn(args, record)
-        await self._bind_pod(args, record)
+        metadata = self._metadata(obj, record)
+        await self._bind_pod(args, record, metadata)
         self._ledger.observe_pod(args.podUID, PodState(Stage.BOUND, args.node), self._context.now())
         self._ledger.release(args.podUID)
-        self._background.start(self._annotate(obj, record))
+        if metadata.labels:
+            self._background.start(self._labels.complete(args.podUID, record, metadata.labels))
 
     async def _read_pod(self, args: BindArgs) -> Object:
         try:
@@ -250,10 +251,16 @@ class Binder:
         if not self._leading():
             raise NotYet("this replica of the controller is not the leader")
 
-    async def _bind_pod(self, args: BindArgs, record: GrantRecord) -> None:
+    def _metadata(self, pod: Object, record: GrantRecord) -> BindingMetadata:
+        """The compatibility annotations and labels of the pod's dialect."""
+        inventory = self._ledger.inventory(record.grant.node)
+        return binding_metadata(pod, record.grant, self._context.clock.wall(), inventory)
+
+    async def _bind_pod(self, args: BindArgs, record: GrantRecord, metadata: BindingMetadata) -> None:
         """Bind the pod, or withdraw the grant. Where it cannot be known whether the pod is bound, the grant stays."""
+        namespace, uid = args.podNamespace, args.podUID
         try:
-            await self._kube.bind(args.podName, namespace=args.podNamespace, uid=args.podUID, node=args.node)
+            await self._kube.bind(args.podName, namespace=namespace, uid=uid, node=args.node, metadata=metadata)
         except Outside as error:
             state = self._observe(args, await self._read_pod(args))
             if state == PodState(Stage.BOUND, args.node):
@@ -275,17 +282,6 @@ class Binder:
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(GRANTS, record.name, namespace=record.namespace, uid=record.uid)
         self._ledger.remove_grant(record.uid, record.grant.pod_uid, self._context.now())
-
-    async def _annotate(self, pod: Object, record: GrantRecord) -> None:
-        """Write the compatibility annotations of the pod's dialect."""
-        inventory = self._ledger.inventory(record.grant.node)
-        patch = metadata_patch(pod, record.grant, self._context.clock.wall(), inventory)
-        if patch is None:
-            return
-        try:
-            await self._kube.patch(PODS, record.grant.pod, patch, namespace=record.namespace)
-        except Outside as error:
-            log.warning("Pod %s/%s is bound but could not be annotated: %s", record.namespace, record.grant.pod, error)
 
 
 def _own_request(args: BindArgs, pod: ParsedPod) -> PodRequest:

@@ -7,22 +7,17 @@ from lamina.dialects import dialect_named
 from lamina.dialects.metadata import BoundPod, Metadata
 from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
-from lamina.ports.kube import Object
+from lamina.ports.kube import BindingMetadata
 
 MODE = "lamina.dev/mode"
 
 
-def metadata_patch(
+def binding_metadata(
     pod: Mapping[str, Any], grant: Grant, now: float, inventory: Inventory | None = None
-) -> Object | None:
-    """The merge patch for a bound pod, or None where there is nothing to write.
-
-    `now` is Unix time, `inventory` the node's. The API server refuses the patch if another pod has the name now.
-    """
+) -> BindingMetadata:
+    """What the pod's Binding carries. `now` is Unix time, `inventory` the node's."""
     dialect = dialect_named(grant.dialect)
     metadata = dialect.pod_metadata(BoundPod(pod["spec"], grant, now, inventory)) if dialect else Metadata()
     modes = "; ".join(f"{container.name}: {container.because}" for container in grant.containers if container.because)
     annotations = {**metadata.annotations, MODE: modes} if modes else metadata.annotations
-    changes = {"annotations": annotations, "labels": metadata.labels}
-    written = {field: values for field, values in changes.items() if values}
-    return {"metadata": {"uid": grant.pod_uid, **written}} if written else None
+    return BindingMetadata(annotations, metadata.labels)

@@ -23,7 +23,15 @@ from lamina.errors import BadInput, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
 from lamina.ports.kube.errors import Gone, Refused, Unreachable
-from lamina.ports.kube.protocol import Listing, Object, Patch, Watched, encoded_patch
+from lamina.ports.kube.protocol import (
+    NO_METADATA,
+    BindingMetadata,
+    Listing,
+    Object,
+    Patch,
+    Watched,
+    encoded_patch,
+)
 from lamina.ports.kube.resources import PODS, Resource
 from lamina.ports.polling import FailureLog, retry
 
@@ -190,11 +198,13 @@ class KubeClient:
             body["gracePeriodSeconds"] = grace_s
         await self._ask("DELETE", resource.path(namespace=namespace, name=name), body=body)
 
-    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+    async def bind(
+        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+    ) -> None:
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": pod, "namespace": namespace, "uid": uid},
+            "metadata": {"name": pod, "namespace": namespace, "uid": uid, **_written(metadata)},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
@@ -249,6 +259,11 @@ class KubeClient:
 
 def _encoded(method: str, body: Patch) -> tuple[str, bytes]:
     return encoded_patch(body) if method == "PATCH" else ("application/json", msgspec.json.encode(body))
+
+
+def _written(metadata: BindingMetadata) -> Object:
+    fields = {"annotations": dict(metadata.annotations), "labels": dict(metadata.labels)}
+    return {field: values for field, values in fields.items() if values}
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -16,7 +16,15 @@ from lamina.errors import Outside
 from lamina.ports.kube import merge_patch, selectors
 from lamina.ports.kube.errors import AlreadyExists, Conflict, NotFound, Refused
 from lamina.ports.kube.fake_history import FakeHistory
-from lamina.ports.kube.protocol import Listing, Object, Patch, StrategicPatch, Watched
+from lamina.ports.kube.protocol import (
+    NO_METADATA,
+    BindingMetadata,
+    Listing,
+    Object,
+    Patch,
+    StrategicPatch,
+    Watched,
+)
 from lamina.ports.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     GRANTS,
@@ -42,6 +50,8 @@ class FakeKube:
     def __init__(self) -> None:
         self.failing: dict[str, Callable[[Resource, str], Outside | None]] = {}
         self.calls: list[tuple[str, Resource, str]] = []
+        self.copies_labels = True
+        """Whether binding a pod copies the Binding's labels, as Kubernetes does from version 1.35 on."""
         self._objects: defaultdict[Resource, dict[_Key, Object]] = defaultdict(dict)
         self._history = FakeHistory()
         self._lines = 0
@@ -131,7 +141,9 @@ class FakeKube:
         else:
             self._remove(resource, obj)
 
-    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
+    async def bind(
+        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+    ) -> None:
         await self._called("bind", PODS, pod)
         obj = self._found(PODS, namespace, pod)
         if obj["metadata"]["uid"] != uid:
@@ -140,6 +152,10 @@ class FakeKube:
             raise Conflict(f"pod {pod!r} is being deleted or already assigned to a node")
         after = _copy(obj)
         after["spec"]["nodeName"] = node
+        if metadata.annotations:
+            after["metadata"]["annotations"] = {**(after["metadata"].get("annotations") or {}), **metadata.annotations}
+        if metadata.labels and self.copies_labels:
+            after["metadata"]["labels"] = {**(after["metadata"].get("labels") or {}), **metadata.labels}
         self._store(PODS, obj, after)
 
     async def close(self) -> None:

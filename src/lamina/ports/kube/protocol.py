@@ -1,6 +1,7 @@
 """What can be asked of Kubernetes. Errors are those of `errors`; every call may raise `Outside`."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -15,6 +16,15 @@ class StrategicPatch(NamedTuple):
 
     body: Object
 
+
+class BindingMetadata(NamedTuple):
+    """What a Binding carries for its pod."""
+
+    annotations: Mapping[str, str] = MappingProxyType({})
+    labels: Mapping[str, str] = MappingProxyType({})
+
+
+NO_METADATA = BindingMetadata()
 
 Patch = Object | list[Object] | StrategicPatch
 """A merge patch is an object, a JSON patch a list of operations."""
@@ -79,8 +89,14 @@ class Kube(Protocol):
         """
         ...
 
-    async def bind(self, pod: str, *, namespace: str, uid: str, node: str) -> None:
-        """Give the pod to a node. Raises NotFound, Conflict where it has a node or is another pod of that name."""
+    async def bind(
+        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+    ) -> None:
+        """Give the pod to a node. Raises NotFound, Conflict where it has a node or is another pod of that name.
+
+        The annotations are written in the same step. Whether the labels are depends on the server: Kubernetes copies
+        them from version 1.35 on, and before if the feature PodTopologyLabelsAdmission is on.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -64,8 +64,7 @@ async def _bind(api: Api, address: ResourcePath, body: Any, call: Call) -> web.R
     node = target.get("name") if isinstance(target, dict) else None
     if not node:
         raise bad_request("a Binding must name a node in target.name")
-    meta = body.get("metadata") or {}
-    await api.bind(address.namespace, address.name, str(node), meta.get("annotations") or {}, call)
+    await api.bind(address.namespace, address.name, body, call)
     return respond(msgspec.json.encode({**success({}), "code": 201}), 201)
 
 

@@ -167,23 +167,22 @@ class Api:
             self._remove_objects_of(version.obj)
         return version, gone
 
-    async def bind(self, namespace: str, name: str, node: str, annotations: Object, call: Call) -> None:
-        """Assign a pod to a node. Raises 409 if it has a node or is being deleted."""
+    async def bind(self, namespace: str, name: str, binding: Object, call: Call) -> None:
+        """Assign a pod to the node of a Binding, and copy the Binding's annotations to it.
+
+        Raises 409 if the pod has a node, is being deleted or gated, or is another one than the Binding's metadata says.
+        Labels are not copied: that is a feature gate of Kubernetes 1.34 which is off by default.
+        """
         pods = self.catalog.named("pods")
         before = self.store.get(pods, namespace, name)
-        taken = before.obj["spec"].get("nodeName")
-        if taken or "deletionTimestamp" in before.meta:
-            why = (
-                f'pod {name} is already assigned to node "{taken}"'
-                if taken
-                else (f"pod {name} is being deleted, cannot be assigned to a host")
-            )
+        meant, node = binding.get("metadata") or {}, binding["target"]["name"]
+        if why := _why_not_bound(name, before, meant):
             message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
             raise ApiError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})
         if call.dry_run:
             return
         meta = dict(before.meta)
-        if annotations:
+        if annotations := meant.get("annotations"):
             meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
         status = dict(before.obj.get("status") or {})
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
@@ -245,3 +244,18 @@ class Api:
 def _as_version(resource: ApiResource, obj: Object) -> Object:
     """A stored object in this version of its resource. Versions of one kind differ in name only."""
     return {**obj, "apiVersion": resource.api_version} if obj.get("apiVersion") != resource.api_version else obj
+
+
+def _why_not_bound(name: str, pod: Version, meant: Object) -> str:
+    """Why the pod cannot be bound, in the words of Kubernetes, or nothing. `meant` is the Binding's metadata."""
+    for key, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        wanted, present = meant.get(key), pod.meta[key]
+        if wanted and wanted != present:
+            return f"Precondition failed: {words} in precondition: {wanted}, {words} in object meta: {present}"
+    if "deletionTimestamp" in pod.meta:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if taken := pod.obj["spec"].get("nodeName"):
+        return f'pod {name} is already assigned to node "{taken}"'
+    if pod.obj["spec"].get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
