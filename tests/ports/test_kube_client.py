@@ -372,7 +372,7 @@ async def test_a_server_that_goes_away_is_named(kube: KubeClient, server: Server
         request.transport.abort()
         return web.Response()
 
-    server.answers.append(hang_up)
+    server.answers += [hang_up, hang_up]  # a kept connection may have ended meanwhile, so a GET is sent once more
     with pytest.raises(Unreachable, match=f"http://127.0.0.1:{server.port} does not answer"):
         await kube.get(NODES, "n")
 
@@ -429,6 +429,30 @@ async def test_a_login_that_fails_is_one_sentence(tmp_path: Path, user: dict[str
     with pytest.raises(BadInput, match=r"cannot log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
         await connect(path)
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+async def test_a_token_that_has_been_rotated_is_read_again(tmp_path: Path) -> None:
+    seen = []
+    token, path = tmp_path / "token", tmp_path / "k"
+    token.write_text("old")
+
+    def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({"metadata": {}}, status=200 if seen[-1] == "Bearer new" else 401)
+
+    async with serving() as server:
+        document = yaml.safe_load(kubeconfig(path, f"http://127.0.0.1:{server.port}").read_text())
+        document["users"][0]["user"] = {"tokenFile": str(token)}
+        path.write_text(yaml.safe_dump(document))
+        kube = await connect(path)
+        server.answers += [answer] * 4
+        with pytest.raises(Refused, match="401"):
+            await kube.get(NODES, "n")
+        token.write_text("new")
+        for _ in range(2):
+            await kube.get(NODES, "n")
+        await kube.close()
+    assert seen == ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]
 
 
 async def test_the_environment_names_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

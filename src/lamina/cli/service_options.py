@@ -3,7 +3,6 @@
 Each option has an environment variable, because a manifest sets those more easily.
 """
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -37,4 +36,3 @@ def configure_logging(level: str) -> None:
     if level.upper() not in _LEVELS:
         raise BadInput(f"--log-level must be one of {', '.join(_LEVELS)}, got {level!r}")
     log_to_stderr(level.upper())
-    logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -137,7 +137,6 @@ async def run(directory: LabDirectory) -> int:
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
     directory = LabDirectory(Path(sys.argv[1]))
     start_guard(directory)
     with status.lock(directory, timeout_s=2.0) as acquired:

@@ -1,28 +1,32 @@
-"""A real API server, through lightkube's connection.
+"""A real API server, through aiohttp.
 
-lightkube reads the kubeconfig and brings TLS and every way to log in. Its typed resources are left out: a cluster's
-pods as dataclasses cost several times the time and memory of dictionaries, and only a few of their fields are read.
+lightkube reads the kubeconfig and brings TLS and every way to log in. Its own connection is left out, because httpx
+costs several times the time of aiohttp per request, and so are its typed resources: a cluster's pods as dataclasses
+cost several times the time and memory of dictionaries, and only a few of their fields are read.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-import httpx2 as httpx
+import aiohttp
 import msgspec
 import yaml
-from lightkube.config.client_adapter import AsyncClient, ConnectionParams
+from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
+from yarl import URL
 
 from lamina.errors import BadInput, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
 from lamina.ports.kube.errors import Gone, Refused, Unreachable
+from lamina.ports.kube.login import Login
 from lamina.ports.kube.protocol import (
     NO_METADATA,
     BindingMetadata,
@@ -42,12 +46,15 @@ AGAIN_S = 1.0
 _CHUNK = 1000
 _WATCH_S = 240
 """How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
-_TIMEOUT_S = 30.0
+_TIMEOUT_S, _CONNECT_S = 30.0, 5.0
+_KEPT_OPEN_S = 60.0
+"""How long an idle connection is kept for the next request."""
 _OBJECT_S, _LIST_S = 60.0, 300.0
 """How long one answer may take as a whole. `_TIMEOUT_S` is about silence, which an endless answer never keeps."""
 _LARGEST_OBJECT, _LARGEST_LIST = 16 * 2**20, 512 * 2**20
 """Bytes of one answer. etcd holds no object of more than some MiB; a list may have to be read in one piece."""
 _BUSY_TRIES = 4
+_LONGEST_ADDRESS = 65_536
 _SHOWN = 100
 _NO_TOKEN = (json.JSONDecodeError, LookupError, TypeError)
 _NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
@@ -64,10 +71,9 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     """
     config = _load(kubeconfig, context)
     try:
-        client = AsyncClient(config, _parameters(config.cluster.server))
+        kube = KubeClient(_session(config), config.cluster.server, Login(user_auth(config.user), config.cluster.server))
     except (ConfigError, AssertionError, OSError, ValueError) as error:
         raise BadInput(f"{_named(config.fname)} cannot be used: {answers.one_line(error)}") from error
-    kube = KubeClient(client, config.cluster.server)
     try:
         await _answered(kube, again_s)
     except Outside as error:
@@ -108,16 +114,26 @@ def _named(path: Path | None) -> str:
     return f"kubeconfig {path}" if path else "the kubeconfig"
 
 
-def _parameters(server: str) -> ConnectionParams:
-    limits = httpx.Timeout(_TIMEOUT_S, connect=5.0)
-    return ConnectionParams(timeout=limits, trust_env=urlsplit(server).hostname not in _LOOPBACK)
+def _session(config: SingleConfig) -> aiohttp.ClientSession:
+    """Connections to the server of a kubeconfig, by its certificates and, except on this machine, by the proxy that
+    the environment names."""
+    assert config.user, "Missing user"
+    from_env = urlsplit(config.cluster.server).hostname not in _LOOPBACK
+    tls = verify_cluster(config.cluster, config.user, config.abs_file, trust_env=from_env)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=tls, keepalive_timeout=_KEPT_OPEN_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept": "application/json", "User-Agent": "lamina"},
+        trust_env=from_env,
+    )
 
 
 class KubeClient:
-    """The `Kube` of a real server. Made by `connect`, or from any httpx client whose base URL is the server."""
+    """The `Kube` of a real server. Made by `connect`."""
 
-    def __init__(self, client: httpx.AsyncClient, server: str) -> None:
-        self._client = client
+    def __init__(self, session: aiohttp.ClientSession, server: str, login: Login) -> None:
+        self._session = session
+        self._login = login
         self.server = server
 
     async def version(self) -> Object:
@@ -156,20 +172,17 @@ class KubeClient:
             "timeoutSeconds": str(_WATCH_S),
         }
         path = resource.path(namespace=namespace)
-        timeout = httpx.Timeout(_TIMEOUT_S, read=_WATCH_S + _TIMEOUT_S)
+        address = self._address("watching", path, params)
         try:
-            async with self._client.stream("GET", path, params=params, timeout=timeout) as response:
-                if response.status_code != 200:
-                    raise answers.error_of(response.status_code, await response.aread(), f"watching {path}")
+            async with self._requested("GET", address, silent_s=_WATCH_S + _TIMEOUT_S) as response:
+                if response.status != 200:
+                    body = await _body(response, _LARGEST_OBJECT, f"watching {path}")
+                    raise answers.error_of(response.status, body, f"watching {path}")
                 async for line in _lines(response):
                     if line:
                         yield answers.watched_in(line, f"watching {path}")
-        except httpx.InvalidURL as error:
-            raise _no_address("watching", path, error) from error
-        except httpx.RequestError as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise self._unreachable(error) from error
-        except (ConfigError, OSError) as error:
-            raise self._not_logged_in(error) from error
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
         namespace = namespace or obj["metadata"].get("namespace", "")
@@ -210,7 +223,7 @@ class KubeClient:
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._session.close()
 
     async def _ask(
         self,
@@ -224,30 +237,73 @@ class KubeClient:
     ) -> Object:
         """`most` are the bytes of an answer, `limit_s` its seconds; without them those of one object."""
         most, limit_s = most or _LARGEST_OBJECT, limit_s or _OBJECT_S
-        headers, content = {"Accept": "application/json"}, None
+        address, headers, content = self._address(method, path, params), {}, None
         if body is not None:
             headers["Content-Type"], content = _encoded(method, body)
         for tries in range(1, _BUSY_TRIES + 1):
-            request = self._client.stream(method, path, params=params, content=content, headers=headers)
             try:
-                async with asyncio.timeout(limit_s), request as response:
+                async with (
+                    asyncio.timeout(limit_s) as limit,
+                    self._requested(method, address, headers=headers, content=content) as response,
+                ):
                     answer = await _body(response, most, f"{method} {path}")
+            except aiohttp.ClientError as error:
+                raise self._unreachable(error) from error
             except TimeoutError as error:
+                if not limit.expired():
+                    raise self._unreachable(error) from error
                 raise Unreachable(
                     f"the Kubernetes server {self.server} does not answer: {method} {path} took more than {limit_s:g} s"
                 ) from error
-            except httpx.InvalidURL as error:
-                raise _no_address(method, path, error) from error
-            except httpx.RequestError as error:
-                raise self._unreachable(error) from error
-            except _NO_LOGIN as error:
-                raise self._not_logged_in(error) from error
-            if response.status_code != 429 or tries == _BUSY_TRIES:
+            if response.status != 429 or tries == _BUSY_TRIES:
                 break
             await asyncio.sleep(answers.retry_after(response.headers.get("Retry-After")))
-        if response.status_code >= 300:
-            raise answers.error_of(response.status_code, answer, f"{method} {path}")
+        if response.status >= 300:
+            raise answers.error_of(response.status, answer, f"{method} {path}")
         return answers.object_of(answer, f"{method} {path}")
+
+    @contextlib.asynccontextmanager
+    async def _requested(
+        self,
+        method: str,
+        address: URL,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        silent_s: float = _TIMEOUT_S,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response to a request, whose body is not read. A login that the server refuses is renewed once.
+
+        Raises aiohttp.ClientError and TimeoutError where none comes, and Refused where lightkube cannot log in.
+        """
+        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=silent_s)
+        renewed = False
+        while True:
+            sent = {**(headers or {}), **await self._logged_in(renew=False)}
+            async with self._session.request(
+                method, address, data=content, headers=sent, timeout=timeout, allow_redirects=False
+            ) as response:
+                if response.status != 401 or renewed or not await self._logged_in(renew=True):
+                    yield response
+                    return
+            renewed = True
+
+    async def _logged_in(self, *, renew: bool) -> dict[str, str]:
+        """The header that logs in; with `renew` another one than before, or nothing. Raises Refused."""
+        try:
+            if renew and not await self._login.renew():
+                return {}
+            return await self._login.headers()
+        except _NO_LOGIN as error:
+            raise self._not_logged_in(error) from error
+
+    def _address(self, doing: str, path: str, params: Mapping[str, str] | None) -> URL:
+        """Raises Refused. A name may be longer than an address can be."""
+        query = f"?{urlencode(params)}" if params else ""
+        address = f"{self.server.rstrip('/')}/{path}{query}"
+        if len(address) > _LONGEST_ADDRESS:
+            raise Refused(f"the address of {doing} {path[:_SHOWN]}... cannot be used: URL too long")
+        return URL(address, encoded=True)
 
     def _not_logged_in(self, error: Exception) -> Refused:
         reason = "a login program returned no token" if isinstance(error, _NO_TOKEN) else answers.one_line(error)
@@ -271,26 +327,21 @@ def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {name: value for name, value in chosen.items() if value}
 
 
-async def _body(response: httpx.Response, most: int, doing: str) -> bytes:
+async def _body(response: aiohttp.ClientResponse, most: int, doing: str) -> bytes:
     """The whole body. Raises Outside where it is larger than `most` bytes."""
     body = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > most:
             raise Outside(f"Kubernetes answered {doing} with more than {most} bytes")
     return bytes(body)
 
 
-async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
-    """Lines as a server ends them, by a newline alone: httpx ends them at U+0085 too, which any text may contain."""
+async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """Lines as a server ends them, by a newline alone, however long."""
     rest = b""
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
     yield rest
-
-
-def _no_address(doing: str, path: str, error: httpx.InvalidURL) -> Refused:
-    """A name may be longer than an address can be."""
-    return Refused(f"the address of {doing} {path[:_SHOWN]}... cannot be used: {answers.one_line(error)}")
