@@ -5,8 +5,8 @@ from typing import Any
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import BindArgs, Binder
-from lamina.controller.binding.node_leases import NodeLeases
 from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.binding.turns import Turns
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
@@ -65,7 +65,7 @@ class Bench:
         self.binder = Binder(
             self.context,
             self.decisions,
-            leases=NodeLeases(self.kube, self.clock, name, catch_up=self.watches.catch_up),
+            turns=Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up),
             locks=self.locks,
             background=self.background,
             leading=lambda: self.leads,

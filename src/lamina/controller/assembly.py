@@ -12,9 +12,9 @@ from lamina.controller.admission.process import AdmissionProcess, AdmissionSourc
 from lamina.controller.admission.registration import WebhookRegistration, certificate_names, client_config
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import Binder
-from lamina.controller.binding.node_leases import NodeLeases
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.binding.turns import DISTANCE_S, Turns
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
@@ -83,9 +83,9 @@ def assemble(
     )
     decisions = Decisions(capacity, quotas, configuration)
     gangs = GangCoordinator(context, decisions)
-    leases = NodeLeases(kube, clock, election.identity, catch_up=watches.catch_up, uid_of=watches.uid_of_node)
+    turns = Turns(kube, clock, election.identity, catch_up=watches.catch_up, distance_s=DISTANCE_S)
     binder = Binder(
-        context, decisions, leases=leases, locks=locks, background=background, leading=lambda: election.leading
+        context, decisions, turns=turns, locks=locks, background=background, leading=lambda: election.leading
     )
 
     def exists(node: str) -> bool:

@@ -11,6 +11,7 @@ from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
+from lamina.controller.binding.turns import NAME as TURNS
 from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.controller.leadership.election import NAME as LEADERSHIP
 
@@ -68,7 +69,7 @@ CONTROL_OWN = (
     Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
     Rule("secrets", "get update", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "its certificates"),
-    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, and one per node"),
+    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}` and `{TURNS}`"),
 )
 AGENT_CLUSTER = (
     Rule("pods", "get list watch", why="the list and the watch are of its own node"),
@@ -91,8 +92,6 @@ SCHEDULER_OWN = (
     Rule("leases.coordination.k8s.io", "get update", (SCHEDULER_LEASE,)),
 )
 """In addition to the roles of Kubernetes' own scheduler."""
-
-LEASES_OF_NODES, LEASE_OF_LEADER = "node-", LEADERSHIP
 
 MAKES_ITS_NAMESPACE = Rule(
     "namespaces", "create", why="only where Lamina's namespace is missing; the installation makes it"

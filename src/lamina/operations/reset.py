@@ -150,7 +150,8 @@ class Reset:
             await self._remove(SECRETS, secret, CONFIG_MAP_NAMESPACE)
         for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
             name = lease["metadata"]["name"]
-            if name == "lamina-control" or name.startswith("node-"):
+            of_earlier_version = name.startswith("node-")
+            if name in ("lamina-control", "lamina-turns") or of_earlier_version:
                 await self._remove(LEASES, name, CONFIG_MAP_NAMESPACE)
         for definition in custom_resource_definitions():
             await self._remove(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])

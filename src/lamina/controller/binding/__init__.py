@@ -1,1 +1,1 @@
-"""Binding pods to nodes: the grant, the Lease of the node, and the grants that failed attempts leave behind."""
+"""Binding pods to nodes: the grant, the turn, and the grants that failed attempts leave behind."""

@@ -6,7 +6,7 @@
     adopt an existing grant, or reserve shares and create a grant ──(refused)──> release the reservation
          │
          v
-    take a turn on the node's Lease ──(refused)──> withdraw the grant, release the reservation
+    take a turn ──(refused)──> withdraw the grant, release the reservation
          │
          v
     bind the pod, with its compatibility annotations ──(refused)──> withdraw the grant, release the reservation
@@ -28,8 +28,8 @@ from msgspec import Struct
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bound_labels import BoundLabels
 from lamina.controller.binding.grant_origin import GrantOrigins
-from lamina.controller.binding.node_leases import NodeLeases
 from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.binding.turns import Turns
 from lamina.controller.compat.annotations import binding_metadata
 from lamina.controller.context import Context
 from lamina.controller.ledger.claims import GrantRecord
@@ -75,7 +75,7 @@ class Binder:
         context: Context,
         decisions: Decisions,
         *,
-        leases: NodeLeases,
+        turns: Turns,
         locks: PodLocks,
         background: BackgroundTasks,
         leading: Callable[[], bool],
@@ -84,7 +84,7 @@ class Binder:
         self._kube = context.kube
         self._ledger = context.ledger
         self._decisions = decisions
-        self._leases = leases
+        self._turns = turns
         self._locks = locks
         self._background = background
         self._leading = leading
@@ -238,7 +238,7 @@ class Binder:
         """Take the grant's turn on the node, or withdraw the grant. Without an answer the grant stays unconfirmed."""
         try:
             self._check_leading()
-            await self._leases.take_turn(args.node, lambda: self._ledger.verify_holdings(args.podUID, args.node))
+            await self._turns.take(args.node, lambda: self._ledger.verify_holdings(args.podUID, args.node))
             self._check_leading()
         except Unreachable:
             raise

@@ -1,0 +1,152 @@
+"""Turns, which make it safe that two replicas may both believe that they lead.
+
+One Lease orders the binds of all replicas, and each grant takes a turn on it:
+
+1. The grant is written.
+2. The Lease is replaced with the resourceVersion that this replica knows. The API server accepts one writer for each
+   version, so if another replica had a turn in between, this one fails and is tried again.
+3. The pod is bound.
+
+An epoch is a time in which only this replica had turns, as far as it knows. It begins with reading the Lease. Before a
+bind counts on a turn, it reads the grants and pods of its node once in that epoch. So a replica whose turn succeeds
+knows every grant on the node whose turn came before: its own, and those of other replicas, which it read after their
+turn. A grant that was not yet written then takes a later turn, and that turn fails for a replica that has not begun
+another epoch, in which it reads this grant.
+
+Grants that wait at the same time share the next turn, whatever their nodes, and turns keep a distance. So a grant
+costs one small write when it comes alone, and a fraction of one when many come. The contents of the Lease are for
+people. Only its version counts.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.errors import NotYet
+from lamina.ports.clock import Clock
+from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube.moments import rfc3339_micro
+
+NAME = "lamina-turns"
+"""The Lease."""
+DISTANCE_S = 0.05
+"""From the beginning of a turn to the next one. kube-scheduler goes on while a bind waits."""
+MOST_NODES = 1 << 14
+"""Nodes of which this replica remembers that it has read them, so that nodes that are gone are forgotten some time."""
+_TRIES = 5
+
+
+@dataclass
+class _Node:
+    """The last epoch in which the node was read."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    epoch: int = 0
+
+
+class Turns:
+    """Takes turns in the name of one replica. `catch_up` reads all grants and pods of a node."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        clock: Clock,
+        identity: str,
+        *,
+        catch_up: Callable[[str], Awaitable[None]],
+        distance_s: float = 0.0,
+    ) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._identity = identity
+        self._catch_up = catch_up
+        self._distance_s = distance_s
+        self._lock = asyncio.Lock()
+        self._lease: Object | None = None
+        """As this replica left it; None outside of an epoch."""
+        self._epoch = 0
+        self._begun = 0
+        self._done = 0
+        """The numbers of the last turn that began, and of the last one that succeeded."""
+        self._next = float("-inf")
+        """When the next turn may begin."""
+        self._nodes: OrderedDict[str, _Node] = OrderedDict()
+        """The node of the last turn at the end."""
+
+    async def take(self, name: str, check: Callable[[], None]) -> None:
+        """Take a turn for a grant on a node that is written already. `check` raises where it does not fit.
+
+        Raises what `check` raises, Outside, and NotYet where other replicas take every turn. Then the grant had none.
+        """
+        node = self._node(name)
+        begun_before = self._begun
+        for _ in range(_TRIES):
+            await self._begin_epoch()
+            await self._read(name, node)
+            check()
+            await self._turn(begun_before)
+            if self._done > begun_before and node.epoch == self._epoch:
+                check()
+                return
+        raise NotYet(f"other replicas place pods on node {name} at the same time")
+
+    @property
+    def remembered(self) -> int:
+        """How many nodes this replica remembers."""
+        return len(self._nodes)
+
+    def _node(self, name: str) -> _Node:
+        """A node that was forgotten is read before its next turn, so forgetting one is safe at any time."""
+        node = self._nodes.pop(name, None) or _Node()
+        self._nodes[name] = node
+        if len(self._nodes) > MOST_NODES:
+            self._nodes.popitem(last=False)
+        return node
+
+    async def _begin_epoch(self) -> None:
+        """Read the Lease, unless this replica had the last turn as far as it knows."""
+        async with self._lock:
+            if self._lease is None:
+                self._lease = await self._read_or_create()
+                self._epoch += 1
+
+    async def _read(self, name: str, node: _Node) -> None:
+        """Read the node, unless it was read in this epoch: everything that is read was there after the epoch began."""
+        async with node.lock:
+            epoch = self._epoch
+            if node.epoch != epoch:
+                await self._catch_up(name)
+                node.epoch = epoch
+
+    async def _turn(self, begun_before: int) -> None:
+        """Have a turn, unless one succeeded that began after `begun_before`. After any failure the epoch is over."""
+        async with self._lock:
+            if self._done > begun_before or self._lease is None:
+                return
+            if (wait := self._next - self._clock.monotonic()) > 0:
+                await self._clock.sleep(wait)
+            lease, self._lease = self._lease, None
+            self._begun += 1
+            number = self._begun
+            self._next = self._clock.monotonic() + self._distance_s
+            try:
+                self._lease = await self._kube.replace(LEASES, self._renewed(lease))
+            except (Conflict, NotFound):
+                return
+            self._done = number
+
+    async def _read_or_create(self) -> Object:
+        try:
+            return await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+        except NotFound:
+            pass
+        try:
+            return await self._kube.create(LEASES, self._renewed({"metadata": {"name": NAME, "namespace": NAMESPACE}}))
+        except AlreadyExists:
+            return await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+
+    def _renewed(self, lease: Object) -> Object:
+        now = rfc3339_micro(self._clock.wall())
+        return {"metadata": lease["metadata"], "spec": {"holderIdentity": self._identity, "renewTime": now}}
