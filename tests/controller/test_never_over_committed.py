@@ -255,3 +255,15 @@ def test_two_replicas_that_bind_the_same_pods_at_once_give_no_gpu_twice() -> Non
     cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 1), (1, 0), (0, 0), (1, 1)])
     cluster.no_gpu_is_promised_twice()
     cluster.teardown()
+
+
+def test_a_replica_learns_what_another_one_placed_since_it_read_the_node() -> None:
+    """Nothing is reported by watches: what the turns make a replica read is all that it knows of the other one."""
+    cluster = Cluster()
+    for _ in range(3):
+        cluster.a_pod_appears(size={"gpu": 1})
+    for number, by in ((0, 0), (1, 1), (1, 1), (2, 0)):  # the first try of the second one finds its GPU taken
+        cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(number, by)])
+    cluster.no_gpu_is_promised_twice()
+    assert sum(bool(pod["spec"].get("nodeName")) for pod in cluster.server.pods().values()) == 2
+    cluster.teardown()
