@@ -1,0 +1,153 @@
+"""The port to mounts: what is mounted where, and `mount` and `umount` of the system.
+
+Nothing that the agent or its helpers mount may carry programs, devices or setuid files, so every mount has the flags
+of `SAFE`.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lamina.errors import Outside
+
+SAFE = ("nosuid", "nodev", "noexec")
+TMPFS = "tmpfs"
+MAX_FILES = 65536
+"""In a tmpfs: files take memory that its size does not count."""
+_TABLE = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_PATIENCE_S = 10.0
+
+
+class MountPoint(NamedTuple):
+    """One mount: its path, its type of file system, and the flags of this mount."""
+
+    path: str
+    kind: str
+    flags: frozenset[str]
+
+    @property
+    def safe(self) -> bool:
+        return self.flags.issuperset(SAFE)
+
+
+class Mounts(Protocol):
+    """The mounts of this process's mount namespace. Paths have no symbolic links. Every call raises Outside."""
+
+    def at(self, path: Path) -> list[MountPoint]:
+        """What is mounted at exactly this path; the last one hides the others."""
+        ...
+
+    async def tmpfs(self, path: Path, size_mib: int) -> None:
+        """Mount an empty tmpfs of this size at a directory. Everyone may write to it."""
+        ...
+
+    async def restrict(self, path: Path) -> None:
+        """Mount a directory over itself with the flags of `SAFE`."""
+        ...
+
+    async def unmount(self, path: Path) -> None:
+        """Remove the last mount at this path, also if it is in use."""
+        ...
+
+
+class LinuxMounts:
+    """The real mounts."""
+
+    def at(self, path: Path) -> list[MountPoint]:
+        try:
+            text = _TABLE.read_text()
+        except OSError as error:
+            raise Outside(f"cannot read {_TABLE}: {error.strerror}") from error
+        return [each for each in parse_table(text) if each.path == str(path)]
+
+    async def tmpfs(self, path: Path, size_mib: int) -> None:
+        options = f"{','.join(SAFE)},mode=1777,size={size_mib}m,nr_inodes={MAX_FILES}"
+        await _run("mount", "-t", TMPFS, "-o", options, "lamina", str(path))
+
+    async def restrict(self, path: Path) -> None:
+        await _run("mount", "--bind", str(path), str(path))
+        try:
+            await _run("mount", "-o", f"remount,bind,{','.join(SAFE)}", str(path))
+        except Outside:
+            await self.unmount(path)
+            raise
+
+    async def unmount(self, path: Path) -> None:
+        await _run("umount", "--lazy", str(path))
+
+
+class FakeMounts:
+    """Mounts without a kernel. `table` has the mounts of each path; `refuses` is a sentence with which every change
+    fails."""
+
+    def __init__(self) -> None:
+        self.table: dict[Path, list[MountPoint]] = {}
+        self.sizes: Mapping[Path, int] = {}
+        self.refuses = ""
+
+    def at(self, path: Path) -> list[MountPoint]:
+        return list(self.table.get(path, ()))
+
+    async def tmpfs(self, path: Path, size_mib: int) -> None:
+        self._add(path, TMPFS)
+        self.sizes = {**self.sizes, path: size_mib}
+
+    async def restrict(self, path: Path) -> None:
+        self._add(path, "ext4")
+
+    async def unmount(self, path: Path) -> None:
+        self._check(path)
+        left = self.table.pop(path)[:-1]
+        if left:
+            self.table[path] = left
+
+    def _add(self, path: Path, kind: str) -> None:
+        self._check(path)
+        self.table.setdefault(path, []).append(MountPoint(str(path), kind, frozenset(SAFE)))
+
+    def _check(self, path: Path) -> None:
+        if self.refuses:
+            raise Outside(self.refuses)
+        if not path.is_dir():
+            raise Outside(f"mount: {path}: mount point does not exist.")
+
+
+def parse_table(text: str) -> list[MountPoint]:
+    """The mounts in the text of /proc/self/mountinfo; lines of another form are skipped."""
+    found = []
+    for line in text.splitlines():
+        mount, dash, filesystem = line.partition(" - ")
+        fields = mount.split(" ")
+        if dash and len(fields) >= 6:
+            kind = filesystem.partition(" ")[0]
+            found.append(MountPoint(_unescape(fields[4]), kind, frozenset(fields[5].split(","))))
+    return found
+
+
+def _unescape(path: str) -> str:
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), path)
+
+
+async def _run(*command: str) -> None:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise Outside(f"{command[0]} cannot be run: {error.strerror}") from error
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
+    except TimeoutError as error:
+        raise Outside(f"{command[0]} of {command[-1]} did not end within {_PATIENCE_S:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode != 0:
+        said = " ".join(output.decode(errors="replace").split())
+        raise Outside(said or f"{command[0]} of {command[-1]} ended with {process.returncode}")
