@@ -141,10 +141,8 @@ async def mined_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MinedAge
         made = MinedAgent(Path(folder))
         mines = made.mines
         made.nvml = FakeNvml(FACTS, made.clock)
-        mps_root, mps_shm = made.root / "mps", made.root / "shm"
-        made.settings = replace(
-            made.settings, metrics=Address("127.0.0.1", 0), poll_s=0.5, mps_root=mps_root, mps_shm=mps_shm
-        )
+        mps_root = made.root / "mps"
+        made.settings = replace(made.settings, metrics=Address("127.0.0.1", 0), poll_s=0.5, mps_root=mps_root)
         pod_resources = run.KubeletPodResources
         monkeypatch.setattr(run, "KubeletPodResources", lambda socket: mines.around("kubelet", pod_resources(socket)))
         monkeypatch.setattr(run, "NvidiaSmi", lambda: mines.around("slices", made.slices))

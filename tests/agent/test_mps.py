@@ -6,7 +6,6 @@ import pytest
 
 from lamina.agent.mps.client_edits import NO_EDITS
 from lamina.agent.mps.client_limits import ClientLimits, client_limits, parse_limits
-from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.mps.restart_backoff import PAUSES_S, STEADY_S, RestartBackoff
 from lamina.agent.mps.sharing import MpsSharing
 from lamina.agent.mps.teardown import end_daemons
@@ -174,7 +173,7 @@ async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path
 @pytest.mark.parametrize("state", ["starting", "waiting", "failed", "stopping"])
 def test_no_client_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> None:
     node.start(10)
-    shared = MpsSharing(node.daemons, node.offer, Path("/dev/shm"), active=True)
+    shared = MpsSharing(node.daemons, node.offer, active=True)
     with pytest.raises(NotYet, match="is not started yet"):
         shared.edits(SHARED, FIRST)
     node.offer.update(daemons={FIRST: MpsDaemon(gpu=FIRST, state=MpsState(state), reason="so")})
@@ -185,16 +184,9 @@ def test_no_client_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> N
     assert env == {"CUDA_MPS_PIPE_DIRECTORY": "/mps/nvidia.com/gpu.shared/pipe"}
     assert [(each.host, each.container, each.writable) for each in mounts] == [
         (node.root / "mps" / FIRST / "pipe", "/mps/nvidia.com/gpu.shared/pipe", True),
-        (Path("/dev/shm"), "/dev/shm", True),
+        (node.root / "mps" / FIRST / "shm", "/dev/shm", True),
     ]
-    assert MpsSharing(node.daemons, node.offer, Path("/dev/shm"), active=False).edits(SHARED, FIRST) == NO_EDITS
-
-
-async def test_a_folder_that_clients_have_as_shared_memory_is_everybodys(node: Node) -> None:
-    node.start(10)
-    node.daemons._lifecycle = DaemonLifecycle(node.mps, node.nvml, node.daemons._journal, node.files, node.root / "shm")
-    await node.look()
-    assert (node.root / "shm").stat().st_mode & 0o7777 == 0o1777
+    assert MpsSharing(node.daemons, node.offer, active=False).edits(SHARED, FIRST) == NO_EDITS
 
 
 async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(node: Node) -> None:

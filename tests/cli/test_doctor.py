@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from lamina.errors import Outside
+from lamina.install.names import chosen
 from lamina.model.gpus import ExistingMigInstance, Inventory, Mode, NativeResource
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy
@@ -262,3 +263,17 @@ async def test_pods_of_components_are_findings_with_what_blocks_them(status: dic
     found = (await patient.findings())["pods of Lamina"]
     assert found.state is (State.FAILED if output else State.OK)
     assert found.found == (f"lamina-control-0: {output}" if output else "1 of 1 ready")
+
+
+@pytest.mark.parametrize("outdated", [False, True])
+async def test_an_mps_service_that_an_upgrade_left_is_named(outdated: bool) -> None:
+    patient = Patient()
+    for part, image in (("agent", "lamina:2"), ("mps", "lamina:1" if outdated else "lamina:2")):
+        labels = {"app.kubernetes.io/part-of": "lamina"} | chosen(f"lamina-{part}")
+        meta = {"name": f"lamina-{part}-0", "namespace": "lamina-system", "labels": labels}
+        spec = {"nodeName": "n", "containers": [{"image": image}]}
+        await patient.kube.create(PODS, {"metadata": meta, "spec": spec})
+    found = (await patient.findings()).get("MPS service")
+    assert (found is not None) is outdated
+    if found is not None:
+        assert (found.state, found.found) == (State.WARNING, "n has lamina:1, and its agent lamina:2")

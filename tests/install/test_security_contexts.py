@@ -1,15 +1,20 @@
 """What the containers of an installation may do: the least that their mode needs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
+from lamina.errors import BadInput
 from lamina.install import values
 from lamina.install.cleaner import cleaner
+from lamina.install.names import AGENT, MPS
 from lamina.install.objects import objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
 from lamina.ports.kube import Object
+from lamina.ports.mps.messages import SOCKET
 
 OF_AGENT = {
     (): ["CHOWN"],
@@ -21,11 +26,16 @@ OF_CLEANER = {settings: ["SYS_ADMIN"] if "agent.mps=true" in settings else [] fo
 """It restores the compute modes of GPUs that were shared by MPS."""
 
 
+def privileged(settings: tuple[str, ...]) -> set[str]:
+    """What mounts and unmounts the shared memory of MPS clients on the node, and nothing else."""
+    return {"mps", "cleaner"} if "agent.mps=true" in settings else set()
+
+
 def pods(settings: tuple[str, ...]) -> dict[str, Object]:
     """The pods' specifications by their workload, also of the one that an uninstallation makes."""
     made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 36, 0)))
     workloads = [each for each in made if "template" in each.get("spec", {})]
-    workloads += [cleaner(each) for each in workloads if each["kind"] == "DaemonSet"]
+    workloads += [cleaner(each) for each in workloads if each["metadata"]["name"] == AGENT]
     return {each["metadata"]["name"].removeprefix("lamina-"): each["spec"]["template"]["spec"] for each in workloads}
 
 
@@ -39,16 +49,17 @@ def containers(settings: tuple[str, ...]) -> Iterator[tuple[str, Object]]:
 @pytest.mark.parametrize("settings", OF_AGENT)
 def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(settings: tuple[str, ...]) -> None:
     names = [name for name, _ in containers(settings)]
-    assert names == ["control", "scheduler", "scheduler", "agent", "cleaner"]
+    with_mps = ["mps"] if "agent.mps=true" in settings else []
+    assert names == ["control", "scheduler", "scheduler", "agent", *with_mps, "cleaner"]
     for name, context in containers(settings):
         assert context["readOnlyRootFilesystem"] is True, name
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, name
-        assert not context.get("privileged"), name
+        assert context.get("privileged", False) is (name in privileged(settings)), name
 
 
 @pytest.mark.parametrize("settings", OF_AGENT)
 def test_capabilities_are_those_that_the_mode_needs(settings: tuple[str, ...]) -> None:
-    allowed = {"agent": OF_AGENT[settings], "cleaner": OF_CLEANER[settings]}
+    allowed = {"agent": OF_AGENT[settings], "cleaner": OF_CLEANER[settings], "mps": ["SYS_ADMIN"]}
     for name, context in containers(settings):
         assert context["capabilities"]["drop"] == ["ALL"], name
         added = context["capabilities"].get("add", [])
@@ -59,7 +70,7 @@ def test_capabilities_are_those_that_the_mode_needs(settings: tuple[str, ...]) -
 
 @pytest.mark.parametrize("settings", OF_AGENT)
 def test_only_what_writes_to_directories_of_root_is_root(settings: tuple[str, ...]) -> None:
-    root = {"agent", "cleaner"}
+    root = {"agent", "cleaner"} | privileged(settings)
     assert {name for name, context in containers(settings) if not context.get("runAsNonRoot")} == root
     assert {name for name, context in containers(settings) if context["runAsUser"] == 0} == root
 
@@ -70,4 +81,35 @@ def test_only_the_agent_shares_a_namespace_of_the_node_for_the_process_ids_of_th
 ) -> None:
     for name, pod in pods(settings).items():
         shared = [key for key in ("hostNetwork", "hostIPC", "hostPID") if pod.get(key)]
-        assert shared == (["hostPID"] if name == "agent" else []), name
+        assert shared == (["hostPID"] if name in ("agent", "mps") else []), name
+
+
+def test_the_mps_service_has_no_token_and_is_replaced_only_by_hand() -> None:
+    """Each replacement ends the programs that use MPS, and so would a liveness probe or a limit on memory."""
+    made = render(objects(), Setting(values.plain(values.read([], ["agent.mps=true"])), (1, 36, 0)))
+    (service,) = (each for each in made if (each["kind"], each["metadata"]["name"]) == ("DaemonSet", MPS))
+    assert service["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    pod = service["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    (container,) = pod["containers"]
+    assert not {"livenessProbe", "startupProbe"} & container.keys() and "limits" not in container["resources"]
+    assert [each for each in made for one in each.get("subjects", ()) if one["name"] == MPS] == []
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "524289", "1Gi", "null"])
+def test_the_shared_memory_of_mps_has_a_size(size: str) -> None:
+    with pytest.raises(BadInput, match=r"mps\.sharedMemoryMiB"):
+        values.read([], [f"mps.sharedMemoryMiB={size}"])
+
+
+def test_mounts_of_the_mps_service_reach_the_node_and_the_agent() -> None:
+    made = pods(("agent.mps=true", "mps.sharedMemoryMiB=2048"))
+    reported = {name: made[name]["containers"][0] for name in ("agent", "mps", "cleaner")}
+    mounts = {name: {each["name"]: each for each in one["volumeMounts"]}["mps"] for name, one in reported.items()}
+    assert {name: (each["mountPath"], each["mountPropagation"]) for name, each in mounts.items()} == {
+        "agent": (DEFAULT_MPS_ROOT, "HostToContainer"),
+        "mps": (DEFAULT_MPS_ROOT, "Bidirectional"),
+        "cleaner": (DEFAULT_MPS_ROOT, "Bidirectional"),
+    }
+    assert SOCKET.parent == Path(DEFAULT_MPS_ROOT), "agent and service have the directory of the socket"
+    assert {"name": "LAMINA_MPS_SHM_MIB", "value": "2048"} in reported["mps"]["env"]

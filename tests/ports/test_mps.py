@@ -1,7 +1,9 @@
 """The door to MPS, with the lab's program on a simulated machine and with programs that misbehave."""
 
+import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -71,6 +73,20 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_a_daemon_has_the_directory_of_its_clients_as_shared_memory(tmp_path: Path) -> None:
+    """With a program that writes there, in a mount namespace of the test's own."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this user may not mount")
+    home = Home("GPU-1", tmp_path / "mps")
+    for folder in (home.log, home.shm):
+        folder.mkdir(parents=True)
+    name = f"lamina-test-{os.getpid()}"
+    starting = ControlProgram(program(tmp_path, f"echo $1 > /dev/shm/{name}"), own_shm=True)
+    asyncio.run(starting.start(home))
+    assert (home.shm / name).read_text() == "-d\n"
+    assert not (Path("/dev/shm") / name).exists()
 
 
 async def test_a_program_that_is_missing_or_fails_says_so(home: Home, tmp_path: Path) -> None:

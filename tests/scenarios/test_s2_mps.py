@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina_lab import simgpu
 from tests.scenarios import mps
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES
@@ -66,7 +67,7 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
     edits = json.loads(spec.read_text())["devices"][0]["containerEdits"]
     assert f"CUDA_MPS_PIPE_DIRECTORY=/mps/{SHARED}/pipe" in edits["env"]
     mounted = {each["containerPath"]: each["hostPath"] for each in edits["mounts"]}
-    assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": "/dev/shm"}
+    assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": str(pipe.parent / "shm")}
 
 
 test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
@@ -93,6 +94,24 @@ def test_s2_8_a_killed_daemon_comes_back_and_a_killed_agent_takes_it_over(lab: L
     assert "2 GPUs are served" in lab.lamina("doctor").stdout
 
 
+def test_a_program_that_uses_mps_outlives_the_agent_and_on_a_plain_node_the_service(lab: Lab) -> None:
+    lab.apply(pod("steady", "gpu-load", "--seconds", "1000", resource=SHARED))
+    running(lab, "steady")
+
+    def clients() -> set[int]:
+        gpus = simgpu.read(lab.machine).gpus
+        return {each.pid for gpu in gpus for each in gpu.processes if each.mps_percent}
+
+    wait_until(lambda: len(clients()) == 1, lambda: str(clients()))
+    program, before = clients(), daemons(lab)
+    for component in ("agent", "mps"):
+        killed = component_pid(lab, component)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda c=component, k=killed: component_pid(lab, c) not in (0, k), lambda c=component: f"no {c}")
+    wait_until(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
+    assert (clients(), daemons(lab)) == (program, before)
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; one that ended may be there until its parent reaps it."""
     try:
@@ -102,15 +121,19 @@ def alive(pid: int) -> bool:
 
 
 def agent_pid(lab: Lab) -> int:
-    """The process of the node's agent; 0 while there is none."""
-    wanted = str(node_folder(lab) / "state").encode()
+    return component_pid(lab, "agent")
+
+
+def component_pid(lab: Lab, name: str) -> int:
+    """The process of a component on the node; 0 while there is none."""
+    wanted = str(node_folder(lab) / "mps.sock").encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"agent" in words and wanted in words:
+            if name.encode() in words and wanted in words:
                 return int(entry.name)
     return 0
 

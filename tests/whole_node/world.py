@@ -92,7 +92,6 @@ class World:
             driver_dir=root / "driver",
             facade_dir=root / "facade",
             mps_root=root / "mps",
-            mps_shm=root / "shm",
             poll_s=POLL_S,
         ).checked()
         self.life = Life()

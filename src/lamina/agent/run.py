@@ -60,7 +60,7 @@ from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
-from lamina.ports.mps import ControlProgram, Mps
+from lamina.ports.mps import Mps, MpsServiceClient
 from lamina.ports.nvml import DriverNvml, Nvml
 from lamina.ports.set_aside import SetAside
 from lamina.ports.supervision import keep_running
@@ -109,7 +109,7 @@ async def run(settings: AgentSettings) -> None:
     ports = AgentPorts(
         kube=kube,
         nvml=nvml,
-        mps=ControlProgram(settings.mps_control),
+        mps=MpsServiceClient(settings.mps_socket),
         clock=SystemClock(),
         files=Files(),
         host=LinuxHost(),

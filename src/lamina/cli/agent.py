@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.service_options import Config, Kubeconfig, LogLevel, configure_logging
+from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, configure_logging
+from lamina.ports.mps.messages import SOCKET
 
 DriverMount = Annotated[
     Path | None,
@@ -57,19 +58,8 @@ def agent(
     ] = Path("/usr/lib/x86_64-linux-gnu"),
     driver_mount: DriverMount = None,
     nvidia_namespace: NvidiaNamespace = "",
-    mps_control: Annotated[
-        str,
-        typer.Option(
-            "--mps-control", envvar="LAMINA_MPS_CONTROL", help="Path or name of NVIDIA's MPS control program."
-        ),
-    ] = "nvidia-cuda-mps-control",
+    mps_socket: MpsSocket = SOCKET,
     mps_root: MpsRoot = None,
-    mps_shm: Annotated[
-        Path,
-        typer.Option(
-            "--mps-shm", envvar="LAMINA_MPS_SHM", help="Host directory that is mounted as /dev/shm in the agent."
-        ),
-    ] = Path("/dev/shm"),
     metrics_bind: Annotated[
         str,
         typer.Option(
@@ -94,9 +84,8 @@ def agent(
         driver_dir=driver_dir,
         driver_mount=driver_mount,
         nvidia_namespace=nvidia_namespace,
-        mps_control=mps_control,
+        mps_socket=mps_socket,
         mps_root=mps_root,
-        mps_shm=mps_shm,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
     )
     asyncio.run(run(settings))

@@ -56,12 +56,13 @@ async def _end_daemons(state_dir: Path) -> list[str]:
     """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
     from lamina.agent.mps.teardown import end_daemons
     from lamina.agent.state.settings import AgentSettings
+    from lamina.mps.local_daemons import local_daemons
     from lamina.ports.files import Files
-    from lamina.ports.mps import ControlProgram
+    from lamina.ports.mps.program import CONTROL
     from lamina.ports.nvml import DriverNvml
 
     settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
     try:
-        return await end_daemons(settings.mps, ControlProgram(settings.mps_control), nvml, Files())
+        return await end_daemons(settings.mps, local_daemons(CONTROL, 0), nvml, Files())
     finally:
         await nvml.close()

@@ -22,6 +22,7 @@ from lamina.cli import (
     doctor,
     install,
     mig,
+    mps,
     pods,
     quotas,
     reset,
@@ -60,6 +61,7 @@ app.command("simulate")(simulate.simulate)
 app.command("reset")(reset.reset)
 app.command("uninstall")(uninstall.uninstall)
 app.command("agent")(agent.agent)
+app.command("mps")(mps.mps)
 app.command("controller")(controller.controller)
 app.command("control", hidden=True)(controller.controller)  # the name before 0.2, in manifests that are in use
 app.command("clean-node")(clean_node.clean_node)

@@ -28,6 +28,9 @@ Config = Annotated[
 LogLevel = Annotated[
     str, typer.Option("--log-level", envvar="LAMINA_LOG_LEVEL", help="Log level: DEBUG, INFO, WARNING or ERROR.")
 ]
+MpsSocket = Annotated[
+    Path, typer.Option("--mps-socket", envvar="LAMINA_MPS_SOCKET", help="Socket of the MPS service of the node.")
+]
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamina.install import rights
-from lamina.install.names import AGENT, CONTROL, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.agent import MPS_WANTED
+from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.rights import Rule
 from lamina.install.terms import Given, Term, Value, When
 
@@ -26,6 +27,7 @@ def accounts() -> list[Any]:
     return [
         _service_account(CONTROL),
         _service_account(AGENT),
+        When(MPS_WANTED, _service_account(MPS)),
         *_cluster_role(CONTROL, rights.CONTROL_CLUSTER),
         *_cluster_role(AGENT, rights.AGENT_CLUSTER),
         _role(CONTROL, CONTROL, rights.CONTROL_OWN),

@@ -4,7 +4,7 @@ An agent runs as root, because it writes to root's directories on the node, but 
 provides the GPUs. CAP_CHOWN is its only capability, by which it gives the files that containers write to a user that no
 container has. It sees the processes of the node, because the driver lists processes by host PID: that shows which
 container uses how much of a GPU. If it may partition GPUs by MIG or share them by MPS, it has CAP_SYS_ADMIN too, which
-the driver requires to make instances and to change compute modes.
+the driver requires to make instances and to change compute modes. The MPS service runs the daemons.
 """
 
 from typing import Any
@@ -21,9 +21,8 @@ DRIVER = "/run/lamina-host-driver"
 """Where the agent sees the driver of the node, apart from its own system libraries."""
 _NVIDIA = Value("agent.nvidiaNamespace")
 _MIG = Given(Value("agent.mig"))
-_MPS = Given(Value("agent.mps"))
+MPS_WANTED = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
-_MPS_SHM = f"{DEFAULT_MPS_ROOT}/shm"
 _NODES = Value("agent.nodeSelectorTerms")
 _SELECTOR = Value("agent.nodeSelector")
 _TOLERATIONS = Value("agent.tolerations")
@@ -72,13 +71,20 @@ def _spec() -> dict[str, Any]:
     }
     return {
         "priorityClassName": "system-node-critical",
-        "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
         "hostPID": True,  # NVML lists the processes of other containers only there
+        **placement(),
+        "containers": [container],
+        "volumes": [*volumes, Each(Value("agent.volumes"))],
+    }
+
+
+def placement() -> dict[str, Any]:
+    """Which nodes have an agent, and how a container there sees the GPUs."""
+    return {
+        "runtimeClassName": When(Given(Value("agent.runtimeClassName")), Value("agent.runtimeClassName")),
         "nodeSelector": When(Given(_SELECTOR), _SELECTOR),
         "affinity": When(Given(_NODES), {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [Each(_NODES)]}}}),
         "tolerations": When(Given(_TOLERATIONS), [Each(_TOLERATIONS)]),
-        "containers": [container],
-        "volumes": [*volumes, Each(Value("agent.volumes"))],
     }
 
 
@@ -94,16 +100,12 @@ def _environment() -> list[Any]:
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
     }
     for_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
-    for_mps = [
-        {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT},
-        {"name": "LAMINA_MPS_SHM", "value": _MPS_SHM},
-    ]
     return [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         *({"name": name, "value": value} for name, value in variables.items()),
         When(Given(_NVIDIA), {"name": "LAMINA_NVIDIA_NAMESPACE", "value": _NVIDIA}),
         *(When(_MIG, variable) for variable in for_mig),
-        *(When(_MPS, variable) for variable in for_mps),
+        When(MPS_WANTED, {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT}),
         Each(Value("agent.env")),
     ]
 
@@ -119,19 +121,19 @@ def _directories() -> list[tuple[Any, Any]]:
         _directory("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
         _directory("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
         _directory("cgroups", _CGROUPS, writable=False),
-        *(
-            (When(_MPS, mount), When(_MPS, volume))
-            for mount, volume in (
-                _directory("mps", DEFAULT_MPS_ROOT, kind="DirectoryOrCreate"),
-                _directory("mps-shm", _MPS_SHM, at="/dev/shm", kind="DirectoryOrCreate"),
-            )
-        ),
-        _all_gpus(),
+        _mps_directory(),
+        all_gpus(),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
 
 
-def _all_gpus() -> tuple[dict[str, Any], dict[str, Any]]:
+def _mps_directory() -> tuple[Any, Any]:
+    """With the mounts of the MPS service, or the directories under those that are gone could not be removed."""
+    mount, volume = _directory("mps", DEFAULT_MPS_ROOT, kind="DirectoryOrCreate")
+    return When(MPS_WANTED, mount | {"mountPropagation": "HostToContainer"}), When(MPS_WANTED, volume)
+
+
+def all_gpus() -> tuple[dict[str, Any], dict[str, Any]]:
     """What NVIDIA's runtime understands as all GPUs where a node lets it ignore the variable."""
     name = "all-gpus"
     mount = {"name": name, "mountPath": f"{VOLUMES}/all", "readOnly": True}

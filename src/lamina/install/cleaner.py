@@ -2,7 +2,7 @@
 
 It runs where agents ran, with their image and user, and is ready on a node when nothing is left. The directory of the
 agent can only be removed from its parent, so the parent is mounted. If agents shared GPUs by MPS, it sees the driver
-and has their capability, which it needs to restore the compute mode of GPUs.
+and is privileged, which it needs to restore the compute mode of GPUs and to unmount the clients' shared memory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,6 +35,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
         **agent["securityContext"],
         "allowPrivilegeEscalation": with_mps,
         "capabilities": {"drop": ["ALL"]} | ({"add": ["SYS_ADMIN"]} if with_mps else {}),
+        **({"privileged": True} if with_mps else {}),
     }
     container = {
         "name": "cleaner",
@@ -50,7 +51,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
         "env": [variable for variable in agent["env"] if with_mps and variable["name"].startswith("NVIDIA_")],
         "securityContext": security,
         "volumeMounts": [
-            *(mount for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
+            *(_mount(mount) for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
             {"name": "parent", "mountPath": str(_PARENT)},
         ],
     }
@@ -74,6 +75,11 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
             "template": {"metadata": {"labels": chosen(CLEANER)}, "spec": pod},
         },
     }
+
+
+def _mount(mount: Mapping[str, Any]) -> dict[str, Any]:
+    """The agent's mount. What is unmounted in it is unmounted on the node."""
+    return {**mount, **({"mountPropagation": "Bidirectional"} if "mountPropagation" in mount else {})}
 
 
 def _affinity(agents: Mapping[str, Any], also: Iterable[str]) -> dict[str, Any]:

@@ -167,7 +167,13 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Name, Meta(title="Namespace of NVIDIA's operator, so that agents may read its named configurations")
     ] = ""
     mig: Annotated[Switch, Meta(title="Let agents partition GPUs by MIG. They get CAP_SYS_ADMIN for it")] = False
-    mps: Annotated[Switch, Meta(title="Let agents share GPUs by NVIDIA's MPS. They get CAP_SYS_ADMIN for it")] = False
+    mps: Annotated[
+        Switch,
+        Meta(
+            title="Let agents share GPUs by NVIDIA's MPS. They get CAP_SYS_ADMIN for it, and a privileged MPS service "
+            "runs next to each of them"
+        ),
+    ] = False
     updateStrategy: Annotated[
         Object,
         Meta(title="Update strategy. With `{type: OnDelete}`, agents are replaced when you delete them"),
@@ -179,6 +185,23 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("50m", "128Mi", "512Mi")
     )
+
+
+class MpsValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The MPS service, which runs next to each agent if `agent.mps` is true."""
+
+    sharedMemoryMiB: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=524288,
+            description="a whole number from 1 to 524288",
+            title="MiB that the MPS clients of one GPU share as /dev/shm. They count as memory of the node",
+        ),
+    ] = 1024
+    resources: Annotated[
+        Object, Meta(title="Resource requests of a pod. A limit on memory would end programs that use MPS")
+    ] = msgspec.field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "128Mi"}})
 
 
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -213,6 +236,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     control: Control = Control()
     scheduler: SchedulerValues = SchedulerValues()
     agent: Agent = Agent()
+    mps: MpsValues = MpsValues()
     networkPolicy: NetworkPolicy = NetworkPolicy()
     serviceMonitor: Monitoring = Monitoring()
 

@@ -16,7 +16,7 @@ from lamina.controller.ledger.ledger import Ledger
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
-from lamina.install.names import AGENT, CONTROL, PART_OF, SCHEDULER, chosen
+from lamina.install.names import AGENT, CONTROL, MPS, PART_OF, SCHEDULER, chosen
 from lamina.operations import cluster_view
 from lamina.operations.reset import Reset, refuse_users
 from lamina.ports.clock import Clock
@@ -136,6 +136,7 @@ class Uninstall:
             manifest = cleaner(agents, also=await self._reset.left())
             await self._kube.create(DAEMON_SETS, manifest, namespace=NAMESPACE)
             await self._remove(DAEMON_SETS, AGENT, NAMESPACE)
+            await self._remove(DAEMON_SETS, MPS, NAMESPACE)
         cleaned = await self._until(self._all_clean)
         self._not_cleaned = [] if cleaned else await self._dirty() or ["nodes without a cleaner pod"]
         # The last agent may have ended a moment ago; the cleaner's next round removes what it wrote.
@@ -149,7 +150,8 @@ class Uninstall:
     async def _all_clean(self) -> bool:
         status = (await self._kube.get(DAEMON_SETS, CLEANER, namespace=NAMESPACE)).get("status") or {}
         observed, wanted = status.get("observedGeneration", 0) > 0, status.get("desiredNumberScheduled", 0)
-        return bool(observed and status.get("numberReady", 0) >= wanted and await self._no_pods(AGENT))
+        ready = observed and status.get("numberReady", 0) >= wanted
+        return bool(ready and await self._no_pods(AGENT) and await self._no_pods(MPS))
 
     async def _dirty(self) -> list[str]:
         labels = ",".join(f"{key}={value}" for key, value in chosen(CLEANER).items())

@@ -1,4 +1,5 @@
-"""Lamina as programs of the sandboxes: the controller and a scheduler with the control plane, an agent on each node.
+"""Lamina as programs of the sandboxes: the controller and a scheduler with the control plane, on each node an agent and
+an MPS service.
 
 This is Lamina without its packaging: no image, no accounts of its own, no Service.
 """
@@ -53,6 +54,7 @@ class Processes:
         log = self._folder / "scheduler.log"
         self.scheduler = Daemon(control.sandbox, "lamina-scheduler", command, cluster.binaries.environment, log)
         self.agents = {node.name: self._agent(node) for node in nodes or cluster.nodes}
+        self.mps = {node.name: self._mps(node) for node in nodes or cluster.nodes}
 
     def _replica(self, number: int, replicas: int) -> Daemon:
         control = self._cluster.control
@@ -81,14 +83,19 @@ class Processes:
 
     def _agent(self, node: Node) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._cluster.control.kubeconfig]
-        words += ["--driver-dir", node.gpus.driver, "--mps-control", node.gpus.driver / "nvidia-cuda-mps-control"]
+        words += ["--driver-dir", node.gpus.driver]
         environment = self.environment | node.gpus.environment
         return Daemon(node.sandbox, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
+
+    def _mps(self, node: Node) -> Daemon:
+        words = ["mps", "--mps-control", node.gpus.driver / "nvidia-cuda-mps-control"]
+        environment = self.environment | node.gpus.environment
+        return Daemon(node.sandbox, "mps", [*LAMINA, *words], environment, self._folder / f"mps-{node.name}.log")
 
     @property
     def _all(self) -> list[Daemon]:
         door = [self._door] if self._door else []
-        return [*self.controls, *door, self.scheduler, *self.agents.values()]
+        return [*self.controls, *door, self.scheduler, *self.mps.values(), *self.agents.values()]
 
     def start(self) -> None:
         """Start all parts, and return when all of them answer."""
@@ -120,7 +127,9 @@ class Processes:
         return False
 
     def reboot(self, node: Node) -> None:
-        """Start the agent of a node that was rebooted."""
+        """Start the agent and the MPS service of a node that was rebooted."""
+        self.mps[node.name] = self._mps(node)
+        self.mps[node.name].start()
         self.agents[node.name] = self._agent(node)
         self.agents[node.name].start()
 

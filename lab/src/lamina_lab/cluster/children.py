@@ -1,4 +1,5 @@
-"""The lab's child processes: the controller, and a kubelet and an agent per node. Each is restarted when it ends.
+"""The lab's child processes: the controller, and a kubelet, an agent and an MPS service per node. Each is restarted
+when it ends.
 
 In a real cluster a DaemonSet and a Deployment restart them. The lab does the same, so that you can try what happens
 when one of them is killed. Each ends with the supervisor and writes to its own log.

@@ -42,11 +42,27 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *("--state-dir", str(node.agent_state)),
         *("--driver-dir", str(simgpu.driver_folder())),
         *("--mps-root", str(node.mps)),
+        *("--mps-socket", str(node.mps_socket)),
         *("--metrics-bind", "127.0.0.1:0"),
     ]
+    return Child(f"agent of {name}", command, node.log("agent"), _on_machine(directory, node))
+
+
+def mps_service(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
+    """One node's MPS service. A lab may have no right to mount, so the clients share a directory."""
+    command = [
+        *(sys.executable, "-m", "lamina", "mps"),
+        *("--mps-socket", str(node.mps_socket)),
+        *("--shm-mib", "0"),
+    ]
+    return Child(f"MPS service of {name}", command, node.log("mps"), _on_machine(directory, node))
+
+
+def _on_machine(directory: LabDirectory, node: NodeDirectory) -> dict[str, str]:
+    """The environment of a component on a node: with the simulated machine, and NVIDIA's programs on the path."""
     machine, common = simgpu.environment(node.machine), environment(directory)
-    path = os.pathsep.join((str(directory.programs), common.get("PATH", os.defpath)))  # where nvidia-smi is
-    return Child(f"agent of {name}", command, node.log("agent"), common | machine | {"PATH": path})
+    path = os.pathsep.join((str(directory.programs), common.get("PATH", os.defpath)))
+    return common | machine | {"PATH": path}
 
 
 def kubelet(directory: LabDirectory, node: NodeDirectory, plan: NodePlan) -> Child:

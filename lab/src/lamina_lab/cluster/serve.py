@@ -91,6 +91,7 @@ def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
         disk = directory.node(index)
         children.append(commands.kubelet(directory, disk, node))
         children.append(commands.agent(directory, disk, node.name))
+        children.append(commands.mps_service(directory, disk, node.name))
     return children
 
 

@@ -54,6 +54,11 @@ class NodeDirectory(Struct, frozen=True):
         return self.root / "mps"
 
     @property
+    def mps_socket(self) -> Path:
+        """Where the node's MPS service listens."""
+        return self.root / "mps.sock"
+
+    @property
     def metrics_url(self) -> Path:
         """The file to which the agent writes the URL of its metrics."""
         return self.agent_state / "metrics.url"

@@ -1,4 +1,4 @@
-"""MPS: one control daemon for each GPU that the node shares this way.
+"""MPS: one control daemon for each GPU that the node shares this way. The MPS service runs them.
 
 client_limits    what each client of a GPU may use, and the commands that set it
 journal          which daemons were started, on disk

@@ -1,7 +1,6 @@
 """What a container needs to be an MPS client, as NVIDIA's plugin gives it: a pipe directory and shared memory."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent.containers.cdi import Mount
@@ -20,7 +19,9 @@ class ClientEdits(NamedTuple):
 NO_EDITS = ClientEdits()
 
 
-def client_edits(resource: str, home: Home, shm: Path) -> ClientEdits:
-    """For a container with a replica of `resource`. `shm` is the host directory that the daemon has as /dev/shm."""
+def client_edits(resource: str, home: Home) -> ClientEdits:
+    """For a container with a replica of `resource` of the GPU that is served from `home`."""
     pipe = f"/mps/{resource}/pipe"
-    return ClientEdits({PIPE: pipe}, (Mount(home.pipe, pipe, writable=True), Mount(shm, "/dev/shm", writable=True)))
+    return ClientEdits(
+        {PIPE: pipe}, (Mount(home.pipe, pipe, writable=True), Mount(home.shm, "/dev/shm", writable=True))
+    )

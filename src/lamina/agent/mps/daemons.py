@@ -23,7 +23,7 @@ from lamina.agent.mps.restart_backoff import RestartBackoff
 from lamina.errors import BadInput, Outside
 from lamina.model.gpus import Mode
 from lamina.model.mps import MpsDaemon, MpsState
-from lamina.ports.mps import Hangs, Home
+from lamina.ports.mps import Hangs, Home, MpsServiceDown
 from lamina.ports.polling import poll
 
 log = logging.getLogger(__name__)
@@ -155,6 +155,8 @@ class DaemonSupervisor:
         if started_before:
             try:
                 limits = await self._lifecycle.limits_of(home)
+            except MpsServiceDown as error:
+                return self._daemon(gpu, MpsState.FAILED, str(error))  # the daemon may run, and have clients
             except Hangs as error:
                 backoff.timeouts += 1
                 if backoff.timeouts < MAX_TIMEOUTS:

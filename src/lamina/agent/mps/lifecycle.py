@@ -8,7 +8,6 @@ Stop: the daemon, the compute mode, the directories, and the journal last.
 """
 
 import logging
-from pathlib import Path
 
 from lamina.agent.mps.client_limits import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
 from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
@@ -23,13 +22,11 @@ log = logging.getLogger(__name__)
 class DaemonLifecycle:
     """The steps for the daemons of one node. Every call raises Outside."""
 
-    def __init__(self, mps: Mps, nvml: Nvml, journal: DaemonJournal, files: Files, shm: Path | None = None) -> None:
-        """`shm` is the directory that clients have as /dev/shm, unless it is the node's own."""
+    def __init__(self, mps: Mps, nvml: Nvml, journal: DaemonJournal, files: Files) -> None:
         self._mps = mps
         self._nvml = nvml
         self._journal = journal
         self._files = files
-        self._shm = shm
 
     async def clear(self, home: Home) -> None:
         """End the remains of a daemon that does not answer: a server may outlive it and keep the GPU."""
@@ -41,8 +38,6 @@ class DaemonLifecycle:
         self._journal.put(home.gpu, JournaledDaemon(root=str(home.root), limits=limits))
         self._files.make_folder(home.pipe)
         self._files.make_folder(home.log)
-        if self._shm is not None:
-            self._files.share_folder(self._shm)
         await self._nvml.set_exclusive(home.gpu, True)
         await self._mps.start(home)
         await self.configure(home, limits)

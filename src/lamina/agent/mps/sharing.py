@@ -16,15 +16,12 @@ from lamina.model.sharing import GPU, Strategy
 from lamina.ports.kube import NODES, EventRecorder
 from lamina.ports.mps import Mps
 
-NODES_SHM = Path("/dev/shm")
-
 
 class MpsSharing(NamedTuple):
-    """`shm` is the host directory that daemons have as /dev/shm; `active`: new containers become clients."""
+    """`active`: new containers become clients."""
 
     daemons: DaemonSupervisor
     advertisement: Advertisement
-    shm: Path
     active: bool
 
     def edits(self, resource: str, gpu: str) -> ClientEdits:
@@ -38,7 +35,7 @@ class MpsSharing(NamedTuple):
         if daemon is None or not daemon.ready:
             state = f"{daemon.state.value}: {daemon.reason}" if daemon else "not started yet"
             raise NotYet(f"MPS on {gpu} is {state}")
-        return client_edits(resource, self.daemons.home(gpu), self.shm)
+        return client_edits(resource, self.daemons.home(gpu))
 
 
 def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> MpsSharing:
@@ -50,7 +47,6 @@ def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> Mp
     journal = DaemonJournal(settings.mps, node.files)
     sharing = config.sharing if config is not None else None
     active = sharing is not None and sharing.strategy is Strategy.MPS and sharing.of(GPU).replicas > 1
-    own_shm = None if settings.mps_shm == NODES_SHM else settings.mps_shm
     shared = SharedGpus(
         replicas=sharing.of(GPU).replicas if sharing is not None and active else 0,
         root=settings.mps_root or Path(config.mps_root if config else DEFAULT_MPS_ROOT),
@@ -59,11 +55,11 @@ def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> Mp
         node,
         advertisement,
         shared,
-        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files, own_shm),
+        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files),
         journal=journal,
         report=_daemon_events(node.events, node.node),
     )
-    return MpsSharing(daemons, advertisement, settings.mps_shm, active)
+    return MpsSharing(daemons, advertisement, active)
 
 
 def _daemon_events(events: EventRecorder, node: str) -> ReportDaemon:

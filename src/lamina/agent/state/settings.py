@@ -7,6 +7,7 @@ from lamina import native
 from lamina.errors import BadInput
 from lamina.ports.files import LOCK, Files
 from lamina.ports.listener import Address
+from lamina.ports.mps.messages import SOCKET
 
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")
@@ -39,12 +40,10 @@ class AgentSettings:
     """None: the facade of this installation."""
     nvidia_namespace: str = ""
     """The namespace of the ConfigMap that holds NVIDIA's configurations; empty: as Lamina's configuration says."""
-    mps_control: str = "nvidia-cuda-mps-control"
-    """NVIDIA's control program for MPS: its path, or its name on PATH."""
+    mps_socket: Path = SOCKET
+    """Where the MPS service of the node listens."""
     mps_root: Path | None = None
     """The directory of MPS's pipe directories; None: as NVIDIA's configuration says."""
-    mps_shm: Path = Path("/dev/shm")
-    """The host directory that the agent, and so its MPS daemons, have as /dev/shm."""
     metrics: Address | None = None
     """The address of the metrics endpoint; None: no endpoint."""
     poll_s: float = 2.0
@@ -70,7 +69,7 @@ class AgentSettings:
             driver_dir=_absolute(self.driver_dir),
             facade_dir=_absolute(facade),
             mps_root=_absolute(self.mps_root) if self.mps_root else None,
-            mps_shm=_absolute(self.mps_shm),
+            mps_socket=_absolute(self.mps_socket),
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.install.names import NAMESPACE, PART_OF
+from lamina.install.names import AGENT, MPS, NAMESPACE, PART_OF, chosen
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
 
@@ -18,6 +18,22 @@ def components(pods: list[Object]) -> Iterator[Finding]:
         yield Finding("pods of Lamina", State.FAILED, "; ".join(failures), fix)
     elif own:
         yield Finding("pods of Lamina", State.OK, f"{len(own)} of {len(own)} ready")
+    services, agents = _images(own, MPS), _images(own, AGENT)
+    outdated = [
+        f"{node} has {image}, and its agent {agents[node]}"
+        for node, image in sorted(services.items())
+        if agents.get(node, image) != image
+    ]
+    if outdated:
+        fix = "replace the pod when no program on its node uses MPS; see docs/how-to/upgrade.md"
+        yield Finding("MPS service", State.WARNING, "; ".join(outdated), fix)
+
+
+def _images(pods: list[Object], part: str) -> dict[str, str]:
+    """The image of a component by node."""
+    labels = chosen(part).items()
+    of_part = [pod["spec"] for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
+    return {spec["nodeName"]: spec["containers"][0]["image"] for spec in of_part if spec.get("nodeName")}
 
 
 def _is_component(pod: Object) -> bool:

@@ -1,8 +1,11 @@
-"""MPS through NVIDIA's program `nvidia-cuda-mps-control`.
+"""NVIDIA's program `nvidia-cuda-mps-control`.
 
 `-d` starts a daemon, which leaves its starter's session and lives on by itself; without options the program passes its
 standard input on to the daemon of its pipe directory. A variable of our own in the daemon's environment, which its
 server inherits, tells later whose they are.
+
+A daemon and its clients exchange data in /dev/shm. The clients have the directory `shm` of the daemon there, so the
+daemon runs in a mount namespace in which that directory is mounted at /dev/shm.
 """
 
 import asyncio
@@ -16,15 +19,23 @@ from lamina.errors import Outside
 from lamina.ports.mps.protocol import Hangs, Home
 
 MARK = "LAMINA_MPS"
+CONTROL = "nvidia-cuda-mps-control"
 ANSWER_S = 5.0
+_WITH_OWN_SHM = (
+    *("unshare", "--mount", "--propagation", "slave", "--"),
+    *("sh", "-c", 'mount --bind "$0" /dev/shm && exec "$@"'),
+)
+"""Runs a program with a directory as its /dev/shm."""
 _END_S = 5.0
 
 
 class ControlProgram:
-    """`program` is the path of nvidia-cuda-mps-control, or its name to be looked for on PATH."""
+    """`program` is the path of nvidia-cuda-mps-control, or its name to be looked for on PATH. With `own_shm`, each
+    daemon has its home's directory as /dev/shm, otherwise that of its starter."""
 
-    def __init__(self, program: str, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(self, program: str, *, own_shm: bool = False, answer_s: float = ANSWER_S) -> None:
         self._program = program
+        self._own_shm = own_shm
         self._answer_s = answer_s
 
     async def start(self, home: Home) -> None:
@@ -34,7 +45,7 @@ class ControlProgram:
         except OSError as error:
             raise Outside(f"cannot write {log}: {error.strerror}") from error
         with output:
-            code = await self._run(home, "-d", stdout=output.fileno())
+            code = await self._run(home, stdout=output.fileno())
             output.seek(0)
             answer = " ".join(output.read().decode(errors="replace").split())
         if code != 0:
@@ -42,7 +53,11 @@ class ControlProgram:
 
     async def ask(self, home: Home, command: str) -> str:
         process = await self._process(
-            home, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            home,
+            self._program,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
         try:
             async with asyncio.timeout(self._answer_s):
@@ -65,8 +80,11 @@ class ControlProgram:
                 _kill(pid)
             await asyncio.sleep(0.02)
 
-    async def _run(self, home: Home, *options: str, stdout: int) -> int:
-        process = await self._process(home, *options, stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout)
+    async def _run(self, home: Home, *, stdout: int) -> int:
+        command = (*_WITH_OWN_SHM, str(home.shm)) if self._own_shm else ()
+        process = await self._process(
+            home, *command, self._program, "-d", stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout
+        )
         try:
             async with asyncio.timeout(self._answer_s):
                 return await process.wait()
@@ -76,12 +94,11 @@ class ControlProgram:
             raise Outside(f"the MPS control daemon of {home.gpu} did not start within {self._answer_s:g} s") from error
 
     async def _process(
-        self, home: Home, *options: str, stdin: int, stdout: int, stderr: int
+        self, home: Home, *command: str, stdin: int, stdout: int, stderr: int
     ) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
-                self._program,
-                *options,
+                *command,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -89,7 +106,7 @@ class ControlProgram:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Outside(f"{self._program} cannot be run: {error.strerror}; it comes with NVIDIA's driver") from error
+            raise Outside(f"{command[0]} cannot be run: {error.strerror}; it comes with NVIDIA's driver") from error
 
 
 def environment(home: Home, base: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,10 @@ class Hangs(Outside):
     """The control daemon is there, and did not answer in time."""
 
 
+class MpsServiceDown(Outside):
+    """The call could not be made, or its answer was lost: nothing is known about the daemon."""
+
+
 class Home(NamedTuple):
     """Where one GPU's daemon lives; it serves that GPU alone, so that a fault does not reach clients on another one."""
 
@@ -29,18 +33,26 @@ class Home(NamedTuple):
     def log(self) -> Path:
         return self.folder / "log"
 
+    @property
+    def shm(self) -> Path:
+        """The tmpfs that the daemon and its clients have as /dev/shm."""
+        return self.folder / "shm"
+
 
 class Mps(Protocol):
     """The control daemons of one node. They outlive the process that started them."""
 
     async def start(self, home: Home) -> None:
-        """Start the daemon. Its folders exist, and no other daemon uses them."""
+        """Start the daemon with shared memory of its own. Its folders exist, and no other daemon uses them."""
         ...
 
     async def ask(self, home: Home, command: str) -> str:
-        """What the daemon prints for a command, or for several in lines. Raises Hangs when it takes too long."""
+        """What the daemon prints for a command, or for several in lines. Raises Hangs when it takes too long.
+
+        A daemon whose shared memory is not mounted does not answer.
+        """
         ...
 
     async def end(self, home: Home) -> None:
-        """End the daemon and its server, whatever they do; none is well."""
+        """End the daemon and its server, whatever they do, and remove their shared memory; none is well."""
         ...

@@ -1,0 +1,37 @@
+"""`lamina mps`: the component that runs the MPS daemons of a node."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.cli.service_options import LogLevel, MpsSocket, configure_logging
+from lamina.ports.mps.messages import SOCKET
+
+
+def mps(
+    socket: MpsSocket = SOCKET,
+    control: Annotated[
+        str,
+        typer.Option(
+            "--mps-control", envvar="LAMINA_MPS_CONTROL", help="Path or name of NVIDIA's MPS control program."
+        ),
+    ] = "nvidia-cuda-mps-control",
+    shm_mib: Annotated[
+        int,
+        typer.Option(
+            "--shm-mib",
+            envvar="LAMINA_MPS_SHM_MIB",
+            min=0,
+            help="Size of the tmpfs in MiB that the MPS clients of one GPU share as /dev/shm. "
+            "With 0 they share a directory without a limit.",
+        ),
+    ] = 1024,
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Run the MPS service: starts, asks and ends MPS daemons for the agent of this node."""
+    from lamina.mps.run import run
+
+    configure_logging(log_level)
+    asyncio.run(run(Path.cwd() / socket, control=control, shm_mib=shm_mib))

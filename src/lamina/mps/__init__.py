@@ -1,0 +1,12 @@
+"""The MPS service: runs the MPS daemons of a node for the agent.
+
+The agent decides which GPUs have a daemon, with which limits. The service only starts, asks and ends daemons, and keeps
+nothing in memory that it needs again, so that agent and service can end and start at any time. It is a component of its
+own, because a container takes its processes with it when it ends: programs that use MPS would not survive an upgrade of
+the agent.
+
+shared_memory   the tmpfs of each daemon
+local_daemons   the daemons of this node
+service         answers the agent
+run             the component, from its start to SIGTERM
+"""
