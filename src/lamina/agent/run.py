@@ -20,6 +20,7 @@ from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.compat.reconciler import CompatReconciler
+from lamina.agent.containers.file_mount import report_flags
 from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
@@ -60,6 +61,7 @@ from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.kubelet.podresources import KubeletPodResources
 from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.mounts import LinuxMounts, Mounts
 from lamina.ports.mps import Mps, MpsServiceClient
 from lamina.ports.nvml import DriverNvml, Nvml
 from lamina.ports.set_aside import SetAside
@@ -81,6 +83,7 @@ class AgentPorts:
     clock: Clock
     files: Files
     host: Host
+    mounts: Mounts = field(default_factory=LinuxMounts)
     aside: SetAside = field(default_factory=lambda: SetAside(log))
 
 
@@ -132,6 +135,7 @@ async def run_agent(settings: AgentSettings, config: Config, ports: AgentPorts, 
     """Run the agent until `stop` is set, starting with `config`. `settings` are checked."""
     assert settings.facade_dir is not None
     with ports.files.only_user(settings.state_dir):
+        report_flags(settings.containers, ports.mounts)
         libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files)
         with kept_open(settings.libraries):
             await _run_configurations(settings, config, ports, libraries, stop)
