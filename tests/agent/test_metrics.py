@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,6 +27,7 @@ from lamina.model.gpus import MigInstance, Mode
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.quantities import MIB
 from lamina.ports import nvml
+from lamina.ports.caller_reviews import CallerReviews, CallerVerdict
 from lamina.ports.host import FakeHost
 from lamina.ports.listener import Address
 from lamina.ports.nvml import GpuProcess, GpuReading
@@ -294,6 +296,25 @@ async def test_the_page_is_where_its_file_says(reported: Reported) -> None:
     async with served(reported) as url:
         page = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
     assert b"lamina_gpu_healthy" in page
+
+
+async def test_a_protected_page_is_for_callers_that_are_allowed(
+    reported: Reported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def verdict(_: CallerReviews, authorization: str) -> CallerVerdict:
+        return CallerVerdict(200) if authorization == "Bearer prometheus" else CallerVerdict(403, "not allowed")
+
+    monkeypatch.setattr(CallerReviews, "verdict", verdict)
+    settings = replace(reported.context.settings, protect_metrics=True)
+    reported.context = replace(reported.context, settings=settings)
+    async with served(reported) as url, aiohttp.ClientSession() as session:
+        assert url.startswith("https://")
+        for token, status in (("prometheus", 200), ("tenant", 403)):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get(url, headers=headers, ssl=False) as response:
+                assert (response.status, b"lamina_gpu_healthy" in await response.read()) == (status, status == 200)
+        async with session.get(url.replace("/metrics", "/healthz"), ssl=False) as response:
+            assert response.status == 200
 
 
 def holds(path: Path, *, spilled: int, refusals: int, busy_ns: int, **kinds: int) -> None:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from lamina.controller.admission import certificates
 from lamina.controller.admission.connections import GRACE_S, Connections
-from lamina.controller.certificates.tls import server_context, use_certificate
+from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, bind
 from tests.controller.admission_worker import UNVERIFIED, RawClient, connected

@@ -14,9 +14,9 @@ from lamina.controller.admission.certificate_store import CertificateStore
 from lamina.controller.admission.certificates import RENEW_BEFORE, VALID, Certificate
 from lamina.controller.admission.registration import WebhookRegistration
 from lamina.controller.admission.webhook_configuration import url_address
-from lamina.controller.certificates.tls import server_context, use_certificate
 from lamina.controller.configuration import LiveConfiguration
 from lamina.errors import Outside
+from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import MUTATING_WEBHOOKS, NAMESPACES, SECRETS, NotFound, Object, Refused, Resource
 from lamina.ports.kube.fake import FakeKube

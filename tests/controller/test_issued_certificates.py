@@ -9,13 +9,13 @@ import aiohttp
 import msgspec
 import pytest
 
-from lamina.controller.certificates.secrets import content_of
-from lamina.controller.certificates.tls import use_certificate
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates
 from lamina.controller.extender.issued import FOLLOWED_BEFORE, SERVER_NAME, USED_UNTIL, VALID, Issued, create, renewed
 from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET, IssuedStore
 from lamina.controller.run import serve
+from lamina.controller.secret_objects import content_of
 from lamina.controller.settings import ControllerSettings
+from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import SECRETS, Conflict, Kube, Object
 from lamina.ports.kube.fake import FakeKube

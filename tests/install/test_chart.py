@@ -22,13 +22,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "both": {"agent": {"mps": True, "mig": True}},
     "watched": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "metrics": {"protected": True},
         "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
     },
     "TLS": {
         "control": {"extenderTlsSecret": "a"},
-        "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://lamina-control.lamina-system.svc:8080"},
+        "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://10.96.0.20:8445"},
     },
     "open": {"networkPolicy": {"enabled": False}},
+    "plain HTTP": {"control": {"extenderHttp": True}},
     "own images": {
         "image": {"repository": "example.com/x", "tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
     },

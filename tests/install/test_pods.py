@@ -111,3 +111,28 @@ def test_agents_name_their_gpus_by_a_mount_too() -> None:
     (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
     assert volume["hostPath"]["path"] == "/dev/null"
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in agent["env"]
+
+
+def test_protected_metrics_change_probes_monitors_and_rights() -> None:
+    def made(*settings: str) -> list[Any]:
+        read = values.read([], ["serviceMonitor.enabled=true", *settings])
+        return render(objects(), Setting(values.plain(read), (1, 36, 0)))
+
+    def schemes(documents: list[Any]) -> set[str]:
+        return {
+            container[probe]["httpGet"]["scheme"]
+            for each in documents
+            if each["metadata"]["name"] in ("lamina-control", "lamina-agent") and "template" in each.get("spec", {})
+            for container in each["spec"]["template"]["spec"]["containers"]
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+        }
+
+    plain, protected = made(), made("metrics.protected=true")
+    assert (schemes(plain), schemes(protected)) == ({"HTTP"}, {"HTTPS"})
+    assert "tokenreviews" not in str(plain) and "tokenreviews" in str(protected)
+    endpoints = [each["spec"]["endpoints"] for each in protected if each["kind"] == "ServiceMonitor"]
+    assert len(endpoints) == 2 and all(each["scheme"] == "https" and each["bearerTokenFile"] for (each,) in endpoints)
+    before = [each["spec"]["endpoints"] for each in plain if each["kind"] == "ServiceMonitor"]
+    assert before == [[{"port": "metrics"}]] * 2
+    bindings = {each["metadata"]["name"] for each in protected if each["kind"] == "ClusterRoleBinding"}
+    assert bindings >= {"lamina-control-metrics", "lamina-agent-metrics"}

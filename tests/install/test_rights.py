@@ -10,7 +10,7 @@ GIVEN = {
 
 def test_roles_of_an_installation_are_these_rules() -> None:
     """All rules of components are given, but for the right to make a namespace that the installation makes."""
-    given = {rule for rules in GIVEN.values() for rule in rules} | set(rights.SCHEDULER_OWN)
+    given = {rule for rules in GIVEN.values() for rule in rules} | {*rights.SCHEDULER_OWN, *rights.METRICS_CLUSTER}
     listed = {rule for rules in rights.OF_COMPONENTS.values() for rule in rules}
     assert listed - given == {rights.MAKES_ITS_NAMESPACE}
     assert given <= listed

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, configure_logging
+from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, ProtectMetrics, configure_logging
 from lamina.ports.mps.messages import SOCKET
 
 DriverMount = Annotated[
@@ -66,6 +66,7 @@ def agent(
             "--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Address that serves metrics. Empty disables them."
         ),
     ] = ":9394",
+    protect_metrics: ProtectMetrics = False,
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the node agent: device plugin and limit enforcement."""
@@ -87,5 +88,6 @@ def agent(
         mps_socket=mps_socket,
         mps_root=mps_root,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
+        protect_metrics=protect_metrics,
     )
     asyncio.run(run(settings))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.service_options import Config, Kubeconfig, LogLevel, configure_logging
+from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
 
 ExtenderBind = Annotated[
     str,
@@ -58,6 +58,7 @@ def controller(
             "--metrics-bind", envvar="LAMINA_METRICS_BIND", help="Additional address that serves probes and metrics."
         ),
     ] = "",
+    protect_metrics: ProtectMetrics = False,
     addresses_file: Annotated[
         Path | None,
         typer.Option("--addresses-file", help="Write the addresses to this file once both services listen."),
@@ -87,6 +88,7 @@ def controller(
         admission=parse_address(admission_bind, where="--admission-bind"),
         admission_host=admission_host,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
+        protect_metrics=protect_metrics,
         addresses_file=addresses_file,
         identity=identity,
     )

@@ -25,6 +25,14 @@ Config = Annotated[
         help="Path to the configuration file. Defaults to the ConfigMap lamina-system/lamina.",
     ),
 ]
+ProtectMetrics = Annotated[
+    bool,
+    typer.Option(
+        "--protect-metrics",
+        envvar="LAMINA_PROTECT_METRICS",
+        help="Serve metrics over HTTPS, and only to callers that the API server allows to get /metrics.",
+    ),
+]
 LogLevel = Annotated[
     str, typer.Option("--log-level", envvar="LAMINA_LOG_LEVEL", help="Log level: DEBUG, INFO, WARNING or ERROR.")
 ]

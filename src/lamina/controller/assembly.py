@@ -35,6 +35,7 @@ from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
+from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import EventRecorder, Kube, Object, Resource
 from lamina.ports.polling import poll
@@ -93,6 +94,7 @@ def assemble(
 
     templates = TemplateNodes(decisions, configuration, exists)
     verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, WaitingPods(kube), templates)
+    reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(
         context=context,
         settings=settings,
@@ -103,7 +105,7 @@ def assemble(
         watches=watches,
         election=election,
         readiness=readiness,
-        extender=ExtenderService(context, verbs, readiness, metrics, events, background),
+        extender=ExtenderService(context, verbs, readiness, metrics, events, background, reviews),
         extender_tls=_extender_tls(kube, clock, settings),
         metrics=metrics,
         certificates=CertificateStore(kube, clock, certificate_names(settings)),

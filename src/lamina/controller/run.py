@@ -21,6 +21,7 @@ from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.listener import Address, bind, listening_if_set
+from lamina.ports.protected_metrics import metrics_context
 
 log = logging.getLogger(__name__)
 
@@ -53,15 +54,17 @@ async def _serve_on(listener: socket.socket, controller: Controller, stop: async
     """Serve everything until `stop` is set, admission on a socket that is bound."""
     settings = controller.settings
     admission = Address(settings.admission.host, listener.getsockname()[1])
+    protection = metrics_context(controller.context.clock.wall()) if settings.protect_metrics else None
     async with (
         _extender(controller) as extender,
         listening_if_set("the extender over HTTP", controller.extender.application(), settings.extender_http) as plain,
-        listening_if_set("metrics", controller.extender.probes_application(), settings.metrics) as metrics,
+        listening_if_set("metrics", controller.extender.probes_application(), settings.metrics, protection) as metrics,
         asyncio.TaskGroup() as group,
     ):
         tasks = [group.create_task(task) for task in tasks_of(controller, listener)]
-        services = {"extender": ("https", extender), "extenderHttp": ("http", plain), "metrics": ("http", metrics)}
-        urls = {name: f"{scheme}://{address}" for name, (scheme, address) in services.items() if address}
+        scheme = "http" if protection is None else "https"
+        services = {"extender": ("https", extender), "extenderHttp": ("http", plain), "metrics": (scheme, metrics)}
+        urls = {name: f"{protocol}://{address}" for name, (protocol, address) in services.items() if address}
         urls["admission"] = f"https://{admission}{PATH}"
         _write_addresses(settings, urls)
         log.info("Listening: %s", ", ".join(f"{name} on {url}" for name, url in urls.items()))

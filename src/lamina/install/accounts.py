@@ -6,6 +6,7 @@ from typing import Any
 from lamina.install import rights
 from lamina.install.agent import MPS_WANTED
 from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
 from lamina.install.terms import Given, Term, Value, When
 
@@ -13,6 +14,8 @@ _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULER_ROLES = (("system:kube-scheduler", SCHEDULER), ("system:volume-scheduler", f"{SCHEDULER}-volumes"))
 """Kubernetes' own roles of a scheduler, which follow its version, and the bindings to them."""
 _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
+
+_CHECKS_CALLERS = "lamina-metrics"
 
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
@@ -36,6 +39,7 @@ def accounts() -> list[Any]:
         _role_binding(AGENT, AGENT, "Role", AGENT),
         *(When(Given(nvidia), part) for part in nvidia_objects),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
+        *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
     ]
 
 
@@ -47,6 +51,18 @@ def _scheduler_objects() -> list[Any]:
         reads,
         _role(SCHEDULER, SCHEDULER, rights.SCHEDULER_OWN),
         _role_binding(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
+    ]
+
+
+def _metrics_objects() -> list[Any]:
+    """The rights to check who reads metrics, and a role for those who may."""
+    checks = cluster_meta(_CHECKS_CALLERS)
+    reads = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole"}
+    return [
+        head | {"metadata": checks, "rules": _rules(rights.METRICS_CLUSTER)},
+        *(_cluster_role_binding(f"{part}-metrics", part, _CHECKS_CALLERS) for part in (CONTROL, AGENT)),
+        head | {"metadata": cluster_meta("lamina-metrics-reader"), "rules": reads},
     ]
 
 

@@ -12,7 +12,18 @@ from typing import Any
 from lamina.agent.containers.cdi import VOLUMES
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.names import AGENT, chosen, meta
-from lamina.install.pods import IMAGE, RESTRICTED, monitor, port, probe, service, startup_probe, template
+from lamina.install.pods import (
+    IMAGE,
+    METRICS_SCHEME,
+    PROTECTED_METRICS,
+    RESTRICTED,
+    monitor,
+    port,
+    probe,
+    service,
+    startup_probe,
+    template,
+)
 from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 
@@ -54,12 +65,12 @@ def _spec() -> dict[str, Any]:
         "name": "agent",
         "image": IMAGE,
         "imagePullPolicy": Value("image.pullPolicy"),
-        "args": ["agent", f"--metrics-bind=:{METRICS_PORT}"],
+        "args": ["agent", f"--metrics-bind=:{METRICS_PORT}", When(PROTECTED_METRICS, "--protect-metrics")],
         "env": _environment(),
         "ports": [port("metrics", METRICS_PORT)],
-        "startupProbe": startup_probe("metrics"),
-        "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6),
-        "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3),
+        "startupProbe": startup_probe("metrics", scheme=METRICS_SCHEME),
+        "livenessProbe": probe("/healthz", "metrics", period_s=20, failures=6, scheme=METRICS_SCHEME),
+        "readinessProbe": probe("/readyz", "metrics", period_s=5, failures=3, scheme=METRICS_SCHEME),
         "resources": Value("agent.resources"),
         "securityContext": RESTRICTED
         | {

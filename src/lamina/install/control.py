@@ -8,6 +8,8 @@ from lamina.controller.leadership.label import LABEL as LEADER
 from lamina.install.names import CONTROL, cluster_meta
 from lamina.install.pods import (
     IMAGE,
+    METRICS_SCHEME,
+    PROTECTED_METRICS,
     UNPRIVILEGED,
     deployment,
     disruption_budget,
@@ -71,15 +73,16 @@ def _template() -> dict[str, Any]:
             *(f"--{name}-bind=:{number}" for name, number in binds),
             When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
             When(EXTENDER_HTTP, f"--extender-http-bind=:{EXTENDER_HTTP_PORT}"),
+            When(PROTECTED_METRICS, "--protect-metrics"),
         ],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
         "ports": [
             *(port(name, number) for name, number in binds),
             When(EXTENDER_HTTP, port("extender-http", EXTENDER_HTTP_PORT)),
         ],
-        "startupProbe": startup_probe("metrics"),
-        "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6),
-        "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3),
+        "startupProbe": startup_probe("metrics", scheme=METRICS_SCHEME),
+        "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6, scheme=METRICS_SCHEME),
+        "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3, scheme=METRICS_SCHEME),
         "resources": Value("control.resources"),
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, tls_mount],

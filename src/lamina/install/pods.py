@@ -12,8 +12,13 @@ from lamina.install.terms import Digest, Each, Given, Joined, Or, Since, Value, 
 
 IMAGE = Joined(Value("image.repository"), ":", Or(Value("image.tag"), __version__))
 _SECRETS = Value("image.pullSecrets")
+PROTECTED_METRICS = Given(Value("metrics.protected"))
+METRICS_SCHEME = When(PROTECTED_METRICS, "HTTPS", "HTTP")
+"""Of probes at the address of metrics. kubelet does not verify certificates."""
 UNPRIVILEGED_USER = 65532
 """The user ID of components that do not need root."""
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+"""Of Prometheus, in its own pod."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -111,7 +116,7 @@ def mounted_secret(name: str, secret: Value, at: str) -> tuple[When, When]:
     return When(Given(secret), mount), When(Given(secret), {"name": name, "secret": {"secretName": secret}})
 
 
-def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: str = "HTTP") -> dict[str, Any]:
+def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: str | When = "HTTP") -> dict[str, Any]:
     """An HTTP probe."""
     return {
         "httpGet": {"path": path, "port": port, "scheme": scheme},
@@ -121,7 +126,7 @@ def probe(path: str, port: str | int, *, period_s: int, failures: int, scheme: s
     }
 
 
-def startup_probe(port: str | int, *, scheme: str = "HTTP") -> dict[str, Any]:
+def startup_probe(port: str | int, *, scheme: str | When = "HTTP") -> dict[str, Any]:
     """The startup probe. On a busy node, such as after a reboot, programs may take minutes to start."""
     return probe("/healthz", port, period_s=2, failures=150, scheme=scheme)
 
@@ -134,7 +139,14 @@ def monitor(name: str, part: str) -> Any:
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": Value("serviceMonitor.labels")},
         "spec": {
             "selector": {"matchLabels": chosen(part)},
-            "endpoints": [{"port": "metrics"}],
+            "endpoints": [
+                {
+                    "port": "metrics",
+                    "scheme": When(PROTECTED_METRICS, "https"),
+                    "tlsConfig": When(PROTECTED_METRICS, {"insecureSkipVerify": True}),
+                    "bearerTokenFile": When(PROTECTED_METRICS, _TOKEN),
+                }
+            ],
         },
     }
     return When(Given(Value("serviceMonitor.enabled")), body)

@@ -93,6 +93,12 @@ SCHEDULER_OWN = (
 )
 """In addition to the roles of Kubernetes' own scheduler."""
 
+METRICS_CLUSTER = (
+    Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
+    Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
+)
+"""Of the controller and the agents, only where metrics are protected."""
+
 MAKES_ITS_NAMESPACE = Rule(
     "namespaces", "create", why="only where Lamina's namespace is missing; the installation makes it"
 )
@@ -104,6 +110,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in its namespace": AGENT_OWN,
     "Agent, in the namespace of NVIDIA's operator": AGENT_OF_NVIDIA,
+    "Controller and agent, with `metrics.protected`": METRICS_CLUSTER,
     "Scheduler, in its namespace": SCHEDULER_OWN,
 }
 """All of it, by where it holds."""

@@ -217,6 +217,15 @@ class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = ()
 
 
+class MetricsAccess(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Metrics of the controller and the agents."""
+
+    protected: Annotated[
+        Switch,
+        Meta(title="Serve metrics over HTTPS, and only to callers that may get the nonResourceURL `/metrics`"),
+    ] = False
+
+
 class Monitoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """ServiceMonitors for the Prometheus operator."""
 
@@ -238,6 +247,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: Agent = Agent()
     mps: MpsValues = MpsValues()
     networkPolicy: NetworkPolicy = NetworkPolicy()
+    metrics: MetricsAccess = MetricsAccess()
     serviceMonitor: Monitoring = Monitoring()
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from lamina import configuration
 from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.controller.certificates.secrets import content_of
-from lamina.controller.certificates.tls import use_certificate
 from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
 from lamina.controller.extender.issued import SERVER_NAME
 from lamina.controller.extender.issued_store import CLIENT_SECRET
+from lamina.controller.secret_objects import content_of
 from lamina.dialects import resource_names, scheduler_names
+from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import SECRETS, Kube
 from lamina_lab.cluster import commands

@@ -17,9 +17,11 @@ from lamina.agent.metrics.families import families
 from lamina.dialects.samples import GpuSample
 from lamina.errors import Outside
 from lamina.model.quantities import MIB
+from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.host import Host
 from lamina.ports.listener import Address, listening
 from lamina.ports.nvml import GpuProcess, GpuReading
+from lamina.ports.protected_metrics import Handler, for_allowed_callers, metrics_context
 
 Processes = tuple[GpuProcess, ...]
 _KIND = "answer of NVML"
@@ -113,6 +115,7 @@ class MetricsServer:
     def __init__(self, page: MetricsPage, address: Address, node: NodeContext) -> None:
         self._page = page
         self._address = address
+        self._node = node
         self._files = node.files
         self._address_file = node.settings.metrics_address
         self._collecting = asyncio.Lock()
@@ -120,12 +123,19 @@ class MetricsServer:
     async def run(self) -> None:
         """Serve until canceled. Raises BadInput if the address cannot be used."""
         app = web.Application()
-        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/metrics", self._handler())
         app.router.add_get("/healthz", self._health)
         app.router.add_get("/readyz", self._readiness)
-        async with listening("the metrics", app, self._address) as address:
-            self._files.write(self._address_file, f"http://{address}/metrics\n".encode())
+        tls = metrics_context(self._node.clock.wall()) if self._node.settings.protect_metrics else None
+        async with listening("the metrics", app, self._address, tls) as address:
+            scheme = "http" if tls is None else "https"
+            self._files.write(self._address_file, f"{scheme}://{address}/metrics\n".encode())
             await asyncio.Event().wait()
+
+    def _handler(self) -> Handler:
+        if not self._node.settings.protect_metrics:
+            return self._metrics
+        return for_allowed_callers(self._metrics, CallerReviews(self._node.kube, self._node.clock))
 
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._collecting:

@@ -46,6 +46,8 @@ class AgentSettings:
     """The directory of MPS's pipe directories; None: as NVIDIA's configuration says."""
     metrics: Address | None = None
     """The address of the metrics endpoint; None: no endpoint."""
+    protect_metrics: bool = False
+    """Whether metrics are served over HTTPS, and only to callers that the API server allows to get them."""
     poll_s: float = 2.0
     """Seconds between two polls of GPUs, daemons and ended containers."""
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from lamina.controller.admission import certificates
 from lamina.controller.admission.certificates import Certificate
 from lamina.controller.admission.webhook_configuration import NAMESPACE
-from lamina.controller.certificates.secrets import content_of, create_secret, secret_object
+from lamina.controller.secret_objects import content_of, create_secret, secret_object
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, Conflict, Kube, NotFound, Object

@@ -27,8 +27,8 @@ from lamina.controller.admission.messages import (
 )
 from lamina.controller.admission.review import Demand
 from lamina.controller.admission.service import AdmissionService
-from lamina.controller.certificates.tls import server_context, use_certificate
 from lamina.errors import Outside
+from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import Clock, within
 
 _IDLE_S = 30.0

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.certificates.authority import CertifiedKey
-from lamina.controller.certificates.tls import use_certificate
 from lamina.controller.extender.issued_store import SERVER_SECRET, IssuedStore
 from lamina.errors import BadInput, LaminaError
+from lamina.ports.certificates.authority import CertifiedKey
+from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import Clock
 from lamina.ports.polling import FailureLog, poll
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.certificates.authority import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
+from lamina.ports.certificates.authority import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
 
 VALID = timedelta(days=3 * 365)
 FOLLOWED_BEFORE = VALID / 2

@@ -6,10 +6,10 @@ The first has all that exists, and decides. The second follows from it.
 from datetime import UTC, datetime
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.certificates.authority import CertifiedKey
-from lamina.controller.certificates.secrets import content_of, create_secret, secret_object
 from lamina.controller.extender.issued import Generation, Issued, renewed
+from lamina.controller.secret_objects import content_of, create_secret, secret_object
 from lamina.errors import Outside
+from lamina.ports.certificates.authority import CertifiedKey
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
 

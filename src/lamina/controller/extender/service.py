@@ -27,7 +27,9 @@ from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.errors import BadInput, Outside
+from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.kube import PODS, EventRecorder
+from lamina.ports.protected_metrics import Handler, for_allowed_callers
 
 _NOT_READY = "not_ready"
 _VERBS_WITH_ERROR = ("filter", "bind")
@@ -59,13 +61,16 @@ class ExtenderService:
         metrics: Metrics,
         events: EventRecorder,
         background: BackgroundTasks,
+        reviews: CallerReviews | None = None,
     ) -> None:
+        """With `reviews`, only callers that these allow may read metrics."""
         self._context = context
         self._verbs = verbs
         self._readiness = readiness
         self._metrics = metrics
         self._events = events
         self._background = background
+        self._reviews = reviews
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
@@ -86,7 +91,8 @@ class ExtenderService:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/warmz", self._warmz)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._show_metrics)
+        shown: Handler = self._show_metrics
+        app.router.add_get("/metrics", for_allowed_callers(shown, self._reviews) if self._reviews else shown)
 
     def _add_verb(
         self,

@@ -21,6 +21,7 @@ from lamina.errors import BadInput
 from lamina.ports.clock import Clock
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.listener import listening_if_set
+from lamina.ports.protected_metrics import metrics_context
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,9 @@ async def read_initial_config(
     except BadInput as problem:
         log.error("No request is answered until the configuration is corrected: %s", problem)
         probes = UnreadyProbes(str(problem))
-    async with listening_if_set("probes", probes.application(), settings.metrics or settings.extender_http):
+    protected = settings.metrics is not None and settings.protect_metrics
+    tls = metrics_context(clock.wall()) if protected else None  # the scheme of the probes stays the same
+    async with listening_if_set("probes", probes.application(), settings.metrics or settings.extender_http, tls):
         corrected = asyncio.create_task(wait_for_valid_config_map(kube, clock, events, probes.set_reason))
         stopped = asyncio.create_task(stop.wait())
         try:

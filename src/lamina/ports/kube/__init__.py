@@ -33,6 +33,8 @@ from lamina.ports.kube.resources import (
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
     VOLCANO_POD_GROUPS,
     Resource,
 )
@@ -62,6 +64,8 @@ __all__ = [
     "ROLES",
     "ROLE_BINDINGS",
     "SECRETS",
+    "SUBJECT_ACCESS_REVIEWS",
+    "TOKEN_REVIEWS",
     "VOLCANO_POD_GROUPS",
     "AlreadyExists",
     "BindingMetadata",

@@ -1,1 +1,0 @@
-"""Certificates that Lamina creates, Secrets that keep them, and TLS contexts that serve them."""

@@ -1,0 +1,1 @@
+"""Certificates that Lamina creates, and TLS contexts that serve them."""

@@ -1,0 +1,122 @@
+"""Who may read metrics: what the API server is asked, what is remembered, and what is bounded."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from lamina.errors import Outside
+from lamina.ports.caller_reviews import KEPT_S, MOST_KEPT, MOST_WAITING, CallerReviews
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object, Resource, Unreachable
+from lamina.ports.kube.fake import FakeKube
+
+USER = {"username": "system:serviceaccount:monitoring:prometheus", "groups": ["system:authenticated"], "uid": "1"}
+
+
+class ReviewingKube(FakeKube):
+    """Knows tokens that begin with "known", and allows those that do not end with "else"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[Resource, Any]] = []
+        self.failure: Outside | None = None
+        self.hold: asyncio.Event | None = None
+
+    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        self.asked.append((resource, obj["spec"]))
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.failure is not None:
+            raise self.failure
+        if resource == TOKEN_REVIEWS:
+            token = obj["spec"]["token"]
+            known = token.startswith("known")
+            return obj | {"status": {"authenticated": known, "user": USER | {"uid": token} if known else {}}}
+        return obj | {"status": {"allowed": not obj["spec"]["uid"].endswith("else")}}
+
+
+@pytest.fixture
+def kube() -> ReviewingKube:
+    return ReviewingKube()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def reviews(kube: ReviewingKube, clock: FakeClock) -> CallerReviews:
+    return CallerReviews(kube, clock)
+
+
+async def test_a_caller_is_allowed_as_the_api_server_says(kube: ReviewingKube, reviews: CallerReviews) -> None:
+    assert (await reviews.verdict("Bearer known")).status == 200
+    (_, token), (kind, access) = kube.asked
+    assert token == {"token": "known"}
+    assert kind == SUBJECT_ACCESS_REVIEWS
+    assert access["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+    assert (access["user"], access["groups"]) == (USER["username"], USER["groups"])
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [("", 401), ("Bearer", 401), ("Bearer  ", 401), ("Basic known", 401), ("Bearer strange", 401),
+     ("Bearer known-else", 403), ("bearer known", 200)],
+)  # fmt: skip
+async def test_others_are_refused(reviews: CallerReviews, header: str, status: int) -> None:
+    assert (await reviews.verdict(header)).status == status
+
+
+async def test_who_sends_no_token_costs_no_request(kube: ReviewingKube, reviews: CallerReviews) -> None:
+    await reviews.verdict("")
+    await reviews.verdict("Basic abc")
+    assert kube.asked == []
+
+
+async def test_who_is_allowed_is_remembered_for_a_while(
+    kube: ReviewingKube, clock: FakeClock, reviews: CallerReviews
+) -> None:
+    for _ in range(3):
+        assert (await reviews.verdict("Bearer known")).status == 200
+    assert len(kube.asked) == 2
+    await clock.advance(KEPT_S)
+    await reviews.verdict("Bearer known")
+    assert len(kube.asked) == 4
+
+
+async def test_who_is_refused_pushes_nobody_out(kube: ReviewingKube, reviews: CallerReviews) -> None:
+    await reviews.verdict("Bearer known")
+    for number in range(2 * MOST_KEPT):
+        assert (await reviews.verdict(f"Bearer strange-{number}")).status == 401
+    before = len(kube.asked)
+    assert (await reviews.verdict("Bearer known")).status == 200
+    assert len(kube.asked) == before
+
+
+async def test_a_bounded_number_is_remembered(kube: ReviewingKube, reviews: CallerReviews) -> None:
+    for number in range(MOST_KEPT + 1):
+        await reviews.verdict(f"Bearer known-{number}")
+    before = len(kube.asked)
+    await reviews.verdict("Bearer known-0")
+    assert len(kube.asked) == before + 2
+
+
+async def test_nobody_is_allowed_while_the_api_server_does_not_answer(
+    kube: ReviewingKube, reviews: CallerReviews
+) -> None:
+    kube.failure = Unreachable("it is away")
+    assert (await reviews.verdict("Bearer known")).status == 503
+    kube.failure = None
+    assert (await reviews.verdict("Bearer known")).status == 200
+
+
+async def test_a_bounded_number_waits(kube: ReviewingKube, reviews: CallerReviews) -> None:
+    kube.hold = asyncio.Event()
+    waiting = [asyncio.create_task(reviews.verdict(f"Bearer known-{number}")) for number in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    assert (await reviews.verdict("Bearer known-more")).status == 429
+    assert len(kube.asked) == 2
+    kube.hold.set()
+    assert {each.status for each in await asyncio.gather(*waiting)} == {200}
