@@ -52,8 +52,9 @@ async def test_the_configuration_is_the_one_of_the_cluster() -> None:
 async def test_a_configuration_that_is_refused_is_named() -> None:
     kube = FakeKube()
     await kube.create(CONFIG_MAPS, configured("nonsense: 1\n"))
-    with pytest.raises(BadInput, match="ConfigMap lamina-system/lamina"):
-        await cluster_view.read(kube)
+    view = await cluster_view.read(kube)
+    assert view.config == cluster_view.configuration.DEFAULT
+    assert view.config_refusal.startswith("ConfigMap lamina-system/lamina: unknown key nonsense")
 
 
 async def test_objects_that_cannot_be_read_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
