@@ -177,7 +177,7 @@ def test_all_errors_may_be_ignored() -> None:
         ("kind: Configuration", "apiVersion and kind must be lamina.dev/v1alpha1 and Configuration, got None and"),
         ("apiVersion: lamina.dev/v1\nkind: Configuration", "apiVersion and kind must be lamina.dev/v1alpha1"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "apiVersion and kind must be lamina.dev/v1alpha1"),
-        (own("hami: {}"), "unknown key hami; known are admission, apiVersion, compatibility, dialects"),
+        (own("hami: {}"), "unknown key hami; did you mean dialects.hami?"),
         (own("shareing: {}"), "unknown key shareing; did you mean sharing?"),
         (own("sharing: {slot: 1}"), "unknown key slot in sharing; did you mean slots?"),
         (own("nodes: {overrides: [{name: a, slotts: 1}]}"), "unknown key slotts in nodes.overrides[0]; did you mean"),

@@ -76,7 +76,7 @@ def test_admission_fills_in_its_defaults(toy_config: Config) -> None:
 
 def test_webhook_and_scheduler_are_configured_for_its_names(toy_config: Config) -> None:
     assert "name.startsWith('toy.example/')" in match_expression(toy_config)
-    managed = extender(toy_config, access=ExtenderAccess("http://x"), weight=1)["managedResources"]
+    managed = extender(toy_config, access=ExtenderAccess("http://x", ""), weight=1)["managedResources"]
     assert {"name": COUNT, "ignoredByScheduler": False} in managed
     assert {"name": MEMORY, "ignoredByScheduler": True} in managed
 

@@ -55,6 +55,8 @@ def _requests(container: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 def zero_counts(container: ContainerManifest, index: NameIndex) -> tuple[str, ...]:
     """The resources of which the container requests 0, and so no GPU."""
+    if index.owners.keys().isdisjoint(container.requested):
+        return ()
     return tuple(
         name
         for name in container.requested
