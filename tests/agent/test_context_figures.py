@@ -211,6 +211,25 @@ async def test_a_driver_that_fails_is_unknown_and_asked_again(node: Node) -> Non
         assert box.figure() == 303 * MIB
 
 
+async def test_a_defect_behind_the_host_is_set_aside_and_the_next_question_answered(node: Node) -> None:
+    box, known = Box(node, "uid-1"), node.host.process_identity
+    box.claims(0, pid=7)
+    box.runs(90417, 7, 303 * MIB)
+
+    def fail(pid: int) -> ProcessIdentity | None:
+        raise RuntimeError("planted")
+
+    node.host.process_identity = fail  # type: ignore[method-assign]
+    box.asks(1)
+    async with answering(node):
+        assert box.figure() == 0
+        assert node.context.aside.counts["processes on a GPU"] == 1
+        node.host.process_identity = known  # type: ignore[method-assign]
+        box.asks(2)
+        await node.clock.advance(0.2)
+        assert box.figure() == 303 * MIB
+
+
 async def test_while_the_driver_hangs_no_process_waits(node: Node) -> None:
     box, hanging = Box(node, "uid-1"), asyncio.Event()
     processes = node.nvml.processes
