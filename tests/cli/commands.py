@@ -26,13 +26,16 @@ class Ended(NamedTuple):
 
 
 class Commands:
-    """Runs commands. `kube` is what they connect to."""
+    """Runs commands. `kube` is what they connect to, `namespace` that of the kubeconfig's context."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, kube: Kube) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kube: Kube, namespace: str = "default") -> None:
+        self.namespace = namespace
+
         async def connect(*_: object, **__: object) -> Kube:
             return kube
 
         monkeypatch.setattr("lamina.ports.kube.client.connect", connect)
+        monkeypatch.setattr("lamina.ports.kube.client.context_namespace", lambda path: self.namespace)
         monkeypatch.setattr(terminal.console, "_width", 200)
 
     async def run(self, *arguments: str, answers: str = "") -> Ended:

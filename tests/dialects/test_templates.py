@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lamina.configuration import DEFAULT, Config, load
-from lamina.controller.admission.review import AdmissionRequest, is_workload, review_template
+from lamina.controller.admission.review import ALLOWED, AdmissionRequest, is_workload, review_template
 from lamina.controller.admission.webhook_configuration import template_expression, webhook_configuration
 from lamina.dialects import explain_missing_defaults, fill_template, parse
 from lamina.dialects.hami.fractions import PERCENTAGE
@@ -131,7 +131,7 @@ def test_a_change_of_a_stored_template_is_understood(change: dict[str, str | Non
     ids=str,
 )
 def test_other_fractions_are_refused(limits: dict[str, str], sentence: str) -> None:
-    verdict = review_template(workload(container(**limits)), DEFAULT)
+    verdict = review_template(workload(container(**limits)), "default", DEFAULT)
     assert not verdict.allowed and sentence in verdict.message
     assert holds(template_expression(DEFAULT), workload(container(**limits)))
 
@@ -141,11 +141,49 @@ def test_an_unequal_request_is_refused() -> None:
         fill_template(workload(amounts({GPU: "100m"}, {GPU: "200m"})), DEFAULT)
 
 
-@pytest.mark.parametrize("limits", [{}, {"cpu": "500m"}, {GPU: "1"}, {GPU: "0"}, normal(10), {GPU: "1", MEMORY: "5"}])
+@pytest.mark.parametrize("limits", [{}, {"example.com/gpu": "1"}])
 def test_other_workloads_are_not_sent(limits: dict[str, str]) -> None:
     for made in (workload(container(**limits)), workload(container(), init=(container("i", **limits),))):
         assert not holds(template_expression(DEFAULT), made)
         assert fill_template(made, DEFAULT) == ()
+
+
+@pytest.mark.parametrize("limits", [{GPU: "1"}, {GPU: "0"}, normal(10), {GPU: "1", MEMORY: "5"}])
+def test_a_template_with_valid_amounts_is_not_changed(limits: dict[str, str]) -> None:
+    made = workload(container(**limits))
+    assert review_template(made, "default", DEFAULT) == ALLOWED
+
+
+@pytest.mark.parametrize("plural", ["deployments", "jobs", "cronjobs", "statefulsets"])
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({GPU: "1", MEMORY: "150"}, f"{MEMORY} must be an integer from 1 to 100, got 150"),
+        ({"nvidia.com/gpumem": "10Gi"}, "must be an integer in MiB without a unit; for 10Gi, write 10240, got 10Gi"),
+        ({"nvidia.com/gpu-mem": "1"}, "unknown resource nvidia.com/gpu-mem; did you mean nvidia.com/gpumem?"),
+    ],
+)
+def test_a_workload_whose_pods_will_be_refused_is_admitted_with_a_warning(
+    plural: str, limits: dict[str, str], sentence: str
+) -> None:
+    made = workload(container(**limits), plural=plural)
+    assert holds(template_expression(DEFAULT), made)
+    verdict = review_template(made, "default", DEFAULT)
+    assert verdict.allowed and not verdict.patch
+    (warning,) = verdict.warnings
+    assert warning.startswith('its pods will be refused: container "main": ') and warning.endswith(sentence)
+
+
+def test_a_workload_of_another_scheduler_has_no_warning() -> None:
+    made = workload(container(**{GPU: "1", MEMORY: "150"}), schedulerName="other")
+    assert review_template(made, "default", DEFAULT) == ALLOWED
+
+
+@pytest.mark.parametrize(("namespace", "warnings"), [("default", 1), ("urgent", 0)])
+def test_a_priority_that_the_namespace_may_not_have_is_a_warning(namespace: str, warnings: int) -> None:
+    config = load("highPriorityNamespaces: [urgent]", "c")
+    made = workload(container(**{GPU: "1", "nvidia.com/gpumem": "1000", "nvidia.com/priority": "0"}))
+    assert len(review_template(made, namespace, config).warnings) == warnings
 
 
 def test_init_containers_and_bare_requests_are_rewritten_too() -> None:

@@ -29,6 +29,13 @@ def with_cluster(kubeconfig: Path | None, operation: "Callable[[Kube], Awaitable
     return asyncio.run(connected())
 
 
+def chosen_namespace(namespace: str, kubeconfig: Path | None) -> str:
+    """The namespace that an option names, or that of the kubeconfig's context. Raises BadInput."""
+    from lamina.ports.kube.client import context_namespace
+
+    return namespace or context_namespace(kubeconfig)
+
+
 def read_cluster(kubeconfig: Path | None) -> "ClusterView":
     """One reading of pods, grants and inventories, with a warning about a configuration that is refused.
 
@@ -37,6 +44,11 @@ def read_cluster(kubeconfig: Path | None) -> "ClusterView":
     from lamina.operations import cluster_view
 
     cluster = with_cluster(kubeconfig, cluster_view.read)
+    warn_of_refused_configuration(cluster)
+    return cluster
+
+
+def warn_of_refused_configuration(cluster: "ClusterView") -> None:
+    """Print a warning where the configuration in force is not that of the ConfigMap."""
     if cluster.config_refusal:
         typer.echo(f"Warning: {cluster.config_refusal}. The previous configuration is in force.", err=True)
-    return cluster

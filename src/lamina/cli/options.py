@@ -9,4 +9,12 @@ Kubeconfig = Annotated[
     Path | None,
     typer.Option("--kubeconfig", help="Path to the kubeconfig file. Defaults to the one that kubectl uses."),
 ]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace to look in.")]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        help="Namespace to look in. Defaults to that of the kubeconfig's context.",
+        show_default=False,
+    ),
+]

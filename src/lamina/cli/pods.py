@@ -8,7 +8,7 @@ from lamina.cli.options import Kubeconfig, Namespace
 
 
 def pods(
-    namespace: Namespace = "default",
+    namespace: Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List pods in all namespaces.")
     ] = False,
@@ -16,9 +16,10 @@ def pods(
 ) -> None:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending."""
     from lamina.cli import tables
-    from lamina.cli.connection import read_cluster
+    from lamina.cli.connection import chosen_namespace, read_cluster
     from lamina.cli.terminal import console
 
+    namespace = "" if all_namespaces else chosen_namespace(namespace, kubeconfig)
     cluster = read_cluster(kubeconfig)
     if not tables.print_pods(console, cluster, None if all_namespaces else namespace):
         scope = "this cluster" if all_namespaces else f"namespace {namespace}"

@@ -1,21 +1,35 @@
-"""`lamina why`: why a pod is pending."""
+"""`lamina why`: why a pod, or the pods of a workload, are pending."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamina.cli.options import Kubeconfig, Namespace
 
+if TYPE_CHECKING:
+    from lamina.ports.kube import Kube
+
 
 def why(
-    pod: Annotated[str, typer.Argument(help="Name of the pod.")],
-    namespace: Namespace = "default",
+    name: Annotated[
+        str, typer.Argument(metavar="POD", help="Name of the pod, or KIND/NAME of a workload, such as deploy/web.")
+    ],
+    namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Explain why a pod is pending, per node or group of equal nodes, in numbers."""
-    from lamina.cli.connection import read_cluster
+    from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, with_cluster
     from lamina.cli.terminal import console
-    from lamina.operations import pending_reasons
+    from lamina.operations import cluster_view, pending_reasons, workloads
 
-    for line in pending_reasons.why(read_cluster(kubeconfig), namespace, pod):
+    chosen = chosen_namespace(namespace, kubeconfig)
+
+    async def explain(kube: "Kube") -> list[str]:
+        cluster = await cluster_view.read(kube)
+        warn_of_refused_configuration(cluster)
+        if "/" in name and not name.startswith(("pod/", "pods/")):
+            return [*await workloads.why(kube, cluster, chosen, name)]
+        return [*pending_reasons.why(cluster, chosen, name.rpartition("/")[2])]
+
+    for line in with_cluster(kubeconfig, explain):
         console.print(line, soft_wrap=True, markup=False)

@@ -23,7 +23,7 @@ from lamina.dialects.parser import parse, ticket_holders
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames
 from lamina.dialects.registry import dialect_named, quota_names, resource_domains, resource_names
-from lamina.dialects.templates import fill_template, template_condition
+from lamina.dialects.templates import fill_template, template_condition, template_warnings
 
 __all__ = [
     "Dialect",
@@ -44,5 +44,6 @@ __all__ = [
     "resource_names",
     "scheduler_names",
     "template_condition",
+    "template_warnings",
     "ticket_holders",
 ]

@@ -8,6 +8,7 @@ from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import parse
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.registry import name_index
+from lamina.errors import BadInput
 from lamina.model.config import Config
 
 WORKLOADS = {
@@ -40,6 +41,19 @@ def template_condition(amounts: str, config: Config) -> str:
     index = name_index(config)
     conditions = (one.template_condition(amounts, index.names[one.name]) for one in index.dialects)
     return " || ".join(condition for condition in conditions if condition) or "false"
+
+
+def template_warnings(workload: Mapping[str, Any], namespace: str, config: Config) -> tuple[str, ...]:
+    """What the user should know about the pods of a workload in this namespace: that they will be refused, and why."""
+    _, template = _find_template(workload)
+    if not places(template.get("spec") or {}, config):
+        return ()
+    pod = {**template, "metadata": {**(template.get("metadata") or {}), "namespace": namespace}}
+    try:
+        request = parse(pod, config)
+    except BadInput as problem:
+        return (f"its pods will be refused: {problem}",)
+    return () if request is None else request.warnings
 
 
 def _find_template(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

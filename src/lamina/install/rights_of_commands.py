@@ -17,6 +17,13 @@ READER = (
     Rule("resourcequotas", "list"),
     Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),
 )
+WORKLOADS = (
+    Rule("deployments.apps", "get"),
+    Rule("replicasets.apps", "get"),
+    Rule("statefulsets.apps", "get"),
+    Rule("daemonsets.apps", "get"),
+    Rule("jobs.batch", "get"),
+)
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
 DOCTOR = (
     Rule("nodes", "list"),
@@ -37,6 +44,7 @@ RESET_ALL = (
 )
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "pods, why, quotas, advise defrag": READER,
+    "why KIND/NAME, in addition to the first": WORKLOADS,
     "cordon gpu, uncordon gpu": CORDON,
     "doctor, in addition to the first": DOCTOR,
     "reset, in addition to the first": RESET,

@@ -2,7 +2,7 @@
 
 Only the creation of a pod is reviewed: the resources of a running pod cannot change, and ephemeral containers cannot
 have any. Where GPUs are hidden, both are reviewed for that alone. In the template of a workload only fractions of a GPU
-are changed, which the API server would refuse.
+are changed, which the API server would refuse. That its pods will be refused is a warning.
 
 Any client of the port can ask in the name of any namespace, so no answer depends on what a namespace has. A pod over
 its quota is admitted, and waits: the filter and the binding refuse it, with the reason in an event of the pod.
@@ -26,6 +26,7 @@ from lamina.dialects import (
     hide_gpus,
     parse,
     scheduler_names,
+    template_warnings,
 )
 from lamina.dialects.templates import WORKLOADS
 from lamina.errors import BadInput
@@ -102,14 +103,18 @@ def refusal_of(
     return ""
 
 
-def review_template(workload: Mapping[str, Any], config: Config) -> Verdict:
-    """The verdict on a new or changed workload, such as a Deployment."""
+def review_template(workload: Mapping[str, Any], namespace: str, config: Config) -> Verdict:
+    """The verdict on a new or changed workload, such as a Deployment.
+
+    A workload whose pods will be refused is admitted with a warning: its template may be corrected by a later change,
+    and a change of something else, such as the number of replicas, must remain possible.
+    """
     try:
         check_workload(workload)
         changes = fill_template(workload, config)
     except BadInput as problem:
         return refused(str(problem))
-    return _admitted(changes)
+    return _admitted(changes, template_warnings(workload, namespace, config))
 
 
 class AdmissionRequest(Struct, frozen=True, rename="camel"):

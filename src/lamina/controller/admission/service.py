@@ -109,7 +109,7 @@ class AdmissionService:
 
     async def _verdict(self, request: AdmissionRequest) -> Verdict:
         if is_workload(request) and request.object is not None:
-            return review_template(request.object, self.config)
+            return review_template(request.object, request.namespace, self.config)
         if not is_new_pod(request) or request.object is None:
             return ALLOWED
         try:

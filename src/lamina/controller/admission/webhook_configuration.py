@@ -3,8 +3,8 @@
 * `pods` gets pods that name a resource in one of Lamina's domains, so an outage stops no other pod. It fails closed.
   API servers without match conditions (before 1.28) drop the condition and would send every pod. There the webhook
   must not be able to stop the cluster, so it fails open, and a GPU pod that it missed gets no grant.
-* `templates` gets workloads whose pod template requests a fraction of a GPU. It fails open, which is safe: the API
-  server itself refuses a fraction that was not rewritten.
+* `templates` gets workloads whose pod template names such a resource. It fails open, which is safe: the API server
+  itself refuses a fraction of a GPU that was not rewritten, and pods are reviewed when they are created.
 * `hiding` exists only if the configuration hides GPUs (`admission.hideGpus`). It gets every new pod and ephemeral
   container, whatever its labels say, because who writes those may want to see GPUs. Namespaces are exempt by their
   labels, which tenants cannot write. It fails as the configuration says.
@@ -104,15 +104,23 @@ def _hiding_address(address: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def match_expression(config: Config) -> str:
     """CEL: whether any container names a resource in one of Lamina's domains, even a misspelled one."""
-    ours = " || ".join(f"name.startsWith('{domain}')" for domain in resource_domains(config))
-    return _any_container("object.spec", lambda amounts: f"{amounts}.exists(name, {ours})")
+    return _any_container("object.spec", lambda amounts: _names_ours(amounts, config))
 
 
 def template_expression(config: Config) -> str:
-    """CEL: whether a container of a template requests a fraction of a GPU, or has the result of an earlier rewrite."""
+    """CEL: whether a container of a template names such a resource, or has the result of an earlier rewrite."""
     of_job = "object.spec.jobTemplate.spec.template.spec"
     spec = f"has(object.spec.jobTemplate) ? {of_job} : object.spec.template.spec"
-    return f"[{spec}].exists(spec, {_any_container('spec', lambda amounts: template_condition(amounts, config))})"
+
+    def concerned(amounts: str) -> str:
+        return f"({_names_ours(amounts, config)} || {template_condition(amounts, config)})"
+
+    return f"[{spec}].exists(spec, {_any_container('spec', concerned)})"
+
+
+def _names_ours(amounts: str, config: Config) -> str:
+    ours = " || ".join(f"name.startsWith('{domain}')" for domain in resource_domains(config))
+    return f"{amounts}.exists(name, {ours})"
 
 
 def _any_container(spec: str, condition: Callable[[str], str]) -> str:

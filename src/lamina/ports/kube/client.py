@@ -82,6 +82,11 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     return kube
 
 
+def context_namespace(kubeconfig: Path | None) -> str:
+    """The namespace of the kubeconfig's current context, as kubectl uses it. Raises BadInput."""
+    return _load(kubeconfig, "").namespace or "default"
+
+
 async def _answered(kube: "KubeClient", again_s: float | None) -> None:
     """Raises Outside."""
     if again_s is None:

@@ -1,0 +1,71 @@
+"""Why the pods of a workload, such as a Deployment, are refused or pending."""
+
+from collections.abc import Iterator
+
+from lamina.dialects import template_warnings
+from lamina.errors import BadInput
+from lamina.operations import pending_reasons
+from lamina.operations.cluster_view import ClusterView
+from lamina.ports.kube import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kube,
+    NotFound,
+    Object,
+    Resource,
+)
+
+_KINDS: dict[str, Resource] = {
+    name: resource
+    for resource, short in (
+        (DEPLOYMENTS, "deploy"),
+        (REPLICA_SETS, "rs"),
+        (STATEFUL_SETS, "sts"),
+        (DAEMON_SETS, "ds"),
+        (JOBS, "job"),
+    )
+    for name in (short, resource.kind.lower(), resource.plural)
+}
+_SHOWN_PODS = 5
+
+
+async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> list[str]:
+    """The lines of `lamina why` about a workload, given as kind/name. Raises BadInput where there is no such one."""
+    kind, _, name = which.partition("/")
+    resource = _KINDS.get(kind.lower().partition(".")[0])
+    if resource is None:
+        known = ", ".join(dict.fromkeys(each.kind for each in _KINDS.values()))
+        raise BadInput(f"{kind} is not a kind of workload; known are Pod, {known}")
+    try:
+        workload = await kube.get(resource, name, namespace=namespace)
+    except NotFound as error:
+        raise BadInput(f"there is no {resource.kind} {name} in namespace {namespace}") from error
+    labels = ",".join(f"{key}={value}" for key, value in _match_labels(workload).items())
+    pods = (await kube.list(PODS, namespace=namespace, labels=labels)).items if labels else []
+    return [*_lines(cluster, namespace, f"{resource.kind} {name}", workload, pods)]
+
+
+def _match_labels(workload: Object) -> dict[str, str]:
+    labels: dict[str, str] = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
+    return labels
+
+
+def _lines(cluster: ClusterView, namespace: str, title: str, workload: Object, pods: list[Object]) -> Iterator[str]:
+    for warning in template_warnings(workload, namespace, cluster.config):
+        yield f"{title}: {warning}."
+    known = {pod["metadata"]["uid"] for pod in cluster.pods}
+    waiting = sorted(
+        pod["metadata"]["name"]
+        for pod in pods
+        if pod["metadata"]["uid"] in known and pending_reasons.waiting_because(cluster, pod)
+    )
+    if not waiting:
+        yield f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending."
+    for name in waiting[:_SHOWN_PODS]:
+        yield from pending_reasons.why(cluster, namespace, name)
+    if len(waiting) > _SHOWN_PODS:
+        yield f"{len(waiting) - _SHOWN_PODS} more pods of {title} are pending."

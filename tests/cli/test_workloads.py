@@ -1,0 +1,87 @@
+"""`lamina why KIND/NAME` and the namespace that commands look in."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lamina.ports.kube import DEPLOYMENTS, JOBS, Resource
+from lamina.ports.kube.client import context_namespace
+from lamina.ports.kube.fake import FakeKube
+from tests.cli.commands import Commands
+from tests.operations.clusters import cluster, container, inventory, pod
+
+
+def workload(*containers: dict[str, Any], namespace: str = "default") -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {"app": "w"}}, "template": {"spec": {"containers": [*containers]}}}
+    return {"metadata": {"name": "w", "namespace": namespace}, "spec": spec}
+
+
+async def with_pods(count: int) -> FakeKube:
+    pods = [pod(f"w-{index}", container(gpu=1, gpumem=99999)) for index in range(count)]
+    for each in pods:
+        each["metadata"]["labels"] = {"app": "w"}
+    kube = await cluster(inventory("n"), *pods, pod("other", container(gpu=1, gpumem=99999)))
+    await kube.create(DEPLOYMENTS, workload(container(gpu=1, gpumem=99999)))
+    return kube
+
+
+@pytest.mark.parametrize(("resource", "which"), [(DEPLOYMENTS, "deploy/w"), (JOBS, "job/w"), (JOBS, "jobs.batch/w")])
+async def test_why_says_that_the_pods_of_a_workload_are_refused(
+    resource: Resource, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube = await cluster(inventory("n"))
+    await kube.create(resource, workload(container(gpu=1, gpucores=150)))
+    ended = await Commands(monkeypatch, kube).run("why", which)
+    sentence = 'container "main": nvidia.com/gpucores must be an integer from 0 to 100, got 150'
+    assert ended.output.splitlines()[0] == f"{resource.kind} w: its pods will be refused: {sentence}."
+
+
+@pytest.mark.parametrize("which", ["deploy/w", "deployment/w", "deployments.apps/w", "Deployment/w"])
+async def test_why_explains_the_pods_of_a_deployment(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (await Commands(monkeypatch, await with_pods(2)).run("why", which)).output.splitlines()
+    reason = "is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."
+    assert lines == [f"w-0 {reason}", f"w-1 {reason}"]
+
+
+async def test_why_shows_the_first_pods_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (await Commands(monkeypatch, await with_pods(7)).run("why", "deploy/w")).output.splitlines()
+    assert len(lines) == 6 and lines[-1] == "2 more pods of Deployment w are pending."
+
+
+@pytest.mark.parametrize(
+    ("which", "sentence"),
+    [
+        ("deploy/absent", "there is no Deployment absent in namespace default"),
+        ("svc/w", "svc is not a kind of workload; known are Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job"),
+    ],
+)
+async def test_a_workload_that_is_not_there_is_one_sentence(
+    which: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = await Commands(monkeypatch, await with_pods(1)).run("why", which)
+    assert (ended.code, ended.error) == (2, sentence)
+
+
+async def test_pods_and_why_look_in_the_namespace_of_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await cluster(inventory("n"), pod("mine", container(gpu=1), namespace="team"), pod("x", container(gpu=1)))
+    commands = Commands(monkeypatch, kube, namespace="team")
+    assert [row[0] for row in (await commands.run("pods")).rows[1:2]] == ["mine"]
+    assert (await commands.run("why", "mine")).output.startswith("mine would fit now")
+    assert (await commands.run("why", "pod/mine")).output.startswith("mine would fit now")
+    assert (await commands.run("why", "x")).error == "there is no pod x in namespace team"
+    assert [row[0] for row in (await commands.run("pods", "-n", "default")).rows[1:2]] == ["x"]
+
+
+@pytest.mark.parametrize(("context", "expected"), [({"namespace": "team"}, "team"), ({}, "default")])
+def test_the_namespace_is_that_of_the_current_context(context: dict[str, str], expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    document = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", **context}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(document))
+    assert context_namespace(path) == expected
