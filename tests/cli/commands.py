@@ -35,6 +35,7 @@ class Commands:
             return kube
 
         monkeypatch.setattr("lamina.ports.kube.client.connect", connect)
+        monkeypatch.setattr("lamina.ports.kube.client.cluster_name", lambda path: "https://server (context test)")
         monkeypatch.setattr("lamina.ports.kube.client.context_namespace", lambda path: self.namespace)
         monkeypatch.setattr(terminal.console, "_width", 200)
 

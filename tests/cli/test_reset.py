@@ -165,7 +165,7 @@ async def test_a_server_that_fails_at_any_moment_is_one_sentence(
             return error if next(calls) == at else None
 
         kube.failing |= dict.fromkeys(("get", "list", "create", "patch", "delete"), fail)
-        ended = await Commands(monkeypatch, kube).run("reset", "--all", "--patience", "0")
+        ended = await Commands(monkeypatch, kube).run("reset", "--all", "--patience", "0", "--yes")
         if next(calls) <= fails_at:
             break
         assert ended.error in ("", str(error)) or ended.error.startswith("Lamina is not installed"), fails_at

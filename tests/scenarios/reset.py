@@ -37,11 +37,11 @@ def reset_and_return(lab: Cluster, specs: Path) -> None:
     lab.apply(POD)
     wait_until(lambda: lab.phases() == {"Running": 1}, lambda: lab.kubectl("describe", "pods"))
     wait_until(lambda: "nvidia.com/gpu.product" in carried(lab), lambda: str(carried(lab)))
-    refused = lab.lamina("reset")
+    refused = lab.lamina("reset", "--yes")
     assert refused.returncode != 0
     assert "default/user" in refused.stderr
     lab.delete_workloads()
-    done = lab.lamina("reset")
+    done = lab.lamina("reset", "--yes")
     assert done.returncode == 0, done.stderr
     wait_until(lambda: carried(lab) == [], lambda: str(carried(lab)))
     wait_until(lambda: webhooks(lab) == "", lambda: webhooks(lab))

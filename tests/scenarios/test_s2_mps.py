@@ -197,10 +197,10 @@ def test_a_configuration_that_mps_cannot_serve_is_refused_and_the_old_one_stays(
 def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Lab) -> None:
     lab.apply(pod("client", resource=SHARED))
     running(lab, "client")
-    assert "client" in lab.lamina("reset").stderr
+    assert "client" in lab.lamina("reset", "--yes").stderr
     pids = daemons(lab)
     lab.kubectl("delete", "pod", "client", "--grace-period=1")
-    reset = lab.lamina("reset")
+    reset = lab.lamina("reset", "--yes")
     assert reset.returncode == 0, reset.stderr
     assert "All agents have stopped offering GPUs." in reset.stdout
     assert daemons(lab) == {}

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamina.cli.options import Kubeconfig
+from lamina.cli.questions import answered
 
 if TYPE_CHECKING:
     from lamina.operations.advise.mechanisms import Advice
 
 Flag = bool | None
+_OPTIONS = "the options --one-program, --vms, --isolated, --concurrent and --memory, or their opposites"
 
 advise = typer.Typer(invoke_without_command=True)
 
@@ -67,7 +69,9 @@ def mechanism(
     settled = one_program or vms or isolated
     concurrent = _ask(concurrent, "Should small kernels of several programs run at once?") if not settled else False
     if memory is None and not (one_program or vms or concurrent):
-        memory = typer.prompt("How many MiB does it need? (0: unknown)", type=int, default=0)
+        memory = answered(
+            lambda: int(typer.prompt("How many MiB does it need? (0: unknown)", type=int, default=0)), _OPTIONS
+        )
     needs = Needs(
         one_program=one_program,
         virtual_machines=vms,
@@ -110,7 +114,7 @@ def _text(advice: "Advice") -> str:
 
 
 def _ask(answer: Flag, question: str) -> bool:
-    return typer.confirm(question, default=False) if answer is None else answer
+    return answered(lambda: typer.confirm(question, default=False), _OPTIONS) if answer is None else answer
 
 
 def _print_table() -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import DryRun, Kubeconfig, Yes
 
 if TYPE_CHECKING:
     from lamina.ports.kube import Kube
@@ -18,13 +18,21 @@ def reset(
         float,
         typer.Option("--patience", min=0, help="Seconds to wait for each agent before cleaning its node from here."),
     ] = 20.0,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Stop offering GPUs and remove labels, annotations, resources and the webhook. Refuses while pods use GPUs."""
     from lamina.cli.connection import with_cluster
+    from lamina.cli.questions import confirm
     from lamina.cli.terminal import console
     from lamina.operations.reset import Reset
     from lamina.ports.clock import SystemClock
+
+    effect = "Nodes stop offering GPUs; labels, annotations, resources and the webhook are removed."
+    more = " The configuration, the certificate and the CRDs are removed too." if everything else ""
+    if not confirm(effect + more, kubeconfig, yes=yes, dry_run=dry_run):
+        return
 
     async def run(kube: "Kube") -> None:
         async for step in Reset(kube, SystemClock(), patience_s=patience).run(everything=everything):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import DryRun, Kubeconfig, Yes
 
 if TYPE_CHECKING:
     from lamina.ports.kube import Kube
@@ -25,13 +25,20 @@ def uninstall(
         bool,
         typer.Option("--kubelets/--no-kubelets", help="Wait until kubelets no longer report Lamina's resources."),
     ] = True,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Remove Lamina: the webhook first, then all components and their files on nodes. Refuses while pods use GPUs."""
     from lamina.cli.connection import with_cluster
+    from lamina.cli.questions import confirm
     from lamina.cli.terminal import console
     from lamina.operations.uninstall import Uninstall
     from lamina.ports.clock import SystemClock
+
+    effect = "Lamina is removed, with its configuration, its CRDs and their objects, and its files on nodes."
+    if not confirm(effect, kubeconfig, yes=yes, dry_run=dry_run):
+        return
 
     async def run(kube: "Kube") -> list[str]:
         removal = Uninstall(kube, SystemClock(), patience_s=patience)

@@ -76,6 +76,7 @@ class Uninstall:
         """Yields a sentence after each step. Raises BadInput while pods use GPUs, and names them; Outside."""
         cluster, installed = await self._read()
         self._config = cluster.config
+        await self._refuse_lab()
         if not force:
             refuse_users(cluster, "uninstall again, or use --force")
         if installed and await self._present(NAMESPACES, NAMESPACE):
@@ -99,6 +100,13 @@ class Uninstall:
         if kubelets and await self._counting():
             yield "Waiting for kubelets to drop the resources, which takes them five minutes."
             await self._until_forgotten()
+
+    async def _refuse_lab(self) -> None:
+        """Raises BadInput for a lab, whose Lamina is not installed from manifests."""
+        for node in (await self._kube.list(NODES)).items:
+            info = (node.get("status") or {}).get("nodeInfo") or {}
+            if str(info.get("containerRuntimeVersion", "")).startswith("lamina://"):
+                raise BadInput("this cluster is a lab; `lamina lab down` removes it")
 
     async def left(self) -> list[str]:
         """What an installation created and still exists."""

@@ -86,6 +86,7 @@ class Installation:
     def command(self, beginning: str, node: str = "") -> str:
         """The guides' only command that begins so, for this cluster."""
         command = guides.command(beginning).replace("REGISTRY", REGISTRY).replace("NODE", node)
+        command = re.sub(r"^lamina (reset|uninstall)\b", r"\g<0> --yes", command)
         return re.sub(r"^(lamina install|helm install \S+ \S+) --(?!chart)", rf"\1 --values {self._values} --", command)
 
     def shell(self, script: str, timeout: float = 120) -> str:

@@ -30,7 +30,7 @@ def lamina(cluster: RealCluster) -> Iterator[Installation]:
     yield installation
     delete_pods(cluster)
     try:
-        installation.shell("lamina uninstall --force --no-kubelets", timeout=400)
+        installation.shell("lamina uninstall --yes --force --no-kubelets", timeout=400)
     except Unavailable as left:
         assert "Remaining: " in str(left), "only amounts that kubelets still count may be left"
     nvidias_operator.uninstall(cluster)

@@ -45,8 +45,8 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Replay) -> None:
 def test_s2_10_a_reset_leaves_no_daemon_behind(lab: Replay) -> None:
     lab.apply(pod("client", resource=SHARED))
     mps.running(lab, "client")
-    assert "client" in lab.lamina("reset").stderr
+    assert "client" in lab.lamina("reset", "--yes").stderr
     lab.delete_workloads()
-    done = lab.lamina("reset")
+    done = lab.lamina("reset", "--yes")
     assert done.returncode == 0, done.stderr
     wait_until(lambda: not list(lab.file_of_node(ROOT).glob("GPU-*")), lambda: "folders of MPS stay")

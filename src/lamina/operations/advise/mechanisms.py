@@ -139,7 +139,12 @@ def _by_hardware(needs: Needs) -> Advice:
         mechanism=Mechanism.MIG,
         reason=f"only MIG divides bandwidth, caches and faults in hardware; {profile.name} is the smallest to do",
         limits={f"nvidia.com/mig-{profile.name}": 1},
-        before=f"partition the GPUs of a node: kubectl label node NODE nvidia.com/mig.config=all-{profile.name}",
+        before=(
+            "set the MIG strategy to mixed (hami.migStrategy, or mig.strategy in Lamina's own form) with "
+            "kubectl -n lamina-system edit configmap lamina; then partition the GPUs of a node: "
+            "kubectl label node NODE "
+            f"nvidia.com/mig.config=all-{profile.name}"
+        ),
     )
 
 

@@ -82,6 +82,12 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     return kube
 
 
+def cluster_name(kubeconfig: Path | None) -> str:
+    """The cluster that commands act on, for people: the server, and the kubeconfig's context. Raises BadInput."""
+    config = _load(kubeconfig, "")
+    return f"{config.cluster.server} (context {config.context_name})"
+
+
 def context_namespace(kubeconfig: Path | None) -> str:
     """The namespace of the kubeconfig's current context, as kubectl uses it. Raises BadInput."""
     return _load(kubeconfig, "").namespace or "default"
