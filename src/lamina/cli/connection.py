@@ -51,4 +51,4 @@ def read_cluster(kubeconfig: Path | None) -> "ClusterView":
 def warn_of_refused_configuration(cluster: "ClusterView") -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
     if cluster.config_refusal:
-        typer.echo(f"Warning: {cluster.config_refusal}. The previous configuration is in force.", err=True)
+        typer.echo(f"Warning: the previous configuration is in force: {cluster.config_refusal}", err=True)

@@ -55,15 +55,15 @@ def _match_labels(workload: Object) -> dict[str, str]:
 
 
 def _lines(cluster: ClusterView, namespace: str, title: str, workload: Object, pods: list[Object]) -> Iterator[str]:
-    for warning in template_warnings(workload, namespace, cluster.config):
-        yield f"{title}: {warning}."
+    warnings = template_warnings(workload, namespace, cluster.config)
+    yield from (f"{title}: {warning}." for warning in warnings)
     known = {pod["metadata"]["uid"] for pod in cluster.pods}
     waiting = sorted(
         pod["metadata"]["name"]
         for pod in pods
         if pod["metadata"]["uid"] in known and pending_reasons.waiting_because(cluster, pod)
     )
-    if not waiting:
+    if not waiting and (pods or not warnings):
         yield f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending."
     for name in waiting[:_SHOWN_PODS]:
         yield from pending_reasons.why(cluster, namespace, name)
