@@ -1,4 +1,4 @@
-"""Questions of commands, and what happens where nobody answers: Ctrl-C ends a command as anywhere else, and without a
+"""Questions of commands, and what happens without an answer: Ctrl-C ends a command as anywhere else, and without a
 terminal the options are named that answer instead.
 """
 
