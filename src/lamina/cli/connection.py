@@ -9,12 +9,12 @@ import typer
 
 if TYPE_CHECKING:
     from lamina.operations.cluster_view import ClusterView
-    from lamina.ports.kube import Kube
+    from lamina.ports.kube.client import KubeClient
 
 _T = TypeVar("_T")
 
 
-def with_cluster(kubeconfig: Path | None, operation: "Callable[[Kube], Awaitable[_T]]") -> _T:
+def with_cluster(kubeconfig: Path | None, operation: "Callable[[KubeClient], Awaitable[_T]]") -> _T:
     """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached."""
 
     async def connected() -> _T:

@@ -9,7 +9,7 @@ GROUPS = {
     "On one machine": ("run", "verify"),
     "For users of a cluster": ("pods", "why", "quotas", "advise"),
     "For administrators of a cluster": (
-        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "simulate"),
+        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag", "simulate"),
         *("reset", "uninstall"),
     ),
     "Lab (lamina-lab)": ("demo", "lab"),

@@ -19,6 +19,7 @@ from lamina.cli import (
     config,
     controller,
     cordon,
+    defrag,
     doctor,
     install,
     mig,
@@ -58,6 +59,7 @@ app.add_typer(mig.mig, name="mig")
 app.add_typer(cordon.cordon, name="cordon")
 app.add_typer(cordon.uncordon, name="uncordon")
 app.command("simulate")(simulate.simulate)
+app.command("defrag")(defrag.defrag)
 app.command("reset")(reset.reset)
 app.command("uninstall")(uninstall.uninstall)
 app.command("agent")(agent.agent)

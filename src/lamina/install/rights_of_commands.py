@@ -42,11 +42,17 @@ RESET_ALL = (
     Rule("leases.coordination.k8s.io", "list delete", why="in Lamina's namespace"),
     Rule(_DEFINITIONS, "delete", tuple(each["metadata"]["name"] for each in custom_resource_definitions())),
 )
+DEFRAG = (
+    Rule("nodes", "get patch", why="the cordon of a GPU while its pods move"),
+    Rule("inventories.lamina.dev", "get"),
+    Rule("pods/eviction", "create"),
+)
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "pods, why, quotas, advise defrag": READER,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "cordon gpu, uncordon gpu": CORDON,
     "doctor, in addition to the first": DOCTOR,
+    "defrag, in addition to the first; the changes only with --yes": DEFRAG,
     "reset, in addition to the first": RESET,
     "reset --all, in addition to reset": RESET_ALL,
 }

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any, NoReturn, cast
 
 from lamina.errors import Outside
-from lamina.ports.kube import AlreadyExists, Conflict, Gone, Listing, NotFound, Patch, Refused, Resource
+from lamina.ports.kube import PODS, AlreadyExists, Conflict, Gone, Listing, NotFound, Patch, Refused, Resource
 from lamina.ports.kube.protocol import NO_METADATA, BindingMetadata, Object, Watched, encoded_patch
 from lamina_lab.api.patching import patches
 from lamina_lab.api.schema import field_selectors
@@ -107,6 +107,9 @@ class InProcess:
             await self._api.bind(namespace, pod, binding, self._call())
         except ApiError as error:
             _raise(error)
+
+    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+        await self.delete(PODS, pod, namespace=namespace, uid=uid)
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -9,15 +9,14 @@ from lamina.errors import BadInput
 from lamina.model.ledger import taken_by
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
-from lamina.placement.eviction.defrag import Resident, advise
+from lamina.placement.eviction.defrag import DefragStep, Resident, advise
 from lamina.ports.kube import Object
 
 
 def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
     """The lines to print: each step with its moves, then the sum."""
-    nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
-    index = {gpu.uuid: gpu.index for gpus in nodes.values() for gpu in gpus}
-    steps = advise(nodes, list(_residents(cluster)), most_moves=most_moves)
+    index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
+    steps = plan(cluster, most_moves)
     for step in steps:
         yield f"GPU {index[step.frees]} of node {step.node} becomes idle after these moves:"
         for move in step.moves:
@@ -29,6 +28,12 @@ def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
     moves = sum(len(step.moves) for step in steps)
     gpus = "1 GPU becomes" if len(steps) == 1 else f"{len(steps)} GPUs become"
     yield f"{gpus} idle after {moves} move{'s' if moves != 1 else ''}."
+
+
+def plan(cluster: ClusterView, most_moves: int) -> list[DefragStep]:
+    """The steps with at most so many moves."""
+    nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
+    return advise(nodes, list(_residents(cluster)), most_moves=most_moves)
 
 
 def _residents(cluster: ClusterView) -> Iterator[Resident]:

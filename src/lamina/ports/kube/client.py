@@ -233,6 +233,15 @@ class KubeClient:
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
 
+    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="eviction"), body=body)
+
     async def close(self) -> None:
         await self._session.close()
 

@@ -27,6 +27,7 @@ from lamina.ports.kube.protocol import (
 )
 from lamina.ports.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    DISRUPTION_BUDGETS,
     GRANTS,
     INVENTORIES,
     MUTATING_WEBHOOKS,
@@ -157,6 +158,16 @@ class FakeKube:
         if metadata.labels and self.copies_labels:
             after["metadata"]["labels"] = {**(after["metadata"].get("labels") or {}), **metadata.labels}
         self._store(PODS, obj, after)
+
+    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+        await self._called("evict", PODS, pod)
+        meta = self._found(PODS, namespace, pod)["metadata"]
+        for budget in self._objects[DISRUPTION_BUDGETS].values():
+            covers = selectors.matches((budget.get("spec") or {}).get("selector"), meta.get("labels") or {})
+            allowed = (budget.get("status") or {}).get("disruptionsAllowed") or 0
+            if budget["metadata"]["namespace"] == namespace and covers and not allowed:
+                raise Refused("Cannot evict pod as it would violate the pod's disruption budget.")
+        await self.delete(PODS, pod, namespace=namespace, uid=uid)
 
     async def close(self) -> None:
         self.disconnect()

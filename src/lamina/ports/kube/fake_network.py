@@ -10,7 +10,7 @@ from lamina.ports.kube.protocol import Kube
 _Options = ParamSpec("_Options")
 _Answer = TypeVar("_Answer")
 
-VERBS = ("get", "list", "create", "replace", "patch", "delete", "bind")
+VERBS = ("get", "list", "create", "replace", "patch", "delete", "bind", "evict")
 
 
 class DecoratedKube:
@@ -26,6 +26,7 @@ class DecoratedKube:
         self.patch = self._decorated("patch", kube.patch)
         self.delete = self._decorated("delete", kube.delete)
         self.bind = self._decorated("bind", kube.bind)
+        self.evict = self._decorated("evict", kube.evict)
         self.close = kube.close
 
     async def before(self, verb: str) -> None:

@@ -1,0 +1,40 @@
+"""`lamina defrag`: move pods so that GPUs become idle."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamina.cli.options import Kubeconfig
+
+if TYPE_CHECKING:
+    from lamina.ports.kube.client import KubeClient
+
+
+def defrag(
+    moves: Annotated[int, typer.Option("--moves", min=1, help="Maximum number of pods to move.")] = 20,
+    yes: Annotated[bool, typer.Option("--yes", help="Evict the pods. Without it, only the plan is printed.")] = False,
+    patience: Annotated[
+        float, typer.Option("--patience", min=1, help="Seconds to wait until a pod runs in place of an evicted one.")
+    ] = 300.0,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Move pods so that GPUs become idle, by eviction, and stop when a pod does not move. Prints the plan first."""
+    from lamina.cli.connection import with_cluster
+    from lamina.cli.terminal import console
+    from lamina.operations.advise.defrag import advice
+    from lamina.operations.cluster_view import read
+    from lamina.operations.defrag import Defragmentation
+    from lamina.ports.clock import SystemClock
+
+    async def run(kube: "KubeClient") -> None:
+        cluster = await read(kube)
+        console.print(f"Cluster {kube.server}", soft_wrap=True, markup=False)
+        for line in advice(cluster, moves):
+            console.print(line, soft_wrap=True, markup=False)
+        if not yes:
+            console.print("No pod was moved. Run the command with --yes to move them.", soft_wrap=True, markup=False)
+            return
+        async for line in Defragmentation(kube, SystemClock(), patience_s=patience).run(cluster, moves):
+            console.print(line, soft_wrap=True, markup=False)
+
+    with_cluster(kubeconfig, run)
