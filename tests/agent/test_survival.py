@@ -50,6 +50,7 @@ ELSEWHERE = {
     "host.mig_minors": "as host.has_device, for MIG devices by count",
     "kube.delete": "the agent deletes nothing",
     "kube.bind": "the agent binds nothing",
+    "kube.evict": "the agent evicts nothing",
     "kube.close": "is called when the agent has ended",
 }
 """Calls that no test here plants, each with the reason."""

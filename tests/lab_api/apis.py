@@ -42,7 +42,7 @@ class Bench:
         spec = {"containers": [{"name": "main", "image": "busybox"}]}
         made = await self.create("pods", {"metadata": {"name": name, **meta}, "spec": spec})
         if node:
-            await self.api.bind("default", name, node, {}, Call())
+            await self.api.bind("default", name, {"target": {"name": node}}, Call())
         return self.get("pods", name) or made
 
     async def update(self, name: str, body: Object, subresource: str = "") -> Object:

@@ -142,7 +142,7 @@ class Threaded:
         """A pod that a kubelet says is running."""
         spec = {"containers": [{"name": each, "image": "busybox"} for each in containers]}
         self.create("pods", {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec})
-        self.do(self.server.api.bind("default", name, node, {}, Call()))
+        self.do(self.server.api.bind("default", name, {"target": {"name": node}}, Call()))
         state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
         statuses = [
             {"name": each, "ready": True, "restartCount": 0, "state": state, "image": "busybox", "imageID": ""}

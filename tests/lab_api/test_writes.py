@@ -133,14 +133,14 @@ async def test_a_custom_resource_cannot_be_replaced_blindly(bench: Bench) -> Non
 
 async def test_a_pod_is_bound_once(bench: Bench) -> None:
     await bench.pod("a")
-    await bench.api.bind("default", "a", "n1", {"note": "x"}, Call())
+    await bench.api.bind("default", "a", {"metadata": {"annotations": {"note": "x"}}, "target": {"name": "n1"}}, Call())
     pod = bench.get("pods", "a")
     assert pod is not None
     assert (pod["spec"]["nodeName"], pod["metadata"]["annotations"]) == ("n1", {"note": "x"})
     [condition] = pod["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
     with pytest.raises(ApiError, match='pod a is already assigned to node "n1"') as refused:
-        await bench.api.bind("default", "a", "n2", {}, Call())
+        await bench.api.bind("default", "a", {"target": {"name": "n2"}}, Call())
     assert refused.value.code == 409
 
 

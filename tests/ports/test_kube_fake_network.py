@@ -19,6 +19,7 @@ CALLS: dict[str, Callable[[Kube], Awaitable[object]]] = {
     "patch": lambda kube: kube.patch(PODS, "p", {"status": {"x": 1}}, namespace="default", subresource="status"),
     "delete": lambda kube: kube.delete(PODS, "p", namespace="default", uid="u", grace_s=0),
     "bind": lambda kube: kube.bind("p", namespace="default", uid="u", node="n"),
+    "evict": lambda kube: kube.evict("p", namespace="default", uid="u"),
 }
 READS = ("get", "list")
 

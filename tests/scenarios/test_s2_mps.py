@@ -37,9 +37,9 @@ def node_folder(lab: Lab) -> Path:
 
 
 def daemons(lab: Lab) -> dict[str, int]:
-    """The pids of the control daemons by their GPU."""
+    """The pids of the control daemons by their GPU, once they have written their files."""
     files = sorted((node_folder(lab) / "mps").glob("*/pipe/nvidia-cuda-mps-control.pid"))
-    return {file.parent.parent.name: int(file.read_text()) for file in files}
+    return {file.parent.parent.name: int(pid) for file in files if (pid := file.read_text())}
 
 
 def states(lab: Lab) -> list[str]:
@@ -67,7 +67,8 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
     edits = json.loads(spec.read_text())["devices"][0]["containerEdits"]
     assert f"CUDA_MPS_PIPE_DIRECTORY=/mps/{SHARED}/pipe" in edits["env"]
     mounted = {each["containerPath"]: each["hostPath"] for each in edits["mounts"]}
-    assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": str(pipe.parent / "shm")}
+    gpu = f"/var/run/nvidia-container-devices/{pipe.parent.name}"
+    assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": str(pipe.parent / "shm"), gpu: "/dev/null"}
 
 
 test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
