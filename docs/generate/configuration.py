@@ -1,5 +1,6 @@
 """The page of the configuration and the page of imported keys, from the types that read them."""
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,8 +67,21 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _schema() -> str:
-    """The JSON schema, for editors and checks of files."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(form().configuration)), indent=2).decode() + "\n"
+    """The JSON schema, for editors and checks of files. From Python 3.13 on docstrings have no indentation."""
+    schema = msgspec.json.encode(_without_indentation(msgspec.json.schema(form().configuration)))
+    return msgspec.json.format(schema, indent=2).decode() + "\n"
+
+
+def _without_indentation(node: Any) -> Any:
+    """A part of a schema, its descriptions without the indentation of the source."""
+    if isinstance(node, list):
+        return [_without_indentation(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else _without_indentation(value)
+        for key, value in node.items()
+    }
 
 
 def _groups() -> Iterator[str]:
