@@ -26,6 +26,18 @@ from tests.waiting import until
 
 FREE = Address("127.0.0.1", 0)
 SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+_CRITICAL = (x509.BasicConstraints, x509.KeyUsage, x509.SubjectAlternativeName)
+_SIGNING = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Issuer:
@@ -35,7 +47,7 @@ class Issuer:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         constraints = x509.BasicConstraints(ca=True, path_length=0)
-        self.certificate = self._sign(self._name, self._key.public_key(), constraints)
+        self.certificate = self._sign(self._name, self._key.public_key(), constraints, _SIGNING)
 
     def fill(self, directory: Path, usage: x509.ObjectIdentifier) -> Path:
         """A directory as a Secret is mounted, with a new certificate for that usage."""
@@ -55,8 +67,11 @@ class Issuer:
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder(self._name, subject, key, x509.random_serial_number())
         builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=1))
-        for extension in extensions:
-            builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        # What strict clients demand, which Python's are from 3.13 on.
+        own = x509.SubjectKeyIdentifier.from_public_key(key)
+        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        for extension in (*extensions, own, authority):
+            builder = builder.add_extension(extension, critical=isinstance(extension, _CRITICAL))
         return builder.sign(self._key, hashes.SHA256())
 
 
