@@ -373,7 +373,7 @@ def _of_containers(observed: Observation, name: str, node: OnNode) -> Iterator[F
         elif all(bound.mode is Mode.QUOTA for bound in like):
             yield Finding(about, f"{who} runs without its limits")
         if partitioned := sorted(node.divided.intersection(container.visible)):
-            yield Finding(f"{about} whole", f"{who} sees all of {', '.join(partitioned)}, which is cut by MIG")
+            yield Finding(f"{about} whole", f"{who} sees all of {', '.join(partitioned)}, which is partitioned by MIG")
         if strange := {*container.held_mib} - {*container.visible}:
             yield Finding(about, f"{who} holds memory of {', '.join(sorted(strange))}, which it does not see")
 

@@ -226,7 +226,7 @@ CHANGES_OF_PARTS: list[tuple[Change, set[str]]] = [
     (node(instances={M: PLACE, K: OTHER}, labelled=frozenset({C})), {"no one made 1g.5gb at 1"}),
     (node(allocations=(structs.replace(CUT, bound=bound("m", C, Mode.MIG, OTHER)), *PARTS.allocations[1:])),
      {"other MIG instances than the grant", "shows other GPUs", "sees other GPUs", "no one has 1g.5gb at 0"}),
-    (node(containers=(FIRST_OF_PARTS._replace(visible=(C,), held_mib={}), *REST)), {"cut by MIG"}),
+    (node(containers=(FIRST_OF_PARTS._replace(visible=(C,), held_mib={}), *REST)), {"partitioned by MIG"}),
     (node(containers=(FIRST_OF_PARTS._replace(visible=(K,), held_mib={}), *REST), instances={M: PLACE, K: OTHER}),
      {"sees other GPUs", "no one made"}),
     (node(served=frozenset({A, B})), {"no one owns the processes of MPS on GPU-a"}),

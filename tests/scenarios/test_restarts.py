@@ -23,7 +23,7 @@ def pods(first: int, count: int) -> str:
     return "".join(POD.replace("NAME", f"r-{number}") for number in range(first, first + count))
 
 
-def test_pods_are_admitted_placed_and_freed_after_the_control_part_was_killed(lab: Lab) -> None:
+def test_pods_are_admitted_placed_and_freed_after_the_controller_was_killed(lab: Lab) -> None:
     lab.apply(pods(0, 20))
     lab.settled("app=restarts", {"Running": 20})
     kill(lab, "lamina", "controller")

@@ -139,7 +139,7 @@ class ExtenderService:
             return {"error": self._readiness.reason}, _NOT_READY
         pod = self._context.parse(args.pod)
         templates = self._verbs.templates.among(args.whole_nodes)
-        existing = [name for name in args.names if name not in templates]
+        existing = [name for name in args.names if name not in templates] if templates else args.names
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
             result = self._verbs.templates.filter(pod, templates)
             return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
