@@ -14,6 +14,7 @@ from lamina.controller.observation.watches import Watches
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING
 from lamina.ports import clock as ports
@@ -61,10 +62,12 @@ class Bench:
         self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), BackgroundTasks()
         self.context = Context(self.kube, self.clock, self.configuration, self.capacity, self.quotas)
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
+        self.expected = ExpectedBinds(self.ledger, self.decisions, self.context.now)
         self.watches = Watches(self.context)
         self.binder = Binder(
             self.context,
             self.decisions,
+            self.expected,
             turns=Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up),
             locks=self.locks,
             background=self.background,

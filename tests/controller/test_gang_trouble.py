@@ -221,5 +221,5 @@ async def test_no_pod_is_evicted_for_a_group_that_stays_incomplete(
 
 
 async def _free(cluster: Running, pod: Object) -> bool:
-    plain = {**pod, "metadata": {**pod["metadata"], "labels": {}}}
+    plain = {**pod, "metadata": {"name": "plain", "namespace": "default"}}
     return bool((await cluster.scheduler.filter(plain, "node-1"))["nodenames"])

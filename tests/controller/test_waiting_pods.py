@@ -24,7 +24,8 @@ def retried(pod: Object) -> str | None:
 
 async def observed(bench: Bench, waiting: WaitingPods, *names: str, fits: bool = False) -> None:
     for name in names:
-        waiting.observe(bench.parse(await bench.kube.create(PODS, admitted_pod(name, gpu=1))), fits=fits)
+        pod = await bench.kube.create(PODS, admitted_pod(name, gpu=1))
+        waiting.observe(bench.parse(pod), bench.clock.monotonic(), fits=fits)
 
 
 async def values(bench: Bench, *names: str) -> list[str | None]:

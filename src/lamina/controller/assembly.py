@@ -32,6 +32,7 @@ from lamina.controller.observation.watches import Watches
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
@@ -83,17 +84,18 @@ def assemble(
         capacity.ledger, capacity.set_aside, lambda: families(capacity.ledger, quotas, configuration.value)
     )
     decisions = Decisions(capacity, quotas, configuration)
+    expected = ExpectedBinds(capacity.ledger, decisions, context.now)
     gangs = GangCoordinator(context, decisions)
     turns = Turns(kube, clock, election.identity, catch_up=watches.catch_up, distance_s=DISTANCE_S)
     binder = Binder(
-        context, decisions, turns=turns, locks=locks, background=background, leading=lambda: election.leading
+        context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
     )
 
     def exists(node: str) -> bool:
         return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
 
     templates = TemplateNodes(decisions, configuration, exists)
-    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, WaitingPods(kube), templates)
+    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, expected, WaitingPods(kube), templates)
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(
         context=context,
@@ -179,14 +181,20 @@ async def _expire_reservations(context: Context) -> None:
 
 
 async def _retry_waiting_pods(controller: Controller) -> None:
-    """Soon after processes of deleted pods have ended. Only the leader filters, so only it knows of waiting pods."""
+    """Soon after processes of deleted pods have ended, or room was held in vain. Only the leader filters, so only it
+    knows of waiting pods."""
     ledger, clock, retried = controller.context.ledger, controller.context.clock, 0
+    expected, waiting = controller.verbs.expected, controller.verbs.waiting
 
     async def step() -> None:
         nonlocal retried
+        expected.lapse()
+        freed_since = expected.freed_since()
         if ledger.survivors_ended != retried:
             retried = ledger.survivors_ended
-            await controller.verbs.waiting.retry(f"{clock.wall():.0f}")
+            await waiting.retry(f"{clock.wall():.0f}")
+        elif freed_since is not None:
+            await waiting.retry(f"{clock.wall():.0f}", refused_since=freed_since)
 
     await _every(clock, _RETRY_S, step)
 

@@ -39,6 +39,7 @@ from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import granted
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.grants import ContainerGrant, grant_name
 from lamina.model.ledger import taken_by
@@ -74,6 +75,7 @@ class Binder:
         self,
         context: Context,
         decisions: Decisions,
+        expected: ExpectedBinds,
         *,
         turns: Turns,
         locks: PodLocks,
@@ -84,6 +86,7 @@ class Binder:
         self._kube = context.kube
         self._ledger = context.ledger
         self._decisions = decisions
+        self._expected = expected
         self._turns = turns
         self._locks = locks
         self._background = background
@@ -219,7 +222,8 @@ class Binder:
         """Choose shares and reserve them. Nothing is awaited in between, so what was free is still free."""
         if refusal := self._decisions.refusal(pod, request) or request.only_native_reason:
             raise DoesNotFit(refusal)
-        placement = self._decisions.place(pod, request, args.node)
+        held = self._expected.placement(args.podUID, args.node, request)
+        placement = held or self._decisions.place(pod, request, args.node)
         if placement is None:
             raise DoesNotFit(f"node {args.node} offers no GPUs")
         if isinstance(placement, Misfit):

@@ -24,6 +24,7 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.errors import BadInput, Outside
@@ -46,6 +47,7 @@ class Verbs:
     gangs: GangCoordinator
     preemption: Preemption
     binder: Binder
+    expected: ExpectedBinds
     waiting: WaitingPods
     templates: TemplateNodes
 
@@ -143,13 +145,16 @@ class ExtenderService:
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
             result = self._verbs.templates.filter(pod, templates)
             return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
+        self._verbs.expected.withdraw(pod.uid)
         try:
             result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, existing))
         except Outside as error:
             return {"error": str(error)}, "refused"
         if templates:
             result = self._verbs.templates.add(result, pod, templates)
-        self._verbs.waiting.observe(pod, fits=not result.summary)
+        elif len(result.fitting) == 1:
+            self._verbs.expected.expect(pod, result.fitting[0])  # then kube-scheduler requests no scores
+        self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
         return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
@@ -158,7 +163,10 @@ class ExtenderService:
         if self._readiness:
             pod = self._context.parse(args.pod)
             await self._verbs.decisions.warm_up(pod)
+            self._verbs.expected.withdraw(pod.uid)
             scores, outcome = self._verbs.decisions.scores(pod, args.names), "scored"
+            if scores:
+                self._verbs.expected.expect(pod, max(scores, key=scores.__getitem__))
         else:
             scores, outcome = dict.fromkeys(args.names, 0), _NOT_READY
         return list(map(HostPriority, scores, scores.values())), outcome
@@ -172,10 +180,14 @@ class ExtenderService:
     async def _bind(self, args: BindArgs) -> tuple[Any, str]:
         if not self._readiness:
             return {"error": self._readiness.reason}, _NOT_READY
-        error = await self._verbs.gangs.wait(args)
-        if not error:
-            error = await self._verbs.binder.bind(args)
-            self._verbs.gangs.restore_place(args)
+        self._verbs.expected.confirm(args.podUID, args.node)
+        try:
+            error = await self._verbs.gangs.wait(args)
+            if not error:
+                error = await self._verbs.binder.bind(args)
+                self._verbs.gangs.restore_place(args)
+        finally:
+            self._verbs.expected.settle(args.podUID)
         return {"error": error}, "refused" if error else "bound"
 
     async def _healthz(self, request: web.Request) -> web.Response:

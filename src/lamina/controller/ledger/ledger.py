@@ -218,6 +218,10 @@ class Ledger:
         claim = self._claims.get(pod_uid)
         return list(claim.grants.values()) if claim else []
 
+    def reservation_of(self, pod_uid: str) -> Reservation | None:
+        claim = self._claims.get(pod_uid)
+        return claim.reservation if claim else None
+
     def records(self) -> Iterator[GrantRecord]:
         """All grants that hold something."""
         for claim in self._claims.values():

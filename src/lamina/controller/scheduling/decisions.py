@@ -91,9 +91,7 @@ class Decisions:
                 fits[position] = isinstance(placement, PodPlacement)
                 if isinstance(placement, PodPlacement):
                     values[position] = placement.score if packed is None else packed[rows[position]]
-        scores = stretched(values, fits)
-        if packed is not None:
-            scores = with_single_best(scores, values, fits, nodes)
+        scores = with_single_best(stretched(values, fits), values, fits, nodes)
         return dict(zip(nodes, scores.tolist(), strict=True))
 
     def place(self, pod: ParsedPod, request: PodRequest, node: str) -> PodPlacement | Misfit | None:

@@ -28,7 +28,8 @@ def stretched(values: Floats, fits: Booleans) -> Integers:
 def with_single_best(scores: Integers, values: Floats, fits: Booleans, nodes: Sequence[str]) -> Integers:
     """The scores with HIGHEST_SCORE for one node only: among equally good ones, the first by name.
 
-    Packing fills nodes one after another in a fixed order; among equal scores kube-scheduler chooses at random.
+    Packing fills nodes one after another in a fixed order; among equal scores kube-scheduler chooses at random, and
+    the room that is held for the pod meanwhile would often be on another node.
     """
     if np.count_nonzero(fits) > 1:
         scores = np.minimum(scores, HIGHEST_SCORE - 1)

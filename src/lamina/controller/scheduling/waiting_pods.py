@@ -1,8 +1,9 @@
 """Pods that fit nowhere, to have kube-scheduler try them again.
 
 kube-scheduler tries such a pod again when something changes that it watches, such as the end of a pod. When the
-processes of a deleted pod end, nothing does, and the pod would wait for a minute, or for five with newer versions. So
-an annotation of the waiting pod is changed, which every version answers with another try.
+processes of a deleted pod end, or a bind does not come for which room was held, nothing does, and the pod would wait
+for a minute, or for five with newer versions. So an annotation of the waiting pod is changed, which every version
+answers with another try.
 """
 
 import logging
@@ -24,21 +25,23 @@ class WaitingPods:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._names: dict[str, tuple[str, str]] = {}
+        self._names: dict[str, tuple[str, str, float]] = {}
+        """Namespace, name, and when the pod was refused."""
 
-    def observe(self, pod: ParsedPod, *, fits: bool) -> None:
+    def observe(self, pod: ParsedPod, now: float, *, fits: bool) -> None:
         """kube-scheduler has tried the pod."""
         self._names.pop(pod.uid, None)
         if fits or not pod.uid:
             return
-        self._names[pod.uid] = (pod.namespace, pod.name)
+        self._names[pod.uid] = (pod.namespace, pod.name, now)
         if len(self._names) > MOST_WAITING:
             del self._names[next(iter(self._names))]
 
-    async def retry(self, value: str) -> None:
-        """Have all of them tried again. A pod that is gone, or cannot be written, is left alone."""
-        names, self._names = self._names, {}
-        for uid, (namespace, name) in names.items():
+    async def retry(self, value: str, refused_since: float = float("-inf")) -> None:
+        """Have those refused since then tried again. A pod that is gone, or cannot be written, is left alone."""
+        names = {uid: name for uid, name in self._names.items() if name[2] >= refused_since}
+        self._names = {uid: name for uid, name in self._names.items() if uid not in names}
+        for uid, (namespace, name, _) in names.items():
             change = {"metadata": {"uid": uid, "annotations": {RETRY: value}}}
             try:
                 await self._kube.patch(PODS, name, change, namespace=namespace)
