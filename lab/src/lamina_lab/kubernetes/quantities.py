@@ -14,3 +14,13 @@ def parse(value: object) -> Fraction | None:
         return parse_quantity(value, where="the quantity").value
     except BadInput:
         return None
+
+
+def written(value: Fraction) -> str:
+    """A whole number as Kubernetes writes it with binary units: 4294967296 is "4Gi"."""
+    number, unit = int(value), ""
+    for larger in ("Ki", "Mi", "Gi", "Ti", "Pi"):
+        if not number or number % 1024:
+            break
+        number, unit = number // 1024, larger
+    return f"{number}{unit}"

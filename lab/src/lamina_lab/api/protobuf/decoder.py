@@ -7,6 +7,8 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from lamina.ports.kube import Object
 from lamina.ports.kube.moments import rfc3339, rfc3339_micro
 from lamina_lab.api.protobuf.messages import by_number, messages
@@ -117,6 +119,12 @@ def _quantity(value: bytes) -> str:
     return found
 
 
+def _raw_extension(value: bytes) -> Any:
+    """Any JSON value, which protobuf carries as its text."""
+    text = dict(_raw(value)).get(1, b"")
+    return msgspec.json.decode(text) if text else None
+
+
 def _integer_or_string(value: bytes) -> int | str:
     parts = dict(_raw(value))
     return str(parts.get(3, b"").decode()) if parts.get(1) else _integer(parts.get(2, 0))
@@ -131,4 +139,5 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "MicroTime": _moment(rfc3339_micro),
     "Quantity": _quantity,
     "IntOrString": _integer_or_string,
+    "RawExtension": _raw_extension,
 }

@@ -3,22 +3,30 @@
 One message per entry; an indented line continues it. A field is `name=number:type`. The type is `s` string, `y` bytes,
 `i` integer, `f` fraction, `b` boolean, `-` not read, or a message. `[]` before the type repeats it, `{}` maps strings
 to it; `*` after it means that even an empty value counts, `!` that its fields belong to the message around it. A
-message without an entry, such as Time, has its own decoder.
+message without an entry, such as Time, has its own decoder. A container's ResourceClaim is ContainerResourceClaim here,
+because resource.k8s.io has a kind of that name.
 """
 
 FIELDS = """
 AWSElasticBlockStoreVolumeSource: volumeID=1:s fsType=2:s partition=3:i readOnly=4:b
 Affinity: nodeAffinity=1:NodeAffinity* podAffinity=2:PodAffinity* podAntiAffinity=3:PodAntiAffinity*
 AggregationRule: clusterRoleSelectors=1:[]LabelSelector
+AllocatedDeviceStatus: driver=1:s pool=2:s device=3:s shareID=7:s* conditions=4:[]Condition data=5:RawExtension*
+    networkData=6:NetworkDeviceData*
+AllocationResult: devices=1:DeviceAllocationResult nodeSelector=3:NodeSelector* allocationTimestamp=5:Time*
 AppArmorProfile: type=1:s localhostProfile=2:s*
 AttachedVolume: name=1:s devicePath=2:s
 AuditAnnotation: key=1:s valueExpression=2:s
 AzureDiskVolumeSource: diskName=1:s diskURI=2:s cachingMode=3:s* fsType=4:s* readOnly=5:b* kind=6:s*
 AzureFileVolumeSource: secretName=1:s shareName=2:s readOnly=3:b
 Binding: metadata=1:ObjectMeta target=2:ObjectReference
+CELDeviceSelector: expression=1:s
 CSIVolumeSource: driver=1:s readOnly=2:b* fsType=3:s* volumeAttributes=4:{}s
     nodePublishSecretRef=5:LocalObjectReference*
 Capabilities: add=1:[]s drop=2:[]s
+CapacityRequestPolicy: default=1:Quantity* validValues=3:[]Quantity validRange=4:CapacityRequestPolicyRange*
+CapacityRequestPolicyRange: min=1:Quantity* max=2:Quantity* step=3:Quantity*
+CapacityRequirements: requests=1:{}Quantity
 CephFSVolumeSource: monitors=1:[]s path=2:s user=3:s secretFile=4:s secretRef=5:LocalObjectReference* readOnly=6:b
 CinderVolumeSource: volumeID=1:s fsType=2:s readOnly=3:b secretRef=4:LocalObjectReference*
 ClientIPConfig: timeoutSeconds=1:i*
@@ -44,6 +52,7 @@ ContainerExtendedResourceRequest: containerName=1:s resourceName=2:s requestName
 ContainerImage: names=1:[]s sizeBytes=2:i
 ContainerPort: name=1:s hostPort=2:i containerPort=3:i protocol=4:s hostIP=5:s
 ContainerResizePolicy: resourceName=1:s restartPolicy=2:s
+ContainerResourceClaim: name=1:s request=2:s
 ContainerRestartRule: action=1:s exitCodes=2:ContainerRestartRuleOnExitCodes*
 ContainerRestartRuleOnExitCodes: operator=1:s values=2:[]i
 ContainerState: waiting=1:ContainerStateWaiting* running=2:ContainerStateRunning*
@@ -57,6 +66,8 @@ ContainerStatus: name=1:s state=2:ContainerState lastState=3:ContainerState read
     volumeMounts=12:[]VolumeMountStatus user=13:ContainerUser* allocatedResourcesStatus=14:[]ResourceStatus
     stopSignal=15:s*
 ContainerUser: linux=1:LinuxContainerUser*
+Counter: value=1:Quantity
+CounterSet: name=1:s counters=2:{}Counter
 CustomResourceColumnDefinition: name=1:s type=2:s format=3:s description=4:s priority=5:i jsonPath=6:s
 CustomResourceConversion: strategy=1:s webhook=2:WebhookConversion*
 CustomResourceDefinition: metadata=1:ObjectMeta spec=2:CustomResourceDefinitionSpec
@@ -93,6 +104,31 @@ DeploymentSpec: replicas=1:i* selector=2:LabelSelector* template=3:PodTemplateSp
 DeploymentStatus: observedGeneration=1:i replicas=2:i updatedReplicas=3:i readyReplicas=7:i availableReplicas=4:i
     unavailableReplicas=5:i terminatingReplicas=9:i* conditions=6:[]DeploymentCondition collisionCount=8:i*
 DeploymentStrategy: type=1:s rollingUpdate=2:RollingUpdateDeployment*
+Device: name=1:s attributes=2:{}DeviceAttribute capacity=3:{}DeviceCapacity
+    consumesCounters=4:[]DeviceCounterConsumption nodeName=5:s* nodeSelector=6:NodeSelector* allNodes=7:b*
+    taints=8:[]DeviceTaint bindsToNode=9:b* bindingConditions=10:[]s bindingFailureConditions=11:[]s
+    allowMultipleAllocations=12:b* nodeAllocatableResourceMappings=13:{}NodeAllocatableResourceMapping
+DeviceAllocationConfiguration: source=1:s requests=2:[]s deviceConfiguration=3:DeviceConfiguration!
+DeviceAllocationResult: results=1:[]DeviceRequestAllocationResult config=2:[]DeviceAllocationConfiguration
+DeviceAttribute: int=2:i* bool=3:b* string=4:s* version=5:s* ints=6:[]i bools=7:[]b strings=8:[]s versions=9:[]s
+DeviceCapacity: value=1:Quantity requestPolicy=2:CapacityRequestPolicy*
+DeviceClaim: requests=1:[]DeviceRequest constraints=2:[]DeviceConstraint config=3:[]DeviceClaimConfiguration
+DeviceClaimConfiguration: requests=1:[]s deviceConfiguration=2:DeviceConfiguration!
+DeviceClass: metadata=1:ObjectMeta spec=2:DeviceClassSpec
+DeviceClassConfiguration: deviceConfiguration=1:DeviceConfiguration!
+DeviceClassSpec: selectors=1:[]DeviceSelector config=2:[]DeviceClassConfiguration extendedResourceName=4:s*
+DeviceConfiguration: opaque=1:OpaqueDeviceConfiguration*
+DeviceConstraint: requests=1:[]s matchAttribute=2:s* distinctAttribute=3:s*
+DeviceCounterConsumption: counterSet=1:s counters=2:{}Counter
+DeviceRequest: name=1:s exactly=2:ExactDeviceRequest* firstAvailable=3:[]DeviceSubRequest
+DeviceRequestAllocationResult: request=1:s driver=2:s pool=3:s device=4:s adminAccess=5:b*
+    tolerations=6:[]DeviceToleration bindingConditions=7:[]s bindingFailureConditions=8:[]s shareID=9:s*
+    consumedCapacity=10:{}Quantity
+DeviceSelector: cel=1:CELDeviceSelector*
+DeviceSubRequest: name=1:s deviceClassName=2:s selectors=3:[]DeviceSelector allocationMode=4:s count=5:i
+    tolerations=6:[]DeviceToleration capacity=7:CapacityRequirements*
+DeviceTaint: key=1:s value=2:s effect=3:s timeAdded=4:Time*
+DeviceToleration: key=1:s operator=2:s value=3:s effect=4:s tolerationSeconds=5:i*
 DownwardAPIProjection: items=1:[]DownwardAPIVolumeFile
 DownwardAPIVolumeFile: path=1:s fieldRef=2:ObjectFieldSelector* resourceFieldRef=3:ResourceFieldSelector* mode=4:i*
     user=5:i*
@@ -117,6 +153,8 @@ EventSeries: count=1:i lastObservedTime=2:MicroTime
 EventSource: component=1:s host=2:s
 Eviction: metadata=1:ObjectMeta deleteOptions=2:DeleteOptions*
 EvictionResponder: name=1:s priority=2:i*
+ExactDeviceRequest: deviceClassName=1:s selectors=2:[]DeviceSelector allocationMode=3:s count=4:i adminAccess=5:b*
+    tolerations=6:[]DeviceToleration capacity=7:CapacityRequirements*
 ExecAction: command=1:[]s
 ExpressionWarning: fieldRef=2:s warning=3:s
 ExtraValue: items=1:[]s
@@ -180,6 +218,7 @@ Namespace: metadata=1:ObjectMeta spec=2:NamespaceSpec status=3:NamespaceStatus
 NamespaceCondition: type=1:s status=2:s lastTransitionTime=4:Time reason=5:s message=6:s
 NamespaceSpec: finalizers=1:[]s
 NamespaceStatus: phase=1:s conditions=2:[]NamespaceCondition
+NetworkDeviceData: interfaceName=1:s ips=2:[]s hardwareAddress=3:s
 NetworkPolicy: metadata=1:ObjectMeta spec=2:NetworkPolicySpec
 NetworkPolicyEgressRule: ports=1:[]NetworkPolicyPort to=2:[]NetworkPolicyPeer
 NetworkPolicyIngressRule: ports=1:[]NetworkPolicyPort from=2:[]NetworkPolicyPeer
@@ -195,6 +234,7 @@ NodeAllocatableMappedResources: name=1:s quantity=2:Quantity*
 NodeAllocatableOverheadResources: name=1:s perPod=2:Quantity* perContainer=3:Quantity*
 NodeAllocatableResourceClaimStatus: resourceClaimName=1:s containers=2:[]s mapping=4:[]NodeAllocatableMappedResources
     overhead=5:[]NodeAllocatableOverheadResources
+NodeAllocatableResourceMapping: capacityKey=1:s* allocationMultiplier=2:Quantity*
 NodeCondition: type=1:s status=2:s lastHeartbeatTime=3:Time lastTransitionTime=4:Time reason=5:s message=6:s
 NodeConfigSource: configMap=2:ConfigMapNodeConfigSource*
 NodeConfigStatus: assigned=1:NodeConfigSource* active=2:NodeConfigSource* lastKnownGood=3:NodeConfigSource* error=4:s
@@ -222,6 +262,7 @@ ObjectMeta: name=1:s generateName=2:s namespace=3:s selfLink=4:s uid=5:s resourc
     creationTimestamp=8:Time deletionTimestamp=9:Time* deletionGracePeriodSeconds=10:i* labels=11:{}s
     annotations=12:{}s ownerReferences=13:[]OwnerReference finalizers=14:[]s managedFields=17:-
 ObjectReference: kind=1:s namespace=2:s name=3:s uid=4:s apiVersion=5:s resourceVersion=6:s fieldPath=7:s
+OpaqueDeviceConfiguration: driver=1:s parameters=2:RawExtension
 OwnerReference: apiVersion=5:s kind=1:s name=3:s uid=4:s controller=6:b* blockOwnerDeletion=7:b*
 ParamKind: apiVersion=1:s kind=2:s
 ParamRef: name=1:s namespace=2:s selector=3:LabelSelector* parameterNotFoundAction=4:s*
@@ -307,14 +348,24 @@ ReplicaSetStatus: replicas=1:i fullyLabeledReplicas=2:i readyReplicas=4:i availa
     terminatingReplicas=7:i* observedGeneration=3:i conditions=6:[]ReplicaSetCondition
 ResourceAttributes: namespace=1:s verb=2:s group=3:s version=4:s resource=5:s subresource=6:s name=7:s
     fieldSelector=8:FieldSelectorAttributes* labelSelector=9:LabelSelectorAttributes*
-ResourceClaim: name=1:s request=2:s
+ResourceClaim: metadata=1:ObjectMeta spec=2:ResourceClaimSpec status=3:ResourceClaimStatus
+ResourceClaimConsumerReference: apiGroup=1:s resource=3:s name=4:s uid=5:s
+ResourceClaimSpec: devices=1:DeviceClaim
+ResourceClaimStatus: allocation=1:AllocationResult* reservedFor=2:[]ResourceClaimConsumerReference
+    devices=4:[]AllocatedDeviceStatus
+ResourceClaimTemplate: metadata=1:ObjectMeta spec=2:ResourceClaimTemplateSpec
+ResourceClaimTemplateSpec: metadata=1:ObjectMeta spec=2:ResourceClaimSpec
 ResourceFieldSelector: containerName=1:s resource=2:s divisor=3:Quantity
 ResourceHealth: resourceID=1:s health=2:s message=6:s*
+ResourcePool: name=1:s generation=2:i resourceSliceCount=3:i
 ResourceQuota: metadata=1:ObjectMeta spec=2:ResourceQuotaSpec status=3:ResourceQuotaStatus
 ResourceQuotaSpec: hard=1:{}Quantity scopes=2:[]s scopeSelector=3:ScopeSelector*
 ResourceQuotaStatus: hard=1:{}Quantity used=2:{}Quantity
-ResourceRequirements: limits=1:{}Quantity requests=2:{}Quantity claims=3:[]ResourceClaim
+ResourceRequirements: limits=1:{}Quantity requests=2:{}Quantity claims=3:[]ContainerResourceClaim
 ResourceRule: verbs=1:[]s apiGroups=2:[]s resources=3:[]s resourceNames=4:[]s
+ResourceSlice: metadata=1:ObjectMeta spec=2:ResourceSliceSpec
+ResourceSliceSpec: driver=1:s pool=2:ResourcePool nodeName=3:s* nodeSelector=4:NodeSelector* allNodes=5:b*
+    devices=6:[]Device perDeviceNodeSelection=7:b sharedCounters=8:[]CounterSet
 ResourceStatus: name=1:s resources=2:[]ResourceHealth
 Role: metadata=1:ObjectMeta rules=2:[]PolicyRule
 RoleBinding: metadata=1:ObjectMeta subjects=2:[]Subject roleRef=3:RoleRef

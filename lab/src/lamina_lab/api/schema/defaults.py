@@ -214,6 +214,24 @@ def _webhooks(obj: Object) -> None:
             rule.setdefault("scope", "*")
 
 
+def _claim(obj: Object) -> None:
+    _claim_spec(obj.setdefault("spec", {}))
+
+
+def _claim_template(obj: Object) -> None:
+    _claim_spec(obj.setdefault("spec", {}).setdefault("spec", {}))
+
+
+def _claim_spec(spec: Object) -> None:
+    for request in spec.get("devices", {}).get("requests", ()):
+        for wanted in [request["exactly"]] if "exactly" in request else request.get("firstAvailable", ()):
+            wanted.setdefault("allocationMode", "ExactCount")
+            if wanted["allocationMode"] == "ExactCount":
+                wanted.setdefault("count", 1)
+            for toleration in wanted.get("tolerations", ()):
+                toleration.setdefault("operator", "Equal")
+
+
 def _event(obj: Object) -> None:
     obj.setdefault("type", "Normal")
 
@@ -230,6 +248,8 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "services": _service,
     "secrets": _secret,
     "events": _event,
+    "resourceclaims.resource.k8s.io": _claim,
+    "resourceclaimtemplates.resource.k8s.io": _claim_template,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
 }

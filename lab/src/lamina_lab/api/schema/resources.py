@@ -90,6 +90,14 @@ def _rows() -> Iterator[ApiResource]:
         yield ApiResource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced)
     yield ApiResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, ("pdb",), status)
     yield ApiResource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", True, ("netpol",))
+    for kind, namespaced, subresources in (
+        ("DeviceClass", False, ()),
+        ("ResourceClaim", True, status),
+        ("ResourceClaimTemplate", True, ()),
+        ("ResourceSlice", False, ()),
+    ):
+        plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
+        yield ApiResource("resource.k8s.io", "v1", kind, plural, namespaced, (), subresources)
     yield ApiResource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, ("pc",))
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from lamina.ports.kube import Object
+from lamina_lab.api.schema import device_validation
 from lamina_lab.api.schema.pod_validation import pod_spec, pod_update
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.kubernetes.errors import (
@@ -208,9 +209,11 @@ def _webhooks(obj: Object) -> list[StatusCause]:
 
 
 def _unchanged(*fields: str) -> Callable[[Object, Object], list[StatusCause]]:
+    """These fields of the spec are immutable, or all of them."""
+
     def rule(obj: Object, old: Object) -> list[StatusCause]:
         now, then = obj["spec"], old["spec"]
-        changed = [field for field in fields if now.get(field) != then.get(field)]
+        changed = [field for field in fields or sorted({*now, *then}) if now.get(field) != then.get(field)]
         return [
             StatusCause(f"spec.{field}", f"Invalid value: {now.get(field)}: field is immutable") for field in changed
         ]
@@ -225,6 +228,10 @@ _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
     "daemonsets.apps": _workload,
     "jobs.batch": _job,
     "customresourcedefinitions.apiextensions.k8s.io": _crd,
+    "resourceclaims.resource.k8s.io": device_validation.claim,
+    "resourceclaimtemplates.resource.k8s.io": device_validation.template,
+    "deviceclasses.resource.k8s.io": device_validation.device_class,
+    "resourceslices.resource.k8s.io": device_validation.resource_slice,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
 }
@@ -236,4 +243,7 @@ _IMMUTABLE: dict[str, Callable[[Object, Object], list[StatusCause]]] = {
     "daemonsets.apps": _unchanged("selector"),
     "jobs.batch": _unchanged("selector", "template", "completions"),
     "customresourcedefinitions.apiextensions.k8s.io": _unchanged("group", "scope"),
+    "resourceclaims.resource.k8s.io": _unchanged(),
+    "resourceclaimtemplates.resource.k8s.io": _unchanged(),
+    "resourceslices.resource.k8s.io": _unchanged("driver", "nodeName"),
 }
