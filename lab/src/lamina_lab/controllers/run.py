@@ -13,6 +13,8 @@ from lamina_lab.controllers.job.controller import JobController
 from lamina_lab.controllers.node.controller import NodeController
 from lamina_lab.controllers.node.plan import GRACE_S
 from lamina_lab.controllers.replicaset.controller import ReplicaSetController
+from lamina_lab.controllers.resource_claim.of_pods import PodClaimController
+from lamina_lab.controllers.resource_claim.release import ClaimReleaseController
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 
@@ -33,6 +35,8 @@ async def run(kube: Kube, clock: Clock, *, node_grace: float = GRACE_S) -> None:
         "daemonset-controller": DaemonSetController(executor("daemonset-controller")),
         "job-controller": JobController(executor("job-controller")),
         "node-controller": NodeController(executor("node-controller"), node_grace),
+        "resourceclaim-controller": PodClaimController(executor("resource_claim")),
+        "resourceclaim-release": ClaimReleaseController(executor("resource_claim")),
     }
     async with asyncio.TaskGroup() as group:
         group.create_task(supervise("the controllers' cache", cache.run, clock))
