@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.measures import Report
 from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
+from bench.scheduler.gangs import Gangs
 from lamina.ports.kube import Object
 
 CURVE = (100, 1_000, 5_000, 10_000, 20_000)
@@ -33,6 +34,13 @@ def curve(report: Report, rounds: int) -> None:
         made = Core(nodes)
         made.filters(100, known)
         report.add(f"filter-{nodes}-nodes", "ms", ours=statistics.median(made.filters(2 * rounds, known)) * 1e3)
+
+
+def gangs(report: Report, nodes: int) -> None:
+    """Places for a pod group of a thousand members."""
+    made = Gangs(nodes)
+    report.add("gang-1000", "ms", ours=made.plan_ms())
+    report.control("gang-1000", "ms", ours=made.searched_anew_ms())
 
 
 async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
@@ -75,6 +83,7 @@ def main() -> int:
     if not options.only_http:
         core(report, options.nodes, options.rounds)
         curve(report, options.rounds)
+        gangs(report, options.nodes)
     asyncio.run(whole(report, options.nodes, options.pods, options.rounds))
     return report.finish(options.json)
 

@@ -103,8 +103,13 @@ async def test_a_search_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
         return place(search, pod, nodes)
 
     monkeypatch.setattr(PlanSearch, "place", slow)
-    reason = "pod group default/g is too large: in 0.5 s, places were found for 9 of 100 members"
+    reason = "pod group default/g is too large: in 0.5 s, places were found for 9 of 100 members; it waits for 30 s"
     assert (await filtered(gangs, bench, pods[0])).summary == reason
+    monkeypatch.setattr(PlanSearch, "place", place)
+    bench.offer("more", *gpus(8, prefix="more"))
+    assert (await filtered(gangs, bench, pods[1])).summary == reason, "whatever changes"
+    bench.clock.time += plans.TOO_LARGE_S
+    assert len((await filtered(gangs, bench, pods[1])).fitting) == 1
 
 
 async def test_groups_of_too_many_members_or_kinds_are_refused() -> None:

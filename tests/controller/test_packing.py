@@ -21,16 +21,11 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus
+from tests.controller.cluster import gpus
+from tests.controller.usual_pods import pod, usual, watched
 from tests.waiting import until
 
 NODES = ["node-0", "node-1"]
-
-
-def pod(name: str, **limits: object) -> Object:
-    made = admitted_pod(name, **limits)
-    made["metadata"]["uid"] = f"uid-{name}"
-    return made
 
 
 def cluster() -> Bench:
@@ -54,15 +49,6 @@ async def test_a_share_goes_where_least_is_left_over() -> None:
     assert [share["gpu"] for share in grant["spec"]["containers"][0]["shares"]] == ["GPU-1"]
 
 
-async def watched(bench: Bench) -> None:
-    """All that exists is reported."""
-    task = asyncio.create_task(bench.watches.run())
-    await asyncio.wait_for(bench.watches.synced.wait(), 60)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
-
 async def learned(*pods: Object) -> Bench:
     """The cluster after a start with these pods in it."""
     bench = cluster()
@@ -71,10 +57,6 @@ async def learned(*pods: Object) -> Bench:
     await watched(bench)
     await bench.decisions.packing.learn()
     return bench
-
-
-def usual() -> list[Object]:
-    return [pod(f"p{number}", gpumem=1000 * (1 + number % 8), gpucores=10) for number in range(60)]
 
 
 async def test_without_history_it_is_best_fit() -> None:

@@ -1,11 +1,12 @@
 """Pod groups are placed completely or not at all.
 
 kube-scheduler filters one pod after another and binds pods concurrently, so an extender can hold places while it waits
-for the rest of a group. When the first member is to be bound, places for the whole group are searched together and
-reserved in one step: a group without enough places holds nothing, so two groups never block each other half placed.
+for the rest of a group. When the first member is filtered, places for the whole group are searched together and
+reserved in one step, for a few seconds until its binding comes, and then until the group's timeout. A group without
+enough places holds nothing, so two groups never block each other half placed.
 Bindings wait until every needed member has passed kube-scheduler's own filters, and then continue. A binding that has
 waited almost as long as kube-scheduler's own timeout is refused with the reason; its place stays reserved for the next
-attempt, until the group's timeout. Then everything is released, and the group pauses so that another one gets a turn.
+attempt, until then. After the timeout everything is released, and the group pauses so that another one gets a turn.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from lamina.controller.binding.binder import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner
+from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, NoPlan
 from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
 from lamina.controller.ledger.claims import Reservation
@@ -40,7 +41,7 @@ WAIT_S = 3.0
 PAUSE_S = 5.0
 """How long a group that gave up lets others go first."""
 PLAN_S = 5.0
-"""How long the filter sends members to the planned places while nothing is reserved."""
+"""How long planned places are reserved, and members sent there, before the first binding comes."""
 ALLOWED_S = 300.0
 """How long it is remembered where members may go. kube-scheduler retries a pending pod at least this often."""
 _MOST_UNGROUPED = 100_000
@@ -59,14 +60,16 @@ class HeldGang:
 
 @dataclass
 class FilteredGang:
-    """What the filter found for a group that holds nothing yet, so that its members do not all go for one place.
+    """What the filter found for a group of which no member has come to be bound.
 
-    `allowed` are the nodes that passed kube-scheduler's own filters, by the template of the member.
+    `allowed` are the nodes that passed kube-scheduler's own filters, by the template of the member. `reserved` are the
+    reservations of the planned places, by UID.
     """
 
     filtered_at: float
     allowed: dict[bytes, list[str]] = field(default_factory=dict)
     planned: GangPlan = field(default_factory=dict)
+    reserved: dict[str, Reservation] = field(default_factory=dict)
 
 
 class RefusedPlan(NamedTuple):
@@ -109,7 +112,7 @@ class GangCoordinator:
             return result
         now = self._context.now()
         filtered = self._filtered.setdefault(name, FilteredGang(now))
-        filtered.filtered_at, filtered_before = now, filtered.filtered_at
+        filtered.filtered_at = now
         if pod.template in filtered.allowed or len(filtered.allowed) < MAX_KINDS:
             filtered.allowed[pod.template] = [*result.fitting, *result.failed]
         if not result.fitting:
@@ -118,21 +121,54 @@ class GangCoordinator:
             group = await self._groups.read(name)
         except BadInput as problem:
             return _refuse_all(result, str(problem))
+        if (known := self._known_answer(name, group, pod, filtered, result)) is not None:
+            return known
+        await self._planner.warm_up(group, pod)
+        return self._known_answer(name, group, pod, filtered, result) or self._plan_ahead(
+            name, group, pod, filtered, result
+        )
+
+    def _known_answer(
+        self, name: GroupName, group: PodGroup, pod: ParsedPod, filtered: FilteredGang, result: FilterResult
+    ) -> FilterResult | None:
+        """The filter's answer where no plan is needed for it."""
         held = self._held.get(name)
         if len(self._planner.bound_members(group)) >= group.needed:
             return result
-        if filtered_before + PLAN_S <= self._context.now():
-            filtered.planned = {}
-        planned = filtered.planned if held is None else held.planned
+        planned = self._plan_in_force(filtered) if held is None else held.planned
         if pod.uid in planned and planned[pod.uid].node in result.fitting:
             return _only(result, planned[pod.uid].node)
-        if held is not None:
-            return result
+        return None if held is None else result
+
+    def _plan_ahead(
+        self, name: GroupName, group: PodGroup, pod: ParsedPod, filtered: FilteredGang, result: FilterResult
+    ) -> FilterResult:
+        """The filter's answer by a new plan, whose places are reserved until the first binding comes."""
+        self._drop_plan(filtered)
         plan = self._plan(name, group, pod, result.fitting)
         if isinstance(plan, str):
             return _refuse_all(result, plan)
-        filtered.planned = plan
+        try:
+            reserved = self._reserve_all(name, group, plan, self._context.now() + PLAN_S)
+        except DoesNotFit as error:
+            return _refuse_all(result, str(error))
+        filtered.planned, filtered.reserved = plan, reserved
         return _only(result, plan[pod.uid].node)
+
+    def _plan_in_force(self, filtered: FilteredGang) -> GangPlan:
+        """The plan whose places are all still reserved, or none."""
+        now = self._context.now()
+        in_force = all(
+            each.until > now and self._ledger.reservation_of(uid) is each for uid, each in filtered.reserved.items()
+        )
+        return filtered.planned if in_force else {}
+
+    def _drop_plan(self, filtered: FilteredGang) -> None:
+        """Release the places that are reserved by the plan alone."""
+        for uid, reserved in filtered.reserved.items():
+            if self._ledger.reservation_of(uid) is reserved:
+                self._ledger.release(uid)
+        filtered.planned, filtered.reserved = {}, {}
 
     async def wait(self, args: BindArgs) -> str:
         """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
@@ -157,7 +193,7 @@ class GangCoordinator:
             return ""
         held = self._held.get(name)
         if held is None:
-            plan = self._plan(name, group, pod, [args.node])
+            plan = self._plan_for(name, group, pod, args.node)
             if isinstance(plan, str):
                 return plan
             try:
@@ -223,6 +259,16 @@ class GangCoordinator:
             self._ungrouped.clear()
         self._ungrouped.add(pod.uid)
 
+    def _plan_for(self, name: GroupName, group: PodGroup, pod: ParsedPod, node: str) -> GangPlan | str:
+        """The plan in force if it has the pod on this node, or another one, or why there is none."""
+        filtered = self._filtered.get(name)
+        if filtered is not None:
+            plan = self._plan_in_force(filtered)
+            if pod.uid in plan and plan[pod.uid].node == node:
+                return plan
+            self._drop_plan(filtered)
+        return self._plan(name, group, pod, [node])
+
     def _plan(self, name: GroupName, group: PodGroup, first: ParsedPod, nodes: list[str]) -> GangPlan | str:
         """Places for as many members as are needed, `first` on one of `nodes`; or why there are none."""
         if name in self._paused and self._paused[name][0] > self._context.now():
@@ -234,28 +280,37 @@ class GangCoordinator:
             return known[1]
         filtered = self._filtered.get(name)
         plan = self._planner.plan(name, group, first, nodes, filtered.allowed if filtered else {})
-        if isinstance(plan, str):
-            self._refusals[name] = question, plan
+        if isinstance(plan, NoPlan):
+            self._refusals[name] = question, plan.reason
+            if plan.for_s:
+                self._paused[name] = self._context.now() + plan.for_s, plan.reason
+            return plan.reason
         return plan
 
     def _hold(self, name: GroupName, group: PodGroup, plan: GangPlan) -> HeldGang:
-        """Reserve all places of the plan, or none. Nothing was awaited since it was made, so they are free.
+        """Reserve all places of the plan until the group's timeout. Raises DoesNotFit as `_reserve_all`."""
+        until = self._context.now() + group.timeout_s
+        self._reserve_all(name, group, plan, until)
+        held = HeldGang(group.needed - len(self._planner.bound_members(group)), until, plan)
+        self._held[name] = held
+        return held
+
+    def _reserve_all(self, name: GroupName, group: PodGroup, plan: GangPlan, until: float) -> dict[str, Reservation]:
+        """Reserve all places of the plan, or none. They are free: nothing was awaited since it was made, or they are
+        reserved already.
 
         Raises DoesNotFit for a member that has ended.
         """
-        until = self._context.now() + group.timeout_s
-        for uid, place in plan.items():
+        reserved = {uid: Reservation(place.node, place.taken, until) for uid, place in plan.items()}
+        for uid, reservation in reserved.items():
             member = group.waiting.get(uid)
             try:
-                reservation = Reservation(place.node, place.taken, until)
                 self._ledger.reserve(uid, name.namespace, member.name if member else uid, reservation)
             except DoesNotFit:
                 for reserved_uid in plan:
                     self._ledger.release(reserved_uid)
                 raise
-        held = HeldGang(group.needed - len(self._planner.bound_members(group)), until, plan)
-        self._held[name] = held
-        return held
+        return reserved
 
     def _move_place(self, held: HeldGang, args: BindArgs, pod: ParsedPod, request: PodRequest) -> str:
         """Reserve the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""

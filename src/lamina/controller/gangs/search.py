@@ -1,20 +1,20 @@
 """The search for places of a group's members, one member after another, over states that the search alone changes.
 
-Each member goes to the node that its policy prefers given the members placed before it. Nodes only fill up during a
-search, so a node on which a member does not fit is not tried again for equal members: the search takes time in
-proportion to the places and the nodes.
+Each member goes to the node, and to the GPUs, that its policy prefers given the members placed before it.
 """
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.gangs.candidates import Candidates, RatedNodes, ScoredNodes
+from lamina.controller.gangs.planned_nodes import PlannedNodes, TakenGpu
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.requests import PodRequest
 from lamina.placement import NodeState, PodPlacement, fit, node_score
+from lamina.placement.packing import Ask
 
 
 class MemberPlace(NamedTuple):
@@ -26,23 +26,22 @@ class MemberPlace(NamedTuple):
 
 GangPlan = dict[str, MemberPlace]
 """By UID of the member."""
+Kind = tuple[bytes, PodRequest | None]
 
 
-def kind_of(pod: ParsedPod) -> tuple[bytes, PodRequest | None]:
+def kind_of(pod: ParsedPod) -> Kind:
     """Equal for members that may use the same nodes and need the same there."""
     return pod.template, pod.request
 
 
-class _Candidate(NamedTuple):
-    """A node that may take one more member of a kind; the lowest is tried first."""
+class _Nodes(NamedTuple):
+    """Where members of a kind may go. `ask` is what the packing policy is asked, None where it does not decide."""
 
-    order: float
-    """The negated score."""
-    place: int
-    """Among nodes of equal score, the one that comes first in the table."""
-    node: str
-    members: int
-    """How many members were planned there when the score was computed."""
+    request: PodRequest
+    candidates: Candidates
+    ask: Ask | None
+    shares: dict[tuple[TakenGpu, ...], list[Taken] | None]
+    """What a member takes of each of such GPUs, or None where it does not fit."""
 
 
 class PlanSearch:
@@ -52,95 +51,97 @@ class PlanSearch:
         self.plan: GangPlan = {}
         self._capacity = capacity
         self._decisions = decisions
-        self._candidates: dict[tuple[bytes, PodRequest | None], list[_Candidate]] = {}
-        self._planned: dict[str, dict[str, Mapping[str, Taken]]] = {}
-        """By node and UID, what the planned members take there."""
-        self._states: dict[str, NodeState | None] = {}
-        """The nodes with the planned members, where there are any."""
+        self._trial = decisions.packing.trial()
+        self._planned = PlannedNodes(capacity)
+        self._asks: dict[str, Ask] = {}
+        """By UID of members that the packing policy placed."""
+        self._nodes: dict[Kind, _Nodes] = {}
 
     def place(self, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:
         """Add the pod to the plan if it fits. Equal pods come with equal nodes; None allows any node."""
         if pod.request is None:
             return False
         kind = kind_of(pod)
-        if kind not in self._candidates:
-            self._candidates[kind] = self._find_candidates(pod, pod.request, nodes)
-        return self._place(pod.uid, pod.request, self._candidates[kind])
+        if kind not in self._nodes:
+            self._nodes[kind] = self._find_nodes(pod, pod.request, nodes)
+        return self._place(pod.uid, self._nodes[kind])
 
     def place_on(self, pod: ParsedPod, nodes: Sequence[str]) -> bool:
         """The same for a pod with nodes of its own."""
-        return pod.request is not None and self._place(
-            pod.uid, pod.request, self._find_candidates(pod, pod.request, nodes)
-        )
+        return pod.request is not None and self._place(pod.uid, self._find_nodes(pod, pod.request, nodes))
 
     def without_other_place(self, pods: Iterable[ParsedPod], node: str) -> list[ParsedPod]:
         """Which of these pods, all planned on `node`, fit no other node next to the others. The plan stays as it is."""
         staying, before = [], dict(self.plan)
         for pod in pods:
-            candidates = [each for each in self._candidates.get(kind_of(pod), ()) if each.node != node]
-            heapq.heapify(candidates)
-            if pod.request is None or not self._place(pod.uid, pod.request, candidates):
+            known = self._nodes.get(kind_of(pod))
+            others = None if known is None else known._replace(candidates=known.candidates.without(node))
+            place = self.plan.pop(pod.uid)
+            if others is None or not self._place(pod.uid, others):
+                self.plan[pod.uid] = place
                 staying.append(pod)
         for uid, place in self.plan.items():
             if place != before[uid]:
-                del self._planned[place.node][uid]
-                self._states.pop(place.node, None)
+                self._remove(uid, place)
         self.plan = before
         return staying
 
-    def _place(self, uid: str, request: PodRequest, candidates: list[_Candidate]) -> bool:
-        while candidates:
-            candidate = heapq.heappop(candidates)
-            node, state = candidate.node, self._state(candidate.node)
-            if state is None:
-                continue
-            members = len(self._planned.get(node, ()))
-            if members != candidate.members:  # its score has changed since
-                heapq.heappush(candidates, _Candidate(_order(request, state), candidate.place, node, members))
-                continue
-            placement = fit(request, state)
-            if isinstance(placement, PodPlacement):
-                self._add(uid, node, taken_by(placement.containers))
-                heapq.heappush(candidates, candidate)
+    def _place(self, uid: str, nodes: _Nodes) -> bool:
+        while (node := nodes.candidates.best()) is not None:
+            taken = self._fit(nodes, node)
+            if taken is not None:
+                self._add(uid, node, taken, nodes.ask)
                 return True
+            nodes.candidates.drop(node)
         return False
 
-    def _find_candidates(self, pod: ParsedPod, request: PodRequest, nodes: Sequence[str] | None) -> list[_Candidate]:
+    def _fit(self, nodes: _Nodes, node: str) -> Mapping[str, Taken] | None:
+        """What the member would take on the node with the planned members, of the best GPUs where the rules allow."""
+        if self._trial is not None and nodes.ask is not None:
+            taken = self._fit_gpus(nodes, node, self._trial.best_gpus(nodes.ask, node))
+            if taken is not None:
+                return taken
+        return _taken(nodes.request, self._planned.state(node))
+
+    def _fit_gpus(self, nodes: _Nodes, node: str, best: int) -> Mapping[str, Taken] | None:
+        """The same of these GPUs (bits) alone. GPUs that are alike are looked at once: most members find such ones."""
+        gpus = self._planned.gpus(node, best)
+        likeness = tuple([each.likeness() for each in gpus])
+        if likeness not in nodes.shares:
+            taken = _taken(nodes.request, self._planned.state_of(node, gpus)) if gpus else None
+            nodes.shares[likeness] = None if taken is None else [taken.get(gpu.uuid, NOTHING) for gpu, _ in gpus]
+        shares = nodes.shares[likeness]
+        return None if shares is None else {gpu.uuid: share for (gpu, _), share in zip(gpus, shares, strict=True)}
+
+    def _find_nodes(self, pod: ParsedPod, request: PodRequest, nodes: Sequence[str] | None) -> _Nodes:
         """The nodes that fit the pod while nothing is planned."""
-        table = self._capacity.table
-        allowed = list(table.rows if nodes is None else nodes)
-        candidates = [
-            _Candidate(_order(request, state), place, name, 0)
-            for place, name in enumerate(self._decisions.filter(pod, allowed).fitting)
-            if (state := table.state(name)) is not None
-        ]
-        heapq.heapify(candidates)
-        return candidates
+        allowed = list(self._capacity.table.rows if nodes is None else nodes)
+        fitting = self._decisions.filter(pod, allowed).fitting
+        ask = None if self._trial is None else self._decisions.packing.ask_trial(self._trial, request, pod.host_size)
+        if self._trial is not None and ask is not None:
+            return _Nodes(request, RatedNodes(fitting, self._trial, ask), ask, {})
 
-    def _add(self, uid: str, node: str, taken: Mapping[str, Taken]) -> None:
+        def order(node: str) -> float | None:
+            state = self._planned.state(node)
+            return None if state is None else -node_score(request.node_policy, state.usage)
+
+        return _Nodes(request, ScoredNodes(fitting, self._planned.members, order), None, {})
+
+    def _add(self, uid: str, node: str, taken: Mapping[str, Taken], ask: Ask | None) -> None:
         self.plan[uid] = MemberPlace(node, taken)
-        self._planned.setdefault(node, {})[uid] = taken
-        self._states.pop(node, None)
+        self._planned.add(uid, node, taken)
+        if self._trial is not None and ask is not None:
+            self._asks[uid] = ask
+            self._trial.take(ask, node, self._planned.index_bits(node, taken))
 
-    def _state(self, node: str) -> NodeState | None:
-        """The node with the planned places taken, and nothing else of the planned pods."""
-        planned = self._planned.get(node)
-        inventory = self._capacity.ledger.inventory(node)
-        if inventory is None or not planned:
-            return self._capacity.table.state(node)
-        if node not in self._states:
-            taken = self._capacity.ledger.holdings.taken_without_pods(node, planned.keys())
-            self._states[node] = self._capacity.state_with(node, inventory, _sum(taken, planned.values()))
-        return self._states[node]
+    def _remove(self, uid: str, place: MemberPlace) -> None:
+        self._planned.remove(uid, place.node)
+        ask = self._asks.get(uid)
+        if self._trial is not None and ask is not None:
+            self._trial.release(ask, place.node, self._planned.index_bits(place.node, place.taken))
 
 
-def _order(request: PodRequest, state: NodeState) -> float:
-    return -node_score(request.node_policy, state.usage)
-
-
-def _sum(taken: Mapping[str, Taken], planned: Iterable[Mapping[str, Taken]]) -> dict[str, Taken]:
-    total = dict(taken)
-    for shares in planned:
-        for gpu, amount in shares.items():
-            total[gpu] = total.get(gpu, NOTHING).plus(amount)
-    return total
+def _taken(request: PodRequest, state: NodeState | None) -> Mapping[str, Taken] | None:
+    """What the pod would take of the node's GPUs, by UUID; None where it does not fit."""
+    placement = None if state is None else fit(request, state)
+    return taken_by(placement.containers) if isinstance(placement, PodPlacement) else None

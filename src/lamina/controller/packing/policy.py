@@ -16,6 +16,7 @@ import numpy as np
 from lamina import native
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.packing.free_arrays import FreeArrays
+from lamina.controller.packing.trial import PackingTrial
 from lamina.model.host_size import HostSize
 from lamina.model.policies import PACKING, chain
 from lamina.model.requests import PodRequest
@@ -104,6 +105,26 @@ class PackingPolicy:
         with self._set_aside.around(_KIND, "rating GPUs"):
             return self._best_gpus(request, size, node)
         return frozenset()
+
+    def trial(self) -> PackingTrial | None:
+        """Ratings of nodes on which places are only planned; None before the policy has been learned."""
+        with self._set_aside.around(_KIND, "rating planned places"):
+            self._refresh()
+            if (policy := self._packer.policy) is not None:
+                return PackingTrial(self._packer.snapshot(policy), self._capacity.table.rows)
+        return None
+
+    def ask_trial(self, trial: PackingTrial, request: PodRequest, size: HostSize) -> Ask | None:
+        """What to ask the trial about such a pod, which then need not compute what is known already.
+
+        None where the pod has another policy or the arrays cannot express it.
+        """
+        with self._set_aside.around(_KIND, "rating planned places"):
+            ask = self._arrays.ask(request, size) if request.node_policy == PACKING else None
+            if ask is not None:
+                trial.adopt(ask, self._packer.levels(ask))
+            return ask
+        return None
 
     async def _warm_up(self, request: PodRequest, size: HostSize) -> None:
         self._refresh()

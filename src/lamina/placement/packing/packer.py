@@ -89,6 +89,16 @@ class Packer:
         if self._ranking is not None:
             self._ranking.changed(row)
 
+    def take(self, row: int, gpus: int, ask: Ask) -> None:
+        """Count the pod on these GPUs (bits) of the node."""
+        self._cluster.take(row, gpus, ask)
+        self.changed(row)
+
+    def release(self, row: int, gpus: int, ask: Ask) -> None:
+        """Undo `take`."""
+        self._cluster.release(row, gpus, ask)
+        self.changed(row)
+
     def levels(self, ask: Ask) -> Levels:
         """Levels of all nodes. Both arrays are kept and updated; copy what is to outlive the next call."""
         return best_fit(self._cluster, ask) if self._ranking is None else self._ranking.levels(ask)
@@ -115,7 +125,7 @@ class Packer:
             self._ranking = Ranking(Kernel(self._library, self._cluster, policy), len(self._cluster.cpu))
 
     def snapshot(self, policy: Coefficients) -> "Packer":
-        """A packer with this policy over a copy of the cluster as it is now, for use in another thread."""
+        """A packer with this policy over a copy of the cluster as it is now."""
         copies = {field.name: getattr(self._cluster, field.name).copy() for field in fields(Cluster)}
         packer = Packer(self._library, Cluster(**copies), weights=self._weights)
         packer.use(policy)

@@ -1,0 +1,68 @@
+"""Pod groups of a thousand members: how long the event loop is kept from everything else while places are found."""
+
+import asyncio
+import statistics
+import time
+
+from bench.scheduler import cluster
+from bench.scheduler.core import Core
+from lamina.configuration import DEFAULT
+from lamina.controller.capacity.pod_mix import pod_kind
+from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.context import Context
+from lamina.controller.gangs.plans import GangPlanner
+from lamina.controller.gangs.pod_groups import PodGroup
+from lamina.controller.gangs.search import PlanSearch
+from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.dialects.groups import SCHEDULER_PLUGINS, GroupName
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube.fake import FakeKube
+
+MEMBERS = 1000
+_ROUNDS = 5
+_KINDS = ({"gpu": 1, "gpumem": 30_000}, {"gpu": 1, "gpumem": 80_000}, {"gpu": 1, "gpumem": 2000, "gpucores": 5})
+_NAME = GroupName(SCHEDULER_PLUGINS, "default", "group")
+_CONTROL = 10
+"""Members of the null control."""
+
+
+class Gangs:
+    """A planner over a cluster whose packing policy has been learned."""
+
+    def __init__(self, nodes: int) -> None:
+        self._core = Core(nodes)
+        configuration = LiveConfiguration(DEFAULT, "")
+        self._context = Context(FakeKube(), SystemClock(), configuration, self._core.capacity, ResourceQuotas())
+        self._planner = GangPlanner(self._context, self._core.decisions)
+        for number in range(500):
+            self._core.capacity.pod_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
+        asyncio.run(self._core.decisions.packing.learn())
+
+    def plan_ms(self) -> float:
+        """The median time of a plan, in milliseconds of the core's own time."""
+        taken = []
+        for limits in _KINDS:
+            members = _members(limits)
+            group = PodGroup(MEMBERS, 60.0, frozenset(), {pod.uid: pod for pod in members})
+            asyncio.run(self._planner.warm_up(group, members[0]))
+            fitting = self._core.decisions.filter(members[0], self._core.names).fitting
+            for _ in range(_ROUNDS):
+                began = time.thread_time()
+                plan = self._planner.plan(_NAME, group, members[0], fitting, {members[0].template: fitting})
+                taken.append(time.thread_time() - began)
+                assert len(plan) == MEMBERS, plan
+        return statistics.median(taken) * 1e3
+
+    def searched_anew_ms(self) -> float:
+        """The same where each member searches all nodes: the null control."""
+        search = PlanSearch(self._core.capacity, self._core.decisions)
+        members = _members(_KINDS[0])[:_CONTROL]
+        began = time.thread_time()
+        for member in members:
+            search.place_on(member, self._core.names)
+        return (time.thread_time() - began) * MEMBERS / _CONTROL * 1e3
+
+
+def _members(limits: dict[str, int]) -> list[ParsedPod]:
+    return [parse_pod(cluster.pod(f"member-{number:04d}", limits), DEFAULT) for number in range(MEMBERS)]
