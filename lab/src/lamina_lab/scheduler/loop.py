@@ -10,10 +10,13 @@ from collections.abc import Collection
 
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
-from lamina.ports.kube import NODES, PODS, EventRecorder, Kube, NotFound, Object, Resource
+from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, EventRecorder, Kube, NotFound, Object, Resource
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.event_timeout import wait_for_event
 from lamina_lab.kubernetes import objects
+from lamina_lab.scheduler.claims.binding import ClaimBinder
+from lamina_lab.scheduler.claims.of_pod import ClaimsNotReady
+from lamina_lab.scheduler.claims.plan import ClaimPlan, PodAllocation
 from lamina_lab.scheduler.extender import Extender, ExtenderDown, ExtenderError
 from lamina_lab.scheduler.placements import Placements
 from lamina_lab.scheduler.preemption import Preemptor
@@ -52,6 +55,7 @@ class Scheduler:
         self._preemption = Preemptor(kube, extender, self._ignored, events)
         self._backlog = Backlog()
         self._placements = Placements(cache)
+        self._claims = ClaimBinder(kube, cache, clock)
         self._wake = asyncio.Event()
         self._extender_was_down = False
 
@@ -82,7 +86,10 @@ class Scheduler:
     async def _try(self, entry: WaitingPod, bindings: asyncio.TaskGroup) -> None:
         pod = entry.pod
         try:
-            node = await self._choose(pod)
+            plan = self._claims.plan(pod)
+            node = await self._choose(pod, plan)
+        except ClaimsNotReady as error:
+            await self._requeue(entry, UNSCHEDULABLE, str(error))
         except Unschedulable as error:
             await self._preempt(pod, error.unresolvable)
             await self._requeue(entry, UNSCHEDULABLE, str(error))
@@ -95,17 +102,24 @@ class Scheduler:
         else:
             if self._backlog.holds(objects.uid(pod)):  # else it was deleted in the meantime
                 self._placements.assume(pod, node)
-                bindings.create_task(self._bind(entry, node))
+                devices = plan.on(node) if plan else None
+                if devices:
+                    self._claims.assume(pod, devices)
+                bindings.create_task(self._bind(entry, node, devices))
 
-    async def _choose(self, pod: Object) -> str:
+    async def _choose(self, pod: Object, plan: ClaimPlan | None) -> str:
         """The best node. Raises Unschedulable or ExtenderError."""
         all_nodes = self._placements.views()
         why: dict[str, list[str]] = {}
         fit: list[NodeView] = []
+        without_devices: set[str] = set()
         for view in all_nodes:
-            found = filters.reasons(pod, view, self._ignored)
-            if found:
+            by_claim = plan.by_claim(view.allocatable) if plan else frozenset()
+            if found := filters.reasons(pod, view, self._ignored | by_claim):
                 why[view.name] = found
+            elif plan and (reason := plan.reason(view.node, by_claim)):
+                why[view.name] = [reason]
+                without_devices.add(view.name)
             else:
                 fit.append(view)
         extender = self._extender if self._extender and self._extender.is_interested(pod) else None
@@ -113,7 +127,7 @@ class Scheduler:
         if extender and fit:
             fit, unresolvable = await self._filter(extender, pod, fit, why)
         if not fit:
-            raise Unschedulable(reasons.sentence(len(all_nodes), why), unresolvable)
+            raise Unschedulable(reasons.sentence(len(all_nodes), why), unresolvable | without_devices)
         opinions: dict[str, float] = {}
         if extender and len(fit) > 1:
             opinions = await extender.prioritize(pod, [view.node for view in fit], self._clock.monotonic())
@@ -138,9 +152,11 @@ class Scheduler:
         except Outside as error:
             log.warning("Preemption for pod %s failed: %s", objects.key(pod), error)
 
-    async def _bind(self, entry: WaitingPod, node: str) -> None:
+    async def _bind(self, entry: WaitingPod, node: str, devices: PodAllocation | None) -> None:
         pod = entry.pod
         try:
+            if devices:
+                await self._claims.bind(pod, devices)
             if self._extender and self._extender.config.bind_verb and self._extender.is_interested(pod):
                 await self._extender.bind(pod, node, self._clock.monotonic())
             else:
@@ -152,6 +168,8 @@ class Scheduler:
         except Outside as error:
             self._undo_placement(pod)
             self._extender_was_down |= isinstance(error, ExtenderDown)
+            if devices:
+                await self._claims.unreserve(pod)
             await self._requeue(entry, ERROR, f"binding to {node} failed: {error}")
         except Exception:
             log.exception("Binding pod %s failed", objects.key(pod))
@@ -160,6 +178,9 @@ class Scheduler:
             self._wake.set()
         else:
             await self._reporter.placed(pod, node)
+        finally:
+            if devices:
+                self._claims.forget(pod, devices)
 
     def _undo_placement(self, pod: Object) -> None:
         """Free what the pod would have held."""
@@ -180,7 +201,13 @@ class Scheduler:
             if resource == NODES:
                 self._placements.nodes_changed()
             if requeue.may_unblock_pods(resource, before, after):
-                self._backlog.retry_parked(only=lambda entry: requeue.could_hold_pod(resource, after, entry.pod))
+                # A failed binding frees its own claims; that must not cut its back-off short.
+                waits_out = resource == RESOURCE_CLAIMS
+                self._backlog.retry_parked(
+                    only=lambda entry: (
+                        not (waits_out and entry.error) and requeue.could_hold_pod(resource, after, entry.pod)
+                    )
+                )
         self._wake.set()
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:

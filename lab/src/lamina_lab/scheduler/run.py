@@ -5,18 +5,29 @@ from collections.abc import Collection
 
 from lamina.configuration import DEFAULT
 from lamina.ports.clock import Clock
-from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube
+from lamina.ports.kube import (
+    DEVICE_CLASSES,
+    GRANTS,
+    INVENTORIES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Kube,
+)
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 from lamina_lab.scheduler.extender import Extender, ExtenderConfig
 from lamina_lab.scheduler.loop import Scheduler
+
+_OF_DEVICES = (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES)
 
 
 async def run(
     kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = DEFAULT.schedulers
 ) -> None:
     """Place pods whose schedulerName is one of `names`, until canceled. The extender is optional."""
-    cache = Cache(kube, clock, (PODS, NODES), optional=(INVENTORIES, GRANTS))
+    cache = Cache(kube, clock, (PODS, NODES, *_OF_DEVICES), optional=(INVENTORIES, GRANTS))
     caller = Extender(extender) if extender else None
 
     async def schedule() -> None:

@@ -2,16 +2,29 @@
 
 from typing import Any
 
-from lamina.ports.kube import GRANTS, INVENTORIES, NODES, Object, Resource
+from lamina.ports.kube import (
+    DEVICE_CLASSES,
+    GRANTS,
+    INVENTORIES,
+    NODES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Object,
+    Resource,
+)
 from lamina_lab.kubernetes import objects
 from lamina_lab.scheduler.rules.node_view import could_hold
 
 
 def may_unblock_pods(resource: Resource, before: Object | None, after: Object | None) -> bool:
-    """Whether a change of a node, an inventory or a grant justifies another attempt for waiting pods.
+    """Whether a change of a node, an inventory, a grant or a claim justifies another attempt for waiting pods.
 
-    A heartbeat does not, and neither does a new grant, which only takes resources.
+    A heartbeat does not, and neither does a new grant or the allocation of a claim, which only take resources.
     """
+    if resource in (DEVICE_CLASSES, RESOURCE_SLICES):
+        return after is not None
+    if resource == RESOURCE_CLAIMS:
+        return before is None or after is None or (_is_allocated(before) and not _is_allocated(after))
     if resource == NODES:
         return after is not None and (before is None or _node(before) != _node(after))
     if resource == INVENTORIES:
@@ -29,7 +42,7 @@ def could_hold_pod(resource: Resource, after: Object | None, pod: Object) -> boo
 
 
 def needs_another_attempt(before: Object | None, after: Object) -> bool:
-    """Whether a waiting pod changed in a field that affects scheduling. Its status does not."""
+    """Whether a waiting pod changed in a field that affects scheduling. Of its status, only the claims do."""
     return before is None or _pod(before) != _pod(after)
 
 
@@ -46,4 +59,9 @@ def _node(node: Object) -> tuple[Any, ...]:
 
 
 def _pod(pod: Object) -> tuple[Any, ...]:
-    return objects.spec(pod), objects.labels(pod), objects.annotations(pod)
+    claims = objects.status(pod).get("resourceClaimStatuses")
+    return objects.spec(pod), objects.labels(pod), objects.annotations(pod), claims
+
+
+def _is_allocated(claim: Object) -> bool:
+    return bool(objects.status(claim).get("allocation"))

@@ -1,0 +1,75 @@
+"""What the claims of one pod would get on each node, decided with the view of one attempt."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from lamina.ports.kube import Object
+from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.node_affinity import term_holds
+from lamina_lab.scheduler.claims.of_pod import extended_claim, is_allocated
+from lamina_lab.scheduler.devices.allocator import Allocator
+from lamina_lab.scheduler.devices.search import AllocationError
+
+UNAVAILABLE = "resourceclaim not available on the node"
+NO_DEVICES = "cannot allocate all claims"
+
+
+class PodAllocation(Struct, frozen=True):
+    """Claims of a pod, and what they get on the chosen node.
+
+    `extended` is the claim for extended resources, which is still to be created; `mappings` are its requests.
+    """
+
+    claims: tuple[Object, ...]
+    allocations: tuple[Object, ...]
+    extended: Object | None = None
+    mappings: tuple[Object, ...] = ()
+
+
+class ClaimPlan:
+    """For one pod. `claims` are those that it names; `served` are extended resources by class."""
+
+    def __init__(self, pod: Object, claims: Sequence[Object], served: Mapping[str, str], allocator: Allocator) -> None:
+        self._pod = pod
+        self._allocated = [claim for claim in claims if is_allocated(claim)]
+        self._waiting = [claim for claim in claims if not is_allocated(claim)]
+        self._served = served
+        self._allocator = allocator
+        self._found: dict[str, PodAllocation] = {}
+
+    def by_claim(self, allocatable: Iterable[str]) -> frozenset[str]:
+        """The extended resources of the pod that a node without a device plugin for them serves through a claim."""
+        return frozenset(self._served) - frozenset(allocatable)
+
+    def reason(self, node: Object, by_claim: frozenset[str]) -> str | None:
+        """Why the node cannot serve the claims; None if it can."""
+        if not all(_available(claim, node) for claim in self._allocated):
+            return UNAVAILABLE
+        made = extended_claim(self._pod, {name: self._served[name] for name in by_claim})
+        extended, mappings = made or (None, [])
+        wanted = [*self._waiting, *([extended] if extended else [])]
+        try:
+            allocations = self._allocator.allocate(node, wanted) if wanted else []
+        except AllocationError as error:
+            return str(error)
+        if allocations is None:
+            return NO_DEVICES
+        claims = (*self._waiting, *self._allocated)
+        results = (
+            *allocations[: len(self._waiting)],
+            *(objects.status(claim)["allocation"] for claim in self._allocated),
+        )
+        if extended:
+            extended = {**extended, "status": {"allocation": allocations[-1]}}
+        self._found[objects.name(node)] = PodAllocation(claims, results, extended, tuple(mappings))
+        return None
+
+    def on(self, node: str) -> PodAllocation:
+        """The allocation on a node that can serve the claims."""
+        return self._found[node]
+
+
+def _available(claim: Object, node: Object) -> bool:
+    selector = objects.status(claim)["allocation"].get("nodeSelector")
+    return not selector or any(term_holds(term, node) for term in selector.get("nodeSelectorTerms") or ())
