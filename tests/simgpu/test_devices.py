@@ -7,7 +7,7 @@ import pytest
 
 from lamina_lab import simgpu
 from tests.building import compile_program
-from tests.simgpu.machines import Machine
+from tests.simgpu.machines import V100, Machine
 from tests.waiting import wait_until
 
 NO_DEVICE, NOT_INITIALIZED, INVALID_DEVICE, INVALID_CONTEXT = 100, 3, 101, 201
@@ -105,6 +105,23 @@ def test_names_and_numbers_of_a_card(machine: Machine) -> None:
         assert process(asked) == (0, value), attribute
     assert process("cu.cuDeviceGetAttribute(byref(c_int()), 9999, 0)") == 1
     assert process("(lambda v: (cu.cuDriverGetVersion(byref(v)), v.value))(c_int())") == (0, 11070)
+
+
+def test_a_card_has_the_pci_numbers_that_nvml_reports(machine: Machine) -> None:
+    process = machine.started()
+    for attribute in (139, 140):
+        asked = f"(lambda v: (cu.cuDeviceGetAttribute(byref(v), {attribute}, 0), hex(v.value)))(c_int())"
+        assert process(asked)[1].endswith("10de"), attribute
+
+
+@pytest.mark.parametrize(("cuda", "code"), [("12.4", 215), ("12.5", 0), ("13.0", 0)])
+def test_work_shared_with_graphics_is_a_limit_since_cuda_12_5(tmp_path: Path, cuda: str, code: int) -> None:
+    machine = Machine(tmp_path / "machine", f"cuda: '{cuda}'\n{V100}")
+    process = machine.started()
+    assert [process(f"limit({number})")[0] for number in (6, 7, 8, 9, 10)] == [0, code, code, code, 215]
+    assert process("limit(8)[1]") == 0
+    assert process("[cu.cuCtxSetLimit(n, c_size_t(0)) for n in (7, 8)]") == [215, 215]
+    machine.close()
 
 
 def test_a_lost_gpu_gives_no_context(machine: Machine) -> None:

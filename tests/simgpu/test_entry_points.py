@@ -37,6 +37,11 @@ def ask(process: Process, name: str, version: int, flags: int = 0) -> Any:
         ("cuMemAlloc", 11070, 2, "cuMemAlloc_v2"),
         ("cuStreamBeginCapture", 12000, 0, "cuStreamBeginCapture_v2"),
         ("cuGetProcAddress", 11070, 0, "cuGetProcAddress"),
+        ("cuDeviceGetUuid", 11030, 0, "cuDeviceGetUuid"),
+        ("cuDeviceGetUuid", 11040, 0, "cuDeviceGetUuid_v2"),
+        ("cuDevicePrimaryCtxReset", 7000, 0, "cuDevicePrimaryCtxReset"),
+        ("cuDevicePrimaryCtxRelease", 7000, 0, "cuDevicePrimaryCtxRelease"),
+        ("cuDevicePrimaryCtxSetFlags", 7000, 0, "cuDevicePrimaryCtxSetFlags"),
     ],
 )
 def test_a_name_finds_its_symbol(machine: Machine, name: str, version: int, flags: int, symbol: str) -> None:

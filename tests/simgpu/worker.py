@@ -154,6 +154,40 @@ def function(name: bytes = b"spin") -> c_void_p:
     return found
 
 
+def module_of(image: bytes, name: bytes) -> int:
+    """Whether a module of this image has a kernel: 0, or the driver's error."""
+    module = c_void_p()
+    return cu.cuModuleLoadData(byref(module), image) or cu.cuModuleGetFunction(byref(c_void_p()), module, name)
+
+
+def library_of(image: bytes, name: bytes) -> int:
+    library = c_void_p()
+    code = cu.cuLibraryLoadData(byref(library), image, None, None, 0, None, None, 0)
+    return code or cu.cuLibraryGetKernel(byref(c_void_p()), library, name)
+
+
+def file_of(path: str, name: bytes) -> int:
+    module = c_void_p()
+    return cu.cuModuleLoad(byref(module), path.encode()) or cu.cuModuleGetFunction(byref(c_void_p()), module, name)
+
+
+def attribute(at: int, number: int, size: int = 4) -> tuple[int, int]:
+    """What the driver says of an address, in so many bytes."""
+    value = c_uint64()
+    code = cu.cuPointerGetAttribute(byref(value), number, c_uint64(at))
+    return code, value.value & ((1 << 8 * size) - 1)
+
+
+def pinned(size: int) -> int:
+    at = c_void_p()
+    return 0 if cu.cuMemHostAlloc(byref(at), c_size_t(size), 0) else at.value or 0
+
+
+def limit(number: int) -> tuple[int, int]:
+    value = c_size_t()
+    return cu.cuCtxGetLimit(byref(value), number), value.value
+
+
 def spin(ms: float, times: int = 1, stream: int | None = None) -> int:
     kernel, duration = function(), c_uint64(int(ms * 1e6))
     parameters = (c_void_p * 1)(ctypes.addressof(duration))

@@ -27,6 +27,8 @@ enum {
     MAX_ACCESS_POLICY_WINDOW_SIZE = 109,
     CLUSTER_LAUNCH = 120,
     HOST_NUMA_ID = 134,
+    GPU_PCI_DEVICE_ID = 139,
+    GPU_PCI_SUBSYSTEM_ID = 140,
     HIGHEST_ATTRIBUTE = 161
 };
 
@@ -106,6 +108,12 @@ static bool read_from_record(const simgpu_gpu *gpu, int attribute, int *value)
         return true;
     case CLUSTER_LAUNCH:
         *value = gpu->compute_major >= 9;
+        return true;
+    case GPU_PCI_DEVICE_ID:
+        *value = (int)gpu->pci_device;
+        return true;
+    case GPU_PCI_SUBSYSTEM_ID:
+        *value = (int)gpu->pci_subsystem;
         return true;
     case HOST_NUMA_ID:
         *value = gpu->numa;

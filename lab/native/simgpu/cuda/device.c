@@ -76,6 +76,11 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal)
     return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice ordinal)
+{
+    return cuDeviceGetUuid(uuid, ordinal);
+}
+
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal)
 {
     device *dev;

@@ -73,13 +73,25 @@ CUresult cuFuncGetName(const char **name, CUfunction f)
     return CUDA_SUCCESS;
 }
 
+/* Of the calling thread's GPU, like 80 for compute capability 8.0: each image holds code for it. A function of a
+ * library may be queried without a context, of which the first GPU answers. */
+static int architecture(void)
+{
+    CUcontext ctx = context_current();
+    const simgpu_gpu *gpu = device_record(ctx != NULL ? ctx->dev : &driver.devices[0]);
+    return (int)(gpu->compute_major * 10 + gpu->compute_minor);
+}
+
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction f)
 {
-    static const int values[] = {1024, 0, 0, 0, 32, 70, 70, 0, 49152, -1};
+    enum { PTX_VERSION = 5, BINARY_VERSION = 6 };
+    static const int values[] = {1024, 0, 0, 0, 32, 0, 0, 0, 49152, -1};
     TRY(check(f));
     if (value == NULL || attribute < 0 || attribute > 17)
         return CUDA_ERROR_INVALID_VALUE;
     *value = attribute < 10 ? values[attribute] : 0;
+    if (attribute == PTX_VERSION || attribute == BINARY_VERSION)
+        *value = architecture();
     return CUDA_SUCCESS;
 }
 

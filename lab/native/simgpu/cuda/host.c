@@ -29,12 +29,18 @@ static range *find_range(const void *at)
     return NULL;
 }
 
-bool host_is_known(const void *at)
+size_t host_length(const void *at)
 {
     driver_lock();
-    bool known = find_range(at) != NULL;
+    range *r = find_range(at);
+    size_t length = r != NULL ? (size_t)(r->start + r->size - (const char *)at) : 0;
     driver_unlock();
-    return known;
+    return length;
+}
+
+bool host_is_known(const void *at)
+{
+    return host_length(at) != 0;
 }
 
 static CUresult add_range(void *start, size_t size, unsigned int flags, bool ours)

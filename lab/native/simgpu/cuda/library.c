@@ -1,6 +1,9 @@
 /* Libraries: modules that belong to no context. A kernel is its function. */
+#include <stdlib.h>
+
 #include "driver.h"
 #include "function.h"
+#include "image_file.h"
 #include "module.h"
 
 static CUmodule module_of(CUlibrary library)
@@ -15,7 +18,7 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *optio
     TRY(driver_check_ready());
     if (out == NULL || code == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUlibrary)module_create();
+    *out = (CUlibrary)module_create(code);
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -23,7 +26,12 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *file, CUjit_option *o
                                unsigned int count, CUlibraryOption *library_options, void **library_values,
                                unsigned int library_count)
 {
-    return cuLibraryLoadData(out, file, options, values, count, library_options, library_values, library_count);
+    char *image;
+    TRY(image_file_read(file, &image));
+    CUresult result =
+        cuLibraryLoadData(out, image, options, values, count, library_options, library_values, library_count);
+    free(image);
+    return result;
 }
 
 CUresult cuLibraryUnload(CUlibrary library)

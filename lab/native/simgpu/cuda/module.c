@@ -6,21 +6,27 @@
 
 #include "driver.h"
 #include "function.h"
+#include "image_file.h"
+#include "kernel_names.h"
 #include "memory.h"
 
 #define MODULE_MAGIC 0x4d4f4455u
 
 struct CUmod_st {
     uint32_t magic;
-    CUfunction functions;
-    allocation *memory; /* NULL: none, or ended with its context */
+    kernel_names names;
+    CUfunction functions; /* those that the program asked for */
+    allocation *memory;   /* NULL: none, or ended with its context */
 };
 
-CUmodule module_create(void)
+CUmodule module_create(const void *image)
 {
     CUmodule module = calloc(1, sizeof *module);
-    if (module != NULL)
-        module->magic = MODULE_MAGIC;
+    if (module == NULL || !kernel_names_read(&module->names, image)) {
+        free(module);
+        return NULL;
+    }
+    module->magic = MODULE_MAGIC;
     return module;
 }
 
@@ -34,6 +40,7 @@ static void destroy(CUmodule module)
         module->functions = f->next;
         function_destroy(f);
     }
+    kernel_names_free(&module->names);
     module->magic = 0;
     free(module);
 }
@@ -77,7 +84,7 @@ static CUresult load(CUmodule *out, const void *image)
     TRY(context_require(&ctx));
     if (out == NULL || image == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    CUmodule module = module_create();
+    CUmodule module = module_create(image);
     if (module == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = take_memory(module, ctx, image);
@@ -90,7 +97,11 @@ static CUresult load(CUmodule *out, const void *image)
 
 CUresult cuModuleLoad(CUmodule *out, const char *file)
 {
-    return load(out, file);
+    char *image;
+    TRY(image_file_read(file, &image));
+    CUresult result = load(out, image);
+    free(image);
+    return result;
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -123,6 +134,8 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
     if (out == NULL || name == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(check(module));
+    if (!kernel_names_have(&module->names, name))
+        return CUDA_ERROR_NOT_FOUND;
     *out = find_function(module, name);
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

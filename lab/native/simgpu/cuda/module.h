@@ -5,7 +5,7 @@
 
 #include "exports.h"
 
-/* A module that takes no memory and belongs to no context; NULL without host memory. */
-CUmodule module_create(void);
+/* A module that takes no memory and belongs to no context, with the kernels of the image; NULL without host memory. */
+CUmodule module_create(const void *image);
 
 #endif

@@ -4,6 +4,14 @@
 
 #include "array.h"
 #include "driver.h"
+#include "host.h"
+
+static CUresult place_of_pinned(const void *at, place *p)
+{
+    *p = place_of_host(at);
+    p->length = host_length(at);
+    return p->length != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult place_of_device(CUdeviceptr at, place *p)
 {
@@ -11,7 +19,7 @@ CUresult place_of_device(CUdeviceptr at, place *p)
     allocation *a = memory_find(at);
     driver_unlock();
     if (a == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+        return place_of_pinned((void *)(uintptr_t)at, p);
     size_t offset = at - a->start;
     size_t stored = a->kind == KIND_MANAGED ? a->size : STORED_BYTES;
     *p = (place){.at = (char *)(uintptr_t)at,

@@ -11,6 +11,7 @@ typedef struct {
     allocation *of; /* NULL for host memory */
 } place;
 
+/* The address may be one of pinned host memory. */
 CUresult place_of_device(CUdeviceptr at, place *p);
 CUresult place_of_array(CUarray array, size_t offset, place *p);
 place place_of_host(const void *at);

@@ -14,12 +14,18 @@ enum {
     BUFFER_ID = 7,
     IS_MANAGED = 8,
     DEVICE_ORDINAL = 9,
+    IS_LEGACY_IPC_CAPABLE = 10,
     RANGE_START = 11,
     RANGE_SIZE = 12,
     MAPPED = 13,
     ALLOWED_HANDLE_TYPES = 14,
+    IS_GPU_DIRECT_RDMA_CAPABLE = 15,
     ACCESS_FLAGS = 16,
-    MEMPOOL_HANDLE = 17
+    MEMPOOL_HANDLE = 17,
+    MAPPING_SIZE = 18,
+    MAPPING_BASE = 19,
+    MEMORY_BLOCK_ID = 20,
+    IS_HW_DECOMPRESS_CAPABLE = 21
 };
 
 /* The sizes of the values; every one fits into a word. */
@@ -34,6 +40,9 @@ static size_t value_bytes(CUpointer_attribute attribute)
     case RANGE_SIZE:
     case ALLOWED_HANDLE_TYPES:
     case MEMPOOL_HANDLE:
+    case MAPPING_SIZE:
+    case MAPPING_BASE:
+    case MEMORY_BLOCK_ID:
         return 8;
     default:
         return 4;
@@ -57,9 +66,11 @@ static CUresult read_of_device(const allocation *a, CUpointer_attribute attribut
         return a->kind == KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case SYNC_MEMOPS:
     case ALLOWED_HANDLE_TYPES:
+    case IS_HW_DECOMPRESS_CAPABLE:
         *value = 0;
         return CUDA_SUCCESS;
     case BUFFER_ID:
+    case MEMORY_BLOCK_ID:
         *value = a->start >> 9;
         return CUDA_SUCCESS;
     case IS_MANAGED:
@@ -68,13 +79,19 @@ static CUresult read_of_device(const allocation *a, CUpointer_attribute attribut
     case DEVICE_ORDINAL:
         *value = (uint64_t)(a->dev - driver.devices);
         return CUDA_SUCCESS;
+    case IS_LEGACY_IPC_CAPABLE:
+        *value = a->kind == KIND_PLAIN;
+        return CUDA_SUCCESS;
     case RANGE_START:
+    case MAPPING_BASE:
         *value = a->start;
         return CUDA_SUCCESS;
     case RANGE_SIZE:
+    case MAPPING_SIZE:
         *value = a->size;
         return CUDA_SUCCESS;
     case MAPPED:
+    case IS_GPU_DIRECT_RDMA_CAPABLE:
         *value = 1;
         return CUDA_SUCCESS;
     case ACCESS_FLAGS:
