@@ -49,6 +49,15 @@ def test_the_command_sees_its_limit(private_folder: Path) -> None:
     assert list(private_folder.iterdir()) == []
 
 
+@pytest.mark.parametrize(("model", "version"), [(MODEL, 13000), (f"{MODEL}@12.4", 12040), (f"{MODEL}@11.7", 11070)])
+def test_the_simulated_driver_is_current_or_the_chosen_one(model: str, version: int) -> None:
+    script = (
+        "import ctypes; version = ctypes.c_int(); cuda = ctypes.CDLL('libcuda.so.1'); "
+        f"cuda.cuDriverGetVersion(ctypes.byref(version)); raise SystemExit(version.value != {version})"
+    )
+    assert code_of(sys.executable, "-c", script, simulate=model) == 0
+
+
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)])
 def test_its_exit_code_is_the_commands(script: str, code: int, private_folder: Path) -> None:
     assert code_of("sh", "-c", script) == code
@@ -60,6 +69,7 @@ def test_its_exit_code_is_the_commands(script: str, code: int, private_folder: P
     [
         {"memory": ""}, {"memory": "0"}, {"memory": "-1"}, {"memory": "1.5Gi"}, {"memory": "5MB"}, {"memory": "32769"},
         {"gpu": "1"}, {"gpu": "GPU-"}, {"gpu": "x"}, {"simulate": "V9000"},
+        {"simulate": f"{MODEL}@9.9"}, {"simulate": f"{MODEL}@"},
         {"cores": 101}, {"cores": -1}, {"cores": 10, "policy": "force"}, {"policy": ""},
     ],
     ids=str,

@@ -18,7 +18,11 @@ def run(
         typer.Option("--policy", help="How --cores applies: cap (never more), or weight (idle time is lent)."),
     ] = "cap",
     simulate: Annotated[
-        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the installed driver.")
+        str,
+        typer.Option(
+            "--simulate",
+            help="Use a simulated GPU instead of the installed driver: MODEL, or MODEL@12.4 for a CUDA version.",
+        ),
     ] = "",
 ) -> None:
     """Run a command under a GPU memory and compute limit."""

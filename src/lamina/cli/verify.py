@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 def verify(
     gpu: Annotated[str, typer.Option("--gpu", help="GPU to use, by index or UUID.")] = "0",
     simulate: Annotated[
-        str, typer.Option("--simulate", help="Use a simulated GPU of this model instead of the installed driver.")
+        str,
+        typer.Option(
+            "--simulate",
+            help="Use a simulated GPU instead of the installed driver: MODEL, or MODEL@12.4 for a CUDA version.",
+        ),
     ] = "",
     memory: Annotated[str, typer.Option("--memory", help="Memory limit to test, such as 2048Mi.")] = "2048Mi",
     shares: Annotated[str, typer.Option("--shares", help="Compute limits to test, in percent.")] = "10,30,50,70",

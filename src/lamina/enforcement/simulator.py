@@ -25,7 +25,7 @@ class SimulatedMachine(NamedTuple):
 
 
 class Simulator(Protocol):
-    """Makes a simulated machine. Raises BadInput for an unknown model."""
+    """Makes a simulated machine of `MODEL` or `MODEL@VERSION`, a version of CUDA. Raises BadInput for unknown ones."""
 
     def __call__(self, model: str, folder: Path) -> SimulatedMachine: ...
 
