@@ -10,6 +10,9 @@ from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
 from lamina.operations import cluster_view
+from lamina.operations.advise.defrag import plan
+from lamina.operations.defrag import DefragRun
+from lamina.operations.defrag_rounds import Rounds
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
@@ -18,17 +21,22 @@ from tests.cli.doctor_patient import Patient
 from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
 from tests.controller.cluster import admitted_pod, inventory_object, running
+from tests.operations.defrag_cluster import Cluster, Jumping
+from tests.operations.defrag_controller import controller as running_controller
 from tests.waiting import until
 
 RULES = {
     "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
+    "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
     "reader": rights_of_commands.READER,
+    "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
     "reset": rights_of_commands.RESET,
     "reset --all": rights_of_commands.RESET_ALL,
 }
 VERBS = {"replace": "update"}
+BY_POD = {"bind": "pods/binding", "evict": "pods/eviction"}
 RARE = {
     ("control", "secrets", "update"),  # a year on
     ("control", "customresourcedefinitions.apiextensions.k8s.io", "update"),  # after an upgrade
@@ -58,8 +66,8 @@ class Noted:
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def note(*arguments: Any, **named: Any) -> Any:
-            if verb == "bind":
-                self.asked.add((self._part, "pods/binding", "create"))
+            if verb in BY_POD:
+                self.asked.add((self._part, BY_POD[verb], "create"))
             else:
                 kind = arguments[0]
                 name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
@@ -136,6 +144,27 @@ async def test_people_who_look() -> None:
 def as_a_reader(part: str) -> set[tuple[str, str, str]]:
     """The rights of who looks, and those of the part."""
     return rights(part) | {(part, resource, verb) for _, resource, verb in rights("reader")}
+
+
+async def test_defragmentation() -> None:
+    """It has the rights of the controller as well."""
+    kube = Cluster()
+    await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
+    noted = Noted("defragmentation", kube)
+    await Rounds(running_controller(noted, Jumping())).round()
+    assert kube.evicted == ["a"]
+    of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("control")}
+    assert noted.asked - of_the_controller == rights("defragmentation")
+
+
+async def test_defrag() -> None:
+    kube = Cluster()
+    await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
+    noted = Noted("defrag", kube)
+    cluster = await cluster_view.read(noted)
+    work = DefragRun(noted, Jumping(), patience_s=60)
+    assert [line async for line in work.run(cluster, plan(cluster, 20))]
+    assert noted.asked == as_a_reader("defrag")
 
 
 async def test_the_doctor() -> None:

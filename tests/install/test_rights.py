@@ -3,7 +3,7 @@
 from lamina.install import rights
 
 GIVEN = {
-    "control": (*rights.CONTROL_CLUSTER, *rights.CONTROL_OWN),
+    "control": (*rights.CONTROL_CLUSTER, *rights.CONTROL_OWN, *rights.DEFRAGMENTATION_CLUSTER),
     "agent": (*rights.AGENT_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
 }
 

@@ -4,74 +4,18 @@ import pytest
 
 from lamina.errors import Outside
 from lamina.model.gpus import CORDON
+from lamina.operations.advise.defrag import plan
 from lamina.operations.cluster_view import read
-from lamina.operations.defrag import Defragmentation
-from lamina.ports.clock import FakeClock
-from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, INVENTORIES, NODES, PODS, Object, Patch, Resource
+from lamina.operations.defrag import DefragRun
+from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.clusters import container, grant, inventory, pod
-
-MIB = 2000
-
-
-class Jumping(FakeClock):
-    """A clock on which a pause takes no time."""
-
-    async def sleep(self, seconds: float) -> None:
-        self._now += seconds
-
-
-class Cluster(FakeKube):
-    """One node with 2 GPUs. Its agent reports cordons, and controllers replace evicted pods on the GPU `target`."""
-
-    def __init__(self, target: str = "GPU-n-1", *, agent: bool = True) -> None:
-        super().__init__()
-        self.target, self.agent = target, agent
-        self.cordons: list[str] = []
-
-    async def fill(self, **gpus: str) -> None:
-        """A pod on each of these GPUs, by name."""
-        from lamina.api.v1alpha1.conversion import write_inventory
-
-        await self.create(NODES, {"metadata": {"name": "n"}})
-        spec = write_inventory(inventory(gpus=2))
-        await self.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": spec})
-        for name, gpu in gpus.items():
-            await self.place(name, gpu)
-
-    async def place(self, name: str, gpu: str) -> None:
-        made = pod(name, container(gpu=1, gpumem=MIB), node="n")
-        made["metadata"]["ownerReferences"] = [{"uid": "set", "controller": True, "kind": "ReplicaSet", "name": "s"}]
-        made["metadata"]["labels"] = {"app": "s"}
-        await self.create(PODS, made)
-        await self.create(GRANTS, grant(made, "n", MIB, gpu))
-
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
-        await super().evict(pod, namespace=namespace, uid=uid)
-        if self.target:
-            await self.place(f"{pod}-new", self.target)
-
-    async def patch(
-        self, resource: Resource, name: str, body: Patch, *, namespace: str = "", subresource: str = ""
-    ) -> Object:
-        patched = await super().patch(resource, name, body, namespace=namespace, subresource=subresource)
-        if resource == NODES:
-            self.cordons.append((patched["metadata"].get("annotations") or {}).get(CORDON, ""))
-            if self.agent:
-                found = await self.get(INVENTORIES, name)
-                for gpu in found["spec"]["gpus"]:
-                    gpu["cordoned"] = gpu["uuid"] == self.cordons[-1]
-                await self.replace(INVENTORIES, found)
-        return patched
-
-    @property
-    def evicted(self) -> list[str]:
-        return [name for verb, resource, name in self.calls if verb == "evict"]
+from tests.operations.defrag_cluster import Cluster, Jumping
 
 
 async def defragment(kube: FakeKube) -> list[str]:
-    work = Defragmentation(kube, Jumping(), patience_s=60)
-    return [line async for line in work.run(await read(kube), 20)]
+    work = DefragRun(kube, Jumping(), patience_s=60)
+    cluster = await read(kube)
+    return [line async for line in work.run(cluster, plan(cluster, 20))]
 
 
 async def test_the_pods_of_a_gpu_move_and_it_is_idle() -> None:
@@ -110,7 +54,7 @@ async def test_a_disruption_budget_holds() -> None:
         "status": {"disruptionsAllowed": 0},
     }
     await kube.create(DISRUPTION_BUDGETS, budget)
-    with pytest.raises(Outside, match=r"pod default/a cannot be evicted: .*disruption budget"):
+    with pytest.raises(Outside, match=r"pod default/a cannot be evicted: .*PodDisruptionBudget"):
         await defragment(kube)
     assert {each["metadata"]["name"] for each in (await kube.list(PODS)).items} == {"a", "b", "c"}
     assert kube.cordons[-1] == ""

@@ -76,6 +76,7 @@ def controller(
     """Run the controller: admission webhook and scheduler extender."""
     from lamina.controller.run import run
     from lamina.controller.settings import ControllerSettings
+    from lamina.operations.defrag_rounds import defragment
     from lamina.ports.listener import parse_address
 
     configure_logging(log_level)
@@ -92,4 +93,4 @@ def controller(
         addresses_file=addresses_file,
         identity=identity,
     )
-    asyncio.run(run(settings))
+    asyncio.run(run(settings, {"defragmentation": defragment}))

@@ -21,9 +21,9 @@ def defrag(
     """Move pods so that GPUs become idle, by eviction, and stop when a pod does not move. Prints the plan first."""
     from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console
-    from lamina.operations.advise.defrag import advice
+    from lamina.operations.advise.defrag import advice, plan
     from lamina.operations.cluster_view import read
-    from lamina.operations.defrag import Defragmentation
+    from lamina.operations.defrag import DefragRun
     from lamina.ports.clock import SystemClock
 
     async def run(kube: "KubeClient") -> None:
@@ -34,7 +34,7 @@ def defrag(
         if not yes:
             console.print("No pod was moved. Run the command with --yes to move them.", soft_wrap=True, markup=False)
             return
-        async for line in Defragmentation(kube, SystemClock(), patience_s=patience).run(cluster, moves):
+        async for line in DefragRun(kube, SystemClock(), patience_s=patience).run(cluster, plan(cluster, moves)):
             console.print(line, soft_wrap=True, markup=False)
 
     with_cluster(kubeconfig, run)

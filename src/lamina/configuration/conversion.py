@@ -35,6 +35,7 @@ def to_config(written: Configuration, where: str) -> Config:
         memory_enforcer=written.sharing.memory_enforcer,
         low_priority_percent=written.sharing.low_priority_percent,
         high_priority_namespaces=written.sharing.high_priority_namespaces,
+        moves_per_hour=written.defragmentation.moves_per_hour,
         schedulers=written.schedulers.served,
         assigned_scheduler=written.schedulers.assigned,
         runtime_class_name=written.admission.runtime_class_name,

@@ -1,9 +1,11 @@
 """The parts of the controller, how they depend on each other, and the tasks that keep them running."""
 
+import functools
 import gc
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from lamina.controller.admission.certificate_store import CertificateStore
@@ -122,7 +124,12 @@ def _extender_tls(kube: Kube, clock: Clock, settings: ControllerSettings) -> Ext
     return ExtenderTls(IssuedCertificates(IssuedStore(kube, clock)))
 
 
-def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[Any, Any, None]]:
+Upkeep = Mapping[str, Callable[[Controller], Awaitable[None]]]
+"""Further loops by name, which are built on top of the controller."""
+NO_UPKEEP: Upkeep = MappingProxyType({})
+
+
+def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) -> list[Coroutine[Any, Any, None]]:
     """What runs until the controller stops, once it listens. Admission is served on `listener`."""
     context, settings = controller.context, controller.settings
     kube, clock, configuration = context.kube, context.clock, context.configuration
@@ -151,6 +158,8 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
     }
     if (tls := controller.extender_tls) is not None:
         loops["extender certificates"] = lambda: tls.follow(clock)
+    for name, further in upkeep.items():
+        loops[name] = functools.partial(further, controller)
     return [keep_running(name, loop, clock, context.set_aside) for name, loop in loops.items()]
 
 

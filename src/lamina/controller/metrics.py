@@ -34,6 +34,15 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        self.moved_pods = Counter(
+            "lamina_defragmentation_moved_pods", "Pods evicted so that a GPU becomes idle.", registry=self.registry
+        )
+        self.defragmentation = Counter(
+            "lamina_defragmentation",
+            "GPUs that defragmentation freed, and plans that it aborted.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self.registry.register(_GrantedMetrics(ledger))
         self.registry.register(_SetAsideMetrics(set_aside))
         self.registry.register(_CompatibilityMetrics(compat))

@@ -17,6 +17,9 @@ _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
 
 _CHECKS_CALLERS = "lamina-metrics"
 
+_MOVER = "lamina-defragmentation"
+
+MOVES_PODS = Given(Value("control.defragmentation"))
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
 
@@ -38,6 +41,7 @@ def accounts() -> list[Any]:
         _role(AGENT, AGENT, rights.AGENT_OWN),
         _role_binding(AGENT, AGENT, "Role", AGENT),
         *(When(Given(nvidia), part) for part in nvidia_objects),
+        *(When(MOVES_PODS, part) for part in _defragmentation_objects()),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
     ]
@@ -51,6 +55,14 @@ def _scheduler_objects() -> list[Any]:
         reads,
         _role(SCHEDULER, SCHEDULER, rights.SCHEDULER_OWN),
         _role_binding(SCHEDULER, SCHEDULER, "Role", SCHEDULER),
+    ]
+
+
+def _defragmentation_objects() -> list[Any]:
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(_MOVER, CONTROL)}
+    return [
+        head | {"rules": _rules(rights.DEFRAGMENTATION_CLUSTER)},
+        _cluster_role_binding(_MOVER, CONTROL, _MOVER),
     ]
 
 

@@ -69,7 +69,7 @@ CONTROL_OWN = (
     Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
     Rule("secrets", "get update", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "its certificates"),
-    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}` and `{TURNS}`"),
+    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, `{TURNS}` and `lamina-defrag`"),
 )
 AGENT_CLUSTER = (
     Rule("pods", "get list watch", why="the list and the watch are of its own node"),
@@ -93,6 +93,13 @@ SCHEDULER_OWN = (
 )
 """In addition to the roles of Kubernetes' own scheduler."""
 
+DEFRAGMENTATION_CLUSTER = (
+    Rule("nodes", "get patch", why="with `control.defragmentation`, the cordon of a GPU while its pods move"),
+    Rule("inventories.lamina.dev", "get", why="with `control.defragmentation`, whether the agent knows the cordon"),
+    Rule("pods/eviction", "create", why="with `control.defragmentation`"),
+)
+"""Of the controller, only where it may move pods."""
+
 METRICS_CLUSTER = (
     Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
@@ -106,6 +113,7 @@ MAKES_ITS_NAMESPACE = Rule(
 
 OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
+    "Controller, in the cluster, with `control.defragmentation`": DEFRAGMENTATION_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in its namespace": AGENT_OWN,

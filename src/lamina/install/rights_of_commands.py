@@ -45,6 +45,7 @@ RESET_ALL = (
 DEFRAG = (
     Rule("nodes", "get patch", why="the cordon of a GPU while its pods move"),
     Rule("inventories.lamina.dev", "get"),
+    Rule("poddisruptionbudgets.policy", "list"),
     Rule("pods/eviction", "create"),
 )
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {

@@ -108,6 +108,10 @@ class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Switch,
         Meta(title="Serve the extender over plain HTTP too, at port 8080. Any client that reaches it can bind pods"),
     ] = False
+    defragmentation: Annotated[
+        Switch,
+        Meta(title="Let the controller cordon GPUs and evict pods, for the configuration's section `defragmentation`"),
+    ] = False
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "200Mi", "2Gi")
     )

@@ -114,6 +114,8 @@ class Config(Struct, frozen=True, kw_only=True):
     memory_enforcer: MemoryEnforcer
     low_priority_percent: int
     high_priority_namespaces: tuple[str, ...]
+    moves_per_hour: int
+    """Most pods that defragmentation evicts in an hour."""
     schedulers: tuple[str, ...]
     assigned_scheduler: str
     runtime_class_name: str

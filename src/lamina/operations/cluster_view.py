@@ -112,8 +112,8 @@ async def read(kube: Kube) -> ClusterView:
     """Read all of it. Raises BadInput where Lamina is not installed."""
     config, config_refusal = await _configuration(kube)
     try:
-        inventories = list(_readable(read_inventory, (await kube.list(INVENTORIES)).items))
-        records = list(_readable(grant_record, (await kube.list(GRANTS)).items))
+        inventories = list(readable(read_inventory, (await kube.list(INVENTORIES)).items))
+        records = list(readable(grant_record, (await kube.list(GRANTS)).items))
     except NotFound as error:
         raise BadInput(
             "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
@@ -151,7 +151,7 @@ async def _configuration(kube: Kube) -> tuple[Config, str]:
     return in_force(found)
 
 
-def _readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:
+def readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:
     """The objects that can be read. Logs why the others are left out."""
     for item in items:
         try:

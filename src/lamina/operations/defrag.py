@@ -1,62 +1,85 @@
 """`lamina defrag`: carry out what `lamina advise defrag` plans, one GPU and one batch of pods at a time.
 
 The GPU that is to become idle is cordoned while its pods move, so that nothing comes back to it. Pods are evicted
-through the eviction API, so PodDisruptionBudgets hold. When a batch does not move as planned, the rest of the plan is
-not carried out. A GPU that was cordoned before stays cordoned, any other is uncordoned whatever happens.
+through the eviction API, so PodDisruptionBudgets hold, and none of a batch is evicted where its budgets do not allow
+all of it. When a batch does not move as planned, the rest of the plan is not carried out. A GPU that was cordoned
+before stays cordoned, any other is uncordoned whatever happens.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
+from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.controller.extender.disruption import violations
+from lamina.controller.ledger.grant_objects import grant_record
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput, Outside
+from lamina.model.grants import Grant
 from lamina.model.ledger import taken_by
-from lamina.operations.advise.defrag import plan
-from lamina.operations.cluster_view import ClusterView, read
+from lamina.operations.cluster_view import ClusterView, read, readable
 from lamina.operations.cordon import set_cordoned
 from lamina.placement.eviction.defrag import DefragStep
 from lamina.placement.eviction.relocation import Batch, BatchState, MovedPod, batches, changed, outcome
 from lamina.ports.clock import Clock
-from lamina.ports.kube import Kube, Object
+from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
 
 _EVERY_S = 2.0
 
 
-class Defragmentation:
+class Unrecorded:
+    """What a run asks before each change. This one allows everything and keeps no record.
+
+    Each method may raise Outside, which aborts the plan before the change.
+    """
+
+    async def cordoning(self, step: DefragStep) -> None:
+        """The GPU of the step is cordoned next."""
+
+    async def evicting(self, step: DefragStep, pods: Sequence[Object]) -> None:
+        """The pods are evicted next."""
+
+    async def uncordoned(self) -> None:
+        """No GPU is cordoned for the run any more."""
+
+
+class DefragRun:
     """One run over a cluster. `patience_s` is how long each cordon and each batch may take."""
 
-    def __init__(self, kube: Kube, clock: Clock, *, patience_s: float) -> None:
+    def __init__(self, kube: Kube, clock: Clock, *, patience_s: float, record: Unrecorded | None = None) -> None:
         self._kube = kube
         self._clock = clock
         self._patience_s = patience_s
+        self._record = record or Unrecorded()
 
-    async def run(self, cluster: ClusterView, most_moves: int) -> AsyncIterator[str]:
+    async def run(self, cluster: ClusterView, steps: Sequence[DefragStep]) -> AsyncIterator[str]:
         """Move pods of the cluster, and yield a line for each thing done. Raises Outside where the plan is aborted."""
         index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
-        holders = list(observed(cluster))
-        for step in plan(cluster, most_moves):
+        holders = list(observed(cluster.pods, cluster.grants))
+        for step in steps:
             async with self._cordoned(step):
                 for batch in batches(step, holders):
-                    await self._move(batch)
+                    await self._move(step, batch)
                     yield f"Moved {', '.join(map(str, batch.pods))}."
             yield f"GPU {index[step.frees]} of node {step.node} is idle."
 
     @contextlib.asynccontextmanager
     async def _cordoned(self, step: DefragStep) -> AsyncIterator[None]:
         """Nothing new is placed on the GPU meanwhile."""
-        if _is_cordoned(await read(self._kube), step):
+        if await self._is_cordoned(step):
             yield
             return
-        await set_cordoned(self._kube, step.node, step.frees, cordoned=True)
+        await self._record.cordoning(step)
         try:
+            await set_cordoned(self._kube, step.node, step.frees, cordoned=True)
             await self._await_cordon(step)
             yield
         finally:
             await set_cordoned(self._kube, step.node, step.frees, cordoned=False)
+            await self._record.uncordoned()
 
     async def _await_cordon(self, step: DefragStep) -> None:
         started = self._clock.monotonic()
-        while not _is_cordoned(await read(self._kube), step):
+        while not await self._is_cordoned(step):
             if self._clock.monotonic() - started >= self._patience_s:
                 raise Outside(
                     f"the agent of node {step.node} does not report GPU {step.frees} as cordoned; no pod was moved "
@@ -64,12 +87,23 @@ class Defragmentation:
                 )
             await self._clock.sleep(_EVERY_S)
 
-    async def _move(self, batch: Batch) -> None:
+    async def _is_cordoned(self, step: DefragStep) -> bool:
+        try:
+            inventory = read_inventory(await self._kube.get(INVENTORIES, step.node))
+        except NotFound:
+            return False
+        return any(gpu.uuid == step.frees and gpu.cordoned for gpu in inventory.gpus)
+
+    async def _move(self, step: DefragStep, batch: Batch) -> None:
         """Evict the batch and wait for what takes its place. Raises Outside."""
         cluster = await read(self._kube)
-        before = list(observed(cluster))
+        before = list(observed(cluster.pods, cluster.grants))
         if reason := changed(batch, before) or _without_place(batch, cluster):
             raise _aborted(reason)
+        pods = _objects(batch, cluster)
+        if violations(pods, (await self._kube.list(DISRUPTION_BUDGETS)).items):
+            raise _aborted(f"pod {batch.pods[0]} cannot be evicted: that would violate a PodDisruptionBudget")
+        await self._record.evicting(step, pods)
         for pod in batch.pods:
             try:
                 await self._kube.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
@@ -78,22 +112,30 @@ class Defragmentation:
         known, started = {obj["metadata"]["uid"] for obj in cluster.pods}, self._clock.monotonic()
         while True:
             waited = self._clock.monotonic() - started
-            now = list(observed(await read(self._kube)))
-            found = outcome(batch, now, known, waited_s=waited, patience_s=self._patience_s)
+            found = outcome(batch, await self._now(batch), known, waited_s=waited, patience_s=self._patience_s)
             if found.state is BatchState.FAILED:
                 raise _aborted(found.reason)
             if found.state is BatchState.DONE:
                 return
             await self._clock.sleep(_EVERY_S)
 
+    async def _now(self, batch: Batch) -> list[MovedPod]:
+        """The pods in the namespaces of the batch as they are now."""
+        found: list[MovedPod] = []
+        for namespace in sorted({pod.namespace for pod in batch.pods}):
+            pods = (await self._kube.list(PODS, namespace=namespace)).items
+            grants = readable(grant_record, (await self._kube.list(GRANTS, namespace=namespace)).items)
+            found += observed(pods, {record.grant.pod_uid: record.grant for record in grants})
+        return found
 
-def observed(cluster: ClusterView) -> Iterator[MovedPod]:
-    """The pods that a controller replaces when they are evicted."""
-    for pod in cluster.pods:
+
+def observed(pods: Iterable[Object], grants: Mapping[str, Grant]) -> Iterator[MovedPod]:
+    """The pods that a controller replaces when they are evicted. `grants` are by the UID of their pod."""
+    for pod in pods:
         meta = pod["metadata"]
         owner = next((each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
         if owner:
-            grant = cluster.grants.get(meta["uid"])
+            grant = grants.get(meta["uid"])
             yield MovedPod(
                 uid=meta["uid"],
                 namespace=meta["namespace"],
@@ -105,22 +147,21 @@ def observed(cluster: ClusterView) -> Iterator[MovedPod]:
             )
 
 
+def _objects(batch: Batch, cluster: ClusterView) -> list[Object]:
+    by_uid: dict[str, Object] = {pod["metadata"]["uid"]: pod for pod in cluster.pods}
+    return [by_uid[pod.uid] for pod in batch.pods]
+
+
 def _without_place(batch: Batch, cluster: ClusterView) -> str:
     """Which pod of the batch would fit nowhere else now, as a sentence, or nothing."""
-    pods: dict[str, Object] = {pod["metadata"]["uid"]: pod for pod in cluster.pods}
-    for each in batch.pods:
+    for each, pod in zip(batch.pods, _objects(batch, cluster), strict=True):
         try:
-            explanation = cluster.explain(pods[each.uid])
+            explanation = cluster.explain(pod)
         except BadInput as problem:
             return f"pod {each} could not be placed: {problem}"
         if explanation is None or not explanation.fitting:
             return f"pod {each} fits nowhere else now"
     return ""
-
-
-def _is_cordoned(cluster: ClusterView, step: DefragStep) -> bool:
-    inventory = cluster.inventories.get(step.node)
-    return inventory is not None and any(gpu.uuid == step.frees and gpu.cordoned for gpu in inventory.gpus)
 
 
 def _aborted(reason: str) -> Outside:

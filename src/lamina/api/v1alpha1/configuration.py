@@ -21,6 +21,7 @@ from lamina.api.v1alpha1.configuration_devices import Mig, NativeDevices
 from lamina.api.v1alpha1.configuration_dialects import Compatibility, Dialects
 from lamina.api.v1alpha1.field_types import (
     ComputePolicy,
+    Count,
     FailurePolicy,
     GpuPolicy,
     Group,
@@ -213,6 +214,20 @@ class Health(Group, frozen=True, kw_only=True):
     ] = 60.0
 
 
+class Defragmentation(Group, frozen=True, kw_only=True):
+    """Moving pods so that GPUs become idle, as `lamina defrag` does."""
+
+    moves_per_hour: Annotated[
+        Count,
+        doc(
+            "Most pods that the controller evicts in an hour to make GPUs idle; 0 for none. It also needs the chart "
+            "value `control.defragmentation=true`.",
+            unit="pods",
+            reason="A moved pod restarts, which not every workload can.",
+        ),
+    ] = 0
+
+
 class Schedulers(Group, frozen=True, kw_only=True):
     """The schedulers that use Lamina's extender."""
 
@@ -372,6 +387,7 @@ class Configuration(Group, frozen=True, kw_only=True):
     sharing: Annotated[Sharing, doc("How GPUs are divided among containers.")] = Sharing()
     dialects: Annotated[Dialects, doc("How pods request GPUs.")] = Dialects()
     placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
+    defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()
     mig: Annotated[Mig, doc("How MIG devices are offered, and which ones grants may make.")] = Mig()

@@ -1,6 +1,6 @@
 """`lamina advise defrag`: which pods to move so that GPUs become idle. Nothing is moved."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
 from lamina.controller.pods import parse_pod
@@ -30,13 +30,13 @@ def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
     yield f"{gpus} idle after {moves} move{'s' if moves != 1 else ''}."
 
 
-def plan(cluster: ClusterView, most_moves: int) -> list[DefragStep]:
-    """The steps with at most so many moves."""
+def plan(cluster: ClusterView, most_moves: int, staying: Collection[str] = frozenset()) -> list[DefragStep]:
+    """The steps with at most so many moves. `staying` are UIDs of pods that must not be moved."""
     nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
-    return advise(nodes, list(_residents(cluster)), most_moves=most_moves)
+    return advise(nodes, list(_residents(cluster, staying)), most_moves=most_moves)
 
 
-def _residents(cluster: ClusterView) -> Iterator[Resident]:
+def _residents(cluster: ClusterView, staying: Collection[str]) -> Iterator[Resident]:
     """The pods that hold GPUs. A pod without a controller, or that is terminating, is not movable."""
     for pod in cluster.pods:
         meta, spec = pod["metadata"], pod["spec"]
@@ -53,7 +53,7 @@ def _residents(cluster: ClusterView) -> Iterator[Resident]:
             request=_request(cluster, pod),
             node=grant.node,
             taken=taken_by(grant.containers),
-            movable=owned and not meta.get("deletionTimestamp"),
+            movable=owned and not meta.get("deletionTimestamp") and meta["uid"] not in staying,
             elsewhere=not any(spec.get(field) for field in ("nodeSelector", "affinity", "topologySpreadConstraints")),
         )
 

@@ -1,0 +1,175 @@
+"""Defragmentation by the controller: its budget, its record, and what a crash or another leader leaves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lamina.controller.assembly import Controller
+from lamina.errors import Outside
+from lamina.model.gpus import CORDON
+from lamina.operations.defrag_record import HOUR_S, NAME, DefragRecord, RecordStore
+from lamina.operations.defrag_rounds import ABORTED, FREED, MOVED, Rounds
+from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS
+from lamina.ports.kube.fake import FakeKube
+from tests.operations.defrag_cluster import Cluster, Jumping
+from tests.operations.defrag_controller import Role, controller
+
+
+async def reasons(kube: FakeKube) -> list[str]:
+    return sorted(event["reason"] for event in (await kube.list(EVENTS)).items)
+
+
+def figures(made: Controller) -> dict[str, float]:
+    found = {sample.name + str(sample.labels.get("outcome", "")): sample.value
+             for family in made.metrics.registry.collect() for sample in family.samples
+             if family.name.startswith("lamina_defragmentation")}  # fmt: skip
+    return {
+        name.removeprefix("lamina_defragmentation_"): value for name, value in found.items() if "created" not in name
+    }
+
+
+async def cordon_of(kube: FakeKube) -> str:
+    return str(((await kube.get(NODES, "n"))["metadata"].get("annotations") or {}).get(CORDON) or "")
+
+
+async def record_of(kube: FakeKube) -> DefragRecord:
+    return await RecordStore(kube, "reader").take()
+
+
+async def full() -> Cluster:
+    kube = Cluster()
+    await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
+    return kube
+
+
+async def test_a_round_frees_a_gpu_and_says_so() -> None:
+    kube = await full()
+    made = controller(kube, Jumping())
+    rounds = Rounds(made)
+    await rounds.round()
+    await rounds.round()
+    assert kube.evicted == ["a"], "once the GPU is idle there is nothing to do"
+    assert await reasons(kube) == [FREED, MOVED]
+    assert figures(made) == {"moved_pods_total": 1, "totalfreed": 1}
+
+
+async def test_it_is_off_by_default_and_only_the_leader_moves_pods() -> None:
+    kube = await full()
+    await Rounds(controller(kube, Jumping(), moves=0)).round()
+    await Rounds(controller(kube, Jumping(), role=Role(False))).round()
+    assert kube.evicted == [] and kube.cordons == []
+
+
+async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
+    kube = Cluster()
+    await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
+    clock = Jumping()
+    await Rounds(controller(kube, clock, moves=1)).round()
+    await kube.place("d", "GPU-n-0")
+    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    assert kube.evicted == ["a"]
+    await clock.sleep(HOUR_S)
+    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    assert kube.evicted == ["a", "d"]
+
+
+async def test_an_aborted_step_is_reported_and_its_pods_stay_for_an_hour() -> None:
+    kube, clock = Cluster(""), Jumping()
+    await kube.fill(a="GPU-n-0", d="GPU-n-0", b="GPU-n-1", c="GPU-n-1", e="GPU-n-1")
+    made = controller(kube, clock)
+    rounds = Rounds(made)
+    for _ in range(3):
+        await rounds.round()
+    assert len(kube.evicted) == 1, "the plan is aborted, and not made again"
+    assert await reasons(kube) == [ABORTED, MOVED] and await cordon_of(kube) == ""
+    assert figures(made) == {"moved_pods_total": 1, "totalaborted": 1}
+    await clock.sleep(HOUR_S)
+    await rounds.round()
+    assert len(kube.evicted) == 2
+
+
+async def test_pods_that_a_budget_holds_are_left_out_of_the_plan() -> None:
+    kube = await full()
+    budget = {
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "s"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    await kube.create(DISRUPTION_BUDGETS, budget)
+    await Rounds(controller(kube, Jumping())).round()
+    assert kube.cordons == [] and await reasons(kube) == []
+
+
+async def test_a_leader_that_is_replaced_moves_nothing_more() -> None:
+    kube, clock, role = await full(), Jumping(), Role()
+
+    class Losing(Rounds):
+        async def _settle(self, record: DefragRecord) -> DefragRecord:
+            role.leads = False
+            return await super()._settle(record)
+
+    await Losing(controller(kube, clock, role=role)).round()
+    assert kube.evicted == [] and kube.cordons == []
+
+
+async def test_only_one_replica_can_write_the_record() -> None:
+    kube = FakeKube()
+    one, two = RecordStore(kube, "one"), RecordStore(kube, "two")
+    await one.take()
+    await two.take()
+    with pytest.raises(Outside, match="changed by another replica"):
+        await one.write(DefragRecord((1,)))
+    await two.write(DefragRecord((2,), ("n", "GPU-1")))
+    assert await two.take() == DefragRecord((2,), ("n", "GPU-1"))
+
+
+class Crash(BaseException):
+    """The replica is dead."""
+
+
+class Mortal:
+    """An API server as a replica sees it that dies at one of its writes, before or after it takes effect."""
+
+    WRITES = ("create", "replace", "patch", "delete", "evict")
+
+    def __init__(self, kube: FakeKube, at: int, *, applied: bool) -> None:
+        self._kube, self._left, self._applied, self.dead = kube, at, applied, False
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        async def call(*arguments: Any, **named: Any) -> Any:
+            if self.dead:
+                raise Crash
+            if verb in self.WRITES:
+                self.dead = self._left == 0
+                self._left -= 1
+            if self.dead and not self._applied:
+                raise Crash
+            answer = await getattr(self._kube, verb)(*arguments, **named)
+            if self.dead:
+                raise Crash
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("at", range(12))
+async def test_after_a_crash_at_any_write_the_next_leader_settles_everything(at: int, applied: bool) -> None:
+    kube, clock = await full(), Jumping()
+    mortal = Mortal(kube, at, applied=applied)
+    try:
+        await Rounds(controller(mortal, clock, moves=1)).round()  # type: ignore[arg-type]
+    except Crash:
+        pass
+    else:
+        assert not mortal.dead
+    known = (await record_of(kube)).moves
+    assert len(kube.evicted) <= len(known), "a move is recorded before it happens"
+    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    assert await cordon_of(kube) == "" and (await record_of(kube)).cordoned is None
+    assert len(kube.evicted) <= 1 and len((await kube.list(PODS)).items) == 3
+    assert (await kube.get(LEASES, NAME, namespace="lamina-system"))["spec"]["holderIdentity"]
+    await clock.sleep(HOUR_S)
+    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    assert kube.evicted == ["a"], "an hour later at the latest, the GPU is freed"
