@@ -8,10 +8,22 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FileDescriptor
 from grpc_tools import protoc
 
-from lamina.ports.kubelet import deviceplugin_pb2, deviceplugin_pb2_grpc, generate, podresources_pb2
+from lamina.ports.kubelet import (
+    deviceplugin_pb2,
+    deviceplugin_pb2_grpc,
+    draplugin_pb2,
+    generate,
+    pluginregistration_pb2,
+    podresources_pb2,
+)
 from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 
-STUBS = {"deviceplugin": deviceplugin_pb2, "podresources": podresources_pb2}
+STUBS = {
+    "deviceplugin": deviceplugin_pb2,
+    "draplugin": draplugin_pb2,
+    "pluginregistration": pluginregistration_pb2,
+    "podresources": podresources_pb2,
+}
 
 
 def plain(file: descriptor_pb2.FileDescriptorProto) -> list[str]:
@@ -67,10 +79,30 @@ def test_published_names_and_numbers() -> None:
         "available_deviceIDs": 1, "must_include_deviceIDs": 2, "allocation_size": 3,
     }  # fmt: skip
     assert numbers(p.PodResources) == {"name": 1, "namespace": 2, "containers": 3}
-    assert numbers(p.ContainerResources) == {"name": 1, "devices": 2, "cpu_ids": 3, "memory": 4}
+    assert numbers(p.ContainerResources) == {
+        "name": 1, "devices": 2, "cpu_ids": 3, "memory": 4, "dynamic_resources": 5,
+    }  # fmt: skip
+    assert numbers(p.DynamicResource) == {"claim_name": 2, "claim_namespace": 3, "claim_resources": 4}
+    assert numbers(p.ClaimResource) == {
+        "cdi_devices": 1, "driver_name": 2, "pool_name": 3, "device_name": 4, "share_id": 5,
+    }  # fmt: skip
     assert numbers(p.ContainerDevices) == {"resource_name": 1, "device_ids": 2, "topology": 3}
     assert numbers(p.GetPodResourcesRequest) == {"pod_name": 1, "pod_namespace": 2}
     assert d.DESCRIPTOR.package == "v1beta1"
     assert p.DESCRIPTOR.package == "v1"
     assert hasattr(deviceplugin_pb2_grpc, "RegistrationServicer")
     assert PodResourcesListerStub is not None
+
+
+def test_published_names_and_numbers_of_drivers() -> None:
+    d, r = draplugin_pb2, pluginregistration_pb2
+    assert numbers(d.Claim) == {"namespace": 1, "uid": 2, "name": 3}
+    assert numbers(d.NodePrepareResourceResponse) == {"devices": 1, "error": 2}
+    assert numbers(d.NodeUnprepareResourceResponse) == {"error": 1}
+    assert numbers(d.Device) == {
+        "request_names": 1, "pool_name": 2, "device_name": 3, "cdi_device_ids": 4, "share_id": 5,
+    }  # fmt: skip
+    assert numbers(r.PluginInfo) == {"type": 1, "name": 2, "endpoint": 3, "supported_versions": 4}
+    assert numbers(r.RegistrationStatus) == {"plugin_registered": 1, "error": 2}
+    assert d.DESCRIPTOR.package == "k8s.io.kubelet.pkg.apis.dra.v1"
+    assert r.DESCRIPTOR.package == "pluginregistration"

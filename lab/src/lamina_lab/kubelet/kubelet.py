@@ -13,6 +13,8 @@ from lamina.ports.clock import SystemClock
 from lamina.ports.kube import PODS, Kube, Object, follow
 from lamina.ports.kube.client import connect
 from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina_lab.kubelet.claims.drivers import Drivers
+from lamina_lab.kubelet.claims.manager import ClaimManager
 from lamina_lab.kubelet.containers.instances import Runtime
 from lamina_lab.kubelet.containers.orphans import become_subreaper, kill_marked
 from lamina_lab.kubelet.containers.starter import Starter
@@ -51,6 +53,9 @@ class Kubelet:
             kube = await connect(settings.kubeconfig)
             stack.push_async_callback(kube.close)
             self._devices = DeviceManager(settings.kubelet_dir / "device-plugins", self._now, self._poke)
+            drivers = Drivers(settings.kubelet_dir / "plugins_registry")
+            stack.push_async_callback(drivers.close)
+            self._claims = ClaimManager(settings.kubelet_dir, kube, drivers)
             self._reporter = NodeReporter(kube, settings, self._devices.ledger.amounts, self._now)
             runtime = Runtime(settings.marker)
             events = Events(kube, self._now)
@@ -58,14 +63,17 @@ class Kubelet:
                 settings=settings,
                 kube=kube,
                 devices=self._devices,
-                starter=Starter(settings, kube, kube.server, self._devices),
+                claims=self._claims,
+                starter=Starter(settings, kube, kube.server, self._devices, self._claims),
                 runtime=runtime,
                 events=events,
                 now=self._now,
             )
             stack.push_async_callback(self._devices.stop)
             await self._devices.start()
-            lister = pod_resources.PodResourcesService(self._devices.ledger, self._listed_pods, settings.cpus)
+            lister = pod_resources.PodResourcesService(
+                self._devices.ledger, self._claims.devices, self._listed_pods, settings.cpus
+            )
             grpc_server = await pod_resources.serve(lister, settings.kubelet_dir / "pod-resources")
             stack.push_async_callback(grpc_server.stop, None)
             await stack.enter_async_context(KubeletServer(settings.socket, self.find, runtime, self._now))
@@ -75,6 +83,7 @@ class Kubelet:
                 asyncio.create_task(self._reporter.run(), name="node"),
                 asyncio.create_task(events.run(), name="events"),
                 asyncio.create_task(self._follow(kube), name="pods"),
+                asyncio.create_task(drivers.run(), name="drivers"),
             ]
             self._stack = stack.pop_all()
         return self
@@ -117,7 +126,10 @@ class Kubelet:
         if running := [pod for pod in pods if not recovery.is_finished(pod) and recovery.was_admitted(pod)]:
             print(f"{len(running)} pods ran under an earlier kubelet; restart policies decide on them", flush=True)
         self._devices.retain({pod["metadata"]["uid"] for pod in pods if not recovery.is_finished(pod)})
-        self._sweep({pod["metadata"]["uid"] for pod in pods})
+        there = {pod["metadata"]["uid"] for pod in pods}
+        for uid in self._claims.strangers(there):
+            self._tasks[uid] = asyncio.create_task(self._claims.unprepare_until_done(uid), name=f"claims of {uid}")
+        self._sweep(there)
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
             self._seen(pod)
 

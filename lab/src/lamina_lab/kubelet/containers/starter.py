@@ -2,18 +2,20 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from lamina.errors import Outside
 from lamina.ports.kube import CONFIG_MAPS, SECRETS, Kube, NotFound
+from lamina_lab.kubelet.claims.driver import ClaimError
+from lamina_lab.kubelet.claims.manager import ClaimManager
 from lamina_lab.kubelet.containers import environment, mounts
 from lamina_lab.kubelet.containers.entrypoints import program
 from lamina_lab.kubelet.containers.shim_client import Program
-from lamina_lab.kubelet.device_manager.cdi import CdiFolders, UnresolvableDevices
-from lamina_lab.kubelet.device_manager.manager import ContainerDevices, DeviceManager
+from lamina_lab.kubelet.device_manager.cdi import CdiFolders, CdiMount, UnresolvableDevices
+from lamina_lab.kubelet.device_manager.manager import DeviceManager
 from lamina_lab.kubelet.device_manager.plugins import PluginError
 from lamina_lab.kubelet.model.settings import Settings
 
@@ -21,21 +23,29 @@ KEPT_INSTANCES = 2  # the one that runs and the one before, for `kubectl logs --
 
 
 class CreateError(Exception):
-    """The container could not be created. `reason` and the message are shown until the next attempt."""
+    """The container could not be created. `reason` and the message are shown until the next attempt.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `event` and `text` are those of the event.
+    """
+
+    def __init__(self, reason: str, message: str, *, event: str = "Failed", text: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+        self.event = event
+        self.text = text or f"Error: {message}"
 
 
 class Starter:
     """Builds the programs of containers on one node. `server` is the URL of the API server for containers."""
 
-    def __init__(self, settings: Settings, kube: Kube, server: str, devices: DeviceManager) -> None:
+    def __init__(
+        self, settings: Settings, kube: Kube, server: str, devices: DeviceManager, claims: ClaimManager
+    ) -> None:
         self._settings = settings
         self._kube = kube
         self._server = server
         self._devices = devices
+        self._claims = claims
         self._cdi = CdiFolders(settings.cdi_dirs)
 
     async def program(
@@ -49,8 +59,9 @@ class Starter:
             given = await self._devices.prepare(pod, container)
         except PluginError as error:
             raise CreateError("CreateContainerConfigError", str(error)) from error
+        claimed = await self._claimed(pod, container)
         own = await self._own_variables(pod, container, pod_ip)
-        brought = self._device_edits(given)
+        brought = self._device_edits(given.mounts, [*given.cdi, *claimed])
         uid, name = pod["metadata"]["uid"], container["name"]
         folder = self._fresh_folder(uid, name, instance)
         base = self._base(pod, str(folder))
@@ -66,6 +77,16 @@ class Starter:
             stdin=bool(container.get("stdin")),
         )
         return made, unknown
+
+    async def _claimed(self, pod: Mapping[str, Any], container: Mapping[str, Any]) -> list[str]:
+        """The CDI devices of the container's claims, once all claims of the pod are prepared."""
+        try:
+            await self._claims.prepare(pod)
+        except ClaimError as error:
+            text = f"Failed to prepare dynamic resources: {error}"
+            raise CreateError("ContainerCreating", "", event="FailedPrepareDynamicResources", text=text) from error
+        names = [name for _, device in self._claims.devices(pod, container) for name in device.cdi]
+        return list(dict.fromkeys(names))
 
     async def _own_variables(self, pod: Mapping[str, Any], container: Mapping[str, Any], pod_ip: str) -> dict[str, str]:
         contents = {}
@@ -92,13 +113,13 @@ class Starter:
         except Outside as error:
             raise CreateError("CreateContainerConfigError", str(error)) from error
 
-    def _device_edits(self, given: ContainerDevices) -> dict[str, str] | None:
-        """The variables of CDI devices and their mounts; None for a container without a CDI device."""
-        if not given.cdi:
+    def _device_edits(self, given: Sequence[CdiMount], cdi: Sequence[str]) -> dict[str, str] | None:
+        """The variables of CDI devices and of mounts; None for a container without a CDI device."""
+        if not cdi:
             return None
         try:
-            edits = self._cdi.resolve(given.cdi)
-            named = mounts.environment([*given.mounts, *edits.mounts])
+            edits = self._cdi.resolve(cdi)
+            named = mounts.environment([*given, *edits.mounts])
             variables = {**self._settings.gpu_env, **edits.env}
             if self._settings.refuse_visible_devices:
                 variables[environment.VISIBLE] = "void"

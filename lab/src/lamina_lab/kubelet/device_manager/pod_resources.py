@@ -12,6 +12,7 @@ import grpc
 
 from lamina.ports.kubelet import podresources_pb2 as pb
 from lamina.ports.kubelet import podresources_pb2_grpc as rpc
+from lamina_lab.kubelet.claims.records import NodeClaim, PreparedDevice
 from lamina_lab.kubelet.device_manager.allocation import DeviceLedger
 from lamina_lab.kubelet.model.records import Kind, containers_of, of_kind
 
@@ -19,10 +20,17 @@ Pod = Mapping[str, Any]
 
 
 class PodResourcesService(rpc.PodResourcesListerServicer):
-    """`pods` returns the pods that are admitted and have not ended."""
+    """`pods` returns the pods that are admitted and have not ended, `claims` what one container has of claims."""
 
-    def __init__(self, ledger: DeviceLedger, pods: Callable[[], Iterable[Pod]], cpus: int) -> None:
+    def __init__(
+        self,
+        ledger: DeviceLedger,
+        claims: Callable[[Pod, Mapping[str, Any]], Iterable[tuple[NodeClaim, PreparedDevice]]],
+        pods: Callable[[], Iterable[Pod]],
+        cpus: int,
+    ) -> None:
         self._ledger = ledger
+        self._claims = claims
         self._pods = pods
         self._cpus = cpus
 
@@ -54,7 +62,11 @@ class PodResourcesService(rpc.PodResourcesListerServicer):
         metadata = pod["metadata"]
         listed = of_kind(containers_of(pod["spec"]), Kind.APP, Kind.SIDECAR)
         containers = [
-            pb.ContainerResources(name=container.name, devices=self._devices(metadata["uid"], container.name))
+            pb.ContainerResources(
+                name=container.name,
+                devices=self._devices(metadata["uid"], container.name),
+                dynamic_resources=[_dynamic(*held) for held in self._claims(pod, container.spec)],
+            )
             for container in listed
         ]
         return pb.PodResources(name=metadata["name"], namespace=metadata["namespace"], containers=containers)
@@ -63,6 +75,17 @@ class PodResourcesService(rpc.PodResourcesListerServicer):
         for resource, allocation in self._ledger.held_by(uid, container).items():
             for id in allocation.ids:
                 yield from _entries(resource, id, allocation.numa.get(id, ()))
+
+
+def _dynamic(claim: NodeClaim, device: PreparedDevice) -> pb.DynamicResource:
+    resource = pb.ClaimResource(
+        cdi_devices=[pb.CDIDevice(name=name) for name in device.cdi],
+        driver_name=device.driver,
+        pool_name=device.pool,
+        device_name=device.device,
+        share_id=device.share,
+    )
+    return pb.DynamicResource(claim_name=claim.name, claim_namespace=claim.namespace, claim_resources=[resource])
 
 
 def _entries(resource: str, id: str, numa: tuple[int, ...]) -> Iterator[pb.ContainerDevices]:

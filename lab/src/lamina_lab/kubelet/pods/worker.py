@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lamina.ports.kube import Kube, Object
 from lamina.ports.kube.moments import seconds_of
+from lamina_lab.kubelet.claims.manager import ClaimManager
 from lamina_lab.kubelet.containers.instances import RunningContainer, Runtime
 from lamina_lab.kubelet.containers.shim_client import Exit, StartError
 from lamina_lab.kubelet.containers.starter import CreateError, Starter
@@ -38,6 +39,7 @@ class Services(Struct, frozen=True, kw_only=True):
     settings: Settings
     kube: Kube
     devices: DeviceManager
+    claims: ClaimManager
     starter: Starter
     runtime: Runtime
     events: Events
@@ -103,6 +105,7 @@ class PodWorker:
             self.admitted = False
             self.finished = True
             self._services.devices.release(self.uid)
+            await self._services.claims.unprepare_until_done(self.uid)
             while not self._deleted:
                 self._wake.clear()
                 await self._wake.wait()
@@ -222,7 +225,7 @@ class PodWorker:
         except CreateError as error:
             container.retry.failed(self._now())
             container.wait(Waiting(error.reason, str(error)))
-            self.warn("Failed", f"Error: {error}")
+            self.warn(error.event, error.text)
         except StartError as error:
             self.instances.pop(container.name, None)
             self._not_started(container, str(error))

@@ -1,0 +1,107 @@
+"""Prepares claims before the first container of a pod starts, and unprepares them after the last pod has ended."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lamina.errors import Outside
+from lamina.ports.kube import RESOURCE_CLAIMS, Kube, Object
+from lamina_lab.kubelet.claims import checkpoint
+from lamina_lab.kubelet.claims.driver import ClaimError
+from lamina_lab.kubelet.claims.drivers import Drivers
+from lamina_lab.kubelet.claims.records import NodeClaim, PreparedDevice, all_claims, uses
+
+RETRY_S = 1.0
+
+
+class ClaimManager:
+    """Claims are prepared one at a time. Each change is on disk before the call to a driver that it is about."""
+
+    def __init__(self, folder: Path, kube: Kube, drivers: Drivers) -> None:
+        self._folder = folder
+        self._kube = kube
+        self._drivers = drivers
+        self._one_at_a_time = asyncio.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._claims = checkpoint.load(folder)
+
+    async def prepare(self, pod: Mapping[str, Any]) -> None:
+        """Make all claims of the pod ready. Raises ClaimError; call again to try again."""
+        async with self._one_at_a_time:
+            for name in all_claims(pod):
+                await self._prepare(pod["metadata"]["uid"], pod["metadata"]["namespace"], name)
+
+    def devices(self, pod: Mapping[str, Any], container: Mapping[str, Any]) -> list[tuple[NodeClaim, PreparedDevice]]:
+        """The prepared devices that one container uses."""
+        known = {claim.name: claim for claim in self._claims.values() if pod["metadata"]["uid"] in claim.pods}
+        return [
+            (known[use.claim], device)
+            for use in uses(pod, container)
+            if use.claim in known
+            for device in known[use.claim].devices
+            if device.serves(use.request)
+        ]
+
+    async def unprepare(self, pod_uid: str) -> None:
+        """The pod has ended: free the claims that no other pod here uses. Raises ClaimError; call again."""
+        async with self._one_at_a_time:
+            for claim in [claim for claim in self._claims.values() if pod_uid in claim.pods]:
+                if claim.pods == {pod_uid}:
+                    await self._unprepare(claim)
+                else:
+                    claim.pods.discard(pod_uid)
+                    self._save()
+
+    async def unprepare_until_done(self, pod_uid: str) -> None:
+        """Free the claims of an ended pod, however often the drivers fail."""
+        while True:
+            try:
+                return await self.unprepare(pod_uid)
+            except ClaimError as error:
+                print(f"unpreparing the claims of pod {pod_uid} failed: {error}", flush=True)
+                await asyncio.sleep(RETRY_S)
+
+    def strangers(self, pod_uids: Collection[str]) -> set[str]:
+        """UIDs of pods with claims here that are not in `pod_uids`, as after a restart."""
+        return {uid for claim in self._claims.values() for uid in claim.pods} - set(pod_uids)
+
+    async def _prepare(self, pod_uid: str, namespace: str, name: str) -> None:
+        found = await self._read(namespace, name)
+        reserved = (found.get("status") or {}).get("reservedFor") or ()
+        if all(user.get("uid") != pod_uid for user in reserved):
+            raise ClaimError(f"pod is not allowed to use resourceclaim {namespace}/{name}")
+        uid = found["metadata"]["uid"]
+        claim = self._claims.setdefault(uid, NodeClaim(uid, namespace, name))
+        claim.pods.add(pod_uid)
+        claim.drivers |= set(_drivers(found))
+        self._save()
+        if claim.prepared:
+            return
+        claim.devices = [
+            device for driver in sorted(claim.drivers) for device in await self._drivers.find(driver).prepare(claim)
+        ]
+        claim.prepared = True
+        self._save()
+
+    async def _unprepare(self, claim: NodeClaim) -> None:
+        claim.prepared = False
+        self._save()
+        for driver in sorted(claim.drivers):
+            await self._drivers.find(driver).unprepare(claim)
+        del self._claims[claim.uid]
+        self._save()
+
+    async def _read(self, namespace: str, name: str) -> Object:
+        try:
+            return await self._kube.get(RESOURCE_CLAIMS, name, namespace=namespace)
+        except Outside as error:
+            raise ClaimError(f"cannot read resourceclaim {namespace}/{name}: {error}") from error
+
+    def _save(self) -> None:
+        checkpoint.save(self._folder, self._claims)
+
+
+def _drivers(claim: Object) -> Iterable[str]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return [result["driver"] for result in (allocation.get("devices") or {}).get("results") or ()]
