@@ -5,6 +5,7 @@ Replays pod lists of the openb trace's format by the protocol of Weng et al. (US
 """
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from bench.control_plane import NoPrograms
 from bench.measures import Report
+from bench.packing.live import live_run
 from bench.packing.policies import POLICIES
 from bench.packing.published import FGD, published
 from bench.packing.replay import replay
@@ -23,6 +26,7 @@ from bench.packing.traces import Nodes, NoTrace, names, read_nodes, read_pods
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FIRST_SEED = 42
 POINTS = (100, 130)
+LIVE_SEEDS = 3
 
 Result = tuple[float, float, float]
 """Percent allocated at 100 and at 130 % requested, and microseconds per decision."""
@@ -95,19 +99,49 @@ def compare(report: Report, console: Console, nodes: Nodes, options: argparse.Na
     judge(report, results)
 
 
+def schedule(report: Report, console: Console, nodes: Nodes, options: argparse.Namespace) -> None:
+    """The default list through a real kube-scheduler, next to the replay. Says why where there is none."""
+    pods = read_pods(options.traces, "default", nodes.models)
+    seeds = [FIRST_SEED + i for i in range(options.seeds or LIVE_SEEDS)]
+    try:
+        runs = [asyncio.run(live_run(nodes, pods, seed)) for seed in seeds]
+    except NoPrograms as reason:
+        console.print(f"skipped: {reason}")
+        return
+    made = Table(title="percent of GPUs allocated at 100 % requested", box=None, pad_edge=False)
+    for heading in ("seed", "kube-scheduler", "replay", "binds refused", "pods/s"):
+        made.add_column(heading, justify="right")
+    for seed, run in zip(seeds, runs, strict=True):
+        replayed = 100 * replay(nodes, pods, POLICIES["ours-online"], seed).allocated[100]
+        figures = f"{100 * run.allocated:.2f}", f"{replayed:.2f}", str(run.refused), f"{run.pods_per_s:.0f}"
+        made.add_row(str(seed), *figures)
+    console.print(made)
+    replayed = [100 * replay(nodes, pods, POLICIES["random"], seed).allocated[100] for seed in seeds]
+    report.add("scheduler-100", "%", ours=100 * float(np.mean([run.allocated for run in runs])))
+    report.control("scheduler-100", "%", ours=float(np.mean(replayed)))
+    report.add("scheduler-refused-binds", "", ours=sum(run.refused for run in runs))
+
+
 def main() -> int:
     """Replays what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench.packing", description=__doc__)
     parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the openb lists")
     parser.add_argument("--trace", nargs="+", metavar="NAME", help="pod lists, such as default (default: all)")
     parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES), metavar="P")
-    parser.add_argument("--seeds", type=int, default=10, help="runs of each (default 10)")
+    parser.add_argument("--seeds", type=int, help="runs of each (default 10, or 3 with --scheduler)")
+    parser.add_argument(
+        "--scheduler", action="store_true", help="the default list through the kube-scheduler in KUBE_BIN_DIR"
+    )
     parser.add_argument("--study", nargs="*", choices=list(STUDIES), metavar="NAME", help="beyond the lists")
     parser.add_argument("--json", type=Path, help="write the measures to this file")
     options = parser.parse_args()
     report, console = Report("packing"), Console(width=None if sys.stdout.isatty() else 140)
     try:
         nodes = read_nodes(options.traces)
+        if options.scheduler:
+            schedule(report, console, nodes, options)
+            return report.finish(options.json, console)
+        options.seeds = options.seeds or 10
         if options.study is None:
             compare(report, console, nodes, options)
         else:

@@ -120,3 +120,19 @@ def test_published_figures_come_out_and_ours_is_above_them() -> None:
     assert found["fgd"] == pytest.approx((95.23, 95.39), abs=0.25)
     assert min(found["ours"]) > 95.7
     assert max(found["random"]) < 89
+
+
+def test_without_a_scheduler_the_benchmark_says_so_in_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "openb_pod_list_small.csv").rename(folder / "openb_pod_list_default.csv")
+    monkeypatch.setattr("sys.argv", ["bench.packing", "--scheduler", "--traces", str(folder)])
+    monkeypatch.delenv("KUBE_BIN_DIR", raising=False)
+    assert command.main() == 0
+    assert (
+        "skipped: set KUBE_BIN_DIR to a folder with kube-apiserver, kube-scheduler and etcd" in capsys.readouterr().out
+    )
+    monkeypatch.setenv("KUBE_BIN_DIR", str(folder))
+    monkeypatch.setenv("PATH", str(folder))
+    assert command.main() == 0
+    assert "has no etcd, kube-apiserver, kube-scheduler" in capsys.readouterr().out.replace("\n", "")

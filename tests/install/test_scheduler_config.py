@@ -38,7 +38,7 @@ def test_names_are_those_of_the_configuration_and_the_clusters_scheduler_keeps_i
     document, read = made("1.30.0", text), configuration.load(text, "test")
     names = [profile["schedulerName"] for profile in document["profiles"]]
     assert set(names) == {*read.schedulers, read.assigned_scheduler} - {"default-scheduler"}
-    (extender,) = document["extenders"]
+    extender, _ = document["extenders"]
     managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
     for names in resource_names(read):
         assert managed[names.ticket] is False
@@ -65,7 +65,7 @@ def test_the_command_writes_what_the_init_container_asks_for(tmp_path: Path) -> 
 
 def test_a_certificate_of_the_scheduler_is_named_where_it_is() -> None:
     access = ExtenderAccess(URL, "/etc/tls")
-    (extender,) = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
+    extender, _ = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
     assert extender["urlPrefix"] == "https://lamina-control.lamina-system.svc:8445" and extender["enableHTTPS"] is True
     files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
     name = {"serverName": "lamina-control.lamina-system.svc"}
@@ -74,5 +74,29 @@ def test_a_certificate_of_the_scheduler_is_named_where_it_is() -> None:
 
 def test_plain_http_has_no_certificate() -> None:
     access = ExtenderAccess(URL.replace("https:", "http:"), "/tls")
-    (extender,) = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
+    extender, _ = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
     assert "tlsConfig" not in extender and "enableHTTPS" not in extender
+
+
+@pytest.mark.parametrize(("version", "disabled"), [("1.19.16", True), ("1.20.2", False), ("1.36.0", False)])
+def test_scores_that_no_pod_asks_for_do_not_overrule_the_policy(version: str, disabled: bool) -> None:
+    """Scores that follow from what a pod asks for stay: node affinity, taints, affinity of pods, its own spread."""
+    for profile in made(version)["profiles"]:
+        names = {each["name"] for each in profile["plugins"]["score"]["disabled"]}
+        assert {"NodeResourcesBalancedAllocation", "ImageLocality"} <= names
+        assert not names & {"NodeAffinity", "TaintToleration", "InterPodAffinity", "PodTopologySpread"}
+        assert ("SelectorSpread" in names) == disabled
+        arguments = {each["name"]: each["args"] for each in profile.get("pluginConfig", ())}
+        spread = {} if disabled else {"PodTopologySpread": {"defaultingType": "List", "defaultConstraints": []}}
+        assert arguments == spread
+
+
+def test_pods_without_gpus_are_scored_by_an_extender_that_does_nothing_else() -> None:
+    _, other = made("1.30.0")["extenders"]
+    assert other["prioritizeVerb"] == "prioritize-without-gpus" and other["weight"] == 10
+    assert not {"filterVerb", "preemptVerb", "bindVerb", "managedResources"} & other.keys()
+    assert other["ignorable"] is True, "pods without GPUs are placed while Lamina is down"
+    document = scheduler_config(
+        configuration.DEFAULT, version=(1, 30, 0), access=ExtenderAccess(URL, TLS), weight=1, pods_without_gpus=False
+    )
+    assert len(document["extenders"]) == 1

@@ -52,6 +52,13 @@ def scheduler_config(
         ),
     ] = "/etc/lamina-extender-tls",
     weight: Annotated[int, typer.Option("--weight", min=1, help="Weight of the extender's score.")] = 10,
+    score_pods_without_gpus: Annotated[
+        bool,
+        typer.Option(
+            "--score-pods-without-gpus/--no-score-pods-without-gpus",
+            help="Let the placement policy choose nodes also for pods of Lamina's schedulers that request no GPU.",
+        ),
+    ] = True,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Defaults to standard output.")] = None,
 ) -> None:
     """Print a kube-scheduler configuration with Lamina's profiles and extender."""
@@ -66,7 +73,13 @@ def scheduler_config(
         raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
     read = configuration.load(read_text(config), str(config)) if config is not None else configuration.DEFAULT
     access = ExtenderAccess(extender_url, extender_tls)
-    document = render_config(read, version=parse_version(kube_version), access=access, weight=weight)
+    document = render_config(
+        read,
+        version=parse_version(kube_version),
+        access=access,
+        weight=weight,
+        pods_without_gpus=score_pods_without_gpus,
+    )
     text = yaml.safe_dump(document, sort_keys=False)
     if out is None:
         typer.echo(text, nl=False)

@@ -22,7 +22,7 @@ from lamina.install.pods import (
     template,
 )
 from lamina.install.scheduler_config import EXTENDER_CERTIFICATES
-from lamina.install.terms import ClusterVersion, Joined, Or, Value, When
+from lamina.install.terms import ClusterVersion, Given, Joined, Or, Value, When
 
 PORT = 10259
 _CONFIGURATION, _WRITTEN = "/etc/lamina", "/etc/lamina-scheduler"
@@ -49,6 +49,11 @@ def _template() -> dict[str, Any]:
             Joined("--extender-url=", Value("scheduler.extenderUrl")),
             f"--extender-tls={EXTENDER_CERTIFICATES}",
             Joined("--weight=", Value("scheduler.weight")),
+            When(
+                Given(Value("scheduler.scorePodsWithoutGpus")),
+                "--score-pods-without-gpus",
+                "--no-score-pods-without-gpus",
+            ),
             f"--out={_WRITTEN}/config.yaml",
         ],
         "resources": Value("scheduler.resources"),

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from lamina.configuration import Config
 from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
 from lamina.controller.extender.issued import SERVER_NAME
+from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
 from lamina.dialects import resource_names, scheduler_names
 from lamina.install.names import NAMESPACE
 from lamina.install.rights import SCHEDULER_LEASE
@@ -18,6 +19,10 @@ EXTENDER_CERTIFICATES = "/etc/lamina-extender-tls"
 _DEFAULT_SCHEDULER = "default-scheduler"
 BIND_S = 30
 """Longer than the 25 seconds that a bind may take."""
+PRIORITIZE_S = 2
+"""How long kube-scheduler waits for a preference among nodes for a pod that requests no GPU."""
+_OVERRULING = ("NodeResourcesBalancedAllocation", "ImageLocality")
+"""Scores that no pod asks for, and that are large enough to overrule the policy."""
 
 
 class ExtenderAccess(NamedTuple):
@@ -32,8 +37,13 @@ class ExtenderAccess(NamedTuple):
         return not self.url.startswith("https://")
 
 
-def scheduler_config(config: Config, *, version: Version, access: ExtenderAccess, weight: int) -> dict[str, Any]:
-    """The document. It never has a profile for the cluster's default scheduler."""
+def scheduler_config(
+    config: Config, *, version: Version, access: ExtenderAccess, weight: int, pods_without_gpus: bool = True
+) -> dict[str, Any]:
+    """The document. It never has a profile for the cluster's default scheduler.
+
+    With `pods_without_gpus`, Lamina also rates nodes for pods of these profiles that request no GPU.
+    """
     version_format = next((name for since, name in _FORMATS if version[:2] >= since), _FORMATS[-1][1])
     names = [name for name in scheduler_names(config) if name != _DEFAULT_SCHEDULER]
     return {
@@ -45,22 +55,37 @@ def scheduler_config(config: Config, *, version: Version, access: ExtenderAccess
             "resourceName": SCHEDULER_LEASE,
             "resourceNamespace": NAMESPACE,
         },
-        "profiles": [{"schedulerName": name} for name in names],
-        "extenders": [extender(config, access=access, weight=weight)],
+        "profiles": [{"schedulerName": name, **_scoring(version)} for name in names],
+        "extenders": [
+            extender(config, access=access, weight=weight),
+            *([_extender_for_pods_without_gpus(access, weight)] if pods_without_gpus else []),
+        ],
     }
+
+
+def _scoring(version: Version) -> dict[str, Any]:
+    """What kube-scheduler's own scores leave to the policy.
+
+    Scores that follow from what a pod asks for stay: node affinity, taints, affinity of pods, its own topology spread.
+    So does the preference for nodes with free CPU and memory, which is less than one point of the extender.
+    """
+    disabled = [*_OVERRULING, *(["SelectorSpread"] if version[:2] < (1, 20) else [])]
+    scoring: dict[str, Any] = {"plugins": {"score": {"disabled": [{"name": name} for name in disabled]}}}
+    if version[:2] >= (1, 20):
+        spread = {"defaultingType": "List", "defaultConstraints": []}
+        scoring["pluginConfig"] = [{"name": "PodTopologySpread", "args": spread}]
+    return scoring
 
 
 def extender(config: Config, *, access: ExtenderAccess, weight: int) -> dict[str, Any]:
     """The extender, for pods that request one of the resources of the configuration."""
     return {
-        "urlPrefix": access.url,
-        **({} if access.is_plain else _tls(access.tls)),
+        **_reached(access),
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
         "preemptVerb": "preempt",
         "bindVerb": "bind",
         "weight": weight,
-        "nodeCacheCapable": True,
         "ignorable": False,
         "httpTimeout": f"{BIND_S}s",
         "managedResources": [
@@ -69,6 +94,21 @@ def extender(config: Config, *, access: ExtenderAccess, weight: int) -> dict[str
             for name in names.all
         ],
     }
+
+
+def _extender_for_pods_without_gpus(access: ExtenderAccess, weight: int) -> dict[str, Any]:
+    """It has no managed resources, so it is asked about all pods of the profiles; those with GPUs have no answer."""
+    return {
+        **_reached(access),
+        "prioritizeVerb": PRIORITIZE_WITHOUT_GPUS,
+        "weight": weight,
+        "ignorable": True,
+        "httpTimeout": f"{PRIORITIZE_S}s",
+    }
+
+
+def _reached(access: ExtenderAccess) -> dict[str, Any]:
+    return {"urlPrefix": access.url, **({} if access.is_plain else _tls(access.tls)), "nodeCacheCapable": True}
 
 
 def _tls(directory: str) -> dict[str, Any]:

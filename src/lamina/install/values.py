@@ -141,6 +141,13 @@ class SchedulerValues(Component, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = ""
     weight: Annotated[Count, Meta(title="Weight of the extender's score relative to kube-scheduler's own scores")] = 10
+    scorePodsWithoutGpus: Annotated[
+        Switch,
+        Meta(
+            title="Let the placement policy choose nodes also for pods of Lamina's schedulers that request no GPU. "
+            "Costs one more request to the extender for each pod"
+        ),
+    ] = True
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "128Mi", "1Gi")
     )

@@ -18,6 +18,7 @@ from lamina.controller.binding.binder import BindArgs, Binder
 from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
+from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
 from lamina.controller.extender.wire import Arguments, ExtenderArgs, HostPriority, decode_args, filter_result
 from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -78,6 +79,7 @@ class ExtenderService:
         app = web.Application(client_max_size=LARGEST_BODY)
         self._add_verb(app, "filter", ExtenderArgs, self._filter)
         self._add_verb(app, "prioritize", ExtenderArgs, self._prioritize)
+        self._add_verb(app, PRIORITIZE_WITHOUT_GPUS, ExtenderArgs, self._prioritize_without_gpus)
         self._add_verb(app, "preempt", PreemptArgs, self._preempt)
         self._add_verb(app, "bind", BindArgs, self._bind)
         self._add_probes(app)
@@ -170,6 +172,18 @@ class ExtenderService:
         else:
             scores, outcome = dict.fromkeys(args.names, 0), _NOT_READY
         return list(map(HostPriority, scores, scores.values())), outcome
+
+    async def _prioritize_without_gpus(self, args: ExtenderArgs) -> tuple[Any, str]:
+        """No preference where the pod requests a GPU: `prioritize` answers about it."""
+        if not self._readiness:
+            return [], _NOT_READY
+        pod = self._context.parse(args.pod)
+        if pod.request is not None or pod.problem:
+            return [], "requests_gpus"
+        decisions = self._verbs.decisions
+        await decisions.packing.warm_up(None, pod.host_size)
+        scores = decisions.scores_without_gpus(pod, args.names)
+        return list(map(HostPriority, scores, scores.values())), "scored"
 
     async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
         if not self._readiness:

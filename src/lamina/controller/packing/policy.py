@@ -89,13 +89,16 @@ class PackingPolicy:
                 packer.adopt(levels, changed)
                 return
 
-    async def warm_up(self, request: PodRequest, size: HostSize) -> None:
+    async def warm_up(self, request: PodRequest | None, size: HostSize) -> None:
         """Leave little to compute for `node_values`: rate all nodes for a new kind of pod in a thread."""
         with self._set_aside.around(_KIND, "rating nodes ahead"):
             await self._warm_up(request, size)
 
-    def node_values(self, request: PodRequest, size: HostSize) -> Floats | None:
-        """How good each row of the table is; None where the pod has another policy or the arrays cannot express it."""
+    def node_values(self, request: PodRequest | None, size: HostSize) -> Floats | None:
+        """How good each row of the table is; None where the pod has another policy or the arrays cannot express it.
+
+        `request` is None for a pod that requests no GPU.
+        """
         with self._set_aside.around(_KIND, "rating nodes"):
             return self._node_values(request, size)
         return None
@@ -126,18 +129,18 @@ class PackingPolicy:
             return ask
         return None
 
-    async def _warm_up(self, request: PodRequest, size: HostSize) -> None:
+    async def _warm_up(self, request: PodRequest | None, size: HostSize) -> None:
         self._refresh()
         ask, packer, policy = self._arrays.ask(request, size), self._packer, self._packer.policy
-        if request.node_policy != PACKING or ask is None or policy is None:
+        if not _uses_packing(request) or ask is None or policy is None:
             return
         if packer.rows_to_compute(ask) > _MOST_ROWS_INLINE:
             levels, changed = await self._compute_levels(policy, [ask])
             if packer is self._packer and packer.policy is policy:
                 packer.adopt(levels, changed)
 
-    def _node_values(self, request: PodRequest, size: HostSize) -> Floats | None:
-        if request.node_policy != PACKING:
+    def _node_values(self, request: PodRequest | None, size: HostSize) -> Floats | None:
+        if not _uses_packing(request):
             return None
         self._refresh()
         ask = self._arrays.ask(request, size)
@@ -205,3 +208,8 @@ class PackingPolicy:
 
 def _levels(packer: Packer, asks: list[Ask]) -> dict[Ask, Levels]:
     return {ask: packer.levels(ask) for ask in asks}
+
+
+def _uses_packing(request: PodRequest | None) -> bool:
+    """Whether the policy rates nodes for the pod; those that request no GPU name no policy."""
+    return request is None or request.node_policy == PACKING

@@ -12,8 +12,9 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, requested
-from lamina.controller.scheduling.scores import stretched, with_single_best
+from lamina.controller.scheduling.scores import HIGHEST_SCORE, stretched, with_single_best
 from lamina.dialects import explain_missing_defaults
+from lamina.model.policies import PACKING
 from lamina.model.requests import PodRequest
 from lamina.placement import FITS, NO_NODE, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
 
@@ -91,6 +92,23 @@ class Decisions:
                 fits[position] = isinstance(placement, PodPlacement)
                 if isinstance(placement, PodPlacement):
                     values[position] = placement.score if packed is None else packed[rows[position]]
+        scores = with_single_best(stretched(values, fits), values, fits, nodes)
+        return dict(zip(nodes, scores.tolist(), strict=True))
+
+    def scores_without_gpus(self, pod: ParsedPod, nodes: list[str]) -> dict[str, int]:
+        """How well these nodes suit a pod that requests no GPU; empty where Lamina has no preference.
+
+        Nodes without GPUs come first. Else, CPU is taken where pods with GPUs will miss it least.
+        """
+        if self._configuration.value.node_policy != PACKING or not self.packing.learned:
+            return {}
+        rows = self._capacity.table.rows_of(nodes)
+        if (without := rows < 0).any():
+            return dict(zip(nodes, np.where(without, HIGHEST_SCORE, 0).tolist(), strict=True))
+        by_row = self.packing.node_values(None, pod.host_size)
+        if by_row is None:
+            return {}
+        values, fits = by_row[rows], np.ones(len(nodes), np.bool_)
         scores = with_single_best(stretched(values, fits), values, fits, nodes)
         return dict(zip(nodes, scores.tolist(), strict=True))
 
