@@ -1,0 +1,29 @@
+"""Names that the driver shares with manifests, kubelet and the container runtime."""
+
+import hashlib
+
+DRIVER = "gpu.nvidia.com"
+"""The name of NVIDIA's driver, so that claims and classes for it work unchanged."""
+STANDARD = "resource.kubernetes.io"
+"""The domain of attributes that Kubernetes defines."""
+HAMI_DRIVER = "hami-core-gpu.project-hami.io"
+MEMORY, CORES = "memory", "cores"
+_LONGEST = 200
+
+
+def cdi_name(claim_uid: str, request: str) -> str:
+    """The CDI name of one request of a claim: always the same, and of the form of all CDI names."""
+    return hashlib.sha256(f"{claim_uid}/{request}".encode()).hexdigest()[:32]
+
+
+def slice_name(node: str, driver: str, number: int) -> str:
+    """The name of a node's slice. A long node name is shortened, and a hash keeps it apart from similar ones."""
+    tail = f"{driver}-{number}"
+    if len(node) + len(tail) >= _LONGEST:
+        node = f"{node[:100].rstrip('.-')}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
+    return f"{node}-{tail}"
+
+
+def base_request(request: str) -> str:
+    """The request that containers name: `gpu` for the alternative `gpu/small`."""
+    return request.partition("/")[0]

@@ -1,0 +1,193 @@
+"""The devices that a node offers: GPUs, of which claims take parts of the memory and cores, and MIG devices.
+
+Attributes have the names of NVIDIA's driver, those that it dropped included, because an expression that names a missing
+attribute ends the allocation on the node. HAMi's names are there too, so that a class can select its devices.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.dra.names import CORES, DRIVER, HAMI_DRIVER, MEMORY, STANDARD
+from lamina.model.gpu_facts import GpuFacts
+from lamina.model.mig_devices import MigDevice
+from lamina.model.quantities import MIB
+
+_ARCHITECTURES = {5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper", 10: "Blackwell", 12: "Blackwell"}
+_LATER = {(7, 5): "Turing", (8, 9): "Ada Lovelace"}
+_BRANDS = ("Tesla", "Quadro", "GeForce", "Titan")
+_LONGEST = 64
+_XID = re.compile(r"XID (\d+)")
+
+
+class DriverVersions(Struct, frozen=True):
+    """The versions that the driver reports, such as 580.65.06 and (13, 0)."""
+
+    driver: str = ""
+    cuda: tuple[int, int] = (0, 0)
+
+
+class OfferedGpu(Struct, frozen=True, kw_only=True):
+    """A GPU that claims may get, or whose MIG devices they may get if there are any.
+
+    `reason` says why it is unhealthy; empty while it is healthy.
+    """
+
+    facts: GpuFacts
+    bus_id: str = ""
+    reason: str = ""
+    mig: tuple[MigDevice, ...] = ()
+
+
+class OfferedDevice(Struct, frozen=True, kw_only=True):
+    """A device by its name in the slice. `kind` is gpu or mig; `memory_mib` is all that it has."""
+
+    name: str
+    kind: str
+    uuid: str
+    gpu: str
+    """The UUID of its GPU."""
+    index: int
+    memory_mib: int
+    document: Mapping[str, Any]
+    """As the slice contains it."""
+
+
+def offered_devices(
+    gpus: Iterable[OfferedGpu], versions: DriverVersions, used: Set[str] = frozenset(), driver: str = DRIVER
+) -> list[OfferedDevice]:
+    """The devices in the order in which the scheduler tries them: those of GPUs that claims have come first.
+
+    `used` are the UUIDs of these GPUs. So shares fill a GPU before they begin another one. A GPU that is partitioned is
+    offered by its MIG devices only, and one of unknown memory not at all.
+    """
+    ordered = sorted(gpus, key=lambda gpu: (gpu.facts.uuid not in used, gpu.facts.index))
+    return [device for gpu in ordered for device in _devices(gpu, versions, driver)]
+
+
+def _devices(gpu: OfferedGpu, versions: DriverVersions, driver: str) -> Iterable[OfferedDevice]:
+    facts = gpu.facts
+    minor = facts.index if facts.minor is None else facts.minor
+    taints = {"taints": [_taint(gpu.reason, driver)]} if gpu.reason else {}
+    common = _common(gpu, minor, versions)
+    if not facts.mig_enabled:
+        memory = facts.memory_mib
+        if memory:
+            name = f"gpu-{minor}"
+            document = {"name": name, **_whole(facts, common, memory), **taints}
+            yield OfferedDevice(
+                name=name, kind="gpu", uuid=facts.uuid, gpu=facts.uuid, index=facts.index, memory_mib=memory,
+                document=document,
+            )  # fmt: skip
+        return
+    for each in sorted(gpu.mig, key=lambda device: (device.instance.start, device.uuid)):
+        profile = each.profile.name.replace(".", "").replace("+", "-")
+        name = f"gpu-{minor}-mig-{profile}-{each.profile.id}-{each.instance.start}"
+        document = {"name": name, **_partition(each, common, facts.uuid, minor), **taints}
+        yield OfferedDevice(
+            name=name, kind="mig", uuid=each.uuid, gpu=facts.uuid, index=facts.index, memory_mib=_memory_of(each),
+            document=document,
+        )  # fmt: skip
+
+
+def _common(gpu: OfferedGpu, minor: int, versions: DriverVersions) -> dict[str, Any]:
+    facts = gpu.facts
+    compute = facts.compute or (0, 0)
+    bus = pci_bus_id(gpu.bus_id)
+    attributes: dict[str, Any] = {
+        "productName": _text(facts.name),
+        "brand": _text(next((brand for brand in _BRANDS if brand.lower() in facts.name.lower()), "Nvidia")),
+        "architecture": _text(_LATER.get(compute, _ARCHITECTURES.get(compute[0], "Unknown"))),
+        "cudaComputeCapability": {"version": f"{compute[0]}.{compute[1]}.0"},
+        "driverVersion": {"version": semantic_version(versions.driver)},
+        "cudaDriverVersion": {"version": f"{versions.cuda[0]}.{versions.cuda[1]}.0"},
+    }
+    if bus:
+        attributes |= {"pcieBusID": _text(bus), f"{STANDARD}/pciBusID": _text(bus)}
+    if facts.numa is not None:
+        attributes[f"{STANDARD}/numaNode"] = {"int": facts.numa}
+    return attributes
+
+
+def _whole(facts: GpuFacts, common: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
+    minor = facts.index if facts.minor is None else facts.minor
+    hami = {"type": _text("hami-gpu"), "uuid": _text(facts.uuid), "minor": {"int": minor}, **_unqualified(common)}
+    attributes = {
+        "type": _text("gpu"),
+        "uuid": _text(facts.uuid),
+        "index": {"int": facts.index},
+        "minor": {"int": minor},
+        **common,
+        **{f"{HAMI_DRIVER}/{name}": hami[name] for name in hami},
+    }
+    total = str(memory_mib * MIB)
+    memory = {"default": total, "validRange": {"min": "1Mi", "max": total, "step": "1Mi"}}
+    cores = {"default": "0", "validRange": {"min": "0", "max": "100", "step": "1"}}
+    return {
+        "allowMultipleAllocations": True,
+        "attributes": attributes,
+        "capacity": {
+            MEMORY: {"value": total, "requestPolicy": memory},
+            CORES: {"value": "100", "requestPolicy": cores},
+        },
+    }
+
+
+def _partition(device: MigDevice, common: Mapping[str, Any], gpu: str, minor: int) -> dict[str, Any]:
+    attributes = {
+        "type": _text("mig"),
+        "uuid": _text(device.uuid),
+        "parentUUID": _text(gpu),
+        "profile": _text(device.profile.name),
+        "index": {"int": device.instance.ordinal},
+        "parentIndex": {"int": minor},
+        **common,
+    }
+    profile, known = device.profile, device.instance.attributes
+    engines = known.engines if known else profile.engines
+    counts = {
+        "multiprocessors": (known.sms if known else profile.sms) or 0,
+        "copyEngines": engines.copy,
+        "decoders": engines.decoders,
+        "encoders": engines.encoders,
+        "jpegEngines": engines.jpeg,
+        "ofaEngines": engines.ofa,
+        **{f"memorySlice{device.instance.start + at}": 1 for at in range(profile.size)},
+    }
+    memory = {MEMORY: {"value": str(_memory_of(device) * MIB)}}
+    return {"attributes": attributes, "capacity": memory | {key: {"value": str(n)} for key, n in counts.items()}}
+
+
+def _memory_of(device: MigDevice) -> int:
+    known = device.instance.attributes
+    return known.memory_mib if known else device.profile.holds_mib
+
+
+def _unqualified(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if "/" not in name}
+
+
+def _taint(reason: str, driver: str) -> dict[str, str]:
+    """As NVIDIA's driver has them, so that the tolerations of claims are the same."""
+    xid = _XID.search(reason)
+    if xid:
+        return {"key": f"{driver}/xid", "value": xid[1], "effect": "NoSchedule"}
+    return {"key": f"{driver}/gpu-lost", "effect": "NoSchedule"}
+
+
+def _text(value: str) -> dict[str, str]:
+    return {"string": value[:_LONGEST]}
+
+
+def semantic_version(written: str) -> str:
+    """A version of three numbers without leading zeros: 580.65.6 for 580.65.06; 0.0.0 where there is none."""
+    numbers = [str(int(part)) for part in re.findall(r"\d+", written)[:3]]
+    return ".".join([*numbers, *["0"] * (3 - len(numbers))])
+
+
+def pci_bus_id(bus_id: str) -> str:
+    """As Kubernetes has it, 0000:0a:00.0, from NVML's 00000000:0A:00.0; empty for anything else."""
+    match = re.fullmatch(r"(?:[0-9A-Fa-f]{4})?([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])", bus_id)
+    return match[1].lower() if match else ""
