@@ -177,18 +177,25 @@ static CUresult newer(void)
     return (CUresult)4711;
 }
 
-/* From a later CUDA: cuMemAlloc and cuMemcpyHtoD have new forms, and cuBrandNew exists. */
+/* From a later CUDA: cuMemAlloc and cuMemcpyHtoD have new forms, and cuBrandNew exists. The result for what is absent
+ * is the one of cuda.h unless ABSENT is another. */
+#ifndef ABSENT
+#define ABSENT CUDA_SUCCESS
+#endif
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
     int has_new_form = strcmp(symbol, "cuMemAlloc") == 0 || strcmp(symbol, "cuMemcpyHtoD") == 0;
     int is_new = strcmp(symbol, "cuBrandNew") == 0;
+    int is_known = has_new_form || is_new || symbol[0] == 0;
     *function = NULL;
-    if (version > 0 && (!is_new || version >= 14000))
+    if (is_known && version > 0 && (!is_new || version >= 14000))
         *function = is_new || (has_new_form && version >= 14000) ? (void *)newer : (void *)cuInit;
     if (status != NULL)
-        *status = *function != NULL ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
-    return *function != NULL ? (CUresult)flags : CUDA_ERROR_NOT_FOUND;
+        *status = *function != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
+                : is_known          ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *function != NULL ? (CUresult)flags : ABSENT;
 }
 
 /* Every table contains `newer`, after its size. */

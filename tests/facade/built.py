@@ -28,15 +28,26 @@ def sources(tree: Path, library: str) -> list[str]:
     return [file for part in parts for file in re.findall(r"'([\w./]+\.c)'", lists[part])]
 
 
-def build_facade(folder: Path, library: str, changes: tuple[Change, ...] = (), *flags: str) -> Path:
-    """`cuda` or `nvml` in the folder, from the tree with these changes."""
-    tree, name = folder / f"{library}-tree", {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}[library]
+def copy_tree(folder: Path, library: str, changes: tuple[Change, ...] = ()) -> Path:
+    """The sources of `cuda` or `nvml`, copied to the folder, with these changes."""
+    tree = folder / f"{library}-tree"
     for part in ("facade", "include"):
         shutil.copytree(ROOT / "native" / part, tree / part)
     for file, before, after in changes:
         text = (tree / "facade" / file).read_text()
         assert text.count(before) == 1, f"{file} has no longer exactly one {before!r}"
         (tree / "facade" / file).write_text(text.replace(before, after))
+    return tree
+
+
+def build_facade(folder: Path, library: str, changes: tuple[Change, ...] = (), *flags: str) -> Path:
+    """`cuda` or `nvml` in the folder, from the tree with these changes."""
+    return build_tree(copy_tree(folder, library, changes), library, *flags)
+
+
+def build_tree(tree: Path, library: str, *flags: str) -> Path:
+    """`cuda` or `nvml` next to these sources."""
+    folder, name = tree.parent, {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}[library]
     command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fPIC", "-shared", "-fvisibility=hidden", *flags]
     command += ["-I.", "-I../include"]  # not old_glibc.h: newer linkers fail to bind its versions to the sanitizer
     command += [f'-DTABLE="generated/{library}_table.h"', f"-DFORBIDDEN={801 if library == 'cuda' else 4}"]

@@ -24,10 +24,10 @@ def pool(location, id, mib):
 """
 
 
-def on_new_driver(folder: Path, script: str) -> list[str]:
-    """What a script prints under 2000 MiB of a driver that knows all kinds of memory."""
+def on_new_driver(folder: Path, script: str, *flags: str) -> list[str]:
+    """What a script prints under 2000 MiB of a driver that knows all kinds of memory, compiled with these flags."""
     (folder / "driver").mkdir()
-    compile_program(folder / "driver", "libcuda.so.1", ["native/tests/facade_new_driver.c"], "-shared", "-fPIC")
+    compile_program(folder / "driver", "libcuda.so.1", ["native/tests/facade_new_driver.c"], "-shared", "-fPIC", *flags)
     limit = DeviceLimit(uuid="GPU-00000000-0000-0000-0000-000000000000", memory_bytes=2000 * MIB)
     write_container(folder, Limits(devices=(limit,)))
     variables = environment(folder, folder / "driver", {"PATH": "/usr/bin:/bin"})

@@ -7,9 +7,11 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from lamina_lab import simgpu
 from tests.building import ROOT
-from tests.facade.conftest import MakeContainer
+from tests.facade.conftest import PRELUDE, MakeContainer
 from tests.facade.driver_libraries import generate
 from tests.facade.new_driver import on_new_driver
 
@@ -96,11 +98,23 @@ cuda.cuInit(0)
 """
 
 
-def test_unreviewed_functions_are_absent(tmp_path: Path) -> None:
-    script = (
-        NEWER + 'print(*(ask(*q) for q in ((b"cuBrandNew", 14000), (b"cuBrandNew", 13000), (b"cuMemAlloc", 14000))))'
-    )
-    assert on_new_driver(tmp_path, script) == ["(500, 2) (500, 2) (500, 2)"]
+@pytest.mark.parametrize("result", [0, 500])
+def test_unreviewed_functions_are_absent_as_this_driver_says_it(result: int, tmp_path: Path) -> None:
+    asked = '(b"cuBrandNew", 14000), (b"cuMemAlloc", 14000), (b"cuNothing", 14000), (b"cuBrandNew", 13000)'
+    answers = on_new_driver(tmp_path, f"{NEWER}print(*(ask(*q) for q in ({asked})))", f"-DABSENT={result}")
+    assert answers == [f"({result}, 1) ({result}, 1) ({result}, 1) ({result}, 2)"]
+
+
+def test_without_a_driver_a_name_is_absent_as_the_headers_say(container: MakeContainer) -> None:
+    box = container()
+    (box.folder / "limits").unlink()
+    script = """
+function, status = ctypes.c_void_p(1), ctypes.c_int(-1)
+second = cuda.cuGetProcAddress_v2(b"cuNothing", ctypes.byref(function), 12000, ctypes.c_uint64(), ctypes.byref(status))
+first = cuda.cuGetProcAddress(b"cuNothing", ctypes.byref(function), 12000, ctypes.c_uint64())
+print(second, first, function.value, status.value)
+"""
+    assert box.run(sys.executable, "-c", PRELUDE + script).stdout == "0 500 None 1\n"
 
 
 def test_new_forms_of_functions_that_only_pass_are_the_drivers(tmp_path: Path) -> None:

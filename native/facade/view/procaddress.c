@@ -90,20 +90,6 @@ static const void *by_address(const char *symbol, const void *real)
     return other;
 }
 
-/* Without a driver every name still leads to the facade, so that the program reaches cuInit, which reports that there
- * is no device. */
-static CUresult without_driver(const char *symbol, void **function, int version, cuuint64_t flags,
-                               CUdriverProcAddressQueryResult *status)
-{
-    const struct entry *entry = symbol == NULL ? NULL : by_name(symbol, version, flags, false);
-    if (function == NULL || entry == NULL)
-        return symbol == NULL || function == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
-    *function = (void *)entry->address;
-    if (status != NULL)
-        *status = CU_GET_PROC_ADDRESS_SUCCESS;
-    return CUDA_SUCCESS;
-}
-
 struct query {
     bool with_status; /* the second form of cuGetProcAddress */
     const char *symbol;
@@ -112,6 +98,30 @@ struct query {
     CUdriverProcAddressQueryResult *status;
 };
 
+/* What cuda.h says about a name that a driver lacks: the second form succeeds and says so in its status. */
+static CUresult answer_absent(const struct query *q, void **function)
+{
+    *function = NULL;
+    if (q->status != NULL)
+        *q->status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return q->with_status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* Without a driver every name still leads to the facade, so that the program reaches cuInit, which reports that there
+ * is no device. */
+static CUresult without_driver(const struct query *q, void **function)
+{
+    if (q->symbol == NULL || function == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct entry *entry = by_name(q->symbol, q->version, q->flags, false);
+    if (entry == NULL)
+        return answer_absent(q, function);
+    *function = (void *)entry->address;
+    if (q->status != NULL)
+        *q->status = CU_GET_PROC_ADDRESS_SUCCESS;
+    return CUDA_SUCCESS;
+}
+
 static CUresult query_driver(const struct query *q, int version, void **function,
                              CUdriverProcAddressQueryResult *status)
 {
@@ -119,16 +129,14 @@ static CUresult query_driver(const struct query *q, int version, void **function
                           : REAL(cuGetProcAddress)(q->symbol, function, version, q->flags);
 }
 
-/* Answers as the driver does, which has no function for version 0. */
-static CUresult not_found(const struct query *q, void **function)
+/* Answers as this driver does for a name that it lacks. Drivers differ: CUDA's runtime takes some answers as an error
+ * that it then reports from later calls too. */
+static CUresult withhold(const struct query *q, void **function)
 {
-    CUresult result = query_driver(q, 0, function, q->status);
-    if (*function == NULL)
-        return result;
-    *function = NULL;
-    if (q->status != NULL)
-        *q->status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
-    return CUDA_ERROR_NOT_FOUND;
+    struct query absent = *q;
+    absent.symbol = "cuNoDriverHasThisName";
+    CUresult result = query_driver(&absent, q->version, function, q->status);
+    return *function == NULL ? result : answer_absent(q, function);
 }
 
 /* Whether the driver gives another function to programs of the table's version. */
@@ -155,22 +163,20 @@ static CUresult answer_query(const struct query *q, void **function)
         address = entry == NULL ? NULL : entry->address;
     }
     if (address == NULL)
-        return not_found(q, function);
+        return withhold(q, function);
     *function = (void *)address;
     return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
-    if (facade_open() == NULL)
-        return without_driver(symbol, function, version, flags, NULL);
-    return answer_query(&(struct query){false, symbol, version, flags, NULL}, function);
+    const struct query q = {false, symbol, version, flags, NULL};
+    return facade_open() == NULL ? without_driver(&q, function) : answer_query(&q, function);
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
-    if (facade_open() == NULL)
-        return without_driver(symbol, function, version, flags, status);
-    return answer_query(&(struct query){true, symbol, version, flags, status}, function);
+    const struct query q = {true, symbol, version, flags, status};
+    return facade_open() == NULL ? without_driver(&q, function) : answer_query(&q, function);
 }

@@ -44,8 +44,9 @@ static const entry entries[] = {
 #include "entry_points.def"
 };
 
+/* `absent` is the result for a name or version that is not there. */
 static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
-                     CUdriverProcAddressQueryResult *status)
+                     CUdriverProcAddressQueryResult *status, CUresult absent)
 {
     const entry *best = NULL;
     bool known = false;
@@ -68,19 +69,19 @@ static CUresult find(const char *name, void **out, int version, cuuint64_t flags
         *status = best != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
                 : known        ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return best != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return best != NULL ? CUDA_SUCCESS : absent;
 }
 
 /* The later form reports a missing name in its status; the earlier one has only the result. */
 CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
-    return find(name, out, version, flags, status);
+    return find(name, out, version, flags, status, CUDA_SUCCESS);
 }
 
 CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
 {
-    return find(name, out, version, flags, NULL);
+    return find(name, out, version, flags, NULL, CUDA_ERROR_NOT_FOUND);
 }
 
 /* Private interfaces between NVIDIA's own libraries; there are none here. */
