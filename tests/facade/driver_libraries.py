@@ -1,11 +1,14 @@
-"""The libraries of the facade, their generator and the names that they export."""
+"""The libraries of the facade, their generator, the names that they export and NVIDIA's headers."""
 
 import importlib.util
+import os
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
+HEADER_PLACES = [Path(p) for p in (os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path) if p]
 
 
 def load_generator() -> ModuleType:
@@ -26,3 +29,9 @@ def reported(*command: str | Path) -> str:
 
 def exported(path: Path) -> set[str]:
     return {line.split()[-1] for line in reported("nm", "-D", "--defined-only", path).splitlines()}
+
+
+def header_folders() -> list[Path]:
+    """Where this machine has NVIDIA's headers: a toolkit, or the packages of PyPI."""
+    found = [place / "include" for place in HEADER_PLACES[:1] if (place / "include/cuda.h").exists()]
+    return found + [place / "nvidia" for place in HEADER_PLACES[1:] if (place / "nvidia").is_dir()]

@@ -1,6 +1,5 @@
 """Every entry point of the driver is classified, and the facade has each of them under its own name."""
 
-import os
 import re
 import subprocess
 import sys
@@ -10,15 +9,7 @@ import pytest
 
 from lamina import native
 from lamina_lab.simgpu import native as lab_native
-from tests.facade.driver_libraries import LIBRARIES, ROOT, exported, generate, reported
-
-HEADER_PLACES = [Path(p) for p in (os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path) if p]
-
-
-def header_folders() -> list[Path]:
-    """Where this machine has NVIDIA's headers: a toolkit, or the packages of PyPI."""
-    found = [place / "include" for place in HEADER_PLACES[:1] if (place / "include/cuda.h").exists()]
-    return found + [place / "nvidia" for place in HEADER_PLACES[1:] if (place / "nvidia").is_dir()]
+from tests.facade.driver_libraries import LIBRARIES, ROOT, exported, generate, header_folders, reported
 
 
 def test_the_committed_tables_are_those_of_the_lists() -> None:

@@ -1,0 +1,115 @@
+"""A container for unmodified CUDA programs, on a machine whose driver counts the calls that go past the facade."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from lamina import native
+from lamina.enforcement import DeviceLimit, Limits, write_container
+from lamina.model.grants import ComputePolicy
+from lamina_lab import simgpu
+from lamina_lab.simgpu.description import place
+from tests.facade.clients.counting_driver import CountingDriver
+from tests.facade.conftest import MIB, Container
+
+PROGRAMS = Path(__file__).with_name("programs")
+LIMIT_MIB = 3000
+KERNEL_MS = 2
+LAUNCHES = 60
+LONGEST_S = 300
+
+
+def needs(*distributions: str) -> None:
+    """Skips the test where one of these distributions of PyPI is not installed."""
+    for name in distributions:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            pytest.skip(f"needs {name}; install it with pip install '.[clients]'")
+
+
+class ClientContainer(Container):
+    """3000 MiB of an A100 with a driver of CUDA 13.0, and 10 percent of its time if `cores` says so."""
+
+    def __init__(self, folder: Path, *, cores: int = 0, facade: Path | None = None) -> None:
+        """`facade` is a libcuda.so.1 in place of the built one."""
+        gpus = (simgpu.GpuSpec(model="A100-SXM4-40GB"),)
+        kernel_ns = KERNEL_MS * 1_000_000
+        machine = simgpu.Machine(gpus=gpus, seed=str(folder), driver="580.95.05", cuda="13.0", kernel_ns=kernel_ns)
+        simgpu.write(machine, folder / "machine")
+        device = DeviceLimit(
+            uuid=place(machine)[0].uuid,
+            memory_bytes=LIMIT_MIB * MIB,
+            cores_percent=cores,
+            compute_policy=ComputePolicy.CAP if cores else ComputePolicy.NONE,
+        )
+        limits = Limits(devices=(device,))
+        write_container(folder, limits)
+        super().__init__(folder, machine, limits)
+        (folder / "driver").mkdir()
+        self.driver = CountingDriver(folder / "driver")
+        self.cuda = facade or native.path("facade/libcuda.so.1")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        changes = {
+            "LD_PRELOAD": f"{self.cuda}:{native.path('facade/libnvidia-ml.so.1')}",
+            "LAMINA_DRIVER": str(self.driver.folder),
+            "TRITON_LIBCUDA_PATH": str(self.cuda.parent),  # containers have it where ldconfig finds it
+            "TRITON_CACHE_DIR": str(self.folder / "triton"),
+            "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0",
+        }
+        return super().environment(**more, **self.driver.environment) | changes
+
+    @contextmanager
+    def filled(self, *command: str | Path) -> Iterator[tuple[int, int]]:
+        """While a program holds all it could get: how often it got something, and how many MiB each time."""
+        with self.start(*command) as process:
+            assert process.stdout is not None
+            try:
+                line = process.stdout.readline()
+                if not line.startswith("full "):
+                    pytest.fail(line + "".join(process.communicate()))
+                _, count, mib = line.split()
+                yield int(count), int(mib)
+            finally:
+                process.kill()
+
+    def is_full(self, *command: str | Path) -> None:
+        """Asserts that the program came to its limit and not past it, by the driver's own ledger."""
+        with self.filled(*command) as (count, step_mib):
+            held = self.really_held() // MIB
+            assert LIMIT_MIB - step_mib < held <= LIMIT_MIB and count * step_mib <= held
+            assert self.usage().devices[0].held == held * MIB and self.usage().devices[0].refusals > 0
+        self.only_passes()
+
+    def is_slowed(self, *command: str | Path) -> None:
+        """Asserts that 60 kernels of 2 ms at 10 percent of the time of the GPU waited, and that all of them ran."""
+        done = self.run(*command, str(LAUNCHES), timeout=LONGEST_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        device, busy_ms = self.usage().devices[0], simgpu.read(self.folder / "machine").gpus[0].busy_ns / 1e6
+        assert int(done.stdout.split()[-1]) > 600, "120 ms of work at a tenth of the GPU, less what is saved up"
+        assert busy_ms >= LAUNCHES * KERNEL_MS and device.waited_ns > 400_000_000
+        assert abs(device.busy_ns / 1e6 - busy_ms) < 0.5 * busy_ms
+        self.only_passes()
+
+    def only_passes(self) -> None:
+        """Asserts that the calls which went past the facade are of functions that it only passes on."""
+        past = self.driver.past_the_facade()
+        assert set(past) <= {"pass"}, past
+
+
+def program(name: str) -> list[str | Path]:
+    """The command for a client in Python."""
+    return [sys.executable, PROGRAMS / f"{name}.py"]
+
+
+def reported(box: Container, *command: str | Path) -> str:
+    """What a program prints that ends well."""
+    done: subprocess.CompletedProcess[str] = box.run(*command, timeout=LONGEST_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
