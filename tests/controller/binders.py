@@ -68,7 +68,7 @@ class Bench:
             self.context,
             self.decisions,
             self.expected,
-            turns=Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up),
+            turns=Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up, writes=self.watches.own_writes),
             locks=self.locks,
             background=self.background,
             leading=lambda: self.leads,

@@ -88,7 +88,14 @@ def assemble(
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, decisions, context.now)
     gangs = GangCoordinator(context, decisions)
-    turns = Turns(kube, clock, election.identity, catch_up=watches.catch_up, distance_s=DISTANCE_S)
+    turns = Turns(
+        kube,
+        clock,
+        election.identity,
+        catch_up=watches.catch_up,
+        writes=watches.own_writes,
+        distance_s=DISTANCE_S,
+    )
     binder = Binder(
         context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
     )
@@ -227,10 +234,13 @@ async def _update_quota_statuses(controller: Controller) -> None:
 
 
 async def _freeze_after_sync(watches: Watches) -> None:
-    """Exclude what was read at the start from garbage collection: a pass over a large cluster takes up to 0.5 s."""
-    await watches.synced.wait()
-    gc.collect()
-    gc.freeze()
+    """Exclude what is read at the start from garbage collection: a pass over a large cluster takes up to 0.5 s."""
+    gc.disable()
+    try:
+        await watches.synced.wait()
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 async def _learn_after_sync(controller: Controller) -> None:

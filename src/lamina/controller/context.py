@@ -1,10 +1,11 @@
 """What most parts of the controller share: the API server, the clock, the configuration, and what is known so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.pending_pods import PendingPods
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.ports.clock import Clock
@@ -21,6 +22,7 @@ class Context:
     configuration: LiveConfiguration
     capacity: Capacity
     quotas: ResourceQuotas
+    pending: PendingPods = field(default_factory=PendingPods)
 
     @property
     def ledger(self) -> Ledger:
@@ -36,4 +38,5 @@ class Context:
 
     def parse(self, obj: Object) -> ParsedPod:
         """The pod with its request under the configuration in force."""
-        return parse_pod(obj, self.configuration.value)
+        config = self.configuration.value
+        return self.pending.same(obj, config) or parse_pod(obj, config)

@@ -1,6 +1,6 @@
 """Binding a pod: choose its shares, reserve them in the ledger, write the grant, take a turn, bind the pod to the node.
 
-    read the pod ──(bound before)──> check that it has its grant there
+    read the pod, unless the watch has reported it ──(bound before)──> check that it has its grant there
          │
          v
     adopt an existing grant, or reserve shares and create a grant ──(refused)──> release the reservation
@@ -106,11 +106,13 @@ class Binder:
         return ""
 
     async def _bind(self, args: BindArgs) -> None:
-        obj = await self._read_pod(args)
-        state = self._observe(args, obj)
-        if state.stage is Stage.PENDING and obj["metadata"].get("deletionTimestamp"):
-            raise Conflict(f"{_pod_name(args)} is being deleted")
-        pod = self._context.parse(obj)
+        pod, state = self._reported_pod(args), PodState(Stage.PENDING)
+        if pod is None:
+            obj = await self._read_pod(args)
+            state = self._observe(args, obj)
+            if state.stage is Stage.PENDING and obj["metadata"].get("deletionTimestamp"):
+                raise Conflict(f"{_pod_name(args)} is being deleted")
+            pod = self._context.parse(obj)
         request = _own_request(args, pod)
         if state.stage is not Stage.PENDING:
             self._check_bound_with_grant(args, state, request)
@@ -122,12 +124,19 @@ class Binder:
             return
         record = await self._take_grant(args, pod, request)
         await self._take_turn(args, record)
-        metadata = self._metadata(obj, record)
+        metadata = self._metadata(pod.obj, record)
         await self._bind_pod(args, record, metadata)
         self._ledger.observe_pod(args.podUID, PodState(Stage.BOUND, args.node), self._context.now())
         self._ledger.release(args.podUID)
         if metadata.labels:
             self._background.start(self._labels.complete(args.podUID, record, metadata.labels))
+
+    def _reported_pod(self, args: BindArgs) -> ParsedPod | None:
+        """The pod as the watch reported it. The API server refuses to bind one that has a node or is gone meanwhile."""
+        pod = self._context.pending.pod(args.podUID, self._context.configuration.value)
+        pending = self._ledger.pod(args.podUID).stage is Stage.PENDING
+        same = pod is not None and (pod.namespace, pod.name) == (args.podNamespace, args.podName)
+        return pod if pending and same else None
 
     async def _read_pod(self, args: BindArgs) -> Object:
         try:
@@ -168,6 +177,8 @@ class Binder:
                 return record
             self._check_leading()
             containers = self._reserve(args, pod, request)
+            name = f"{args.podNamespace}/{grant_name(args.podName, args.podUID)}"
+            self._turns.begin_write(GRANTS, name)
             try:
                 created = await self._kube.create(GRANTS, grant_object(pod.obj, args.node, request, containers))
             except AlreadyExists:
@@ -180,6 +191,7 @@ class Binder:
                 self._ledger.release(args.podUID)
                 raise
             record = grant_record(created)
+            self._turns.end_write(GRANTS, name, record.uid)
             self._origins.record_own(record.uid)
             self._ledger.observe_grant(record)
             return record
@@ -262,11 +274,17 @@ class Binder:
 
     async def _bind_pod(self, args: BindArgs, record: GrantRecord, metadata: BindingMetadata) -> None:
         """Bind the pod, or withdraw the grant. Where it cannot be known whether the pod is bound, the grant stays."""
-        namespace, uid = args.podNamespace, args.podUID
+        namespace, uid, name = args.podNamespace, args.podUID, f"{args.podNamespace}/{args.podName}"
+        self._turns.begin_write(PODS, name)
         try:
             await self._kube.bind(args.podName, namespace=namespace, uid=uid, node=args.node, metadata=metadata)
+            self._turns.end_write(PODS, name, args.node)
         except Outside as error:
-            state = self._observe(args, await self._read_pod(args))
+            try:
+                state = self._observe(args, await self._read_pod(args))
+            except (NotFound, Conflict):
+                await self._withdraw(record)
+                raise
             if state == PodState(Stage.BOUND, args.node):
                 await self._learn_other_grant(args, record)
                 return

@@ -8,7 +8,8 @@ One Lease orders the binds of all replicas, and each grant takes a turn on it:
 3. The pod is bound.
 
 An epoch is a time in which only this replica had turns, as far as it knows. It begins with reading the Lease. Before a
-bind counts on a turn, it reads the grants and pods of its node once in that epoch. So a replica whose turn succeeds
+bind counts on a turn, it reads the grants and pods of its node once in that epoch, unless its watches have reported
+everything that was written before the epoch, see `own_writes`. So a replica whose turn succeeds
 knows every grant on the node whose turn came before: its own, and those of other replicas, which it read after their
 turn. A grant that was not yet written then takes a later turn, and that turn fails for a replica that has not begun
 another epoch, in which it reads this grant.
@@ -24,9 +25,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.controller.observation.own_writes import OwnWrites
 from lamina.errors import NotYet
 from lamina.ports.clock import Clock
-from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object, Resource
 from lamina.ports.kube.moments import rfc3339_micro
 
 NAME = "lamina-turns"
@@ -56,12 +58,15 @@ class Turns:
         identity: str,
         *,
         catch_up: Callable[[str], Awaitable[None]],
+        writes: OwnWrites | None = None,
         distance_s: float = 0.0,
     ) -> None:
+        """`writes` know what the watches have reported; without them, each node is read."""
         self._kube = kube
         self._clock = clock
         self._identity = identity
         self._catch_up = catch_up
+        self._writes = writes or OwnWrites()
         self._distance_s = distance_s
         self._lock = asyncio.Lock()
         self._lease: Object | None = None
@@ -92,6 +97,14 @@ class Turns:
                 return
         raise NotYet(f"other replicas place pods on node {name} at the same time")
 
+    def begin_write(self, resource: Resource, name: str) -> None:
+        """This replica is about to write a grant or the binding of a pod, named by its namespace and name."""
+        self._writes.begin(resource, name, self._epoch)
+
+    def end_write(self, resource: Resource, name: str, written: str) -> None:
+        """The API server has accepted it: a grant with this UID, or a pod's binding to this node."""
+        self._writes.succeeded(resource, name, written)
+
     @property
     def remembered(self) -> int:
         """How many nodes this replica remembers."""
@@ -117,7 +130,8 @@ class Turns:
         async with node.lock:
             epoch = self._epoch
             if node.epoch != epoch:
-                await self._catch_up(name)
+                if not self._writes.reached(epoch):
+                    await self._catch_up(name)
                 node.epoch = epoch
 
     async def _turn(self, begun_before: int) -> None:

@@ -12,7 +12,8 @@ from lamina.controller.capacity.pod_mix import PodKind, pod_kind
 from lamina.controller.context import Context
 from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
 from lamina.controller.ledger.grantless_pods import running_request
-from lamina.controller.ledger.pod_stages import PodState, pod_state
+from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.controller.observation.own_writes import OwnWrites
 from lamina.model.gpus import Inventory
 from lamina.model.host_size import HostSize, offered_by
 from lamina.model.nodes import kept_out
@@ -59,6 +60,7 @@ class Watches:
         }
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
+        self.own_writes = OwnWrites()
 
     @property
     def unlisted(self) -> list[str]:
@@ -97,6 +99,9 @@ class Watches:
                     self.synced.set()
                 continue
             self._handle(resource, kind, obj)
+            if resource in (GRANTS, PODS) and kind != DELETED:
+                written = obj[_STATE].node if resource is PODS else obj["metadata"]["uid"]
+                self.own_writes.report(resource, _name(obj), written)
 
     def _handle(self, resource: Resource, kind: str, obj: Object) -> None:
         name = _name(obj)
@@ -136,6 +141,7 @@ class Watches:
     def _handle_pod(self, kind: str, obj: Object) -> None:
         uid, state, pod, now = obj["metadata"]["uid"], obj[_STATE], obj[_KIND], self._context.now()
         if kind == DELETED:
+            self._context.pending.forget(uid)
             self._ledger.remove_pod(uid, now, stopped=obj[_STOPPED])
         else:
             self._ledger.observe_pod(uid, state, now, obj[_RUNNING], stopped=obj[_STOPPED])
@@ -178,8 +184,13 @@ class Watches:
             trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj)}
             pod = self._context.parse(obj)
             trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod)}
+            if trimmed[_STATE].stage is Stage.PENDING and not pod.metadata.get("deletionTimestamp"):
+                self._context.pending.observe(pod)
+            else:
+                self._context.pending.forget(pod.uid)
         except Exception as error:
             trimmed[_ERROR] = error
+            self._context.pending.forget(obj["metadata"].get("uid"))
         return trimmed
 
 
