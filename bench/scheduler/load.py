@@ -75,7 +75,7 @@ class Control:
     async def create(self, pods: list[Object]) -> None:
         """Create these pods, and give the watches of the controller time to report them."""
         for pod in pods:
-            await self._create("pods", pod)
+            pod["metadata"] = (await self._create("pods", pod))["metadata"]
         await asyncio.sleep(_WATCH_S)
 
     async def requests(self) -> int:
@@ -83,10 +83,11 @@ class Control:
         async with self.session.get(f"{self.api}/requests") as response:
             return sum((await response.json()).values())
 
-    async def _create(self, plural: str, obj: Object) -> None:
+    async def _create(self, plural: str, obj: Object) -> Any:
         url = f"{self.api}/api/v1/namespaces/default/{plural}"
         async with self.session.post(url, data=msgspec.json.encode(obj)) as response:
             response.raise_for_status()
+            return msgspec.json.decode(await response.read())
 
     def cpu_s(self) -> float:
         """Seconds of CPU that the process has used."""

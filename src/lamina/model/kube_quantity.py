@@ -6,6 +6,7 @@ a count or an amount has to read this syntax. Values are fractions, never floats
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from lamina.errors import BadInput
@@ -49,9 +50,17 @@ def parse_quantity(written: Any, *, where: str) -> Quantity:
     """
     if isinstance(written, bool) or not isinstance(written, str | int | float):
         raise BadInput(f"{where} must be a Kubernetes quantity such as 2 or 1500m, got {written!r}")
-    match = _FORM.fullmatch(str(written))
-    if match is None:
+    quantity = _quantity(str(written))
+    if quantity is None:
         raise BadInput(f"{where} must be a Kubernetes quantity such as 2 or 1500m, got {written!r}")
+    return quantity
+
+
+@lru_cache(maxsize=4096)
+def _quantity(text: str) -> Quantity | None:
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
     value = Fraction(match["digits"].rstrip("."))
     if match["sign"] == "-":
         value = -value

@@ -83,7 +83,9 @@ def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
                 with_sidecars = sidecars.get(uuid, NOTHING).plus(taken)
                 starting[uuid] = starting.get(uuid, NOTHING).at_least(with_sidecars)
             else:
-                running[uuid] = running.get(uuid, NOTHING).plus(taken)
+                running[uuid] = running[uuid].plus(taken) if uuid in running else taken
+    if not starting:
+        return running
     return {uuid: running.get(uuid, NOTHING).at_least(starting.get(uuid, NOTHING)) for uuid in running | starting}
 
 
@@ -94,5 +96,5 @@ def _of_container(container: ContainerGrant) -> dict[str, Taken]:
         rules = share.one_isolation, share.most_sharers or 0
         instances = (Placed(share.mig.profile, share.mig.start),) if share.mig else ()
         here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules, instances)
-        taken[share.gpu] = taken.get(share.gpu, NOTHING).plus(here)
+        taken[share.gpu] = taken[share.gpu].plus(here) if share.gpu in taken else here
     return taken

@@ -8,6 +8,7 @@ from lamina.placement.search.explain import Explanation, explain
 from lamina.placement.search.fit import PodPlacement, fit
 from lamina.placement.search.policies import node_score
 from lamina.placement.search.survey import FITS, NO_NODE, Survey, alike
+from lamina.placement.state.node_names import NodeNames
 from lamina.placement.state.nodes import NodeState
 from lamina.placement.state.table import NodeTable
 
@@ -18,6 +19,7 @@ __all__ = [
     "Explanation",
     "Misfit",
     "Miss",
+    "NodeNames",
     "NodeState",
     "NodeTable",
     "PodPlacement",

@@ -17,6 +17,7 @@ from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import BindArgs, Binder
 from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
+from lamina.controller.extender.node_lists import NodeLists
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
 from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
 from lamina.controller.extender.wire import Arguments, ExtenderArgs, HostPriority, decode_args, filter_result
@@ -74,6 +75,7 @@ class ExtenderService:
         self._events = events
         self._background = background
         self._reviews = reviews
+        self._lists = NodeLists()
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
@@ -119,7 +121,7 @@ class ExtenderService:
                 return _closing(web.json_response({"error": str(problem)}))
             started = self._context.now()
             try:
-                args = decode_args(body, kind)
+                args = decode_args(body, kind, self._lists)
             except BadInput as error:
                 self._metrics.decisions.labels(verb, "malformed").inc()
                 return malformed(f"what kube-scheduler sends to {verb}", error)
@@ -146,7 +148,7 @@ class ExtenderService:
         existing = [name for name in args.names if name not in templates] if templates else args.names
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
             result = self._verbs.templates.filter(pod, templates)
-            return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
+            return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"
         self._verbs.expected.withdraw(pod.uid)
         try:
             result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, existing))
@@ -159,7 +161,7 @@ class ExtenderService:
         self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
-        return filter_result(args, result), "fits" if result.fitting else "fits_nowhere"
+        return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"
 
     async def _prioritize(self, args: ExtenderArgs) -> tuple[Any, str]:
         if self._readiness:

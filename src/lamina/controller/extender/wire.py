@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo
 
+from lamina.controller.extender.node_lists import NodeLists
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.dialects import check_pod
 from lamina.errors import BadInput
@@ -65,17 +66,17 @@ class HostPriority(Struct, frozen=True, gc=False):
     score: int
 
 
-def decode_args(body: bytes, kind: type[_Args]) -> _Args:
+def decode_args(body: bytes, kind: type[_Args], lists: NodeLists) -> _Args:
     """Arguments, whatever the case of their field names. Raises BadInput.
 
-    kube-scheduler writes "Pod", "NodeNames" and "PodUID", because its types have no JSON names. Older versions and
-    other programs write different names, and Go accepts all of them.
+    `lists` read the names of nodes. kube-scheduler writes "Pod", "NodeNames" and "PodUID", because its types have no
+    JSON names. Older versions and other programs write different names, and Go accepts all of them.
     """
     try:
         parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         given = {name.lower(): value for name, value in parts.items()}
         decoded = {
-            field.name: msgspec.json.decode(given[field.encode_name], type=field.type)
+            field.name: _decoded(field, given[field.encode_name], lists)
             for field in _fields(kind)
             if field.encode_name in given
         }
@@ -89,7 +90,7 @@ def decode_args(body: bytes, kind: type[_Args]) -> _Args:
     return args
 
 
-def filter_result(args: ExtenderArgs, result: FilterResult) -> Object:
+def filter_result(args: ExtenderArgs, result: FilterResult, lists: NodeLists) -> Object:
     """`ExtenderFilterResult`, with whole nodes if kube-scheduler sent whole nodes.
 
     kube-scheduler 1.20 reads only `failedNodes`. For a node in both lists, newer versions use the other one.
@@ -100,10 +101,14 @@ def filter_result(args: ExtenderArgs, result: FilterResult) -> Object:
         "error": result.error,
     }
     if args.nodes is None:
-        return message | {"nodenames": result.fitting}
+        return message | {"nodenames": lists.write(result.fitting)}
     fitting = set(result.fitting)
     items = [node for node in args.nodes.get("items") or () if node["metadata"]["name"] in fitting]
     return message | {"nodes": {**args.nodes, "items": items}}
+
+
+def _decoded(field: FieldInfo, written: msgspec.Raw, lists: NodeLists) -> Any:
+    return lists.read(written) if field.name == "nodenames" else msgspec.json.decode(written, type=field.type)
 
 
 @cache

@@ -62,4 +62,4 @@ class Claim:
 
 def _add(totals: dict[str, Taken], more: Mapping[str, Taken]) -> None:
     for gpu, taken in more.items():
-        totals[gpu] = totals.get(gpu, NOTHING).plus(taken)
+        totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken

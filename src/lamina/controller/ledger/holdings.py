@@ -75,7 +75,7 @@ class Holdings:
         for uid in self._on_node.get(node, ()):
             if uid not in pods:
                 for gpu, taken in self._pods[uid].held[node].items():
-                    totals[gpu] = totals.get(gpu, NOTHING).plus(taken)
+                    totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken
         return totals
 
     def taken_in_namespace(self, namespace: str, *, without: str = "") -> Taken:

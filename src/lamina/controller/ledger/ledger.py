@@ -88,6 +88,8 @@ class Ledger:
         if record.uid in self._deleted_grants:
             return
         claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
+        if claim.grants.get(record.uid) == record and not claim.uncertain:
+            return
         claim.grants[record.uid] = record
         claim.uncertain = False
         self._drop_superseded_grants(claim)

@@ -23,6 +23,9 @@ class FreeArrays:
     def __init__(self, capacity: Capacity) -> None:
         self._capacity = capacity
         self._kinds: dict[_GpuKind, int] = {_NO_GPU: 0}
+        self._hardware: set[int] = set()
+        """Numbers that the table gave to nodes of one hardware, all of whose kinds of GPUs are in `_kinds`."""
+        self._numbering = 0
         self._stamp = 0
         self.version = 0
         self.cluster = self._new_cluster((0, 1))
@@ -37,9 +40,10 @@ class FreeArrays:
         self._stamp = table.stamp
         grown = (table.shape[0], min(table.shape[1], MOST_GPUS)) != self.cluster.kind.shape
         everything = np.arange(len(table.states))
-        new_kinds = not self._kinds.keys() >= self._kinds_in(rows)
+        new_kinds = self._has_new_kinds(rows)
         if new_kinds:  # those that are gone give way
             self._kinds = {kind: number for number, kind in enumerate([_NO_GPU, *sorted(self._kinds_in(everything))])}
+            self._hardware = set(table.kinds[everything].tolist())
         if grown or new_kinds:
             self.version += new_kinds
             self.cluster = self._new_cluster(table.shape)
@@ -77,6 +81,16 @@ class FreeArrays:
         cpu, memory = np.full(rows, UNKNOWN.cpu, np.int64), np.full(rows, UNKNOWN.memory_mib, np.int64)
         return Cluster(cpu, memory, np.full((rows, width), -1, np.int32), *zeros, *full)
 
+    def _has_new_kinds(self, rows: Longs) -> bool:
+        table = self._capacity.table
+        if self._numbering != table.numbering:
+            self._numbering, self._hardware = table.numbering, set()
+        hardware = set(table.kinds[rows].tolist())
+        if hardware <= self._hardware:
+            return False
+        self._hardware |= hardware
+        return not self._kinds.keys() >= self._kinds_in(rows)
+
     def _kinds_in(self, rows: Longs) -> set[_GpuKind]:
         columns = self._capacity.table.columns(rows)
         usable = columns.present & (columns.capacity > 0) & (columns.cores_capacity > 0)
@@ -87,11 +101,10 @@ class FreeArrays:
     def _write(self, rows: Longs) -> None:
         table, cluster, width = self._capacity.table, self.cluster, self.cluster.kind.shape[1]
         columns = table.columns(rows)
-        numbers = {(table.models[model], *amounts): number for (model, *amounts), number in self._kinds.items()}
-        cells = np.stack([columns.model, columns.capacity, columns.cores_capacity], axis=2)[:, :width]
-        distinct, which = np.unique(cells.reshape(-1, 3), axis=0, return_inverse=True)
-        kinds = np.array([numbers.get(tuple(cell), -1) for cell in distinct.tolist()], np.int32)
-        kind = kinds[which].reshape(cells.shape[:2])
+        kind = np.full((len(rows), width), -1, np.int32)
+        for (model, capacity, cores), number in self._kinds.items():
+            same = (columns.capacity == capacity) & (columns.cores_capacity == cores)
+            kind[(same & (columns.model == table.models.get(model, -1)))[:, :width]] = number
         shared = columns.may_share & ~columns.kept_partitioned & ~columns.whole
         open_to_grants = columns.healthy & ~columns.cordoned & columns.by_grant
         free = (open_to_grants & shared)[:, :width] & (kind >= 0)

@@ -172,13 +172,15 @@ class Decisions:
 
     def _survey(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
         survey = self._capacity.survey(request)
-        verdicts = survey.verdicts_on(self._capacity.table.rows_of(nodes))
+        rows = self._capacity.table.rows_of(nodes)
+        verdicts = survey.verdicts_on(rows)
         placements = self._place_where_held(pod, request)
         held = {name: placement for name, placement in placements.items() if name in nodes}
         for name in held:
             verdicts[nodes.index(name)] = _NOT_SURVEYED
         fits = verdicts == FITS
-        result = FilterResult(fitting=list(compress(nodes, fits.tolist())), failed={}, unresolvable={})
+        fitting = self._capacity.table.choose(nodes, rows, fits)
+        result = FilterResult(fitting=fitting, failed={}, unresolvable={})
         misses = _nodes_by_miss(survey, nodes, verdicts)
         result.unresolvable.update(dict.fromkeys(compress(nodes, (verdicts == NO_NODE).tolist()), _NO_GPUS))
         for name, placement in held.items():

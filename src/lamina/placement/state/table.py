@@ -5,7 +5,7 @@ the rows stamped since.
 """
 
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lamina.model.gpus import Gpu, Mode
 from lamina.placement.mig.partitions import Partitions, PartitionScheme
+from lamina.placement.state.node_names import NodeNames
 from lamina.placement.state.nodes import GpuState, NodeState
 
 Ints = NDArray[np.int64]
@@ -142,6 +143,8 @@ class NodeTable:
         self.usage: NDArray[np.float64] = np.zeros(0)
         self._cells: Ints = np.zeros((len(_NUMBERS), 0, 1), np.int64)
         self._spare: list[int] = []
+        self._layout = 0
+        """How often a node got or lost its row."""
 
     def put(self, state: NodeState) -> None:
         """The node as it is now."""
@@ -168,6 +171,7 @@ class NodeTable:
         """The node offers nothing any more."""
         row = self.rows.pop(node, None)
         if row is not None:
+            self._layout += 1
             self.states[row] = None
             self._cells[:, row, :] = 0
             self.kinds[row] = -1
@@ -189,7 +193,24 @@ class NodeTable:
 
     def rows_of(self, nodes: Sequence[str]) -> Ints:
         """The row of each node, -1 where it has none."""
+        if not isinstance(nodes, NodeNames):
+            return self._look_up(nodes)
+        if nodes.rows is None or nodes.rows[:3] != (self, self._layout, len(nodes)):
+            self._keep(nodes, self._look_up(nodes))
+        rows: Ints = nodes.rows[3]
+        return rows
+
+    def choose(self, nodes: Sequence[str], rows: Ints, chosen: Bools) -> NodeNames:
+        """The chosen ones of the nodes, whose rows are `rows`."""
+        names = NodeNames(compress(nodes, chosen.tolist()))
+        self._keep(names, rows[chosen])
+        return names
+
+    def _look_up(self, nodes: Sequence[str]) -> Ints:
         return np.fromiter(map(self.rows.get, nodes, repeat(-1)), np.int64, len(nodes))
+
+    def _keep(self, nodes: NodeNames, rows: Ints) -> None:
+        nodes.rows = self, self._layout, len(nodes), rows
 
     def columns(self, rows: Ints) -> Columns:
         return Columns(self._cells[:, rows, :])
@@ -256,6 +277,7 @@ class NodeTable:
             if row >= len(self.stamps):
                 self._resize(max(64, 2 * row), self._cells.shape[2])
         self.rows[node] = row
+        self._layout += 1
         return row
 
     def _resize(self, rows: int, width: int) -> None:
