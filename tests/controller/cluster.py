@@ -99,13 +99,16 @@ async def running(
     *nodes: tuple[str, tuple[Gpu, ...]],
     config: Path | None = None,
     clock: Clock | None = None,
+    preemption: bool = False,
 ) -> AsyncIterator[Running]:
     """The controller over `kube` and the machine's clock or `clock`, ready. Its stop at the end has to be clean."""
     clock = clock or SystemClock()
     stop = asyncio.Event()
     addresses = directory / "addresses.json"
     free = Address("127.0.0.1", 0)
-    settings = ControllerSettings(config=config, extender_http=free, admission=free, addresses_file=addresses)
+    settings = ControllerSettings(
+        config=config, extender_http=free, admission=free, addresses_file=addresses, preemption=preemption
+    )
     task = asyncio.create_task(serve(kube, clock, settings, stop))
     async with aiohttp.ClientSession() as session:
         urls = await until(lambda: _read(addresses), task=task, clock=clock)

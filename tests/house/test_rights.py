@@ -13,6 +13,7 @@ from lamina.operations import cluster_view
 from lamina.operations.advise.defrag import plan
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
+from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
@@ -20,7 +21,7 @@ from tests.agent.running_agent import Running as Agent
 from tests.cli.doctor_patient import Patient
 from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
-from tests.controller.cluster import admitted_pod, inventory_object, running
+from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
 from tests.waiting import until
@@ -29,6 +30,7 @@ RULES = {
     "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
     "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
+    "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
@@ -106,6 +108,20 @@ async def test_the_control_part(tmp_path: Path) -> None:
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")
         await until(lambda: update in noted.asked and ("control", "pods", "patch") in noted.asked, task=made.task)
     assert noted.asked - stranger | RARE == rights("control")
+
+
+async def test_the_control_part_that_evicts_pods(tmp_path: Path) -> None:
+    kube, clock = FakeKube(), FakeClock()
+    noted = Noted("preemption", kube)
+    async with running(noted, tmp_path, ("node-0", gpus(1)), clock=clock, preemption=True) as made:
+        low, high = admitted_pod("low", gpu=1), admitted_pod("high", gpu=1)
+        high["spec"]["priority"] = 10
+        assert await made.scheduler.bind(await kube.create(PODS, low), "node-0") == ""
+        await made.scheduler.filter(await kube.create(PODS, high), "node-0")
+        evicted = ("preemption", "pods/eviction", "create")
+        await until(lambda: evicted in noted.asked, task=made.task, clock=clock)
+    others = {("preemption", resource, verb) for _, resource, verb in rights("control")}
+    assert noted.asked & rights("preemption") - others == rights("preemption")
 
 
 async def test_the_agent() -> None:

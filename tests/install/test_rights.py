@@ -3,7 +3,12 @@
 from lamina.install import rights
 
 GIVEN = {
-    "control": (*rights.CONTROL_CLUSTER, *rights.CONTROL_OWN, *rights.DEFRAGMENTATION_CLUSTER),
+    "control": (
+        *rights.CONTROL_CLUSTER,
+        *rights.CONTROL_OWN,
+        *rights.DEFRAGMENTATION_CLUSTER,
+        *rights.PREEMPTION_CLUSTER,
+    ),
     "agent": (*rights.AGENT_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
 }
 

@@ -34,6 +34,16 @@ ExtenderHttpBind = Annotated[
     ),
 ]
 
+PreemptionOption = Annotated[
+    bool,
+    typer.Option(
+        "--preemption",
+        envvar="LAMINA_PREEMPTION",
+        help="Evict pods of lower priority for a pod that lacks GPU memory or compute alone, for kube-scheduler up to "
+        "1.36.",
+    ),
+]
+
 
 def controller(
     kubeconfig: Kubeconfig = None,
@@ -59,6 +69,7 @@ def controller(
         ),
     ] = "",
     protect_metrics: ProtectMetrics = False,
+    preemption: PreemptionOption = False,
     addresses_file: Annotated[
         Path | None,
         typer.Option("--addresses-file", help="Write the addresses to this file once both services listen."),
@@ -90,6 +101,7 @@ def controller(
         admission_host=admission_host,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         protect_metrics=protect_metrics,
+        preemption=preemption,
         addresses_file=addresses_file,
         identity=identity,
     )

@@ -22,6 +22,7 @@ from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
 from lamina.controller.context import Context
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates, MountedCertificates
+from lamina.controller.extender.evictions import EVERY_S, Evictions
 from lamina.controller.extender.issued_store import IssuedStore
 from lamina.controller.extender.preemption import Preemption
 from lamina.controller.extender.service import ExtenderService, Verbs
@@ -35,6 +36,7 @@ from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
@@ -104,7 +106,19 @@ def assemble(
         return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
 
     templates = TemplateNodes(decisions, configuration, exists)
-    verbs = Verbs(decisions, gangs, Preemption(context, gangs), binder, expected, WaitingPods(kube), templates)
+    preemption, nominated = Preemption(context, gangs), NominatedPods(capacity, context.now)
+    evictions = Evictions(context, preemption, nominated, events, lambda: bool(readiness))
+    verbs = Verbs(
+        decisions=decisions,
+        gangs=gangs,
+        preemption=preemption,
+        nominated=nominated,
+        evictions=evictions if settings.preemption else None,
+        binder=binder,
+        expected=expected,
+        waiting=WaitingPods(kube),
+        templates=templates,
+    )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(
         context=context,
@@ -163,6 +177,8 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),
     }
+    if (evictions := controller.verbs.evictions) is not None:
+        loops["preemption"] = lambda: _every(clock, EVERY_S, evictions.step)
     if (tls := controller.extender_tls) is not None:
         loops["extender certificates"] = lambda: tls.follow(clock)
     for name, further in upkeep.items():

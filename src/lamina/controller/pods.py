@@ -47,6 +47,10 @@ class ParsedPod:
     def name(self) -> str:
         return str(self.metadata.get("name") or "")
 
+    @property
+    def priority(self) -> int:
+        return int((self.obj.get("spec") or {}).get("priority") or 0)
+
     @cached_property
     def ticket_holders(self) -> frozenset[str]:
         """The containers that can have a GPU by a grant."""

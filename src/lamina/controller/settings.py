@@ -30,6 +30,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     """An additional address for probes and metrics, apart from the extender's; None for no such address."""
     protect_metrics: bool = False
     """Whether metrics are served over HTTPS, and only to callers that the API server allows to get them."""
+    preemption: bool = False
+    """Whether the controller itself evicts pods for one that lacks GPU memory or compute alone."""
     addresses_file: Path | None = None
     """Written once all services listen: a JSON object with their URLs: `admission`, and `extender`, `extenderHttp` and
     `metrics` where the settings have them."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from lamina.install import rights
 from lamina.install.agent import MPS_WANTED
+from lamina.install.control import PREEMPTS
 from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
@@ -18,6 +19,7 @@ _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
 _CHECKS_CALLERS = "lamina-metrics"
 
 _MOVER = "lamina-defragmentation"
+_PREEMPTOR = "lamina-preemption"
 
 MOVES_PODS = Given(Value("control.defragmentation"))
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
@@ -41,7 +43,8 @@ def accounts() -> list[Any]:
         _role(AGENT, AGENT, rights.AGENT_OWN),
         _role_binding(AGENT, AGENT, "Role", AGENT),
         *(When(Given(nvidia), part) for part in nvidia_objects),
-        *(When(MOVES_PODS, part) for part in _defragmentation_objects()),
+        *(When(MOVES_PODS, part) for part in _added_role(_MOVER, rights.DEFRAGMENTATION_CLUSTER)),
+        *(When(PREEMPTS, part) for part in _added_role(_PREEMPTOR, rights.PREEMPTION_CLUSTER)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
     ]
@@ -58,12 +61,10 @@ def _scheduler_objects() -> list[Any]:
     ]
 
 
-def _defragmentation_objects() -> list[Any]:
-    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(_MOVER, CONTROL)}
-    return [
-        head | {"rules": _rules(rights.DEFRAGMENTATION_CLUSTER)},
-        _cluster_role_binding(_MOVER, CONTROL, _MOVER),
-    ]
+def _added_role(name: str, rules: Iterable[Rule]) -> list[Any]:
+    """Further rights of the controller."""
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(name, CONTROL)}
+    return [head | {"rules": _rules(rules)}, _cluster_role_binding(name, CONTROL, name)]
 
 
 def _metrics_objects() -> list[Any]:

@@ -100,6 +100,12 @@ DEFRAGMENTATION_CLUSTER = (
 )
 """Of the controller, only where it may move pods."""
 
+PREEMPTION_CLUSTER = (
+    Rule("pods/eviction", "create", why="with `control.preemption`"),
+    Rule("pods/status", "patch", why="with `control.preemption`, the node that a pod is nominated for"),
+)
+"""Of the controller, only where it may evict pods for others."""
+
 METRICS_CLUSTER = (
     Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
@@ -114,6 +120,7 @@ MAKES_ITS_NAMESPACE = Rule(
 OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
     "Controller, in the cluster, with `control.defragmentation`": DEFRAGMENTATION_CLUSTER,
+    "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in its namespace": AGENT_OWN,

@@ -112,6 +112,10 @@ class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Switch,
         Meta(title="Let the controller cordon GPUs and evict pods, for the configuration's section `defragmentation`"),
     ] = False
+    preemption: Annotated[
+        Switch,
+        Meta(title="Let the controller evict pods for one that lacks GPU memory or compute alone"),
+    ] = False
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "200Mi", "2Gi")
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -22,10 +22,11 @@ from lamina.controller.context import Context
 from lamina.controller.extender.disruption import violations
 from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
 from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
 from lamina.dialects import check_pod
 from lamina.model.requests import PodRequest
-from lamina.placement.eviction.victims import Victim, cheapest
+from lamina.placement.eviction.victims import Cost, Victim, cheapest, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, Object
 
 _CONCURRENT_NODES = 16
@@ -94,8 +95,36 @@ class _Node:
         return violations([self.pods[uid] for uid in sorted(uids)], self.budgets)
 
 
+class EvictionPlan(NamedTuple):
+    """Pods to evict from one node."""
+
+    node: str
+    victims: list[Object]
+
+
+class _Choice(NamedTuple):
+    """The UIDs of the victims on a node; none where the pod fits already, or will when terminating pods are gone."""
+
+    node: _Node
+    victims: frozenset[str]
+
+    @property
+    def cost(self) -> Cost:
+        """Where no budget is violated."""
+        return cost([_victim(self.node.pods[uid]) for uid in self.victims], lambda uids: 0)
+
+    @property
+    def meta(self) -> Object:
+        """`MetaVictims` of kube-scheduler."""
+        order = list(self.node.pods).index
+        return {
+            "pods": [{"uid": uid} for uid in sorted(self.victims, key=order)],
+            "numPDBViolations": self.node.violated_budgets(self.victims),
+        }
+
+
 class Preemption:
-    """Reads the ledger, pods and budgets, and changes nothing: kube-scheduler evicts."""
+    """Reads the ledger, pods and budgets, and changes nothing."""
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
         self._kube = context.kube
@@ -104,15 +133,29 @@ class Preemption:
 
     async def preempt(self, args: PreemptArgs, pod: ParsedPod) -> Object:
         """`ExtenderPreemptionResult`. Raises Outside where pods or budgets cannot be read."""
-        if pod.problem:
-            return {"nodeNameToMetaVictims": {}}
+        helpful = {} if pod.problem else await self._choices(pod, args.victims)
+        return {"nodeNameToMetaVictims": {node: choice.meta for node, choice in helpful.items() if choice.victims}}
+
+    async def plan(self, pod: ParsedPod, nodes: Iterable[str]) -> EvictionPlan | None:
+        """The cheapest evictions on one of the nodes, all of which kube-scheduler allows the pod as they are.
+
+        None where no eviction helps or is needed, or each would violate a PodDisruptionBudget. Raises Outside.
+        """
+        choices = await self._choices(pod, {node: [] for node in nodes})
+        allowed = [each for each in choices.values() if not each.node.violated_budgets(each.victims)]
+        if not allowed:
+            return None
+        best = min(allowed, key=lambda each: (each.cost, each.node.name))
+        return EvictionPlan(best.node.name, [best.node.pods[uid] for uid in sorted(best.victims)])
+
+    async def _choices(self, pod: ParsedPod, candidates: Mapping[str, list[str]]) -> dict[str, _Choice]:
+        """By node; none at all where a pod with GPUs fits one of the nodes without an eviction. Raises Outside."""
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
         companions = await self._gangs.companions(pod)
         limit = asyncio.Semaphore(_CONCURRENT_NODES)
-        candidates = args.victims
         most_sets = _MOST_SETS // max(1, len(candidates))
 
-        async def victims_on(name: str, named: list[str]) -> Object | None:
+        async def victims_on(name: str, named: list[str]) -> _Choice | None:
             async with limit:
                 pods = (await self._kube.list(PODS, fields=f"spec.nodeName={name}")).items
             others = companions(name) if pod.request is not None else []
@@ -123,28 +166,27 @@ class Preemption:
             return self._victims(pod, _Node(name, by_uid, requests, budgets, self._capacity), named, most_sets)
 
         victims = await asyncio.gather(*[victims_on(node, named) for node, named in candidates.items()])
-        helpful = {node: meta for node, meta in zip(candidates, victims, strict=True) if meta is not None}
-        if pod.request is not None and not all(meta["pods"] for meta in helpful.values()):
-            return {"nodeNameToMetaVictims": {}}  # it fits somewhere without an eviction
-        return {"nodeNameToMetaVictims": {node: meta for node, meta in helpful.items() if meta["pods"]}}
+        helpful = {node: choice for node, choice in zip(candidates, victims, strict=True) if choice is not None}
+        if pod.request is not None and not all(choice.victims for choice in helpful.values()):
+            return {}
+        return helpful
 
-    def _victims(self, pod: ParsedPod, node: _Node, named: list[str], most_sets: int) -> Object | None:
-        """`MetaVictims` for one node, or None where the node is to be dropped.
-
-        It is empty where the pod fits already, or will when pods that are terminating are gone.
-        """
+    def _victims(self, pod: ParsedPod, node: _Node, named: list[str], most_sets: int) -> _Choice | None:
+        """The victims on one node, or None where the node is to be dropped."""
         if any(uid not in node.pods for uid in named):
             return None  # a pod is gone meanwhile: kube-scheduler will try again
         terminating = frozenset(uid for uid, obj in node.pods.items() if obj["metadata"].get("deletionTimestamp"))
+        terminating |= self._leaving(node)
         chosen: frozenset[str] | None = frozenset(named)
         if not node.fits(pod, terminating | frozenset(named)):
             chosen = self._choose(pod, node, named, terminating, most_sets)
-        if chosen is None:
-            return None
-        return {
-            "pods": [{"uid": uid} for uid in sorted(chosen, key=list(node.pods).index)],
-            "numPDBViolations": node.violated_budgets(chosen),
-        }
+        return None if chosen is None else _Choice(node, chosen)
+
+    def _leaving(self, node: _Node) -> frozenset[str]:
+        """Pods that are gone, but hold room until a watch reports it or their processes have ended."""
+        ledger = self._capacity.ledger
+        held = (uid for uid in ledger.holdings.pods_on(node.name) if uid not in node.pods)
+        return frozenset(uid for uid in held if ledger.pod(uid).stage >= Stage.BOUND)
 
     def _choose(
         self, pod: ParsedPod, node: _Node, named: list[str], terminating: frozenset[str], most_sets: int

@@ -17,6 +17,7 @@ from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import BindArgs, Binder
 from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
+from lamina.controller.extender.evictions import Evictions
 from lamina.controller.extender.node_lists import NodeLists
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
 from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
@@ -27,6 +28,7 @@ from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.errors import BadInput, Outside
@@ -48,6 +50,9 @@ class Verbs:
     decisions: Decisions
     gangs: GangCoordinator
     preemption: Preemption
+    nominated: NominatedPods
+    evictions: Evictions | None
+    """None where only kube-scheduler evicts."""
     binder: Binder
     expected: ExpectedBinds
     waiting: WaitingPods
@@ -151,7 +156,8 @@ class ExtenderService:
             return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"
         self._verbs.expected.withdraw(pod.uid)
         try:
-            result = await self._verbs.gangs.restrict(pod, self._verbs.decisions.filter(pod, existing))
+            result = self._verbs.nominated.restrict(pod, self._verbs.decisions.filter(pod, existing))
+            result = await self._verbs.gangs.restrict(pod, result)
         except Outside as error:
             return {"error": str(error)}, "refused"
         if templates:
@@ -159,6 +165,8 @@ class ExtenderService:
         elif len(result.fitting) == 1:
             self._verbs.expected.expect(pod, result.fitting[0])  # then kube-scheduler requests no scores
         self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
+        if self._verbs.evictions is not None:
+            self._verbs.evictions.observe(pod, result)
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
         return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"

@@ -1,0 +1,258 @@
+"""The controller makes room for a pod about which kube-scheduler up to 1.36 does not ask: it lacks GPU memory alone.
+
+The scheduler here filters, and evicts for what it counts itself alone, so it never asks to preempt.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S, Evictions
+from lamina.controller.extender.preemption import Preemption
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.ledger.pod_stages import PodState, Stage
+from lamina.controller.scheduling.decisions import FilterResult
+from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, NotFound, Object, Refused
+from lamina.ports.kube.fake import FakeKube
+from tests.controller.binders import Bench, Clock
+from tests.controller.cluster import admitted_pod, gpus, running
+from tests.waiting import until
+
+NODES = ["node-0", "node-1"]
+MIB = 32768
+
+
+class Preempting:
+    """One replica that evicts, with a GPU on each of two nodes."""
+
+    def __init__(self) -> None:
+        self.bench = Bench(clock=Clock())
+        for node in NODES:
+            self.bench.offer(node, *gpus(1, prefix=node))
+        context = self.bench.context
+        self.nominated = NominatedPods(self.bench.capacity, context.now)
+        preemption = Preemption(context, GangCoordinator(context, self.bench.decisions))
+        events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
+        self.evictions = Evictions(context, preemption, self.nominated, events, lambda: self.bench.leads)
+
+    async def pod(self, name: str, *, priority: int = 0, node: str = "", **fields: Any) -> Object:
+        """A pod with half of a GPU, running on the node if one is given."""
+        made = admitted_pod(name, gpumem=fields.pop("gpumem", MIB // 2))
+        made["metadata"]["labels"] = {"app": name}
+        made["spec"] |= {"priority": priority, **fields}
+        made = await self.bench.kube.create(PODS, made)
+        if node:
+            assert await self.bench.bind(made, node) == ""
+        return made
+
+    def filter(self, pod: Object) -> FilterResult:
+        parsed = self.bench.parse(pod)
+        result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, NODES))
+        self.evictions.observe(parsed, result)
+        return result
+
+    async def refused(self, pod: Object, after_s: float = SETTLED_S) -> None:
+        """The pod fits nowhere, and waits so long."""
+        assert self.filter(pod).fitting == []
+        self.bench.clock.time += after_s
+        await self.evictions.step()
+
+    async def evicted(self) -> set[str]:
+        """Names of pods that are gone; the watch reports them."""
+        there = {pod["metadata"]["name"] for pod in (await self.bench.kube.list(PODS)).items}
+        return self.names - there
+
+    async def fill(self, *, priority: int = 0, **fields: Any) -> None:
+        """Two pods on each node."""
+        for number in range(4):
+            await self.pod(f"low-{number}", priority=priority, node=NODES[number % 2], **fields)
+        self.names = {f"low-{number}" for number in range(4)}
+
+    async def report(self) -> None:
+        """The watch reports which pods are gone."""
+        there = {pod["metadata"]["uid"] for pod in (await self.bench.kube.list(PODS)).items}
+        for record in list(self.bench.ledger.records()):
+            if record.grant.pod_uid not in there:
+                self.bench.ledger.remove_pod(record.grant.pod_uid, self.bench.context.now())
+
+    async def nominated_node(self, name: str) -> str:
+        status = (await self.bench.kube.get(PODS, name, namespace="default")).get("status") or {}
+        return str(status.get("nominatedNodeName") or "")
+
+    async def reasons(self) -> list[str]:
+        return [event["reason"] for event in (await self.bench.kube.list(EVENTS)).items]
+
+
+@pytest.fixture
+async def cluster() -> Preempting:
+    made = Preempting()
+    await made.fill()
+    return made
+
+
+async def test_one_pod_is_evicted_and_the_other_one_gets_its_room(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    await cluster.refused(high)
+    assert len(await cluster.evicted()) == 1
+    node = await cluster.nominated_node("high")
+    await cluster.report()
+    assert cluster.filter(high).fitting == [node]
+    assert await cluster.bench.bind(high, node) == ""
+    assert "Preempted" in await cluster.reasons() and not cluster.nominated.holds(high["metadata"]["uid"])
+
+
+async def test_no_more_than_needed_goes_and_all_of_it_from_one_node(cluster: Preempting) -> None:
+    await cluster.refused(await cluster.pod("high", priority=10, gpumem=MIB))
+    assert await cluster.evicted() in ({"low-0", "low-2"}, {"low-1", "low-3"})
+
+
+@pytest.mark.parametrize(
+    "fields", [{"priority": 0}, {"priority": 10, "preemptionPolicy": "Never"}, {"priority": 10, "gpumem": 2 * MIB}]
+)
+async def test_no_pod_is_evicted_where_it_is_not_allowed_or_does_not_help(
+    cluster: Preempting, fields: dict[str, Any]
+) -> None:
+    await cluster.refused(await cluster.pod("high", **fields))
+    assert await cluster.evicted() == set()
+
+
+async def test_a_pod_waits_before_others_are_evicted_and_only_the_leader_evicts(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    await cluster.refused(high, after_s=SETTLED_S / 2)
+    assert await cluster.evicted() == set()
+    cluster.bench.leads = False
+    await cluster.refused(high)
+    assert await cluster.evicted() == set()
+
+
+async def test_a_pod_for_which_the_scheduler_makes_room_is_left_to_it(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    body = {"status": {"nominatedNodeName": "node-0"}}
+    await cluster.bench.kube.patch(PODS, "high", body, namespace="default", subresource="status")
+    await cluster.refused(high)
+    assert await cluster.evicted() == set()
+
+
+async def test_a_pod_that_is_gone_or_bound_needs_no_room(cluster: Preempting) -> None:
+    gone, bound = await cluster.pod("gone", priority=10), await cluster.pod("bound", priority=10)
+    assert cluster.filter(gone).fitting == cluster.filter(bound).fitting == []
+    await cluster.bench.kube.delete(PODS, "gone", namespace="default")
+    cluster.bench.ledger.observe_pod(bound["metadata"]["uid"], PodState(Stage.BOUND, "node-9"), 0.0)
+    cluster.bench.clock.time += SETTLED_S
+    for _ in range(2):
+        await cluster.evictions.step()
+    assert await cluster.evicted() == set()
+
+
+async def test_room_that_comes_anyway_makes_evictions_useless(cluster: Preempting) -> None:
+    """A pod is gone, and no watch has reported it."""
+    await cluster.bench.kube.delete(PODS, "low-0", namespace="default")
+    await cluster.refused(await cluster.pod("high", priority=10))
+    assert await cluster.evicted() == {"low-0"} and await cluster.nominated_node("high") == ""
+
+
+async def protect(cluster: Preempting, *names: str) -> None:
+    for name in names:
+        budget = {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": name}}},
+            "status": {"disruptionsAllowed": 0},
+        }
+        await cluster.bench.kube.create(DISRUPTION_BUDGETS, budget)
+
+
+async def test_pods_with_a_budget_stay(cluster: Preempting) -> None:
+    await protect(cluster, "low-0", "low-1", "low-2")
+    await cluster.refused(await cluster.pod("high", priority=10))
+    assert await cluster.evicted() == {"low-3"}
+    await protect(cluster, "low-3")
+    await cluster.refused(await cluster.pod("higher", priority=11, gpumem=MIB))
+    assert await cluster.evicted() == {"low-3"}
+
+
+async def test_a_refused_eviction_ends_the_plan_for_a_while(cluster: Preempting) -> None:
+    evictions = 0
+
+    def refuse_the_second(resource: object, name: str) -> Exception | None:
+        nonlocal evictions
+        evictions += 1
+        return NotFound("it is gone") if evictions == 1 else Refused("not now") if evictions == 2 else None
+
+    cluster.bench.kube.failing["evict"] = refuse_the_second  # type: ignore[attr-defined]
+    high = await cluster.pod("high", priority=10, gpumem=MIB)
+    await cluster.refused(high)
+    assert evictions == 2 and await cluster.evicted() == set()
+    assert await cluster.nominated_node("high") == "" and "PreemptionEnded" in await cluster.reasons()
+    await cluster.refused(high)
+    assert await cluster.evicted() == set()
+    await cluster.refused(high, after_s=PAUSE_S)
+    assert len(await cluster.evicted()) == 2
+
+
+async def test_room_is_held_until_all_victims_are_gone(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10, gpumem=MIB)
+    await cluster.refused(high)
+    node = await cluster.nominated_node("high")
+    await cluster.report()
+    equal, higher = await cluster.pod("equal", priority=10), await cluster.pod("higher", priority=11)
+    answer = cluster.filter(equal)
+    assert answer.fitting == [] and "held for pod default/high" in answer.failed[node] and answer.summary
+    assert cluster.filter(higher).fitting == [node] == cluster.filter(high).fitting
+    cluster.bench.clock.time += 30 + 61
+    assert cluster.filter(equal).fitting == [node]
+
+
+async def test_a_pod_whose_room_was_taken_is_tried_again_after_a_while(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    await cluster.refused(high)
+    node = await cluster.nominated_node("high")
+    await cluster.report()
+    assert await cluster.bench.bind(await cluster.pod("higher", priority=11), node) == ""
+    await cluster.refused(high)
+    assert len(await cluster.evicted()) == 1
+    await cluster.refused(high, after_s=91)
+    await cluster.refused(high)
+    assert len(await cluster.evicted()) == 2
+
+
+async def test_who_fits_next_to_the_nominated_pod_may_come(cluster: Preempting) -> None:
+    await cluster.refused(await cluster.pod("high", priority=10, gpumem=MIB - 4096))
+    node = await cluster.nominated_node("high")
+    await cluster.report()
+    assert cluster.filter(await cluster.pod("small", gpumem=4096)).fitting == [node]
+    assert cluster.filter(await cluster.pod("large", gpumem=4097)).fitting == []
+
+
+async def test_the_most_important_pod_comes_first(cluster: Preempting) -> None:
+    pods = [await cluster.pod(f"p{priority}", priority=priority) for priority in (10, 30, 20)]
+    for pod in pods:
+        assert cluster.filter(pod).fitting == []
+    cluster.bench.clock.time += SETTLED_S
+    await cluster.evictions.step()
+    assert await cluster.nominated_node("p30") and not await cluster.nominated_node("p10")
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+async def test_the_controller_evicts_only_if_it_is_told_to(tmp_path: Path, preemption: bool) -> None:
+    kube, clock = FakeKube(), FakeClock()
+    nodes = ("node-0", gpus(1))
+    async with running(kube, tmp_path, nodes, clock=clock, preemption=preemption) as cluster:
+        low = await cluster.make(admitted_pod("low", gpumem=MIB))
+        assert await cluster.scheduler.bind(low, "node-0") == ""
+        high = admitted_pod("high", gpumem=MIB)
+        high["spec"]["priority"] = 10
+        high = await cluster.make(high)
+        assert (await cluster.scheduler.filter(high, "node-0"))["nodenames"] == []
+        await clock.advance(2 * SETTLED_S)
+
+        async def fits() -> bool:
+            return bool((await cluster.scheduler.filter(high, "node-0"))["nodenames"])
+
+        if preemption:
+            await until(fits, clock=clock)
+            assert await cluster.scheduler.bind(high, "node-0") == ""
+        else:
+            assert not await fits() and await kube.get(PODS, "low", namespace="default")
