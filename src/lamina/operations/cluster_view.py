@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from lamina import configuration
 from lamina.api.v1alpha1.conversion import read_inventory
@@ -70,7 +70,7 @@ class ClusterView:
         # Pending replicas request the same of the same nodes, so one search serves all of them.
         key = request, frozenset(counted(pod).items()), uncounted
         if key not in self._explained:
-            self._explained[key] = explain(request, self._nodes, lacking)
+            self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
 
     def survivors(self, namespace: str | None = None) -> Iterator[tuple[str, Survivor]]:
@@ -99,7 +99,7 @@ class ClusterView:
         )
 
     @cached_property
-    def _nodes(self) -> list[NodeState]:
+    def nodes(self) -> list[NodeState]:
         """All nodes, for a pod that holds nothing."""
         return [self._node(name, without="") for name in sorted(self.inventories)]
 
@@ -108,26 +108,45 @@ class ClusterView:
         return NodeState.of(name, self.inventories[name], taken, rules=self.config.mig_rules)
 
 
+class ClusterObjects(NamedTuple):
+    """What a view is computed from, as the API has it. `config_map` is None where there is none."""
+
+    inventories: list[Object]
+    grants: list[Object]
+    pods: list[Object]
+    quotas: list[Object]
+    config_map: Object | None = None
+
+
+NOT_INSTALLED = "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
+
+
 async def read(kube: Kube) -> ClusterView:
     """Read all of it. Raises BadInput where Lamina is not installed."""
-    config, config_refusal = await _configuration(kube)
+    config_map = await _config_map(kube)
     try:
-        inventories = list(readable(read_inventory, (await kube.list(INVENTORIES)).items))
-        records = list(readable(grant_record, (await kube.list(GRANTS)).items))
+        inventories = (await kube.list(INVENTORIES)).items
+        grants = (await kube.list(GRANTS)).items
     except NotFound as error:
-        raise BadInput(
-            "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
-        ) from error
+        raise BadInput(NOT_INSTALLED) from error
     pods = (await kube.list(PODS)).items
+    quotas = (await kube.list(RESOURCE_QUOTAS)).items
+    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map))
+
+
+def view_of(objects: ClusterObjects) -> ClusterView:
+    """The view of these objects. What cannot be read is left out and logged."""
+    config, config_refusal = (configuration.DEFAULT, "") if objects.config_map is None else in_force(objects.config_map)
+    inventories = list(readable(read_inventory, objects.inventories))
+    records = list(readable(grant_record, objects.grants))
     quotas = ResourceQuotas()
-    for quota in (await kube.list(RESOURCE_QUOTAS)).items:
+    for quota in objects.quotas:
         quotas.observe(quota)
     ledger = Ledger()
     now = time.monotonic()
     for inventory in inventories:
         ledger.observe_inventory(inventory)
-    for pod in pods:
-        ledger.observe_pod(pod["metadata"]["uid"], pod_state(pod), now, running_request(parse_pod(pod, config)))
+    pods = [pod for pod in objects.pods if _observed(ledger, pod, config, now)]
     alive = {pod["metadata"]["uid"] for pod in pods}
     for record in records:
         if record.grant.pod_uid in alive:
@@ -143,12 +162,22 @@ async def read(kube: Kube) -> ClusterView:
     )
 
 
-async def _configuration(kube: Kube) -> tuple[Config, str]:
+def _observed(ledger: Ledger, pod: Object, config: Config, now: float) -> bool:
+    """Whether the pod can be read. One that cannot must not hide the others."""
+    metadata = pod["metadata"]
     try:
-        found = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
+        ledger.observe_pod(metadata["uid"], pod_state(pod), now, running_request(parse_pod(pod, config)))
+    except Exception as error:
+        log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
+        return False
+    return True
+
+
+async def _config_map(kube: Kube) -> Object | None:
+    try:
+        return await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
     except NotFound:
-        return configuration.DEFAULT, ""
-    return in_force(found)
+        return None
 
 
 def readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:

@@ -19,7 +19,12 @@ def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
     pod = next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
     if pod is None:
         raise BadInput(f"there is no pod {name} in namespace {namespace}")
-    node = pod["spec"].get("nodeName")
+    yield from why_pod(cluster, pod)
+
+
+def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
+    """The lines about this pod of the cluster."""
+    namespace, name, node = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"].get("nodeName")
     if node:
         yield from _on_node(pod, node)
         return
