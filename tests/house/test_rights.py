@@ -1,6 +1,7 @@
 """The rules of which roles are made name all that the components and commands request of the API server, and nothing
 that they do not."""
 
+import asyncio
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
 from lamina.operations import cluster_view
 from lamina.operations.advise.defrag import plan
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
 from lamina.ports.clock import FakeClock
@@ -32,6 +35,7 @@ RULES = {
     "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
+    "dashboard": rights_of_commands.DASHBOARD,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
     "reset": rights_of_commands.RESET,
@@ -160,6 +164,18 @@ async def test_people_who_look() -> None:
 def as_a_reader(part: str) -> set[tuple[str, str, str]]:
     """The rights of who looks, and those of the part."""
     return rights(part) | {(part, resource, verb) for _, resource, verb in rights("reader")}
+
+
+async def test_the_dashboard() -> None:
+    kube = FakeKube()
+    await kube.create(INVENTORIES, inventory_object())
+    noted, clock, board = Noted("dashboard", kube), FakeClock(), Board()
+    following = asyncio.ensure_future(ClusterFeed(noted, clock, board).run())
+    try:
+        await until(lambda: noted.asked >= rights("dashboard"), task=following, clock=clock)
+    finally:
+        following.cancel()
+    assert noted.asked == as_a_reader("dashboard") - {("dashboard", "configmaps", "get")}
 
 
 async def test_defragmentation() -> None:

@@ -19,6 +19,7 @@ from lamina.cli import (
     config,
     controller,
     cordon,
+    dashboard,
     defrag,
     doctor,
     install,
@@ -49,6 +50,7 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("verify")(verify.verify)
 app.command("pods")(pods.pods)
 app.command("why")(why.why)
+app.command("dashboard")(dashboard.dashboard)
 app.command("quotas")(quotas.quotas)
 app.add_typer(advise.advise, name="advise")
 app.command("install")(install.install)

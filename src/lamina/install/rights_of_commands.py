@@ -24,6 +24,10 @@ WORKLOADS = (
     Rule("daemonsets.apps", "get"),
     Rule("jobs.batch", "get"),
 )
+DASHBOARD = (
+    *(Rule(rule.resource, "list watch" if rule.names else "watch", rule.names, rule.why) for rule in READER),
+    Rule("nodes", "list watch"),
+)
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
 DOCTOR = (
     Rule("nodes", "list"),
@@ -51,6 +55,7 @@ DEFRAG = (
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "pods, why, quotas, advise defrag": READER,
     "why KIND/NAME, in addition to the first": WORKLOADS,
+    "dashboard, in addition to the first": DASHBOARD,
     "cordon gpu, uncordon gpu": CORDON,
     "doctor, in addition to the first": DOCTOR,
     "defrag, in addition to the first; the changes only with --yes": DEFRAG,

@@ -1,0 +1,1 @@
+"""Pictures of the dashboard for the documentation: `python -m docs.screenshots`."""

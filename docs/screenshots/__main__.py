@@ -1,0 +1,87 @@
+"""Start a lab, put pods on it, and save pictures of its dashboard in docs/images."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from lamina.ports.kube import DEPLOYMENTS, PODS
+from lamina.ports.kube.client import connect
+from tests.browser import browser, missing_browser, use_scheme
+from tests.waiting import until, wait_until
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+IMAGES = Path(__file__).resolve().parents[1] / "images"
+MANIFEST = Path(__file__).with_name("workloads.yaml")
+PODS_IN_ALL = 8
+
+
+@contextlib.contextmanager
+def lab(folder: Path) -> Iterator[Path]:
+    """The kubeconfig of a lab with two nodes of two GPUs."""
+    environment = os.environ | {"LAMINA_LABS": str(folder)}
+    lamina = [sys.executable, "-m", "lamina"]
+    subprocess.run([*lamina, "lab", "up", "--nodes", "2", "--name", "shot"], env=environment, check=True)
+    try:
+        yield folder / "shot" / "kubeconfig"
+    finally:
+        subprocess.run([*lamina, "lab", "down", "--name", "shot"], env=environment, check=True)
+
+
+async def fill(kubeconfig: Path) -> None:
+    """Create the pods, cordon a GPU, and wait until each pod runs or has been refused by the scheduler."""
+    kube = await connect(kubeconfig)
+    try:
+        for obj in yaml.safe_load_all(MANIFEST.read_text()):
+            await kube.create(DEPLOYMENTS if obj["kind"] == "Deployment" else PODS, obj, namespace="default")
+
+        async def settled() -> bool:
+            pods = (await kube.list(PODS, namespace="default")).items
+            phases = [pod["status"].get("phase") == "Running" or pod["status"].get("conditions") for pod in pods]
+            return len(pods) == PODS_IN_ALL and all(phases)
+
+        await until(settled)
+    finally:
+        await kube.close()
+
+
+@contextlib.contextmanager
+def dashboard(kubeconfig: Path) -> Iterator[str]:
+    """The address of a dashboard."""
+    command = [sys.executable, "-m", "lamina", "dashboard", "--kubeconfig", str(kubeconfig)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+def save(driver: "Chrome", address: str) -> None:
+    """Both pictures."""
+    driver.get(address)
+    wait_until(lambda: len(driver.find_elements("css selector", "button.share")) >= PODS_IN_ALL - 2)
+    for scheme in ("light", "dark"):
+        use_scheme(driver, scheme)
+        driver.save_screenshot(str(IMAGES / f"dashboard-{scheme}.png"))
+
+
+def main() -> None:
+    if lacking := missing_browser():
+        sys.exit(lacking)
+    with tempfile.TemporaryDirectory(prefix="lam") as folder, lab(Path(folder)) as kubeconfig:
+        asyncio.run(fill(kubeconfig))
+        with dashboard(kubeconfig) as address, browser(width=1280, height=1250) as driver:
+            save(driver, address)
+
+
+main()

@@ -1,0 +1,33 @@
+"""`lamina dashboard`: a live page about GPUs, shares and waiting pods, for a browser on this machine."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamina.cli.options import Kubeconfig
+
+if TYPE_CHECKING:
+    from lamina.ports.kube import Kube
+
+
+def dashboard(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on. 0 picks a free port.")] = 0,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only."""
+    from lamina.cli.connection import with_cluster
+    from lamina.operations.dashboard.board import Board
+    from lamina.operations.dashboard.feed import ClusterFeed
+    from lamina.operations.dashboard.server import serve
+    from lamina.ports.clock import SystemClock
+
+    async def served(kube: "Kube") -> None:
+        board, clock = Board(), SystemClock()
+        await serve(board, clock, port, ClusterFeed(kube, clock, board).run, _say)
+
+    with_cluster(kubeconfig, served)
+
+
+def _say(address: str) -> None:
+    typer.echo(f"The dashboard is at {address}")
+    typer.echo("Keep this address secret: it is the key to the page. Ctrl-C ends it.")

@@ -1,0 +1,50 @@
+"""The latest document, and whether it is up to date. Readers wait for what is newer than what they have."""
+
+import asyncio
+from typing import NamedTuple
+
+from lamina.operations.dashboard.document import ClusterDocument
+
+
+class Posted(NamedTuple):
+    """What readers get. `lost` says why the cluster cannot be followed; empty while it is."""
+
+    version: int
+    document: ClusterDocument
+    lost: str
+    ready: bool
+    """Whether the cluster has been read at all."""
+
+
+class Board:
+    """One writer, many readers, one event loop."""
+
+    def __init__(self) -> None:
+        self.current = Posted(0, ClusterDocument(), "", ready=False)
+        self.closed = False
+        self._changed = asyncio.Event()
+
+    def post(self, document: ClusterDocument) -> None:
+        """The cluster is followed, and this is what it is like now."""
+        self._set(self.current._replace(document=document, lost="", ready=True))
+
+    def lose(self, reason: str) -> None:
+        """The cluster cannot be followed. The document stays as it is."""
+        if reason != self.current.lost:
+            self._set(self.current._replace(lost=reason))
+
+    def close(self) -> None:
+        """Nothing comes any more, so readers stop waiting."""
+        self.closed = True
+        self._set(self.current)
+
+    async def newer(self, version: int) -> Posted:
+        """What is posted, as soon as its version is another one than this or the board is closed."""
+        while self.current.version == version and not self.closed:
+            await self._changed.wait()
+        return self.current
+
+    def _set(self, posted: Posted) -> None:
+        self.current = posted._replace(version=self.current.version + 1)
+        self._changed.set()
+        self._changed = asyncio.Event()

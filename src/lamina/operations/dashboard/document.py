@@ -1,0 +1,145 @@
+"""What the page shows, as plain data: the cluster in figures, each node with its GPUs, each pod with its shares.
+
+Amounts are MiB of memory and percent of one GPU's time. Names come from tenants, so the page treats every string as
+text and never as markup.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class GpuPart(Struct, frozen=True, kw_only=True):
+    """What one pod holds of one GPU. `pod` is its UID."""
+
+    pod: str
+    name: str
+    memory_mib: int
+    cores: int
+    whole: bool = False
+    instances: tuple[str, ...] = ()
+    """MIG instances, such as `1g.5gb at 0`."""
+
+
+class GpuCard(Struct, frozen=True, kw_only=True):
+    """One GPU. `mode` is empty while it is idle; `stranded` if none of the pods in the cluster fits into what is free
+    of it."""
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    capacity_mib: int
+    cores_capacity: int
+    slots: int
+    mode: str = ""
+    healthy: bool = True
+    reason: str = ""
+    cordoned: bool = False
+    native: str = ""
+    """The resource by which kubelet allocates it without a grant."""
+    taken_mib: int = 0
+    taken_cores: int = 0
+    taken_slots: int = 0
+    stranded: bool = False
+    parts: tuple[GpuPart, ...] = ()
+
+
+class NodeCard(Struct, frozen=True, kw_only=True):
+    """One node with an inventory."""
+
+    name: str
+    driver: str = ""
+    ready: bool = True
+    cordoned: bool = False
+    """Whether Kubernetes places nothing new on the node."""
+    native: tuple[str, ...] = ()
+    """Native devices, counted, such as `8 nvidia.com/mig-1g.5gb`."""
+    notes: tuple[str, ...] = ()
+    gpus: tuple[GpuCard, ...] = ()
+
+
+class ShareRow(Struct, frozen=True, kw_only=True):
+    """One share of one container."""
+
+    container: str
+    node: str
+    gpu: str
+    index: int | None
+    mode: str
+    memory_mib: int
+    physical_mib: int
+    cores: int
+    compute_policy: str = ""
+    mig: str = ""
+
+
+class ContainerLimits(Struct, frozen=True, kw_only=True):
+    """What a container's limits say in the manifest."""
+
+    container: str
+    limits: dict[str, str]
+
+
+class PodCard(Struct, frozen=True, kw_only=True):
+    """One pod that requests or holds GPUs. `state` is `running`, `pending`, `refused` or `deleted`: a deleted pod has
+    processes that still run. `reason` is one sentence, `why` are the lines of `lamina why`."""
+
+    namespace: str
+    name: str
+    state: str
+    phase: str = ""
+    node: str = ""
+    dialect: str = ""
+    shares: tuple[ShareRow, ...] = ()
+    limits: tuple[ContainerLimits, ...] = ()
+    reason: str = ""
+    why: tuple[str, ...] = ()
+    ways_out: tuple[str, ...] = ()
+
+
+class ClusterFigures(Struct, frozen=True, kw_only=True):
+    """The cluster in sums. `stranded_mib` is free memory of GPUs that take none of the pods in the cluster."""
+
+    nodes: int = 0
+    gpus: int = 0
+    idle_gpus: int = 0
+    unhealthy_gpus: int = 0
+    cordoned_gpus: int = 0
+    memory_mib: int = 0
+    granted_mib: int = 0
+    cores: int = 0
+    granted_cores: int = 0
+    stranded_gpus: int = 0
+    stranded_mib: int = 0
+    running_pods: int = 0
+    waiting_pods: int = 0
+    left_out: int = 0
+    """Objects that could not be read."""
+    configuration: str = ""
+    """Why the text in the ConfigMap is refused; empty where it is in force."""
+
+
+class ClusterDocument(Struct, frozen=True, kw_only=True):
+    """All of it. Nodes are by name, pods by UID."""
+
+    cluster: ClusterFigures = ClusterFigures()
+    nodes: Mapping[str, NodeCard] = {}
+    pods: Mapping[str, PodCard] = {}
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What leads from one document to a later one. None stands for what is gone."""
+
+    cluster: ClusterFigures
+    nodes: Mapping[str, NodeCard | None]
+    pods: Mapping[str, PodCard | None]
+
+
+def changes(before: ClusterDocument, after: ClusterDocument) -> Changes:
+    """What is new, different or gone."""
+    nodes: dict[str, NodeCard | None] = {name: None for name in before.nodes if name not in after.nodes}
+    nodes |= {name: card for name, card in after.nodes.items() if before.nodes.get(name) != card}
+    pods: dict[str, PodCard | None] = {uid: None for uid in before.pods if uid not in after.pods}
+    pods |= {uid: card for uid, card in after.pods.items() if before.pods.get(uid) != card}
+    return Changes(cluster=after.cluster, nodes=nodes, pods=pods)

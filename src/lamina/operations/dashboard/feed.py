@@ -1,0 +1,202 @@
+"""Follow the cluster and post what it is like.
+
+Everything is listed, then watched. Whatever interrupts one of the watches ends all of them: the board says why, and
+everything is listed again. A watch can stay silent for long, so the API server is also asked at short intervals whether
+it still answers. So the board never shows as current what is not.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
+from lamina.errors import BadInput, Outside
+from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, view_of
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.document import ClusterDocument
+from lamina.operations.dashboard.view import NodeCondition, document_of
+from lamina.ports.clock import Clock, within
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    GRANTS,
+    INVENTORIES,
+    NODES,
+    PODS,
+    RESOURCE_QUOTAS,
+    Gone,
+    Kube,
+    NotFound,
+    Object,
+    Refused,
+    Resource,
+    Unreachable,
+)
+from lamina.ports.polling import RetryPauses
+
+log = logging.getLogger(__name__)
+
+ASKED_EVERY_S = 2.0
+ANSWER_S = 5.0
+"""How long the API server may take to answer before it counts as lost."""
+POST_EVERY_S = 0.5
+_PAUSES_S = (0.5, 1.0, 2.0, 3.0)
+
+
+class _Followed(NamedTuple):
+    resource: Resource
+    namespace: str = ""
+    fields: str = ""
+
+
+_FOLLOWED = (
+    _Followed(INVENTORIES),
+    _Followed(GRANTS),
+    _Followed(PODS),
+    _Followed(NODES),
+    _Followed(RESOURCE_QUOTAS),
+    _Followed(CONFIG_MAPS, CONFIG_MAP_NAMESPACE, f"metadata.name={CONFIG_MAP}"),
+)
+_Key = tuple[str, str]
+
+
+class ClusterFeed:
+    """`compute` makes the document; it runs in a thread of its own."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        clock: Clock,
+        board: Board,
+        compute: "Callable[[ClusterObjects, list[Object]], ClusterDocument] | None" = None,
+    ) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._board = board
+        self._compute = compute or _document
+        self._objects: dict[Resource, dict[_Key, Object]] = {}
+        self._changed = asyncio.Event()
+        self._settled = False
+        """Whether everything could be watched once, so that a refusal is news and not a missing right."""
+
+    async def run(self) -> None:
+        """Follow until canceled. Raises BadInput where Lamina is not installed, Refused where rights are missing, and
+        Unreachable where no server answers, if that is so from the start."""
+        pauses = RetryPauses(_PAUSES_S)
+        while True:
+            try:
+                await self._follow_all(pauses)
+            except Gone:
+                continue
+            except Outside as error:
+                if not self._board.current.ready or not (self._settled or isinstance(error, Unreachable)):
+                    raise _at_start(error) from error
+                self._board.lose(str(error))
+                await self._clock.sleep(pauses.failed())
+
+    async def _follow_all(self, pauses: RetryPauses) -> None:
+        versions = {}
+        for followed in _FOLLOWED:
+            where = {"namespace": followed.namespace, "fields": followed.fields}
+            listing = await self._kube.list(followed.resource, **where)
+            self._objects[followed.resource] = {_key(obj): _trimmed(followed.resource, obj) for obj in listing.items}
+            versions[followed] = listing.version
+        self._changed.set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for followed, version in versions.items():
+                    group.create_task(self._watch(followed, version))
+                group.create_task(self._ask(pauses))
+                group.create_task(self._post())
+        except ExceptionGroup as failed:
+            raise _first(failed) from failed
+
+    async def _watch(self, followed: _Followed, version: str) -> None:
+        resource, objects = followed.resource, self._objects[followed.resource]
+        where = {"namespace": followed.namespace, "fields": followed.fields}
+        while True:
+            stream = self._kube.watch(resource, version, **where)
+            try:
+                async for watched in stream:
+                    version = watched.object["metadata"]["resourceVersion"]
+                    if watched.kind == "BOOKMARK":
+                        continue
+                    key, trimmed = _key(watched.object), _trimmed(resource, watched.object)
+                    before = objects.pop(key, None)
+                    if watched.kind != "DELETED":
+                        objects[key] = trimmed
+                    if before != objects.get(key):
+                        self._changed.set()
+            finally:
+                await stream.aclose()
+            await self._clock.sleep(_PAUSES_S[0])
+
+    async def _ask(self, pauses: RetryPauses) -> None:
+        """Raises Outside as soon as the API server does not answer."""
+        while True:
+            await self._clock.sleep(ASKED_EVERY_S)
+            question = self._kube.list(
+                CONFIG_MAPS, namespace=CONFIG_MAP_NAMESPACE, fields=f"metadata.name={CONFIG_MAP}"
+            )
+            try:
+                await within(self._clock, ANSWER_S, question)
+            except TimeoutError as error:
+                raise Unreachable(f"the Kubernetes server has not answered for {ANSWER_S:.0f} s") from error
+            pauses.succeeded()
+            self._settled = True
+
+    async def _post(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            objects = {resource: list(found.values()) for resource, found in self._objects.items()}
+            config_map = next(iter(objects[CONFIG_MAPS]), None)
+            read = ClusterObjects(
+                objects[INVENTORIES], objects[GRANTS], objects[PODS], objects[RESOURCE_QUOTAS], config_map
+            )
+            try:
+                self._board.post(await asyncio.to_thread(self._compute, read, objects[NODES]))
+            except Exception as error:
+                log.exception("The view could not be computed")
+                self._board.lose(f"this command could not compute the view, which is a defect: {error!r}")
+            await self._clock.sleep(POST_EVERY_S)
+
+
+def _document(objects: ClusterObjects, nodes: list[Object]) -> ClusterDocument:
+    conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
+    return document_of(view_of(objects), conditions)
+
+
+def _condition(node: Object) -> NodeCondition:
+    return NodeCondition(ready=node["ready"], cordoned=node["cordoned"])
+
+
+def _trimmed(resource: Resource, obj: Object) -> Object:
+    """The part that is read. Nodes report themselves often, and little of that changes."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    if resource != NODES:
+        return {**obj, "metadata": metadata}
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
+    return {
+        "metadata": {"name": metadata["name"]},
+        "ready": ready in ([], ["True"]),
+        "cordoned": bool((obj.get("spec") or {}).get("unschedulable")),
+    }
+
+
+def _key(obj: Object) -> _Key:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _first(failed: ExceptionGroup[Exception]) -> Exception:
+    error = failed.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+def _at_start(error: Outside) -> Exception:
+    if isinstance(error, NotFound):
+        return BadInput(NOT_INSTALLED)
+    if isinstance(error, Refused):
+        return Refused(f"{error}; docs/reference/rbac.md lists the rights that `lamina dashboard` needs")
+    return error

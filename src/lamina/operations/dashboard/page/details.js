@@ -1,0 +1,65 @@
+// The dialog about one pod. It stays open, and current, while the cluster changes.
+
+import { compute, list, make, memory, replace } from "./elements.js";
+
+let shown = null;
+
+export function openDetails(dialog, uid, pods) {
+  shown = uid;
+  drawDetails(dialog, pods);
+  dialog.addEventListener("close", () => { shown = null; }, { once: true });
+  if (!dialog.open) dialog.showModal();
+}
+
+export function drawDetails(dialog, pods) {
+  if (shown === null) return;
+  const pod = pods[shown];
+  const body = dialog.querySelector("#details-body");
+  if (pod === undefined) {
+    replace(body, make("p", {}, "This pod is gone."));
+    return;
+  }
+  dialog.querySelector("#details-title").textContent = `${pod.namespace}/${pod.name}`;
+  replace(body, ...contents(pod));
+}
+
+function contents(pod) {
+  const facts = { State: pod.state, Phase: pod.phase, Node: pod.node, Dialect: pod.dialect };
+  const terms = Object.entries(facts).filter(([, value]) => value);
+  return [
+    make("dl", {}, ...terms.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+    ...part("Why", pod.why.length ? pod.why : [pod.reason].filter(Boolean)),
+    ...part("Ways out", pod.ways_out),
+    ...shares(pod),
+    ...part("Limits in the manifest", pod.limits.flatMap(limits)),
+  ];
+}
+
+function part(title, lines) {
+  return lines.length ? [make("h3", {}, title), list(lines)] : [];
+}
+
+function limits(container) {
+  return Object.entries(container.limits).map(([name, amount]) => `${container.container}: ${name} ${amount}`);
+}
+
+const COLUMNS = {
+  Container: (share) => share.container,
+  GPU: (share) => `${share.index ?? ""} ${share.gpu}`.trim(),
+  Mode: (share) => share.mig || share.mode,
+  Memory: (share) => memory(share.memory_mib),
+  Physical: (share) => memory(share.physical_mib),
+  Compute: (share) => [compute(share), share.compute_policy].filter(Boolean).join(", "),
+};
+
+function shares(pod) {
+  if (!pod.shares.length) return [];
+  const rows = pod.shares.map((share) =>
+    make("tr", {}, ...Object.values(COLUMNS).map((column) => make("td", {}, column(share)))));
+  const heads = Object.keys(COLUMNS).map((name) => make("th", { scope: "col" }, name));
+  return [
+    make("h3", {}, "Shares"),
+    make("div", { class: "scroll" },
+      make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows))),
+  ];
+}

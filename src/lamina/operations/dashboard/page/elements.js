@@ -1,0 +1,55 @@
+// Elements and words of the page. Texts are set as text, never as markup: names come from tenants.
+
+export function make(tag, settings = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(settings)) {
+    if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== ""));
+  return element;
+}
+
+export function list(lines) {
+  return make("ul", {}, ...lines.map((line) => make("li", {}, ...words(line))));
+}
+
+// A sentence, in which commands are between backticks.
+export function words(text) {
+  return text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
+}
+
+export function number(amount) {
+  return amount.toLocaleString("en-US");
+}
+
+export function counted(amount, one, several = `${one}s`) {
+  return `${number(amount)} ${amount === 1 ? one : several}`;
+}
+
+export function memory(mib) {
+  return `${number(mib)} MiB`;
+}
+
+export function percent(part, whole) {
+  return whole ? `${(100 * part / whole).toFixed(1)} %` : "none";
+}
+
+export function compute(share) {
+  if (share.whole || share.mode === "whole") return "whole";
+  return share.cores ? `${share.cores} %` : "shared";
+}
+
+export function hue(uid) {
+  let sum = 0;
+  for (const letter of uid) sum = (31 * sum + letter.codePointAt(0)) % 360;
+  return sum;
+}
+
+// Replace the children of `parent`, and keep the focus on what has the same data-key.
+export function replace(parent, ...children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  parent.replaceChildren(...children);
+  if (focused !== undefined) {
+    [...parent.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused)?.focus();
+  }
+}

@@ -1,0 +1,95 @@
+// The map: each node with its GPUs, and on each GPU the shares, drawn to scale.
+
+import { compute, counted, hue, list, make, memory, replace } from "./elements.js";
+
+const MODES = {
+  "": "idle", whole: "whole GPUs", quota: "shared by quota", timeslice: "shared by time slices", mps: "shared by MPS",
+  mig: "divided by MIG",
+};
+const drawn = new Map(); // By name: the section of a node and the card that it shows.
+
+export function drawNodes(place, nodes, words, open) {
+  const names = Object.keys(nodes).filter((name) => matches(nodes[name], words)).sort(byName);
+  for (const name of [...drawn.keys()].filter((name) => !(name in nodes))) drawn.delete(name);
+  const sections = names.map((name) => sectionOf(nodes[name], open));
+  const same = sections.length === place.children.length && sections.every((each, at) => place.children[at] === each);
+  if (!same) place.replaceChildren(...sections);
+  return names.length;
+}
+
+function byName(one, other) {
+  return one.localeCompare(other, "en", { numeric: true });
+}
+
+function matches(node, words) {
+  return node.name.includes(words) || node.gpus.some((gpu) => gpu.parts.some((part) => part.name.includes(words)));
+}
+
+function sectionOf(node, open) {
+  const known = drawn.get(node.name);
+  if (known?.card === node) return known.section;
+  const section = known?.section ?? make("section", { class: "node", "aria-label": `Node ${node.name}` });
+  replace(section, ...contents(node, open));
+  drawn.set(node.name, { section, card: node });
+  return section;
+}
+
+function contents(node, open) {
+  const facts = [counted(node.gpus.length, "GPU"), node.driver && `driver ${node.driver}`, ...node.native];
+  return [
+    make("h3", {}, node.name),
+    make("p", { class: "quiet" }, facts.filter(Boolean).join(", ")),
+    node.ready ? null : make("p", { class: "bad" }, "Not ready: kubelet does not report, or the node is gone."),
+    node.cordoned ? make("p", { class: "warn" }, "Cordoned: Kubernetes places nothing new here.") : null,
+    node.notes.length ? list(node.notes) : null,
+    make("div", { class: "gpus" }, ...node.gpus.map((gpu) => drawGpu(gpu, open))),
+  ].filter((each) => each !== null);
+}
+
+function drawGpu(gpu, open) {
+  const title = `GPU ${gpu.index}: ${gpu.model}`;
+  const taken = `${memory(gpu.taken_mib)} of ${memory(gpu.capacity_mib)}, ${gpu.taken_cores} of ${gpu.cores_capacity} % `
+    + `compute, ${gpu.taken_slots} of ${counted(gpu.slots, "slot")} granted`;
+  const stranded = gpu.stranded ? " stranded" : "";
+  return make("section", { class: "gpu", "aria-label": title },
+    make("h4", { title: gpu.uuid }, title),
+    make("p", { class: "state" }, ...states(gpu)),
+    make("p", { class: "quiet" }, taken),
+    make("div", { class: `bar memory${stranded}`, role: "group", "aria-label": `Shares of GPU ${gpu.index}` },
+      ...gpu.parts.map((part) => button(gpu, part, open))),
+    make("div", { class: `bar compute${stranded}`, "aria-hidden": "true" }, ...gpu.parts.map((part) => stripe(gpu, part))));
+}
+
+function states(gpu) {
+  const mode = gpu.native ? `allocated by kubelet as ${gpu.native}` : MODES[gpu.mode] ?? gpu.mode;
+  const physical = gpu.capacity_mib > gpu.memory_mib ? `; ${memory(gpu.memory_mib)} physical` : "";
+  return [
+    make("span", {}, `Mode: ${mode}${physical}. `),
+    gpu.healthy ? make("span", { class: "good" }, "Healthy. ") : make("span", { class: "bad" }, `Unhealthy: ${gpu.reason} `),
+    gpu.cordoned ? make("span", { class: "warn" }, "Cordoned. ") : "",
+    gpu.stranded ? make("span", { class: "warn" }, "What is free is stranded.") : "",
+  ];
+}
+
+function button(gpu, part, open) {
+  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...part.instances].join(", ");
+  const made = make("button", {
+    class: "share", type: "button", "data-key": `${gpu.uuid} ${part.pod}`, title: `${part.name}: ${amounts}`,
+    "aria-label": `${part.name}: ${amounts}`,
+  }, part.name);
+  made.addEventListener("click", () => open(part.pod));
+  return toScale(made, part, part.memory_mib / gpu.capacity_mib);
+}
+
+function stripe(gpu, part) {
+  const width = part.whole ? 1 : part.cores / gpu.cores_capacity;
+  return toScale(make("div", { class: "share narrow" }), part, width);
+}
+
+function toScale(element, part, width) {
+  element.style.width = `${Math.min(100, 100 * width)}%`;
+  element.style.setProperty("--hue", hue(part.pod));
+  if (width === 0) element.hidden = true;
+  if (width < 0.06) element.classList.add("narrow");
+  return element;
+}

@@ -1,0 +1,117 @@
+"""Each pod that requests or holds GPUs, with its shares, or with why it waits."""
+
+import logging
+from collections.abc import Iterator
+
+from lamina.dialects import parse
+from lamina.dialects.containers import read_containers
+from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.grants import ComputePolicy, ContainerGrant
+from lamina.model.requests import PodRequest
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
+from lamina.operations.native_capacity import counted
+from lamina.operations.pending_reasons import waiting_because, why_pod
+from lamina.operations.ways_out import ways_out
+from lamina.ports.kube import Object
+
+log = logging.getLogger(__name__)
+
+RUNNING, PENDING, REFUSED, DELETED = "running", "pending", "refused", "deleted"
+_DELETED = "It is deleted, but its processes still run, so its shares count."
+
+
+def pod_cards(cluster: ClusterView) -> tuple[dict[str, PodCard], int]:
+    """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out."""
+    cards: dict[str, PodCard] = {}
+    unread = 0
+    for pod in cluster.pods:
+        try:
+            card = _card(cluster, pod)
+        except Exception as error:  # what one tenant wrote must not hide the pods of the others
+            log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
+            unread += 1
+            continue
+        if card is not None:
+            cards[pod["metadata"]["uid"]] = card
+    for node, survivor in cluster.survivors():
+        cards[survivor.pod_uid] = PodCard(
+            namespace=survivor.namespace,
+            name=survivor.pod,
+            state=DELETED,
+            node=node,
+            shares=tuple(_shares(survivor.containers, node, cluster.inventories.get(node))),
+            reason=_DELETED,
+        )
+    return cards, unread
+
+
+def _card(cluster: ClusterView, pod: Object) -> PodCard | None:
+    uid, status = pod["metadata"]["uid"], pod.get("status") or {}
+    grant, refusal, request = cluster.grants.get(uid), "", None
+    phase = str(status.get("phase") or "Unknown")
+    try:
+        request = parse(pod, cluster.config)
+    except BadInput as problem:
+        refusal = str(problem)
+    if phase == "Succeeded" or (grant is None and request is None and not refusal and not counted(pod)):
+        return None
+    node = str(pod["spec"].get("nodeName") or "")
+    held = grant is not None and node and phase != "Failed"
+    reason = waiting_because(cluster, pod)
+    return PodCard(
+        namespace=pod["metadata"]["namespace"],
+        name=pod["metadata"]["name"],
+        state=_state(node, phase, refusal),
+        phase=phase,
+        node=node,
+        dialect=grant.dialect if grant else request.dialect if request else "",
+        shares=tuple(_shares(grant.containers, node, cluster.inventories.get(node))) if grant and held else (),
+        limits=tuple(_limits(pod)),
+        reason=reason,
+        why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),
+        ways_out=tuple(_ways_out(cluster, pod, request)) if not node else (),
+    )
+
+
+def _state(node: str, phase: str, refusal: str) -> str:
+    if phase == "Failed" or (refusal and not node):
+        return REFUSED
+    return RUNNING if node else PENDING
+
+
+def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest | None) -> Iterator[str]:
+    if request is None:
+        return
+    if cluster.over_quota(pod):
+        yield "Wait until a pod of its namespace ends, or raise the ResourceQuota."
+        return
+    explanation = cluster.explain(pod)
+    if explanation is not None:
+        yield from ways_out(cluster, request, explanation)
+
+
+def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Inventory | None) -> Iterator[ShareRow]:
+    indices = {gpu.uuid: gpu.index for gpu in inventory.gpus} if inventory else {}
+    for container in containers:
+        for share in container.shares:
+            yield ShareRow(
+                container=container.name,
+                node=node,
+                gpu=share.gpu,
+                index=indices.get(share.gpu),
+                mode=str(share.mode),
+                memory_mib=share.memory_mib,
+                physical_mib=share.physical_mib or share.memory_mib,
+                cores=share.cores,
+                compute_policy="" if share.compute_policy is ComputePolicy.NONE else str(share.compute_policy),
+                mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
+            )
+
+
+def _limits(pod: Object) -> Iterator[ContainerLimits]:
+    for container in read_containers(pod):
+        if container.requested:
+            limits = {str(name): str(amount) for name, amount in container.requested.items()}
+            yield ContainerLimits(container=container.name, limits=limits)

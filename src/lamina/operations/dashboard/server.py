@@ -1,0 +1,132 @@
+"""The page and its events, over HTTP on this machine.
+
+The address has a random token, because other users of the machine can reach the port too, and requests must name this
+address as their host, because a page of another site can otherwise reach it through a name that it controls.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from lamina.operations.dashboard.board import Board, Posted
+from lamina.operations.dashboard.document import ClusterDocument, changes
+from lamina.ports.clock import Clock, within
+from lamina.ports.listener import Address, listening
+
+HOST = "127.0.0.1"
+BEAT_S = 5.0
+"""A page that hears nothing for three times as long counts the command as lost."""
+_PAGE = Path(__file__).with_name("page")
+_FILES = {
+    "": "index.html",
+    **{name: name for name in ("style.css", "icon.svg", "page.js", "elements.js", "nodes.js", "pods.js", "details.js")},
+}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class DashboardServer:
+    """Serves one board. The token is new for each."""
+
+    def __init__(self, board: Board, clock: Clock, *, token: str = "") -> None:
+        self._board = board
+        self._clock = clock
+        self._token = token or secrets.token_urlsafe(24)
+        self._hosts: frozenset[str] = frozenset()
+
+    @contextlib.asynccontextmanager
+    async def serving(self, port: int) -> AsyncIterator[str]:
+        """Serve meanwhile; yields the address to open. Raises BadInput if the port cannot be used."""
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/{token}/events", self._events)
+        app.router.add_get("/{token}/{name:[a-z.]*}", _file)
+        async with listening("the dashboard", app, Address(HOST, port)) as address:
+            self._hosts = frozenset(f"{host}:{address.port}" for host in (HOST, "localhost"))
+            try:
+                yield f"http://{address}/{self._token}/"
+            finally:
+                self._board.close()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer only who names this address and has the token, and send every answer with the same headers."""
+        if request.headers.get("Host", "") not in self._hosts:
+            return _refused(f"this server answers only at {HOST} and localhost; open the address that it printed")
+        given = request.path.split("/")[1]
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            return _refused("the token is missing or wrong; open the address that `lamina dashboard` printed")
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            return web.Response(status=error.status, text=error.reason, headers=_HEADERS)
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: `change` with what is new, `beat` when nothing is."""
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        sent: Posted | None = None
+        with contextlib.suppress(ConnectionError):
+            while not self._board.closed:
+                current = self._board.current
+                await response.write(_event(sent, current))
+                sent = current
+                with contextlib.suppress(TimeoutError):
+                    await within(self._clock, BEAT_S, self._board.newer(sent.version))
+        return response
+
+
+def _event(sent: Posted | None, current: Posted) -> bytes:
+    if sent is not None and sent.version == current.version:
+        return b"event: beat\ndata: {}\n\n"
+    before = sent.document if sent else ClusterDocument()
+    body = {
+        "first": sent is None,
+        "ready": current.ready,
+        "lost": current.lost,
+        "changes": changes(before, current.document),
+    }
+    return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
+
+
+async def _file(request: web.Request) -> web.StreamResponse:
+    name = _FILES.get(request.match_info["name"])
+    if name is None:
+        raise web.HTTPNotFound
+    return web.FileResponse(_PAGE / name)
+
+
+def _refused(sentence: str) -> web.Response:
+    return web.Response(status=403, text=sentence, headers=_HEADERS)
+
+
+async def serve(
+    board: Board, clock: Clock, port: int, follow: Callable[[], Awaitable[None]], say: Callable[[str], None]
+) -> None:
+    """Serve while `follow` runs. `say` gets the address once the cluster could be read."""
+    async with DashboardServer(board, clock).serving(port) as url:
+        following = asyncio.ensure_future(follow())
+        first = asyncio.ensure_future(board.newer(0))
+        try:
+            await asyncio.wait((following, first), return_when=asyncio.FIRST_COMPLETED)
+            if first.done():
+                say(url)
+            await following
+        finally:
+            following.cancel()
+            first.cancel()

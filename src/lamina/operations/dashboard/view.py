@@ -1,0 +1,134 @@
+"""The document of one view of a cluster."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lamina.model.gpus import Mode
+from lamina.model.ledger import Taken
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
+from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, pod_cards
+from lamina.operations.dashboard.stranded import stranded_gpus
+from lamina.placement import NodeState
+from lamina.placement.state.nodes import GpuState
+
+_WAITING = (PENDING, REFUSED)
+
+
+class NodeCondition(NamedTuple):
+    """What Kubernetes says of a node."""
+
+    ready: bool = True
+    cordoned: bool = False
+
+
+def document_of(cluster: ClusterView, conditions: Mapping[str, NodeCondition]) -> ClusterDocument:
+    """The document of this view. A node that Kubernetes does not have is not ready."""
+    pods, unread = pod_cards(cluster)
+    states = cluster.nodes
+    stranded = stranded_gpus(cluster, states)
+    gone = NodeCondition(ready=False)
+    nodes = {
+        state.name: _node(cluster, state, conditions.get(state.name, gone), pods, stranded)
+        for state in sorted(states, key=lambda state: state.name)
+    }
+    return ClusterDocument(cluster=_figures(cluster, nodes, pods, unread), nodes=nodes, pods=pods)
+
+
+def _node(
+    cluster: ClusterView, state: NodeState, condition: NodeCondition, pods: Mapping[str, PodCard], stranded: set[str]
+) -> NodeCard:
+    inventory = cluster.inventories[state.name]
+    parts = _parts(cluster, state.name, pods)
+    return NodeCard(
+        name=state.name,
+        driver=inventory.driver,
+        ready=condition.ready,
+        cordoned=condition.cordoned,
+        native=tuple(f"{each.count} {each.resource}" for each in inventory.native_resources),
+        notes=inventory.mig_leftovers,
+        gpus=tuple(_gpu(gpu, tuple(parts.get(gpu.gpu.uuid, ())), gpu.gpu.uuid in stranded) for gpu in state.gpus),
+    )
+
+
+def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict[str, list[GpuPart]]:
+    """What each pod holds, by UUID of the GPU, in the order of names."""
+    found: dict[str, list[GpuPart]] = {}
+    for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.holdings.pods_on(node)):
+        for uuid, taken in cluster.ledger.holdings.of(uid).get(node, {}).items():
+            found.setdefault(uuid, []).append(_part(uid, name, taken))
+    return found
+
+
+def _name(pods: Mapping[str, PodCard], uid: str) -> str:
+    card = pods.get(uid)
+    return f"{card.namespace}/{card.name}" if card else uid
+
+
+def _part(uid: str, name: str, taken: Taken) -> GpuPart:
+    return GpuPart(
+        pod=uid,
+        name=name,
+        memory_mib=taken.memory_mib,
+        cores=taken.cores,
+        whole=taken.whole,
+        instances=tuple(f"{each.profile} at {each.start}" for each in taken.instances),
+    )
+
+
+def _gpu(state: GpuState, parts: tuple[GpuPart, ...], stranded: bool) -> GpuCard:
+    gpu = state.gpu
+    return GpuCard(
+        uuid=gpu.uuid,
+        index=gpu.index,
+        model=gpu.model,
+        memory_mib=gpu.memory_mib,
+        capacity_mib=gpu.capacity_mib,
+        cores_capacity=gpu.cores_capacity,
+        slots=gpu.slots,
+        mode=_mode(state),
+        healthy=gpu.healthy,
+        reason=gpu.reason,
+        cordoned=gpu.cordoned,
+        native=gpu.native_resource,
+        taken_mib=state.taken.memory_mib,
+        taken_cores=gpu.cores_capacity if state.taken.whole else state.taken.cores,
+        taken_slots=state.taken.slots,
+        stranded=stranded,
+        parts=parts,
+    )
+
+
+def _mode(state: GpuState) -> str:
+    """What its agent has published, or else what the shares on it say."""
+    if state.gpu.mode is not None:
+        return str(state.gpu.mode)
+    if state.taken.instances:
+        return str(Mode.MIG)
+    if state.taken.whole:
+        return str(Mode.WHOLE)
+    return str(Mode.QUOTA) if state.taken.slots else ""
+
+
+def _figures(
+    cluster: ClusterView, nodes: Mapping[str, NodeCard], pods: Mapping[str, PodCard], unread: int
+) -> ClusterFigures:
+    gpus = [gpu for node in nodes.values() for gpu in node.gpus]
+    stranded = [gpu for gpu in gpus if gpu.stranded]
+    return ClusterFigures(
+        nodes=len(nodes),
+        gpus=len(gpus),
+        idle_gpus=sum(not gpu.mode and not gpu.native for gpu in gpus),
+        unhealthy_gpus=sum(not gpu.healthy for gpu in gpus),
+        cordoned_gpus=sum(gpu.cordoned for gpu in gpus),
+        memory_mib=sum(gpu.capacity_mib for gpu in gpus),
+        granted_mib=sum(gpu.taken_mib for gpu in gpus),
+        cores=sum(gpu.cores_capacity for gpu in gpus),
+        granted_cores=sum(gpu.taken_cores for gpu in gpus),
+        stranded_gpus=len(stranded),
+        stranded_mib=sum(max(0, gpu.capacity_mib - gpu.taken_mib) for gpu in stranded),
+        running_pods=sum(card.state == RUNNING for card in pods.values()),
+        waiting_pods=sum(card.state in _WAITING for card in pods.values()),
+        left_out=unread,
+        configuration=cluster.config_refusal,
+    )

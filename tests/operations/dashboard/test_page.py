@@ -1,0 +1,268 @@
+"""The page in a browser: what it shows, that it can be used by keyboard, and what it says when it is not current."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.document import (
+    ClusterDocument,
+    ClusterFigures,
+    GpuCard,
+    GpuPart,
+    NodeCard,
+    PodCard,
+    ShareRow,
+)
+from lamina.operations.dashboard.server import DashboardServer
+from lamina.ports.clock import SystemClock
+from tests.browser import browser, missing_browser, use_scheme
+from tests.waiting import until
+
+pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
+HOSTILE = "<img src=x onerror=\"document.title='spoiled'\">"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    with browser() as started:
+        yield started
+
+
+class Page:
+    """A page of one board in the browser, which other threads ask, so that the server can answer."""
+
+    def __init__(self, driver: Any, board: Board, address: str) -> None:
+        self.driver, self.board, self.address = driver, board, address
+
+    async def run(self, script: str, *arguments: Any) -> Any:
+        return await asyncio.to_thread(self.driver.execute_script, f"return {script}", *arguments)
+
+    async def until(self, script: str, *arguments: Any) -> Any:
+        return await until(lambda: self.run(script, *arguments), f"{script}, {arguments}")
+
+    async def status(self, start: str) -> None:
+        """Wait until the status starts with these words."""
+        await self.until("document.querySelector('#status').textContent.startsWith(arguments[0])", start)
+
+    async def keys(self, *keys: str) -> None:
+        """Type into what has the focus."""
+        await asyncio.to_thread(self.driver.switch_to.active_element.send_keys, *keys)
+
+    async def texts(self, selector: str) -> list[str]:
+        found: list[str] = await self.run(
+            "[...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", selector
+        )
+        return found
+
+
+@pytest.fixture
+async def page(driver: Any) -> AsyncIterator[Page]:
+    board = Board()
+    async with DashboardServer(board, SystemClock()).serving(0) as address:
+        await asyncio.to_thread(driver.get_log, "performance")
+        await asyncio.to_thread(driver.get, address)
+        yield Page(driver, board, address)
+        await asyncio.to_thread(driver.get, "about:blank")
+
+
+def gpu(node: str, index: int, *parts: GpuPart, **fields: Any) -> GpuCard:
+    amounts = {"memory_mib": 16000, "capacity_mib": 16000, "cores_capacity": 100, "slots": 10} | fields
+    return GpuCard(uuid=f"GPU-{node}-{index}", index=index, model="Tesla T4", parts=parts, **amounts)
+
+
+def node(name: str, *gpus: GpuCard, **fields: Any) -> NodeCard:
+    return NodeCard(name=name, gpus=gpus, **fields)
+
+
+def running(name: str, memory_mib: int = 4000) -> PodCard:
+    share = ShareRow(
+        container="main", node="n", gpu="GPU-n-0", index=0, mode="quota", memory_mib=memory_mib,
+        physical_mib=memory_mib, cores=30,
+    )  # fmt: skip
+    return PodCard(namespace="team", name=name, state="running", phase="Running", node="n", shares=(share,))
+
+
+def small(name: str = "web") -> ClusterDocument:
+    """A pod with a quarter of a GPU, and one that waits."""
+    part = GpuPart(pod="u1", name=f"team/{name}", memory_mib=4000, cores=50)
+    waits = PodCard(
+        namespace="team", name="big", state="pending", reason="node n: needs 99999 MiB", ways_out=("Use `less`.",)
+    )
+    nodes = {
+        "n": node("n", gpu("n", 0, part, mode="quota"), gpu("n", 1, healthy=False, reason="XID 79", cordoned=True))
+    }
+    return ClusterDocument(
+        cluster=ClusterFigures(nodes=1, gpus=2), nodes=nodes, pods={"u1": running(name), "u2": waits}
+    )
+
+
+async def test_it_is_live_only_with_a_cluster_that_was_read(page: Page) -> None:
+    await page.status("The command cannot follow the cluster: the cluster has not been read yet")
+    page.board.post(small())
+    await page.status("Live")
+    assert await page.run("document.body.dataset.state") == "live"
+
+
+async def test_shares_are_drawn_to_scale(page: Page) -> None:
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    parts = "[...document.querySelectorAll('.share')].map((each) => each.offsetWidth / each.parentElement.clientWidth)"
+    memory, compute = await page.run(parts)
+    assert memory == pytest.approx(0.25, abs=0.01) and compute == pytest.approx(0.5, abs=0.01)
+    states = await page.texts(".gpu .state")
+    assert "shared by quota" in states[0] and "Healthy" in states[0]
+    assert "Unhealthy: XID 79" in states[1] and "Cordoned" in states[1]
+
+
+async def test_pods_that_wait_have_their_reason_and_ways_out(page: Page) -> None:
+    page.board.post(small())
+    await page.until("document.querySelector('#waiting article') !== null")
+    (text,) = await page.texts("#waiting article")
+    assert "needs 99999 MiB" in text and "Use less." in text and "team/big" in text
+
+
+async def test_a_share_leads_to_its_pod_by_keyboard_and_back(page: Page) -> None:
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    await page.run("document.querySelector('button.share').focus()")
+    await page.keys("\ue007")  # Enter
+    await page.until("document.querySelector('#details').open")
+    (text,) = await page.texts("#details")
+    assert "team/web" in text and "4,000 MiB" in text and "30 %" in text
+    page.board.post(ClusterDocument(nodes=small().nodes))
+    await page.until("document.querySelector('#details').innerText.includes('This pod is gone.')")
+    await page.keys("\ue00c")  # Escape
+    await page.until("!document.querySelector('#details').open")
+    assert await page.run("document.activeElement.className") == "share"
+
+
+async def test_the_focus_stays_while_the_cluster_changes(page: Page) -> None:
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    await page.run("document.querySelector('button.share').focus()")
+    page.board.post(small("renamed"))
+    await page.until("document.querySelector('button.share').innerText === 'team/renamed'")
+    assert await page.run("document.activeElement.innerText") == "team/renamed"
+
+
+async def test_names_are_text(page: Page) -> None:
+    page.board.post(small(HOSTILE))
+    await page.until("document.querySelector('button.share') !== null")
+    assert await page.texts("button.share") == [f"team/{HOSTILE}"]
+    assert await page.run("document.querySelectorAll('img').length") == 0
+    assert await page.run("document.title") == "Lamina"
+
+
+async def test_a_lost_api_server_is_said(page: Page) -> None:
+    page.board.post(small())
+    await page.status("Live")
+    page.board.lose("the Kubernetes server does not answer")
+    await page.status("The command cannot follow the cluster: the Kubernetes server does not answer.")
+    assert await page.run("document.body.dataset.state") == "lost"
+    page.board.post(small())
+    await page.status("Live")
+
+
+async def test_a_command_that_ended_is_said(driver: Any) -> None:
+    board = Board()
+    board.post(small())
+    async with DashboardServer(board, SystemClock()).serving(0) as address:
+        page = Page(driver, board, address)
+        await asyncio.to_thread(driver.get, address)
+        await page.status("Live")
+    await page.status("No connection to the command.")
+    async with DashboardServer(Board(), SystemClock()).serving(int(address.split(":")[2].split("/")[0])):
+        await page.status("The command has ended.")
+
+
+async def test_a_command_that_is_silent_is_said(page: Page) -> None:
+    page.board.post(small())
+    await page.status("Live")
+    await page.run("(() => { const now = Date.now; Date.now = () => now() + 60000; })()")
+    await page.status("The command does not answer.")
+
+
+async def test_the_browser_asks_nobody_else_and_objects_to_nothing(page: Page) -> None:
+    page.board.post(small())
+    await page.status("Live")
+    lines = await asyncio.to_thread(page.driver.get_log, "performance")
+    messages = [json.loads(line["message"])["message"] for line in lines]
+    urls = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+    assert len(urls) >= 7 and [url for url in urls if not url.startswith(page.address)] == []
+    said = await asyncio.to_thread(page.driver.get_log, "browser")
+    assert [each["message"] for each in said if page.address in each["message"]] == []
+
+
+async def test_headings_buttons_and_regions_have_names(page: Page) -> None:
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    assert await page.run("document.querySelector('#status').getAttribute('role')") == "status"
+    assert await page.run("document.documentElement.lang") == "en"
+    levels = await page.run(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].filter((each) => each.offsetParent).map((e) => +e.tagName[1])"
+    )
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    tree = await asyncio.to_thread(page.driver.execute_cdp_cmd, "Accessibility.getFullAXTree", {})
+    named = ("button", "heading", "region", "searchbox", "group")
+    nameless = [
+        each["role"]["value"]
+        for each in tree["nodes"]
+        if not each["ignored"] and each["role"]["value"] in named and not each.get("name", {}).get("value")
+    ]
+    assert nameless == []
+
+
+CONTRAST: Callable[[str], str] = """(() => {{
+  const linear = (part) => (part /= 255) <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  const light = (text) => {{
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number);
+    return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  }};
+  const ground = (each) => {{
+    const color = getComputedStyle(each).backgroundColor;
+    return color === "rgba(0, 0, 0, 0)" && each.parentElement ? ground(each.parentElement) : color;
+  }};
+  return [...document.querySelectorAll("{}")].filter((each) => each.innerText && each.offsetParent).map((each) => {{
+    const [one, other] = [light(getComputedStyle(each).color), light(ground(each))].sort((a, b) => b - a);
+    return [each.innerText, (one + 0.05) / (other + 0.05)];
+  }}).filter(([, ratio]) => ratio < 4.5);
+}})()""".format
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_texts_have_enough_contrast(page: Page, scheme: str) -> None:
+    """4.5:1, as WCAG 2 AA asks, for every hue that a share can have."""
+    await asyncio.to_thread(use_scheme, page.driver, scheme)
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    assert await page.run(CONTRAST("h1, h2, h3, h4, p, dt, dd, td, th, li, button, span, label, output")) == []
+    for hue in range(0, 360, 15):
+        await page.run("document.querySelector('button.share').style.setProperty('--hue', arguments[0])", hue)
+        assert await page.run(CONTRAST("button.share")) == [], hue
+
+
+async def test_a_thousand_nodes(page: Page) -> None:
+    nodes, pods = {}, {}
+    for number in range(1000):
+        name = f"node-{number}"
+        parts = [
+            GpuPart(pod=f"{number}-{slot}", name=f"team/p-{number}-{slot}", memory_mib=4000, cores=25)
+            for slot in (0, 1)
+        ]
+        nodes[name] = node(name, *(gpu(name, index, part, mode="quota") for index, part in enumerate(parts)))
+        pods |= {part.pod: running(part.name.removeprefix("team/")) for part in parts}
+    page.board.post(ClusterDocument(cluster=ClusterFigures(nodes=1000, gpus=2000), nodes=nodes, pods=pods))
+    await page.until("document.querySelectorAll('.node').length === 1000")
+    assert await page.run("document.querySelectorAll('button.share').length") == 2000
+    assert await page.texts("#shown") == ["1,000 nodes, 2,000 pods"]
+    assert await page.texts("#more-pods") == ["1,500 more pods not shown; use the filter to find them."]
+    await page.run("document.querySelector('#words').focus()")
+    await page.keys("node-777")
+    await page.until("document.querySelectorAll('.node').length === 1")
+    page.board.post(ClusterDocument(nodes={"node-777": node("node-777", gpu("node-777", 0))}))
+    await page.until("document.querySelectorAll('button.share').length === 0")
