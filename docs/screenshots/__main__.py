@@ -57,8 +57,9 @@ async def fill(kubeconfig: Path) -> None:
 @contextlib.contextmanager
 def dashboard(kubeconfig: Path) -> Iterator[str]:
     """The address of a dashboard."""
-    command = [sys.executable, "-m", "lamina", "dashboard", "--kubeconfig", str(kubeconfig)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | {"LAMINA_LABS": str(kubeconfig.parents[1])}
+    command = [sys.executable, "-m", "lamina", "lab", "dashboard", "--name", "shot"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().split()[-1]
@@ -69,7 +70,8 @@ def dashboard(kubeconfig: Path) -> Iterator[str]:
 def save(driver: "Chrome", address: str) -> None:
     """Both pictures."""
     driver.get(address)
-    wait_until(lambda: len(driver.find_elements("css selector", "button.share")) >= PODS_IN_ALL - 2)
+    in_use = "return [...document.querySelectorAll('.used')].some((each) => each.offsetWidth > 20)"
+    wait_until(lambda: driver.execute_script(in_use))
     for scheme in ("light", "dark"):
         use_scheme(driver, scheme)
         driver.save_screenshot(str(IMAGES / f"dashboard-{scheme}.png"))

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 
 def dashboard(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on. 0 picks a free port.")] = 0,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            metavar="URL",
+            help="Page of metrics from which to read what containers use: an agent's, or Prometheus's /federate. "
+            "Can be repeated.",
+        ),
+    ] = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only."""
@@ -19,11 +28,13 @@ def dashboard(
     from lamina.operations.dashboard.board import Board
     from lamina.operations.dashboard.feed import ClusterFeed
     from lamina.operations.dashboard.server import serve
+    from lamina.operations.dashboard.usage_pages import UsagePages
     from lamina.ports.clock import SystemClock
 
     async def served(kube: "Kube") -> None:
         board, clock = Board(), SystemClock()
-        await serve(board, clock, port, ClusterFeed(kube, clock, board).run, _say)
+        pages = UsagePages(metrics or (), clock, board)
+        await serve(board, clock, port, [ClusterFeed(kube, clock, board).run, pages.run], _say)
 
     with_cluster(kubeconfig, served)
 

@@ -19,6 +19,7 @@ from lamina.operations.dashboard.document import (
     ShareRow,
 )
 from lamina.operations.dashboard.server import DashboardServer
+from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
 from tests.browser import browser, missing_browser, use_scheme
 from tests.waiting import until
@@ -133,12 +134,18 @@ async def test_a_share_leads_to_its_pod_by_keyboard_and_back(page: Page) -> None
     await page.keys("\ue007")  # Enter
     await page.until("document.querySelector('#details').open")
     (text,) = await page.texts("#details")
-    assert "team/web" in text and "4,000 MiB" in text and "30 %" in text
+    assert "team/web" in text and "4,000 MiB" in text and "30 %" in text and "not known" in text
+    page.board.use({ContainerOnGpu("team", "web", "main", "GPU-n-0"): ShareUse(1000, 3500, 12)}, "")
+    await page.until("document.querySelector('#details').innerText.includes('1,000 MiB')")
+    (text,) = await page.texts("#details")
+    assert "3,500 MiB" in text and "12 %" in text
+    line = "document.querySelector('.used').offsetWidth / document.querySelector('button.share').offsetWidth"
+    assert await page.run(line) == pytest.approx(0.25, abs=0.02)
     page.board.post(ClusterDocument(nodes=small().nodes))
     await page.until("document.querySelector('#details').innerText.includes('This pod is gone.')")
     await page.keys("\ue00c")  # Escape
     await page.until("!document.querySelector('#details').open")
-    assert await page.run("document.activeElement.className") == "share"
+    await page.until("document.activeElement.className === 'share'")
 
 
 async def test_the_focus_stays_while_the_cluster_changes(page: Page) -> None:
@@ -166,6 +173,12 @@ async def test_a_lost_api_server_is_said(page: Page) -> None:
     assert await page.run("document.body.dataset.state") == "lost"
     page.board.post(small())
     await page.status("Live")
+
+
+async def test_use_that_cannot_be_read_is_said(page: Page) -> None:
+    page.board.post(small())
+    page.board.use({}, "http://agent cannot be read: no answer")
+    await page.until("document.querySelector('#warnings').innerText.includes('http://agent cannot be read')")
 
 
 async def test_a_command_that_ended_is_said(driver: Any) -> None:

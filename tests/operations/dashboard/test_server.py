@@ -173,7 +173,7 @@ async def test_the_address_is_said_once_the_cluster_was_read() -> None:
         board.post(document("a"))
         await asyncio.Event().wait()
 
-    serving = asyncio.ensure_future(serve(board, FakeClock(), 0, follow, said.append))
+    serving = asyncio.ensure_future(serve(board, FakeClock(), 0, [follow], said.append))
     try:
         await until(lambda: said, task=serving)
     finally:
@@ -188,5 +188,5 @@ async def test_an_error_of_the_feed_ends_the_command_without_an_address() -> Non
         raise BadInput("no rights")
 
     with pytest.raises(BadInput, match=r"^no rights$"):
-        await serve(Board(), FakeClock(), 0, follow, said.append)
+        await serve(Board(), FakeClock(), 0, [follow], said.append)
     assert said == []

@@ -94,6 +94,20 @@ def status() -> None:
 
 
 @app.command()
+def dashboard(
+    name: Name = "default",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on. 0 picks a free port.")] = 0,
+) -> None:
+    """Serve the page of `lamina dashboard` for a lab, with what its containers use."""
+    from lamina.cli import dashboard
+    from lamina_lab.cluster import metrics
+    from lamina_lab.host.directory import lab_directory
+
+    pages = [url for component, url in metrics.urls(name) if component != "controller"]
+    dashboard.dashboard(port=port, metrics=pages, kubeconfig=lab_directory(name).kubeconfig)
+
+
+@app.command()
 def metrics(name: Name = "default") -> None:
     """List the metrics URL of each component."""
     from rich.table import Table

@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from lamina.operations.dashboard.document import ClusterDocument
+from lamina.operations.dashboard.usage import Usage, with_usage
 
 
 class Posted(NamedTuple):
@@ -14,19 +15,31 @@ class Posted(NamedTuple):
     lost: str
     ready: bool
     """Whether the cluster has been read at all."""
+    usage_problem: str = ""
+    """Why the use of some containers is not known; empty where no metrics are read either."""
 
 
 class Board:
-    """One writer, many readers, one event loop."""
+    """Written in one event loop, read by many there."""
 
     def __init__(self) -> None:
         self.current = Posted(0, ClusterDocument(), "", ready=False)
         self.closed = False
+        self._without_usage = ClusterDocument()
+        self._usage: Usage = {}
         self._changed = asyncio.Event()
 
     def post(self, document: ClusterDocument) -> None:
         """The cluster is followed, and this is what it is like now."""
-        self._set(self.current._replace(document=document, lost="", ready=True))
+        self._without_usage = document
+        self._set(self.current._replace(document=with_usage(document, self._usage), lost="", ready=True))
+
+    def use(self, usage: Usage, problem: str) -> None:
+        """What containers use now, and what could not be read of it."""
+        if usage != self._usage or problem != self.current.usage_problem:
+            self._usage = usage
+            document = with_usage(self._without_usage, usage)
+            self._set(self.current._replace(document=document, usage_problem=problem))
 
     def lose(self, reason: str) -> None:
         """The cluster cannot be followed. The document stays as it is."""

@@ -17,6 +17,8 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     memory_mib: int
     cores: int
     whole: bool = False
+    used_mib: int | None = None
+    """What its containers use of it; None where that is not known."""
     instances: tuple[str, ...] = ()
     """MIG instances, such as `1g.5gb at 0`."""
 
@@ -72,6 +74,11 @@ class ShareRow(Struct, frozen=True, kw_only=True):
     cores: int
     compute_policy: str = ""
     mig: str = ""
+    used_mib: int | None = None
+    """None where it is not known, like the next two."""
+    peak_mib: int | None = None
+    busy_percent: int | None = None
+    """GPU time over the last seconds."""
 
 
 class ContainerLimits(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -99,6 +99,7 @@ def _event(sent: Posted | None, current: Posted) -> bytes:
         "first": sent is None,
         "ready": current.ready,
         "lost": current.lost,
+        "usage_problem": current.usage_problem,
         "changes": changes(before, current.document),
     }
     return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
@@ -116,17 +117,23 @@ def _refused(sentence: str) -> web.Response:
 
 
 async def serve(
-    board: Board, clock: Clock, port: int, follow: Callable[[], Awaitable[None]], say: Callable[[str], None]
+    board: Board, clock: Clock, port: int, writers: Sequence[Callable[[], Awaitable[None]]], say: Callable[[str], None]
 ) -> None:
-    """Serve while `follow` runs. `say` gets the address once the cluster could be read."""
+    """Serve while the writers of the board run. `say` gets the address once the cluster could be read."""
     async with DashboardServer(board, clock).serving(port) as url:
-        following = asyncio.ensure_future(follow())
-        first = asyncio.ensure_future(board.newer(0))
+        writing = asyncio.gather(*(write() for write in writers))
+        first = asyncio.ensure_future(_read_once(board))
         try:
-            await asyncio.wait((following, first), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((writing, first), return_when=asyncio.FIRST_COMPLETED)
             if first.done():
                 say(url)
-            await following
+            await writing
         finally:
-            following.cancel()
+            writing.cancel()
             first.cancel()
+
+
+async def _read_once(board: Board) -> None:
+    """Wait until the cluster was read, or a defect is to be shown."""
+    while not (board.current.ready or board.current.lost):
+        await board.newer(board.current.version)

@@ -5,10 +5,17 @@ import { compute, list, make, memory, replace } from "./elements.js";
 let shown = null;
 
 export function openDetails(dialog, uid, pods) {
+  const key = document.activeElement?.dataset.key;
   shown = uid;
   drawDetails(dialog, pods);
-  dialog.addEventListener("close", () => { shown = null; }, { once: true });
+  dialog.addEventListener("close", () => close(key), { once: true });
   if (!dialog.open) dialog.showModal();
+}
+
+// The browser gives the focus back only where its element was not drawn again meanwhile.
+function close(key) {
+  shown = null;
+  [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key)?.focus();
 }
 
 export function drawDetails(dialog, pods) {
@@ -43,13 +50,20 @@ function limits(container) {
   return Object.entries(container.limits).map(([name, amount]) => `${container.container}: ${name} ${amount}`);
 }
 
+function known(amount, text) {
+  return amount === null ? "not known" : text(amount);
+}
+
 const COLUMNS = {
   Container: (share) => share.container,
   GPU: (share) => `${share.index ?? ""} ${share.gpu}`.trim(),
   Mode: (share) => share.mig || share.mode,
   Memory: (share) => memory(share.memory_mib),
+  "In use": (share) => known(share.used_mib, memory),
+  Peak: (share) => known(share.peak_mib, memory),
   Physical: (share) => memory(share.physical_mib),
   Compute: (share) => [compute(share), share.compute_policy].filter(Boolean).join(", "),
+  "GPU time": (share) => known(share.busy_percent, (percent) => `${percent} %`),
 };
 
 function shares(pod) {

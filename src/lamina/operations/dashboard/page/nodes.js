@@ -72,13 +72,22 @@ function states(gpu) {
 }
 
 function button(gpu, part, open) {
-  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...part.instances].join(", ");
+  const used = part.used_mib === null ? [] : [`${memory(part.used_mib)} in use`];
+  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...used, ...part.instances].join(", ");
   const made = make("button", {
     class: "share", type: "button", "data-key": `${gpu.uuid} ${part.pod}`, title: `${part.name}: ${amounts}`,
     "aria-label": `${part.name}: ${amounts}`,
   }, part.name);
+  if (part.used_mib !== null) made.append(fill(part));
   made.addEventListener("click", () => open(part.pod));
   return toScale(made, part, part.memory_mib / gpu.capacity_mib);
+}
+
+// How much of the share is in use, to scale in the share.
+function fill(part) {
+  const made = make("span", { class: "used" });
+  made.style.width = `${Math.min(100, 100 * part.used_mib / Math.max(1, part.memory_mib))}%`;
+  return made;
 }
 
 function stripe(gpu, part) {

@@ -10,6 +10,7 @@ const known = { cluster: null, nodes: {}, pods: {} };
 const at = (id) => document.getElementById(id);
 let source = null;
 let lost = "";
+let usageProblem = "";
 let heard = 0;
 
 function listen() {
@@ -20,6 +21,7 @@ function listen() {
     known.cluster = change.changes.cluster;
     merge(known.nodes, change.changes.nodes);
     merge(known.pods, change.changes.pods);
+    usageProblem = change.usage_problem;
     lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
     hear(!change.lost);
     draw();
@@ -93,6 +95,7 @@ function drawFigures(cluster) {
   const warnings = [];
   if (cluster.configuration) warnings.push(`The previous configuration is in force: ${cluster.configuration}`);
   if (cluster.left_out) warnings.push(`${counted(cluster.left_out, "pod")} could not be read.`);
+  if (usageProblem) warnings.push(`The use of some containers is not known: ${usageProblem}`);
   replace(at("warnings"), ...(warnings.length ? [list(warnings)] : []));
 }
 

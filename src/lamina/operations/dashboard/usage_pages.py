@@ -1,0 +1,78 @@
+"""Read pages of metrics at intervals, and give the board what containers use."""
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from lamina.errors import BadInput, Outside
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse, usage_in
+from lamina.ports.clock import Clock
+
+EVERY_S = 5.0
+_TIMEOUT_S = 5.0
+_AT_ONCE = 32
+_LARGEST = 64 * 2**20
+"""Bytes of one page."""
+
+
+class UsagePages:
+    """The pages at `addresses`. Raises BadInput for one that is no address."""
+
+    def __init__(self, addresses: Sequence[str], clock: Clock, board: Board) -> None:
+        for address in addresses:
+            if not _is_address(address):
+                raise BadInput(f"--metrics must be an address such as http://127.0.0.1:9394/metrics, got {address!r}")
+        self._addresses = addresses
+        self._clock = clock
+        self._board = board
+
+    async def run(self) -> None:
+        """Read until canceled. What cannot be read is a sentence on the board."""
+        if not self._addresses:
+            return
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+        connector = aiohttp.TCPConnector(limit=_AT_ONCE)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+            while True:
+                await self._round(session)
+                await self._clock.sleep(EVERY_S)
+
+    async def _round(self, session: aiohttp.ClientSession) -> None:
+        answers = await asyncio.gather(*(_read(session, address) for address in self._addresses))
+        usage: dict[ContainerOnGpu, ShareUse] = {}
+        problems = []
+        for address, answer in zip(self._addresses, answers, strict=True):
+            if isinstance(answer, Outside):
+                problems.append(f"{address} cannot be read: {answer}")
+            else:
+                usage |= answer
+        more = f"; {len(problems) - 1} more pages cannot be read either" if len(problems) > 1 else ""
+        self._board.use(usage, problems[0] + more if problems else "")
+
+
+async def _read(session: aiohttp.ClientSession, address: str) -> dict[ContainerOnGpu, ShareUse] | Outside:
+    try:
+        async with session.get(address, allow_redirects=False) as response:
+            if response.status != 200:
+                return Outside(f"it answers with status {response.status}")
+            page = await response.content.read(_LARGEST + 1)
+            while len(page) <= _LARGEST and (more := await response.content.read(_LARGEST)):
+                page += more
+        if len(page) > _LARGEST:
+            return Outside(f"it has more than {_LARGEST} bytes")
+        return await asyncio.to_thread(usage_in, page.decode(errors="replace"))
+    except Outside as error:
+        return error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return Outside(str(error) or f"no answer in {_TIMEOUT_S:.0f} s")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
