@@ -11,6 +11,7 @@ from lamina.model.grants import ContainerGrant, MigInstance, Share
 from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
+from lamina.operations.dashboard import pod_cards
 from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard, changes
 from lamina.operations.dashboard.stranded import StrandedGpus
 from lamina.operations.dashboard.view import NodeCondition, document_of
@@ -96,6 +97,19 @@ async def test_a_pending_pod_has_numbers_and_ways_out() -> None:
     card = (await shown(inventory(), waits)).pods["uid-default-waits"]
     assert (card.state, card.reason) == ("pending", "node n: needs 99999 MiB; the largest GPU has 15360 MiB")
     assert card.why[0].startswith("waits is pending: ") and card.ways_out[0].endswith("at most 15360 MiB, on node n.")
+
+
+async def test_replicas_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+
+    def search(*arguments: Any) -> list[str]:
+        searches.append(arguments)
+        return ["Wait."]
+
+    monkeypatch.setattr(pod_cards, "ways_out", search)
+    replicas = [pod(name, container(gpu=1, gpumem=99999)) for name in "abc"]
+    document = await shown(inventory(), *replicas, pod("d", container(gpu=1, gpumem=88888)))
+    assert [card.ways_out for card in document.pods.values()] == [("Wait.",)] * 4 and len(searches) == 2
 
 
 async def test_a_pod_over_its_quota() -> None:

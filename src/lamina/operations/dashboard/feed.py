@@ -40,6 +40,7 @@ ASKED_EVERY_S = 2.0
 ANSWER_S = 5.0
 """How long the API server may take to answer before it counts as lost."""
 POST_EVERY_S = 0.5
+"""The shortest pause between two documents. One that takes longer to compute is followed by a pause as long."""
 _PAUSES_S = (0.5, 1.0, 2.0, 3.0)
 
 
@@ -154,12 +155,13 @@ class ClusterFeed:
             read = ClusterObjects(
                 objects[INVENTORIES], objects[GRANTS], objects[PODS], objects[RESOURCE_QUOTAS], config_map
             )
+            started = self._clock.monotonic()
             try:
                 self._board.post(await asyncio.to_thread(self._compute, read, objects[NODES]))
             except Exception as error:
                 log.exception("The view could not be computed")
                 self._board.lose(f"this command could not compute the view, which is a defect: {error!r}")
-            await self._clock.sleep(POST_EVERY_S)
+            await self._clock.sleep(max(POST_EVERY_S, self._clock.monotonic() - started))
 
 
 def _document(objects: ClusterObjects, nodes: list[Object]) -> ClusterDocument:

@@ -19,6 +19,8 @@ from lamina.ports.kube import Object
 log = logging.getLogger(__name__)
 
 RUNNING, PENDING, REFUSED, DELETED = "running", "pending", "refused", "deleted"
+_WaysOut = dict[tuple[PodRequest, str], tuple[str, ...]]
+"""What was found for a request and why it does not fit."""
 _DELETED = "It is deleted, but its processes still run, so its shares count."
 
 
@@ -26,9 +28,10 @@ def pod_cards(cluster: ClusterView) -> tuple[dict[str, PodCard], int]:
     """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out."""
     cards: dict[str, PodCard] = {}
     unread = 0
+    known: _WaysOut = {}
     for pod in cluster.pods:
         try:
-            card = _card(cluster, pod)
+            card = _card(cluster, pod, known)
         except Exception as error:  # what one tenant wrote must not hide the pods of the others
             log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
             unread += 1
@@ -47,7 +50,7 @@ def pod_cards(cluster: ClusterView) -> tuple[dict[str, PodCard], int]:
     return cards, unread
 
 
-def _card(cluster: ClusterView, pod: Object) -> PodCard | None:
+def _card(cluster: ClusterView, pod: Object, known: _WaysOut) -> PodCard | None:
     uid, status = pod["metadata"]["uid"], pod.get("status") or {}
     grant, refusal, request = cluster.grants.get(uid), "", None
     phase = str(status.get("phase") or "Unknown")
@@ -71,7 +74,7 @@ def _card(cluster: ClusterView, pod: Object) -> PodCard | None:
         limits=tuple(_limits(pod)),
         reason=reason,
         why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),
-        ways_out=tuple(_ways_out(cluster, pod, request)) if not node else (),
+        ways_out=_ways_out(cluster, pod, request, known) if request is not None and not node else (),
     )
 
 
@@ -81,15 +84,17 @@ def _state(node: str, phase: str, refusal: str) -> str:
     return RUNNING if node else PENDING
 
 
-def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest | None) -> Iterator[str]:
-    if request is None:
-        return
+def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _WaysOut) -> tuple[str, ...]:
+    """Pods with one request and one explanation, such as replicas, share the search."""
     if cluster.over_quota(pod):
-        yield "Wait until a pod of its namespace ends, or raise the ResourceQuota."
-        return
+        return ("Wait until a pod of its namespace ends, or raise the ResourceQuota.",)
     explanation = cluster.explain(pod)
-    if explanation is not None:
-        yield from ways_out(cluster, request, explanation)
+    if explanation is None:
+        return ()
+    key = request, explanation.summary
+    if key not in known:
+        known[key] = tuple(ways_out(cluster, request, explanation))
+    return known[key]
 
 
 def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Inventory | None) -> Iterator[ShareRow]:
