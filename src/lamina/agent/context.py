@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lamina.agent.containers.paths import HostPaths
+from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.record import Record
@@ -18,7 +19,7 @@ from lamina.ports.set_aside import SetAside
 
 @dataclass(frozen=True, kw_only=True)
 class NodeContext:
-    """One node's configuration, its ports, and the record. Each configuration has a context of its own."""
+    """One node's configuration, its ports, and its records. Each configuration has a context of its own."""
 
     settings: AgentSettings
     config: Config
@@ -32,6 +33,7 @@ class NodeContext:
     pod_resources: PodResources
     paths: HostPaths
     record: Record
+    claims: ClaimRecord
     aside: SetAside
     """What the agent has set aside, under any configuration."""
 

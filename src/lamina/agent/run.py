@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from lamina.agent.claims.classes import ClassMaker
+from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.preparer import ClaimPreparer
+from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.claims.release import ClaimReleaser
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.reconciliation import reconcile
@@ -25,12 +30,13 @@ from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.devices.usage_by_gpu import DevicesInUse, devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.checked_nvml import CheckedNvml
 from lamina.agent.inventory.monitor import GpuMonitor, health_events
 from lamina.agent.inventory.publisher import InventoryDeletionWatch, InventoryPublisher
 from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
 from lamina.agent.limits.confirmed_work import ConfirmedWork
@@ -46,6 +52,7 @@ from lamina.agent.node.configuration import ConfigurationSource
 from lamina.agent.node.watch import NodeWatch
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
+from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.observable import Observable
@@ -54,6 +61,7 @@ from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config
 from lamina.errors import Outside
+from lamina.model.gpus import Mode
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files, kept_open
 from lamina.ports.host import Host, LinuxHost
@@ -265,6 +273,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "events of limit files": file_events,
         "work on shared GPUs": confirmed,
         "arbitration": ArbitrationLoop(node, ports.host, confirmed.confirmation, file_events.report),
+        **_claim_parts(node, advertisement),
     }
     if node.settings.metrics:
         page = MetricsPage(node, advertisement, ports.host)
@@ -288,6 +297,7 @@ def _context(settings: AgentSettings, rules: Rules, ports: AgentPorts, libraries
         pod_resources=KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET),
         paths=HostPaths(settings.containers, settings.cdi_dir, settings.driver_dir, libraries),
         record=Record(settings.record, ports.files),
+        claims=ClaimRecord(settings.claims, ports.files),
         aside=ports.aside,
     )
 
@@ -309,7 +319,27 @@ def _advertisement(node: NodeContext) -> Advertisement:
         on_demand=None,
         survivors=None,
     )
-    return Advertisement(state, lambda: devices_in_use(node.record.allocations, kinds.mode))
+    return Advertisement(state, lambda: _in_use(node, kinds.mode))
+
+
+def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
+    return devices_in_use(node.record.allocations, mode, claimed=frozenset(node.claims.units))
+
+
+def _claim_parts(node: NodeContext, advertisement: Advertisement) -> dict[str, Part]:
+    """The parts that serve ResourceClaims."""
+    if not node.settings.dra:
+        return {}
+    offer = ClaimOffer(node, advertisement)
+    preparer = ClaimPreparer(node, offer, advertisement)
+    watch = SliceWatch(node)
+    return {
+        "device classes": ClassMaker(node),
+        "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer)),
+        "resource slices": SlicePublisher(node, offer, watch),
+        "published slices": watch,
+        "release of claims": ClaimReleaser(node, preparer),
+    }
 
 
 def _resources(config: Config, nvidia: AppliedConfig) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, ProtectMetrics, configure_logging
+from lamina.dra.names import DRIVER
 from lamina.ports.mps.messages import SOCKET
 
 DriverMount = Annotated[
@@ -18,6 +19,14 @@ DriverMount = Annotated[
         help="Path of --driver-dir in the container of the agent, if it is another one. "
         "--driver-seen-at and LAMINA_DRIVER_SEEN_AT are deprecated names.",
     ),
+]
+Dra = Annotated[
+    bool,
+    typer.Option("--dra", envvar="LAMINA_DRA", help="Serve ResourceClaims, as a driver for them."),
+]
+DraDriver = Annotated[
+    str,
+    typer.Option("--dra-driver", envvar="LAMINA_DRA_DRIVER", help="Name of the driver that serves ResourceClaims."),
 ]
 NvidiaNamespace = Annotated[
     str,
@@ -67,6 +76,8 @@ def agent(
         ),
     ] = ":9394",
     protect_metrics: ProtectMetrics = False,
+    dra: Dra = False,
+    dra_driver: DraDriver = DRIVER,
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the node agent: device plugin and limit enforcement."""
@@ -89,5 +100,7 @@ def agent(
         mps_root=mps_root,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         protect_metrics=protect_metrics,
+        dra=dra,
+        dra_driver=dra_driver,
     )
     asyncio.run(run(settings))

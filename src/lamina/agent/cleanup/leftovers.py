@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lamina.agent.state.settings import AgentSettings
 from lamina.ports.files import TEMPORARY, Files
+from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER
 
 SPECS, SOCKETS = "lamina.dev-*", "lamina-*.sock"
@@ -18,7 +19,9 @@ def find_leftovers(*, kubelet_dir: Path, cdi_dir: Path, state_dir: Path) -> list
     """All leftovers, sorted. Raises Outside if a directory cannot be read."""
     files = Files()
     specs = [path for pattern in (SPECS, f".{SPECS}") for path in _matching(files, cdi_dir, pattern)]
-    return sorted([*specs, *_matching(files, kubelet_dir / PLUGIN_FOLDER, SOCKETS), *_state(files, state_dir)])
+    folders = (kubelet_dir / PLUGIN_FOLDER, kubelet_dir / REGISTRY_FOLDER)
+    sockets = [path for folder in folders for path in _matching(files, folder, SOCKETS)]
+    return sorted([*specs, *sockets, *_state(files, state_dir)])
 
 
 def _matching(files: Files, folder: Path, pattern: str) -> list[Path]:

@@ -22,13 +22,14 @@ class DevicesInUse(NamedTuple):
     """`ids` are the devices that containers have, by resource; `gpus` is what each GPU in use is used for, by UUID.
 
     `unknown`: some container has tickets, and its GPUs are not known yet. `waiting` are the devices of containers that
-    have not been prepared yet, by resource.
+    have not been prepared yet, by resource. `claimed` are the GPUs and MIG devices that ResourceClaims have.
     """
 
     ids: Mapping[str, Set[str]] = {}
     gpus: Mapping[str, GpuUse] = {}
     unknown: bool = False
     waiting: Mapping[str, Set[str]] = {}
+    claimed: Set[str] = frozenset()
 
     @property
     def all_ids(self) -> Set[str]:
@@ -59,6 +60,8 @@ class DevicesInUse(NamedTuple):
 
 def with_usage(gpu: Gpu, in_use: DevicesInUse, resource: str) -> Gpu:
     """The GPU with what it is used for. `resource` is the one by which the node advertises it natively, or empty."""
+    if gpu.uuid in in_use.claimed:  # such a GPU takes no grants, as one whose time native devices share
+        return structs.replace(gpu, native_resource=resource, mode=Mode.TIMESLICE)
     use = in_use.of(gpu.uuid, resource)
     if use is None:
         return structs.replace(gpu, native_resource=resource, mode=Mode.MIG if gpu.instances else None)
@@ -68,17 +71,23 @@ def with_usage(gpu: Gpu, in_use: DevicesInUse, resource: str) -> Gpu:
 def is_free_for(gpu: Gpu, in_use: DevicesInUse, resource: str, mode: Mode) -> bool:
     """Whether the GPU may be advertised natively in `mode`: it is idle, or natively in use in that mode."""
     use = in_use.of(gpu.uuid, resource)
+    if gpu.uuid in in_use.claimed:
+        return False
     return use is None or (bool(use.resource) and use.mode is mode)
 
 
-def accepts_grants(gpu: Gpu) -> bool:
+def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
     """Whether the GPU has tickets: shares of it may be granted, or are in use."""
+    if gpu.uuid in in_use.claimed:
+        return False
     return not gpu.native_resource or gpu.mode is Mode.QUOTA
 
 
-def devices_in_use(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE) -> DevicesInUse:
-    """What the allocations use. `mode` is the node's current mode of sharing, which applies to replicas whose
-    containers have not started yet."""
+def devices_in_use(
+    allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE, *, claimed: Set[str] = frozenset()
+) -> DevicesInUse:
+    """What the allocations use, next to what is `claimed`. `mode` is the node's current mode of sharing, which applies
+    to replicas whose containers have not started yet."""
     shared = mode if mode is Mode.MPS else Mode.TIMESLICE
     ids: dict[str, set[str]] = {}
     waiting: dict[str, set[str]] = {}
@@ -97,4 +106,4 @@ def devices_in_use(allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLIC
             gpus |= dict.fromkeys(map(unit_uuid, allocation.tickets), GpuUse(native_mode, resource))
         else:
             unknown = True
-    return DevicesInUse(ids, gpus, unknown, waiting)
+    return DevicesInUse(ids, gpus, unknown, waiting, claimed)

@@ -164,7 +164,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
     in_use = _with_daemons(state, in_use)
     bare = state._inventory()
     gpus = tuple(_with_time_slice(state, with_usage(gpu, in_use, state.native_resource)) for gpu in bare.gpus)
-    mig_units = _mig_units(state)
+    mig_units = _mig_units(state, in_use.claimed)
     whole = [
         Unit(gpu.uuid, gpu.uuid, _accepts_containers(state, gpu))
         for gpu in gpus
@@ -182,9 +182,8 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
         if parts:
             counted[as_native] = advertised_devices(as_native, parts)
         others = in_use.native_held_outside(kind.resource, {unit.id for unit in parts})
-        shares = advertised_tickets(
-            kind, filter(accepts_grants, gpus), held=in_use.all_ids, before=before.tickets.get(kind, ())
-        )
+        granting = [gpu for gpu in gpus if accepts_grants(gpu, in_use)]
+        shares = advertised_tickets(kind, granting, held=in_use.all_ids, before=before.tickets.get(kind, ()))
         tickets[kind] = (*shares, *advertised_devices(as_native, parts, others))
     mig = {kind: _native_devices(kind, mig_units.get(kind, ()), in_use) for kind in {**before.mig, **mig_units}}
     inventory = before.inventory
@@ -222,12 +221,18 @@ def _with_time_slice(state: AdvertisementState, gpu: Gpu) -> Gpu:
     return structs.replace(gpu, time_slice=length, time_slice_failure=failure)
 
 
-def _mig_units(state: AdvertisementState) -> dict[NativeKind, tuple[Unit, ...]]:
-    """The MIG devices by the kind that advertises them. MPS does not share MIG devices."""
+def _mig_units(state: AdvertisementState, claimed: Set[str]) -> dict[NativeKind, tuple[Unit, ...]]:
+    """The MIG devices by the kind that advertises them. MPS does not share MIG devices.
+
+    Those that are claimed are left out.
+    """
     if not state.selected or state.mode is Mode.MPS:
         return {}
     by_resource = mig_devices.units_by_resource(state.mig_strategy, state._native_gpus, state.mig_devices)
-    return {native_kind(resource, state.sharing): units for resource, units in by_resource.items()}
+    return {
+        native_kind(resource, state.sharing): tuple(unit for unit in units if unit.id not in claimed)
+        for resource, units in by_resource.items()
+    }
 
 
 def _native_devices(kind: NativeKind, units: Iterable[Unit], in_use: DevicesInUse) -> Devices:

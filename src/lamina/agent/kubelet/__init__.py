@@ -5,4 +5,5 @@ device_stream  ListAndWatch
 native_plugin  what is special about native devices
 registration   keeps the plugin registered
 plugins        one plugin per resource
+claim_plugin   the driver for ResourceClaims
 """

@@ -69,7 +69,7 @@ class ConfirmedWork:
     def _shared(self) -> dict[str, list[Bound]]:
         """The containers on each GPU that several have by shares."""
         found: dict[str, dict[str, Bound]] = {}
-        for allocation in self._node.record.allocations:
+        for allocation in (*self._node.record.allocations, *self._node.claims.allocations):
             bound = allocation.bound
             if bound is not None and bound.mode in (None, Mode.QUOTA, Mode.MPS):
                 for uuid in bound.gpus:

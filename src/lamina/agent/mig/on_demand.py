@@ -237,7 +237,7 @@ class OnDemandMig:
         uuids = [each.uuid for each in instances if each.uuid]
         if not uuids:
             return {}
-        pods = await pods_using(self._record, self._node.pod_resources, self._gpus.resources)
+        pods = await pods_using(self._node, self._gpus.resources)
         running = await processes_using(self._maker.nvml, uuids)
         return running | {uuid: pods[uuid] for uuid in uuids if uuid in pods}
 

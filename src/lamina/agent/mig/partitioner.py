@@ -179,7 +179,7 @@ class Partitioner:
 
     async def _users(self) -> Users:
         """Who has a GPU by a grant, a GPU or MIG device as a native device, or uses either without both."""
-        users = await pods_using(self._node.record, self._node.pod_resources, self._advertisement.resources)
+        users = await pods_using(self._node, self._advertisement.resources)
         granted: dict[Instance, str] = {}
         for pod, grant in (await self._node.cluster.list_grants()).items():
             shares = [share for container in grant.containers for share in container.shares]

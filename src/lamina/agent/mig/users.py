@@ -2,24 +2,25 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import unit_uuid
-from lamina.agent.state.record import Record
-from lamina.ports.kubelet.podresources import PodResources
 from lamina.ports.nvml import Nvml
 
 Users = Mapping[str, Sequence[str]]
 """Descriptions of users such as `pod default/a`, by UUID of a GPU or MIG device. Unused ones have no entry."""
 
 
-async def pods_using(record: Record, pod_resources: PodResources, resources: Collection[str]) -> dict[str, list[str]]:
-    """The pods that hold devices of these resources, by UUID. Raises Outside."""
+async def pods_using(node: NodeContext, resources: Collection[str]) -> dict[str, list[str]]:
+    """The pods and ResourceClaims that hold devices of these resources, by UUID. Raises Outside."""
     users: dict[str, list[str]] = {}
-    for allocation in record.allocations:
+    for allocation in node.record.allocations:
         bound = allocation.bound
         pod = f"pod {bound.namespace}/{bound.pod}" if bound else "a container that is starting"
         for unit in {unit_uuid(device) for device in allocation.tickets}:
             users.setdefault(unit, []).append(pod)
-    for holder in await pod_resources.holders(resources):
+    for unit, claim in node.claims.units.items():
+        users.setdefault(unit, []).append(f"ResourceClaim {claim}")
+    for holder in await node.pod_resources.holders(resources):
         for unit in {unit_uuid(device) for device in holder.devices}:
             users.setdefault(unit, []).append(f"pod {holder.namespace}/{holder.pod}")
     return {unit: list(dict.fromkeys(pods)) for unit, pods in users.items()}

@@ -114,6 +114,7 @@ class NativePreparer:
         if not self._kind.replicated:
             self._check_sole_holder(devices, others)
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
+        self._node.claims.require_unclaimed(units)
         granted = required_instances(self._record)
         for device in self._advertisement.state.mig_devices:
             if device.uuid in units and instance_at(device.gpu, device.instance) in granted:

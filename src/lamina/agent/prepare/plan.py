@@ -121,6 +121,13 @@ def execute_plan(
 ) -> None:
     """Make the directories and specs of names that the record has bound. Raises Outside."""
     assert plan.names.items() <= {each.name: each.bound for each in record.allocations}.items()
+    write_plan(plan, files, write_limits, devices)
+
+
+def write_plan(
+    plan: PreparationPlan, files: Files, write_limits: WriteLimits, devices: Mapping[Instance, str] = {}
+) -> None:
+    """Make the directories and specs of names that a record knows. Raises Outside."""
     for folder, container in plan.folders.items():
         files.remove_tree(folder)
         files.make_folder(folder)

@@ -72,6 +72,7 @@ class TicketPreparer:
         """Bind the names, and bring the GPUs into the mode of the containers. Returns the MIG devices by instance."""
         others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
         mode_check.check_modes(plan.names.values(), others)
+        self._node.claims.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
         started_with = self._devices_of_earlier_starts(pod_uid)
         self._record.bind(plan.names)
         shares = [share for container in plan.containers.values() for share in container.container.shares]

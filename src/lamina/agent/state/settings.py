@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lamina import native
+from lamina.dra.names import DRIVER as CLAIM_DRIVER
 from lamina.errors import BadInput
+from lamina.model.object_names import is_object_name
 from lamina.ports.files import LOCK, Files
 from lamina.ports.listener import Address
 from lamina.ports.mps.messages import SOCKET
@@ -12,6 +14,7 @@ from lamina.ports.mps.messages import SOCKET
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")
 """The facade: the driver's two libraries, and the name by which linkers and some programs know the first."""
+_LONGEST_DRIVER = 63
 COVER = "lamina-cover"
 """The program that mounts the facade over the driver's files in a container."""
 
@@ -48,6 +51,10 @@ class AgentSettings:
     """The address of the metrics endpoint; None: no endpoint."""
     protect_metrics: bool = False
     """Whether metrics are served over HTTPS, and only to callers that the API server allows to get them."""
+    dra: bool = False
+    """Whether ResourceClaims get GPUs of the node."""
+    dra_driver: str = CLAIM_DRIVER
+    """The name of the driver for them."""
     poll_s: float = 2.0
     """Seconds between two polls of GPUs, daemons and ended containers."""
 
@@ -55,6 +62,11 @@ class AgentSettings:
         """The same with absolute paths. Raises BadInput for settings that cannot work."""
         if not self.node:
             raise BadInput("the agent has no node name; set --node or NODE_NAME to the name that Kubernetes knows")
+        if not is_object_name(self.dra_driver) or len(self.dra_driver) > _LONGEST_DRIVER:
+            raise BadInput(
+                f"--dra-driver must be a name such as {CLAIM_DRIVER} of at most {_LONGEST_DRIVER} characters, got "
+                f"{self.dra_driver!r}"
+            )
         facade = self.facade_dir or native.path("facade/libcuda.so.1").parent
         driver = self.driver_mount or self.driver_dir
         for folder, what, libraries in ((driver, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
@@ -89,6 +101,11 @@ class AgentSettings:
         return self.state_dir / "record.json"
 
     @property
+    def claims(self) -> Path:
+        """The prepared ResourceClaims."""
+        return self.state_dir / "claims.json"
+
+    @property
     def configuration(self) -> Path:
         """The last accepted text of Lamina's configuration."""
         return self.state_dir / "lamina.yaml"
@@ -121,7 +138,7 @@ class AgentSettings:
     @property
     def all_state_paths(self) -> tuple[Path, ...]:
         """Everything that the agent makes in its state directory, except temporary files."""
-        files = (self.record, self.configuration, self.nvidia, self.time_slices, self.mps, self.made)
+        files = (self.record, self.claims, self.configuration, self.nvidia, self.time_slices, self.mps, self.made)
         return (self.containers, self.libraries, *files, self.metrics_address, self.state_dir / LOCK)
 
 

@@ -1,0 +1,8 @@
+"""GPUs by ResourceClaims: the node's driver for Dynamic Resource Allocation.
+
+offer      what claims may get of the node now
+publisher  keeps the node's ResourceSlices as offered
+classes    makes the DeviceClasses that a cluster lacks
+preparer   makes and removes what a claim needs
+release    removes what kubelet has forgotten
+"""

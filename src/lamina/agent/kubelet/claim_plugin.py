@@ -1,0 +1,122 @@
+"""Kubelet's calls for claims, and the registration of the driver.
+
+Kubelet finds the driver by a socket in its folder of plugins, and again by itself after each of its restarts.
+"""
+
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import grpc
+
+from lamina.agent.claims.preparer import ClaimPreparer, ClaimRef, ReadyDevice
+from lamina.agent.context import NodeContext
+from lamina.errors import LaminaError, Outside
+from lamina.ports.kubelet import draplugin_pb2 as messages
+from lamina.ports.kubelet import pluginregistration_pb2 as registration
+from lamina.ports.kubelet.draplugin_pb2_grpc import DRAPluginServicer
+from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER, TYPE, VERSIONS, serving_driver
+from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationServicer
+from lamina.ports.polling import RETRY_PAUSES_S, FailureLog
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+T = TypeVar("T")
+
+
+class ClaimPlugin(DRAPluginServicer):
+    """Each claim of a call has an answer of its own; a failure of one is no failure of the others."""
+
+    def __init__(self, node: NodeContext, preparer: ClaimPreparer) -> None:
+        self._node = node
+        self._preparer = preparer
+
+    async def NodePrepareResources(
+        self, request: messages.NodePrepareResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> messages.NodePrepareResourcesResponse:
+        response = messages.NodePrepareResourcesResponse()
+        for claim in request.claims:
+            ref = ClaimRef(claim.namespace, claim.name, claim.uid)
+            devices, error = await self._answer(ref, self._preparer.prepare(ref))
+            answer = response.claims[claim.uid]
+            answer.error = error
+            for device in devices or ():
+                answer.devices.append(_message(device))
+        return response
+
+    async def NodeUnprepareResources(
+        self, request: messages.NodeUnprepareResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> messages.NodeUnprepareResourcesResponse:
+        response = messages.NodeUnprepareResourcesResponse()
+        for claim in request.claims:
+            ref = ClaimRef(claim.namespace, claim.name, claim.uid)
+            _, response.claims[claim.uid].error = await self._answer(ref, self._preparer.unprepare(ref))
+        return response
+
+    async def _answer(self, ref: ClaimRef, work: Awaitable[T]) -> tuple[T | None, str]:
+        """The result, or why there is none, which kubelet shows before it asks again."""
+        try:
+            return await work, ""
+        except LaminaError as error:
+            log.warning("Claim %s cannot be served yet: %s", ref, error)
+            return None, f"Lamina: {error}"
+        except Exception as error:
+            self._node.aside.add("claim", str(ref), error)
+            return None, f"Lamina: {error or type(error).__name__}; see the agent's log"
+
+
+def _message(ready: ReadyDevice) -> messages.Device:
+    device = ready.device
+    return messages.Device(
+        request_names=[device.request],
+        pool_name=device.pool,
+        device_name=device.device,
+        cdi_device_ids=ready.cdi_devices,
+        share_id=device.share_id or None,
+    )
+
+
+class ClaimRegistration(RegistrationServicer):
+    """Serves the driver where kubelet looks for it, and serves it again when its socket is gone."""
+
+    def __init__(self, node: NodeContext, plugin: ClaimPlugin) -> None:
+        self._node = node
+        self._plugin = plugin
+        self._driver = node.settings.dra_driver
+        self._socket = node.settings.kubelet_dir / REGISTRY_FOLDER / f"lamina-{self._driver}.sock"
+        self._failures = FailureLog(log, f"Cannot serve the driver {self._driver}: %s", pauses_s=RETRY_PAUSES_S)
+
+    async def run(self) -> None:
+        while True:
+            try:
+                async with serving_driver(self._plugin, self, self._socket):
+                    self._failures.succeeded()
+                    await self._until_gone()
+            except Outside as error:
+                await self._node.clock.sleep(self._failures.failed(error))
+
+    async def _until_gone(self) -> None:
+        own = self._node.files.identity(self._socket)
+        while self._node.files.identity(self._socket) == own:
+            await self._node.clock.sleep(LOOK_S)
+        log.warning("The socket of the driver %s is gone; serving another one", self._driver)
+
+    async def GetInfo(
+        self, request: registration.InfoRequest, context: grpc.aio.ServicerContext
+    ) -> registration.PluginInfo:
+        return registration.PluginInfo(
+            type=TYPE,
+            name=self._driver,
+            endpoint=str(self._socket),
+            supported_versions=[f"{version}.{TYPE}" for version in VERSIONS],
+        )
+
+    async def NotifyRegistrationStatus(
+        self, request: registration.RegistrationStatus, context: grpc.aio.ServicerContext
+    ) -> registration.RegistrationStatusResponse:
+        if request.plugin_registered:
+            log.info("Kubelet has registered the driver %s", self._driver)
+        else:
+            log.error("Kubelet refused the driver %s: %s", self._driver, request.error)
+        return registration.RegistrationStatusResponse()

@@ -1,0 +1,60 @@
+"""Which requests of which claims each container of a pod uses."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class ContainerUse(NamedTuple):
+    """A claim by its name, and one of its requests; an empty one stands for all."""
+
+    claim: str
+    request: str
+
+
+def uses_by_container(pod: Mapping[str, Any]) -> dict[str, list[ContainerUse]]:
+    """What each container uses, those by extended resources included."""
+    status, spec = pod.get("status") or {}, pod["spec"]
+    names = {each["name"]: each.get("resourceClaimName") or "" for each in status.get("resourceClaimStatuses") or ()}
+    names |= {
+        each["name"]: each["resourceClaimName"]
+        for each in spec.get("resourceClaims") or ()
+        if each.get("resourceClaimName")
+    }
+    found: dict[str, list[ContainerUse]] = {}
+    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        for use in (container.get("resources") or {}).get("claims") or ():
+            found.setdefault(container["name"], []).append(
+                ContainerUse(names.get(use["name"], ""), use.get("request") or "")
+            )
+    extended = status.get("extendedResourceClaimStatus") or {}
+    for mapping in extended.get("requestMappings") or ():
+        found.setdefault(mapping["containerName"], []).append(
+            ContainerUse(extended["resourceClaimName"], mapping["requestName"])
+        )
+    return found
+
+
+def request_problem(pod: Mapping[str, Any], claim: str, requests: int) -> str:
+    """Why a container of the pod cannot have what it uses of the claim; empty if all can.
+
+    A container has the limits of one request.
+    """
+    for container, uses in uses_by_container(pod).items():
+        named = {use.request for use in uses if use.claim == claim}
+        if len(named) > 1 or (named == {""} and requests > 1):
+            return (
+                f'container "{container}" of pod {pod["metadata"]["name"]} uses several requests of claim {claim}; '
+                "name one request in its resources.claims, or ask for several devices in one request by count"
+            )
+    return ""
+
+
+def other_claims(pod: Mapping[str, Any], claim: str) -> dict[str, str]:
+    """The names of other claims that a container uses together with this one, with that container."""
+    return {
+        use.claim: container
+        for container, uses in uses_by_container(pod).items()
+        if any(use.claim == claim for use in uses)
+        for use in uses
+        if use.claim not in ("", claim)
+    }

@@ -1,0 +1,88 @@
+"""From the devices of a claim to what its containers may use, and whether a device has room for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from lamina.dra.claims import AllocatedClaim, ClaimedDevice
+from lamina.dra.offers import OfferedDevice
+from lamina.errors import NotYet
+from lamina.model.gpus import Mode
+from lamina.model.grants import ComputePolicy, Share
+
+
+class RequestShares(Struct, frozen=True, kw_only=True):
+    """What each container that names a request has. `limited`: the facade holds the limits; otherwise the device does.
+
+    `admin`: the devices are accessible, and nothing is taken from them.
+    """
+
+    shares: tuple[Share, ...]
+    limited: bool = False
+    admin: bool = False
+
+
+def request_shares(claim: AllocatedClaim, offered: Mapping[str, OfferedDevice]) -> dict[str, RequestShares]:
+    """The shares by request. `offered` are the devices of the node by name. Raises NotYet for one that is missing."""
+    return {request: _request(devices, offered, claim) for request, devices in claim.requests.items()}
+
+
+def _request(
+    devices: Sequence[ClaimedDevice], offered: Mapping[str, OfferedDevice], claim: AllocatedClaim
+) -> RequestShares:
+    shares: dict[str, Share] = {}
+    for device in devices:
+        known = offered.get(device.device)
+        if known is None:
+            raise NotYet(
+                f"claim {claim.namespace}/{claim.name} has the device {device.device}, which this node does not have "
+                "now; recreate the claim if it does not come back"
+            )
+        share = _share(device, known)
+        shares[known.uuid] = _sum(shares[known.uuid], share, known) if known.uuid in shares else share
+    return RequestShares(
+        shares=tuple(shares.values()),
+        limited=any(share.mode is Mode.QUOTA for share in shares.values()),
+        admin=all(device.admin for device in devices),
+    )
+
+
+def _share(device: ClaimedDevice, known: OfferedDevice) -> Share:
+    """A device that is taken whole needs no limits."""
+    memory = known.memory_mib if device.memory_mib is None else min(device.memory_mib, known.memory_mib)
+    if known.kind == "mig":
+        return Share(gpu=known.uuid, memory_mib=known.memory_mib, mode=Mode.MIG)
+    if memory == known.memory_mib and device.cores in (0, 100):
+        return Share(gpu=known.uuid, memory_mib=memory, mode=Mode.WHOLE)
+    policy = ComputePolicy.CAP if device.cores else ComputePolicy.NONE
+    return Share(gpu=known.uuid, memory_mib=memory, cores=device.cores, compute_policy=policy)
+
+
+def _sum(one: Share, other: Share, known: OfferedDevice) -> Share:
+    """Two shares of one device by one request, of which each container has both."""
+    memory = min(one.memory_mib + other.memory_mib, known.memory_mib)
+    cores = min(one.cores + other.cores, 100) if one.cores and other.cores else 0
+    return _share(ClaimedDevice(request="", device="", pool="", memory_mib=memory, cores=cores), known)
+
+
+def require_room(
+    wanted: Iterable[Share], held: Mapping[str, Sequence[Share]], offered: Iterable[OfferedDevice]
+) -> None:
+    """Raises NotYet if the devices do not have what is wanted in addition to what other claims hold.
+
+    `held` are the shares by claim. Kubelet may prepare a claim before it unprepares one whose pod has ended.
+    """
+    devices = {device.uuid: device for device in offered}
+    mine: dict[str, list[Share]] = {}
+    for share in wanted:
+        mine.setdefault(share.gpu, []).append(share)
+    for uuid, shares in mine.items():
+        others = {claim: [each for each in all_of if each.gpu == uuid] for claim, all_of in held.items()}
+        everything = [*shares, *(each for listed in others.values() for each in listed)]
+        device = devices[uuid]
+        if len(everything) > len(shares) and (
+            sum(each.memory_mib for each in everything) > device.memory_mib
+            or sum(each.cores for each in everything) > 100
+        ):
+            holders = ", ".join(sorted(claim for claim, listed in others.items() if listed))
+            raise NotYet(f"{device.name} has no room for the claim as long as it is prepared for {holders}")

@@ -1,0 +1,114 @@
+"""A node whose GPUs claims may have, over the fakes, and claims as the scheduler leaves them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.preparer import ClaimPreparer, ClaimRef, ReadyDevice
+from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.configuration import DEFAULT
+from lamina.dra.names import DRIVER, cdi_name
+from lamina.ports.files import Files
+from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
+from lamina.ports.nvml import GpuFacts
+from tests.agent.node import FACTS, KIND, Node
+
+TOTAL_MIB = 32768
+
+
+def result(request: str = "gpu", device: str = "gpu-0", *, memory: str = "", cores: int = 0, **more: Any) -> Object:
+    """One device of an allocation. Without an amount it is whole."""
+    found: Object = {"request": request, "driver": DRIVER, "pool": "node-1", "device": device, **more}
+    if memory:
+        found |= {"consumedCapacity": {"memory": memory, "cores": str(cores)}, "shareID": f"share-of-{request}"}
+    return found
+
+
+class ClaimNode(Node):
+    """`claims` prepares them."""
+
+    def __init__(
+        self, root: Path, files: Files | None = None, facts: Sequence[GpuFacts] = FACTS, **settings: Any
+    ) -> None:
+        self._settings = settings
+        super().__init__(root, files, facts)
+
+    def start(self, files: Files | None = None) -> None:
+        super().start(files)
+        self.context = replace(self.context, settings=replace(self.context.settings, **self._settings))
+        settings = DEFAULT.for_node(self.name)
+        state = AdvertisementState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
+        self.advertisement = Advertisement(state, self._in_use)
+        self.observe()
+        self.offer = ClaimOffer(self.context, self.advertisement)
+        self.claims = ClaimPreparer(self.context, self.offer, self.advertisement, self._write_limits)
+        self.watch = SliceWatch(self.context)
+        self.publisher = SlicePublisher(self.context, self.offer, self.watch)
+
+    def _in_use(self) -> Any:
+        return devices_in_use(self.record.allocations, claimed=frozenset(self.context.claims.units))
+
+    def observe(self, **unhealthy: str) -> None:
+        """The GPUs as NVML lists them, some `unhealthy` by `gpu<index>`."""
+        observed = [ObservedGpu(gpu.facts, unhealthy.get(f"gpu{gpu.facts.index}", "")) for gpu in self.gpus.values()]
+        self.advertisement.update(driver="535.1", observed=tuple(observed))
+
+    async def joined(self) -> None:
+        await self.kube.create(NODES, {"metadata": {"name": self.name}})
+
+    async def claim(self, name: str, *results: Object, config: Sequence[Object] = (), pods: Sequence[str] = ()) -> str:
+        """An allocated claim; its UID."""
+        reserved = [{"resource": "pods", "name": pod, "uid": f"uid-of-{pod}"} for pod in pods]
+        devices = {"results": list(results or [result(memory="4Gi")]), "config": list(config)}
+        made: Object = {
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}"},
+            "spec": {},
+            "status": {"allocation": {"devices": devices}, "reservedFor": reserved},
+        }
+        await self.kube.create(RESOURCE_CLAIMS, made)
+        return f"uid-of-{name}"
+
+    async def prepare(self, name: str) -> list[ReadyDevice]:
+        return await self.claims.prepare(ref(name))
+
+    async def unprepare(self, name: str) -> None:
+        await self.claims.unprepare(ref(name))
+
+    async def prepared(self, name: str, *results: Object) -> list[ReadyDevice]:
+        """A new claim, prepared."""
+        await self.claim(name, *results)
+        return await self.prepare(name)
+
+    async def using_pod(self, name: str, *uses: Object, claims: Sequence[str] = ("c",)) -> None:
+        """A pod with a container for each of `uses`, an entry of resources.claims or several."""
+        containers = [
+            {"name": f"c{number}", "resources": {"claims": use if isinstance(use, list) else [use]}}
+            for number, use in enumerate(uses)
+        ]
+        entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]
+        spec = {"nodeName": self.name, "containers": containers, "resourceClaims": entries}
+        await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+
+    def visible(self, claim: str, request: str = "gpu") -> str:
+        """What the containers of a request see."""
+        spec = self.spec(cdi_name(f"uid-of-{claim}", request))
+        assert spec is not None
+        (variable,) = [each for each in spec["env"] if each.startswith("NVIDIA_VISIBLE_DEVICES=")]
+        return str(variable).partition("=")[2]
+
+    def limits_of(self, claim: str, request: str = "gpu") -> str:
+        return self.limits(cdi_name(f"uid-of-{claim}", request))
+
+    def left(self) -> list[str]:
+        """What is on the disk of claims."""
+        return [path for path in self.disk() if path.startswith(("cdi", "containers"))]
+
+
+def ref(name: str) -> ClaimRef:
+    return ClaimRef("default", name, f"uid-of-{name}")

@@ -1,0 +1,97 @@
+"""The ResourceSlices and DeviceClasses that an agent keeps in Kubernetes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from lamina.agent.claims.classes import ClassMaker, device_classes
+from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.ports.kube import DEVICE_CLASSES, RESOURCE_SLICES, Object
+from lamina_lab.api.schema.device_validation import device_class
+from tests.agent.claim_nodes import ClaimNode, result
+from tests.waiting import until
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[ClaimNode]:
+    node = ClaimNode(tmp_path)
+    await node.joined()
+    task = asyncio.create_task(node.watch.run())
+    await until(lambda: node.watch.published is not None, task=task)
+    yield node
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def slices(node: ClaimNode) -> list[Object]:
+    return (await node.kube.list(RESOURCE_SLICES)).items
+
+
+async def published(node: ClaimNode) -> tuple[int, list[str]]:
+    """The generation and the devices of the only slice, after the agent has looked."""
+    await node.publisher.look()
+    (found,) = await slices(node)
+    return found["spec"]["pool"]["generation"], [device["name"] for device in found["spec"]["devices"]]
+
+
+async def test_slices_follow_what_is_offered_and_are_written_only_then(node: ClaimNode) -> None:
+    assert await published(node) == (1, ["gpu-0", "gpu-1", "gpu-2", "gpu-3"])
+    (first,) = await slices(node)
+    assert first["metadata"]["ownerReferences"][0]["name"] == node.name
+    assert await published(node) == (1, ["gpu-0", "gpu-1", "gpu-2", "gpu-3"])
+    assert (await slices(node))[0] == first
+    await node.prepared("c", result(device="gpu-3", memory="1Gi"))
+    assert await published(node) == (2, ["gpu-3", "gpu-0", "gpu-1", "gpu-2"])
+    node.observe(gpu1="the driver reported XID 79")
+    assert (await published(node))[0] == 3
+    (tainted,) = await slices(node)
+    assert ["taints" in device for device in tainted["spec"]["devices"]] == [False, False, True, False]
+    node.observe()
+    assert await published(node) == (4, ["gpu-3", "gpu-0", "gpu-1", "gpu-2"])
+
+
+async def test_a_slice_that_was_deleted_is_written_again(node: ClaimNode) -> None:
+    await published(node)
+    (first,) = await slices(node)
+    await node.kube.delete(RESOURCE_SLICES, first["metadata"]["name"])
+    await until(lambda: not node.watch.published)
+    assert (await published(node))[1] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+
+
+async def test_slices_of_another_program_under_the_drivers_name_are_replaced(node: ClaimNode) -> None:
+    pool = {"name": node.name, "generation": 7, "resourceSliceCount": 1}
+    for name, driver in (("theirs", DRIVER), ("nic", "nic.example.com")):
+        spec = {"driver": driver, "nodeName": node.name, "pool": pool, "devices": [{"name": "gpu-0"}]}
+        await node.kube.create(RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec})
+    await until(lambda: bool(node.watch.published))
+    await node.publisher.look()
+    found = {each["metadata"]["name"]: each["spec"] for each in await slices(node)}
+    assert sorted(found) == ["nic", "node-1-gpu.nvidia.com-0"]
+    assert found["node-1-gpu.nvidia.com-0"]["pool"]["generation"] == 8
+
+
+async def test_nothing_is_written_while_nvml_does_not_answer(node: ClaimNode) -> None:
+    node.nvml.broken = "Driver Not Loaded"
+    await node.publisher.look()
+    assert await slices(node) == []
+    node.nvml.broken = ""
+    assert (await published(node))[0] == 1
+
+
+async def test_classes_are_made_only_where_they_are_missing(node: ClaimNode) -> None:
+    theirs = {"metadata": {"name": DRIVER}, "spec": {"selectors": []}}
+    await node.kube.create(DEVICE_CLASSES, theirs)
+    await ClassMaker(node.context).look()
+    found = {each["metadata"]["name"]: each["spec"] for each in (await node.kube.list(DEVICE_CLASSES)).items}
+    assert sorted(found) == [DRIVER, HAMI_DRIVER, "mig.nvidia.com"]
+    assert found[DRIVER] == theirs["spec"]
+
+
+@pytest.mark.parametrize("driver", [DRIVER, "gpu.example.com"])
+def test_the_api_server_takes_the_classes(driver: str) -> None:
+    assert [device_class(each) for each in device_classes(driver)] in ([[], [], []], [[], []])
+    assert device_classes(DRIVER)[0]["spec"]["extendedResourceName"] == "nvidia.com/gpu"
