@@ -31,8 +31,8 @@ def controller(directory: LabDirectory) -> Child:
     return Child("controller", command, directory.log("controller"), environment(directory))
 
 
-def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
-    """One node's agent, on the simulated machine of that node."""
+def agent(directory: LabDirectory, node: NodeDirectory, name: str, *, dra: bool) -> Child:
+    """One node's agent, on the simulated machine of that node. With `dra`, it serves ResourceClaims."""
     command = [
         *(sys.executable, "-m", "lamina", "agent"),
         *("--node", name),
@@ -44,6 +44,7 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
         *("--mps-root", str(node.mps)),
         *("--mps-socket", str(node.mps_socket)),
         *("--metrics-bind", "127.0.0.1:0"),
+        *(["--dra"] if dra else []),
     ]
     return Child(f"agent of {name}", command, node.log("agent"), _on_machine(directory, node))
 

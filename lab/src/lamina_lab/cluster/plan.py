@@ -55,6 +55,8 @@ class LabPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The CUDA version that it reports."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     """Port of the API server; 0 picks a free one."""
+    dra: bool = False
+    """Whether the agents serve ResourceClaims."""
 
 
 def from_options(*, nodes: int, gpus_per_node: int, gpu: str, port: int) -> LabPlan:

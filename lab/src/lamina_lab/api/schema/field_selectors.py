@@ -37,6 +37,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "secrets": ("type",),
     "jobs.batch": ("status.successful",),
     "replicasets.apps": ("status.replicas",),
+    "resourceslices.resource.k8s.io": ("spec.nodeName", "spec.driver"),
 }
 
 
