@@ -107,6 +107,19 @@ def test_others_write_nodes_as_before() -> None:
     assert stopped("lamina-agent", administrator, node({"pool": "a"}, spec={}), BEFORE) == ""
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_an_agent_writes_resource_slices_of_its_own_node_only(operation: str) -> None:
+    found = {"metadata": {"name": "s"}, "spec": {"nodeName": "one"}}
+    new, old = (None if operation == "DELETE" else found), (None if operation == "CREATE" else found)
+    for on, passes in (("one", True), ("two", False)):
+        user = {"username": AGENT, "extra": {NODE: [on]}}
+        request = {"userInfo": user, "operation": operation, "resource": {"resource": "resourceslices"}}
+        assert (stopped("lamina-slices", request, new, old) == "") == passes
+    everywhere = {"metadata": {"name": "s"}, "spec": {"allNodes": True}}
+    assert stopped("lamina-slices", {**request, "operation": "CREATE"}, everywhere) != ""
+    assert stopped("lamina-slices", {**request, "userInfo": {"username": "kube-scheduler"}}, new, old) == ""
+
+
 GRANT = {"metadata": {"name": "g"}, "spec": {"node": "one"}}
 
 

@@ -9,7 +9,7 @@ GIVEN = {
         *rights.DEFRAGMENTATION_CLUSTER,
         *rights.PREEMPTION_CLUSTER,
     ),
-    "agent": (*rights.AGENT_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
+    "agent": (*rights.AGENT_CLUSTER, *rights.CLAIMS_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
 }
 
 

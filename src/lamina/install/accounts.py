@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamina.install import rights
-from lamina.install.agent import MPS_WANTED
+from lamina.install.agent import DRA_WANTED, MPS_WANTED
 from lamina.install.control import PREEMPTS
 from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
@@ -20,6 +20,7 @@ _CHECKS_CALLERS = "lamina-metrics"
 
 _MOVER = "lamina-defragmentation"
 _PREEMPTOR = "lamina-preemption"
+_SERVES_CLAIMS = "lamina-claims"
 
 MOVES_PODS = Given(Value("control.defragmentation"))
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
@@ -45,6 +46,7 @@ def accounts() -> list[Any]:
         *(When(Given(nvidia), part) for part in nvidia_objects),
         *(When(MOVES_PODS, part) for part in _added_role(_MOVER, rights.DEFRAGMENTATION_CLUSTER)),
         *(When(PREEMPTS, part) for part in _added_role(_PREEMPTOR, rights.PREEMPTION_CLUSTER)),
+        *(When(DRA_WANTED, part) for part in _added_role(_SERVES_CLAIMS, rights.CLAIMS_CLUSTER, AGENT)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
     ]
@@ -61,10 +63,10 @@ def _scheduler_objects() -> list[Any]:
     ]
 
 
-def _added_role(name: str, rules: Iterable[Rule]) -> list[Any]:
-    """Further rights of the controller."""
-    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(name, CONTROL)}
-    return [head | {"rules": _rules(rules)}, _cluster_role_binding(name, CONTROL, name)]
+def _added_role(name: str, rules: Iterable[Rule], part: str = CONTROL) -> list[Any]:
+    """Further rights of the controller, or of another part."""
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(name, part)}
+    return [head | {"rules": _rules(rules)}, _cluster_role_binding(name, part, name)]
 
 
 def _metrics_objects() -> list[Any]:

@@ -25,6 +25,7 @@ from lamina.install.pods import (
     template,
 )
 from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
+from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
 
 METRICS_PORT = 9394
@@ -32,6 +33,7 @@ DRIVER = "/run/lamina-host-driver"
 """Where the agent sees the driver of the node, apart from its own system libraries."""
 _NVIDIA = Value("agent.nvidiaNamespace")
 _MIG = Given(Value("agent.mig"))
+DRA_WANTED = Given(Value("dra.enabled"))
 MPS_WANTED = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
 _NODES = Value("agent.nodeSelectorTerms")
@@ -111,11 +113,13 @@ def _environment() -> list[Any]:
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
     }
     for_mig = [{"name": f"NVIDIA_MIG_{what}_DEVICES", "value": "all"} for what in ("CONFIG", "MONITOR")]
+    for_claims = {"LAMINA_DRA": "true", "LAMINA_DRA_DRIVER": Value("dra.driverName")}
     return [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         *({"name": name, "value": value} for name, value in variables.items()),
         When(Given(_NVIDIA), {"name": "LAMINA_NVIDIA_NAMESPACE", "value": _NVIDIA}),
         *(When(_MIG, variable) for variable in for_mig),
+        *(When(DRA_WANTED, {"name": name, "value": value}) for name, value in for_claims.items()),
         When(MPS_WANTED, {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT}),
         Each(Value("agent.env")),
     ]
@@ -128,6 +132,7 @@ def _directories() -> list[tuple[Any, Any]]:
     return [
         _directory("device-plugins", Joined(kubelet, f"/{PLUGIN_FOLDER}")),
         _directory("pod-resources", Joined(kubelet, f"/{pod_resources}")),
+        _registry_directory(Joined(kubelet, f"/{REGISTRY_FOLDER}")),
         _directory("cdi", Value("agent.cdiDir"), kind="DirectoryOrCreate"),
         _directory("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
         _directory("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
@@ -136,6 +141,12 @@ def _directories() -> list[tuple[Any, Any]]:
         all_gpus(),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
+
+
+def _registry_directory(path: Term) -> tuple[Any, Any]:
+    """Where kubelet looks for drivers."""
+    mount, volume = _directory("plugins-registry", path)
+    return When(DRA_WANTED, mount), When(DRA_WANTED, volume)
 
 
 def _mps_directory() -> tuple[Any, Any]:

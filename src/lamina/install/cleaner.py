@@ -15,7 +15,7 @@ from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"
 _PARENT = PurePosixPath("/run/lamina-parent")
-_VOLUMES = ("device-plugins", "cdi", "mps")
+_VOLUMES = ("device-plugins", "plugins-registry", "cdi", "mps")
 
 
 def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:

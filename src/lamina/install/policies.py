@@ -23,6 +23,7 @@ def policies() -> list[Any]:
     """The policies that the version of the cluster supports."""
     return [
         *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_node()),
+        *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_slices()),
         *(When(_HAS_POLICIES, part) for part in _only_controller_writes_grants()),
     ]
 
@@ -42,6 +43,19 @@ def _agents_write_own_node() -> list[Any]:
     }
     rules = [_write_rule("lamina.dev", "*", ["inventories"]), _write_rule("", "v1", ["nodes", "nodes/status"])]
     return _policy(AGENT, AGENT, rules, validations, {"an-agent": _is(AGENT)})
+
+
+def _agents_write_own_slices() -> list[Any]:
+    """An agent may only write and delete the slices of its own node: by these the scheduler allocates."""
+    written = "(request.operation == 'DELETE' ? oldObject : object)"
+    expression = (
+        f"'{_NODE}' in request.userInfo.extra && has({written}.spec.nodeName) && "
+        f"{written}.spec.nodeName in request.userInfo.extra['{_NODE}']"
+    )
+    rule = _write_rule("resource.k8s.io", "*", ["resourceslices"])
+    rules = [rule | {"operations": [*rule["operations"], "DELETE"]}]
+    validations = {"an agent may only write resource slices of its own node": expression}
+    return _policy("lamina-slices", AGENT, rules, validations, {"an-agent": _is(AGENT)})
 
 
 def _labels_kept(these: str, those: str, prefixes: Sequence[str]) -> str:

@@ -106,6 +106,15 @@ PREEMPTION_CLUSTER = (
 )
 """Of the controller, only where it may evict pods for others."""
 
+CLAIMS_CLUSTER = (
+    Rule(
+        "resourceslices.resource.k8s.io", "list watch create update delete", why="with `dra.enabled`, of its own node"
+    ),
+    Rule("resourceclaims.resource.k8s.io", "get", why="with `dra.enabled`, claims of pods on its node"),
+    Rule("deviceclasses.resource.k8s.io", "create", why="with `dra.enabled`, where the cluster has none of that name"),
+)
+"""Of agents, only where they serve ResourceClaims."""
+
 METRICS_CLUSTER = (
     Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
@@ -123,6 +132,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
+    "Agent, in the cluster, with `dra.enabled`": CLAIMS_CLUSTER,
     "Agent, in its namespace": AGENT_OWN,
     "Agent, in the namespace of NVIDIA's operator": AGENT_OF_NVIDIA,
     "Controller and agent, with `metrics.protected`": METRICS_CLUSTER,

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from lamina import configuration
 from lamina.configuration import strict
 from lamina.configuration.yaml_documents import load_mapping, load_value
+from lamina.dra.names import DRIVER
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
@@ -219,6 +220,26 @@ class MpsValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = msgspec.field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "128Mi"}})
 
 
+class DraValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """ResourceClaims, which agents serve as a driver for Dynamic Resource Allocation."""
+
+    enabled: Annotated[
+        Switch,
+        Meta(
+            title="Let agents serve ResourceClaims. Needs Kubernetes 1.34, and 1.36 to share GPUs. No other driver of "
+            "that name may run on the nodes of agents"
+        ),
+    ] = False
+    driverName: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$",
+            description="a name of lower-case letters, digits, dots and -, such as gpu.nvidia.com",
+            title="Name of the driver. With the default, claims for NVIDIA's driver work unchanged",
+        ),
+    ] = DRIVER
+
+
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Network policies of all components."""
 
@@ -261,6 +282,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scheduler: SchedulerValues = SchedulerValues()
     agent: Agent = Agent()
     mps: MpsValues = MpsValues()
+    dra: DraValues = DraValues()
     networkPolicy: NetworkPolicy = NetworkPolicy()
     metrics: MetricsAccess = MetricsAccess()
     serviceMonitor: Monitoring = Monitoring()

@@ -28,6 +28,7 @@ from lamina.ports.kube import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_CLASSES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     NODES,
@@ -57,6 +58,7 @@ _OUTSIDE_NAMESPACE = (
     ROLES,
     MUTATING_WEBHOOKS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DEVICE_CLASSES,
 )
 """Kinds of objects that an installation creates outside its namespace."""
 

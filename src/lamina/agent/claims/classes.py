@@ -14,7 +14,7 @@ from lamina.ports.polling import FailureLog, poll
 log = logging.getLogger(__name__)
 
 _EVERY_S = 600.0
-LABELS = {"app.kubernetes.io/name": "lamina", "app.kubernetes.io/managed-by": "lamina-agent"}
+LABELS = {"app.kubernetes.io/name": "lamina", "app.kubernetes.io/part-of": "lamina"}
 """By these labels `lamina uninstall` finds the classes that agents made."""
 
 
