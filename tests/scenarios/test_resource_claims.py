@@ -1,0 +1,150 @@
+"""ResourceClaims in a lab: allocated by the scheduler from the agent's slices, prepared by the agent, and enforced."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.examples import EXAMPLES, running
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
+
+GIB = 1 << 30
+ALLOCATE = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, block = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+for size in {sizes}:
+    print(cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(size)), flush=True)
+{then}
+"""
+OUT_OF_MEMORY = "2"
+CLAIM = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {{name: {name}}}
+spec: {{devices: {{requests: [{{name: gpu, exactly: {exactly}}}]}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  restartPolicy: Never
+  resourceClaims: [{{name: gpu, resourceClaimName: {name}}}]
+  containers:
+  - name: main
+    image: ubuntu
+    command: [sleep, infinity]
+    resources: {{claims: [{{name: gpu}}]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def claims_lab(start_lab: StartLab) -> Lab:
+    lab = start_lab("claims", "--machines", str(EXAMPLES / "lab-dra.yaml"))
+    wait_until(lambda: len(devices(lab)) == 2, lambda: lab.kubectl("get", "resourceslices", "-o", "yaml"))
+    return lab
+
+
+@pytest.fixture
+def lab(claims_lab: Lab) -> Iterator[Lab]:
+    yield claims_lab
+    claims_lab.kubectl("delete", "resourceclaimtemplates", "--all")
+    claims_lab.delete_workloads()
+    claims_lab.kubectl("delete", "resourceclaims", "--all")
+    wait_until(lambda: not claims(claims_lab), lambda: claims_lab.kubectl("get", "resourceclaims", "-o", "yaml"))
+
+
+def claims(lab: Lab) -> list[str]:
+    found = lab.read("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+def devices(lab: Lab) -> list[str]:
+    slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    return [device["name"] for each in slices for device in each["spec"]["devices"]]
+
+
+def allocate(lab: Lab, pod: str, container: str, *sizes: int, then: str = "") -> list[str]:
+    """What CUDA answers to allocations of one program."""
+    script = ALLOCATE.format(sizes=sizes, then=then)
+    return lab.kubectl("exec", pod, "-c", container, "--", "python3", "-c", script).split()
+
+
+@contextmanager
+def holding(lab: Lab, pod: str, container: str, size: int) -> Iterator[None]:
+    """A program in the container has allocated so much for as long as the block runs."""
+    script = ALLOCATE.format(sizes=(size,), then="import time; time.sleep(600)")
+    command = [lab.kubectl_path, "exec", pod, "-c", container, "--", "python3", "-c", script]
+    program = subprocess.Popen(
+        command, env=lab.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert program.stdout is not None and program.stdout.readline() == "0\n"
+        yield
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def made(lab: Lab, name: str, exactly: object) -> None:
+    lab.apply(CLAIM.format(name=name, exactly=json.dumps(exactly)))
+    running(lab, name)
+
+
+def wants(cls: str = "gpu.nvidia.com", **amounts: str) -> object:
+    return {"deviceClassName": cls} | ({"capacity": {"requests": amounts}} if amounts else {})
+
+
+def test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(lab: Lab) -> None:
+    made(lab, "four", wants(memory="4Gi"))
+    assert allocate(lab, "four", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+
+
+def test_two_containers_share_the_limit_of_their_claim(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "share.yaml"))
+    running(lab, "shared-claim")
+    assert allocate(lab, "shared-claim", "two", 3 * GIB) == ["0"], "nothing is taken yet"
+    with holding(lab, "shared-claim", "one", 2 * GIB):
+        assert allocate(lab, "shared-claim", "two", 3 * GIB, GIB) == [OUT_OF_MEMORY, "0"]
+
+
+def test_a_whole_gpu_is_the_claims_own_and_has_all_of_its_memory(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "whole.yaml"))
+    running(lab, "whole-claim")
+    assert allocate(lab, "whole-claim", "main", 30 * GIB) == ["0"]
+    made(lab, "other", wants())
+    seen = [lab.kubectl("exec", pod, "--", "nvidia-smi", "-L") for pod in ("whole-claim", "other")]
+    assert [each.count("GPU-") for each in seen] == [1, 1] and seen[0] != seen[1]
+
+
+def test_claims_for_hamis_driver_work_unchanged(lab: Lab) -> None:
+    made(lab, "hami", wants("hami-core-gpu.project-hami.io", memory="4Gi", cores="30"))
+    assert allocate(lab, "hami", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+
+
+def test_what_claims_have_is_free_again_when_their_pods_have_ended(lab: Lab) -> None:
+    made(lab, "first", wants(memory="30Gi"))
+    made(lab, "second", wants(memory="30Gi"))
+    lab.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    lab.kubectl("delete", "resourceclaims", "--all")
+    made(lab, "third", wants(memory="30Gi"))
+    made(lab, "fourth", wants(memory="30Gi"))
+    assert allocate(lab, "fourth", "main", 29 * GIB) == ["0"]
+
+
+def test_a_gpu_that_a_claim_has_takes_no_grants(lab: Lab) -> None:
+    made(lab, "claimed", wants(memory="1Gi"))
+
+    def modes() -> list[str]:
+        spec = lab.read("/apis/lamina.dev/v1alpha1/inventories/node-0")["spec"]
+        return [gpu.get("mode", "") for gpu in spec["gpus"]]
+
+    wait_until(lambda: modes() == ["timeslice", ""], modes)
+    lab.kubectl("apply", "-f", str(EXAMPLES / "whole-gpu.yaml"))
+    running(lab, "whole-gpu")
+    wait_until(lambda: devices(lab) == ["gpu-0"], lambda: devices(lab))
