@@ -1,4 +1,4 @@
-"""What claims may get of the node: its devices, and those that no other door has given out."""
+"""What claims may get of the node: its devices, and those that containers do not have by another door."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ class ClaimOffer:
 
     @property
     def devices(self) -> list[OfferedDevice]:
-        """All devices that the configuration lets claims have, whoever uses them, in their order."""
+        """All devices that the configuration lets claims have, in use or not, in their order."""
         state = self._advertisement.state
         mig = state.mig_devices
         gpus = [

@@ -3,7 +3,7 @@
 Limits and account belong to a request of a claim: all containers that name it, of one or several pods, share them. They
 never belong to a container, so kubelet's call needs no owner.
 
-First everything is asked that may answer later. Then, without a pause in which another door could give out a GPU, the
+First everything is asked that may answer later. Then, without a pause in which another door could assign a GPU, the
 doors and the room are checked, and the claim goes into the record. Only then are files made. A call that was
 interrupted, or that kubelet repeats, comes to the same end.
 """
