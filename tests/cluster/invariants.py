@@ -48,14 +48,17 @@ class Folder(NamedTuple):
 
 
 class Container(NamedTuple):
-    """A container with processes that sees GPUs. `folder` is the one mounted in it, empty where none is. `held` is what
-    its processes hold by GPU in MiB, as the driver tells it."""
+    """A container with processes that sees GPUs. `folder` is the one mounted in it, empty where none is. `held_mib` is
+    what its processes hold by GPU, as the driver tells it, `busy_ns` the GPU time that they have used, and `at_work`
+    how many of them have a context."""
 
     pod_uid: str
     id: str
     visible: tuple[str, ...]
     folder: str = ""
     held_mib: Mapping[str, int] = {}
+    busy_ns: int = 0
+    at_work: int = 0
 
 
 class OnNode(NamedTuple):

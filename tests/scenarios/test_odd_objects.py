@@ -3,10 +3,8 @@
 import asyncio
 from collections import Counter
 
-from lamina.errors import Outside
-from lamina.ports.kube import CONFIG_MAPS, PODS
-from lamina.ports.kube.client import connect
-from tests.hostile_objects.objects import FIRST_SEED, objects, put
+from tests.hostile_objects.objects import FIRST_SEED
+from tests.hostile_objects.planting import plant
 from tests.hostile_objects.pods import NAMESPACE
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
@@ -30,26 +28,6 @@ spec:
 """
 
 
-async def plant(lab: Lab, seed: int) -> Counter[str]:
-    """Put odd objects into the lab; how many of each kind its API server has taken. Pods fit no node."""
-    kube = await connect(lab.kubeconfig)
-    taken: Counter[str] = Counter()
-    try:
-        for resource, obj in objects(seed, COUNT, []):
-            if resource is CONFIG_MAPS:
-                continue  # A controller that starts with a configuration that is refused rightly waits for another.
-            if resource is PODS:
-                obj["spec"]["nodeSelector"] = {"odd": "odd"}
-            try:
-                await put(kube, resource, obj)
-                taken[resource.plural] += 1
-            except Outside:
-                pass  # The server checks more than the generator knows, and does not serve all kinds.
-    finally:
-        await kube.close()
-    return taken
-
-
 def create(lab: Lab, manifest: str) -> None:
     """Create a pod, as soon as the controller that has just started answers."""
     words = ("create", "-f", "-")
@@ -69,10 +47,10 @@ def test_odd_objects_and_kills_stop_no_honest_pod(start_lab: StartLab) -> None:
     lab.kubectl("create", "namespace", NAMESPACE)
     taken: Counter[str] = Counter()
     for number, part in enumerate(PARTS):
-        taken += asyncio.run(plant(lab, FIRST_SEED + 2 * number))
+        taken += asyncio.run(plant(lab.kubeconfig, FIRST_SEED + 2 * number, COUNT))
         kill(lab, "lamina", part)
         before = [process_of(lab, "lamina", each) for each in PARTS]
-        taken += asyncio.run(plant(lab, FIRST_SEED + 2 * number + 1))
+        taken += asyncio.run(plant(lab.kubeconfig, FIRST_SEED + 2 * number + 1, COUNT))
         create(lab, HONEST.replace("NAME", f"honest-{number}"))
         lab.settled("app=honest", {"Running": number + 1})
         assert [process_of(lab, "lamina", each) for each in PARTS] == before, "a part has ended by itself"

@@ -21,8 +21,9 @@ PACKAGES = (
     *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
 )
 LAB = Path(lamina_lab.__file__).parent / "programs"
-PROGRAMS = {"usr/bin/gpu-load": LAB / "gpu_load.py", "gpu_torch.py": LAB / "gpu_torch.py"}
-"""Those of the lab's containers, by their path in the image."""
+HOSTILE = Path(__file__).parents[1] / "hostile/program.py"
+PROGRAMS = {"usr/bin/gpu-load": LAB / "gpu_load.py", "gpu_torch.py": LAB / "gpu_torch.py", "usr/bin/hostile": HOSTILE}
+"""Those of the lab's containers and that of the hostile tenant, by their path in the image."""
 MULTIPLY = r"""#!/bin/sh
 # Stands for NVIDIA's dcgmproftester: keeps the GPU busy for as many seconds as -d says.
 exec gpu-load --kernel-ms 1000 --seconds "$(echo "$*" | sed -n 's/.*-d *\([0-9][0-9]*\).*/\1/p')"

@@ -1,0 +1,1 @@
+"""A hostile tenant next to honest pods, and what must hold for these."""

@@ -1,0 +1,121 @@
+"""A hostile tenant in a namespace of its own, next to honest pods: nothing of it reaches these or a component."""
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from lamina.api.v1alpha1 import API_VERSION
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.controller.admission import certificate_store
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.node import Node
+from tests.cluster.components.processes import Processes
+from tests.cluster.hostile.components import changes, programs
+from tests.cluster.hostile.soak import HostileSoak
+from tests.cluster.hostile.tenant import Tenant
+from tests.cluster.queries import other_gpus, pod, running
+from tests.hostile_objects.pods import NAMESPACE as ODD_NAMESPACE
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_pods")
+PODS = int(os.environ.get("LAMINA_HOSTILE_PODS", "8"))
+SEED = int(os.environ.get("LAMINA_SOAK_SEED") or random.SystemRandom().randrange(1 << 32))
+MACHINE = """
+driver: "550.54.15"
+cuda: "12.4"
+seed: {name}
+gpus:
+- model: A100-PCIE-40GB
+  count: 2
+"""
+CONFIG = {
+    "apiVersion": API_VERSION,
+    "kind": "Configuration",
+    "sharing": {"computePolicy": "cap"},
+    "admission": {"hideGpus": True},
+}
+"""With caps, too much is as wrong as too little."""
+
+
+@pytest.fixture(scope="module")
+def lamina(cluster: RealCluster) -> Iterator[Processes]:
+    """Lamina with caps and hidden GPUs."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
+    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: json.dumps(CONFIG)}}
+    for each in (namespace, config):
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
+    with other_gpus(cluster, MACHINE):
+        processes = Processes(cluster)
+        with cluster.steps("Lamina with caps"):
+            processes.start()
+        yield processes
+        processes.remove()
+    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
+
+
+@pytest.fixture
+def tenant(cluster: RealCluster) -> Iterator[Tenant]:
+    """The hostile tenant, and a namespace for odd objects; both leave nothing behind.
+
+    Admission does not see the odd pods, of which it would refuse most: they are for the controller.
+    """
+    cluster.kubectl("create", "namespace", ODD_NAMESPACE)
+    cluster.kubectl("label", "namespace", ODD_NAMESPACE, "lamina.dev/webhook=ignore")
+    made = Tenant(cluster)
+    yield made
+    made.leave()
+    cluster.kubectl("delete", "pods", "--all", "-n", ODD_NAMESPACE, "--force", "--grace-period=0")
+    cluster.kubectl("delete", "namespace", ODD_NAMESPACE, timeout=120)
+    for kind in ("nodes", "inventories"):
+        cluster.kubectl("delete", kind, "odd-0", "odd-1", "--ignore-not-found")
+    cluster.kubectl("delete", "secret", certificate_store.NAME, "-n", CONFIG_MAP_NAMESPACE, "--ignore-not-found")
+
+
+def test_honest_pods_next_to_a_hostile_tenant(
+    cluster: RealCluster, lamina: Processes, tenant: Tenant, figures: list[str]
+) -> None:
+    print(f"LAMINA_SOAK_SEED={SEED}")
+    soak = HostileSoak(cluster, lamina, tenant, pods=PODS, seed=SEED)
+    accepted = tenant.accepted()
+    start = time.monotonic()
+    soak.run()
+    figures.append(
+        f"hostile tenant, seed {SEED}: {soak.ended} honest pods in {time.monotonic() - start:.0f} s; attacks: "
+        f"{_words(soak.tried)}; odd objects: {_words(soak.taken)}; {soak.fairness.windows} windows of compute, "
+        f"{soak.fairness.worst:.1f} points off at most; MiB at most: {_words(soak.most_mib)}; "
+        f"{len(soak.violations)} violations"
+    )
+    assert soak.tried and soak.taken["pods"] and soak.fairness.windows, "nothing happened"
+    assert accepted + soak.violations == []
+
+
+def test_planted_violations_are_found(cluster: RealCluster, lamina: Processes, tenant: Tenant, node: Node) -> None:
+    """A container that gets more than the cap that it is compared with, and an agent that was started again."""
+    soak = HostileSoak(cluster, lamina, tenant, pods=1, seed=SEED)
+    made = pod(
+        "lifted", "gpu-load", "--kernel-ms", "10", "--seconds", "3600",
+        limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000, "nvidia.com/gpucores": 50}, node=node.name,
+    )  # fmt: skip
+    cluster.kubectl("apply", "-f", "-", stdin=made)
+    running(cluster, "lifted")
+    soak.expect("lifted", 20)
+    wait_until(lambda: _looked(soak, "% of its GPU's time"), lambda: str(soak.violations), 120)
+    before = programs(lamina)
+    lamina.agents[node.name].restart()
+    lamina.wait()
+    assert changes(before, programs(lamina)) == [f"agent of {node.name} has started again"]
+
+
+def _looked(soak: HostileSoak, part: str) -> bool:
+    soak.look()
+    return any(part in sentence for sentence in soak.violations)
+
+
+def _words(counted: "Counter[str] | dict[str, int]") -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counted.items())) or "none"
