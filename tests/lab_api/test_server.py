@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from aiohttp import web
 
 from lamina.errors import BadInput
 from lamina.ports.kube import Object
@@ -307,3 +308,29 @@ async def test_the_kubeconfig_is_for_its_owner_alone(server: ApiServer, tmp_path
     config = yaml.safe_load(path.read_text())
     assert (config["current-context"], config["clusters"][0]["cluster"]["server"]) == ("lab-a", server.url)
     assert [each.name for each in tmp_path.iterdir()] == ["kubeconfig"]
+
+
+async def test_a_node_passes_on_requests_for_the_metrics_of_its_agent(tmp_path: Path) -> None:
+    async def page(request: web.Request) -> web.Response:
+        return web.Response(text="busy 1\n")
+
+    app = web.Application()
+    app.router.add_get("/metrics", page)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    file = tmp_path / "metrics.url"
+    file.write_text(f"http://127.0.0.1:{runner.addresses[0][1]}/metrics\n")
+    made = await serve(FakeKubelets(), agents={"n": file, "starting": tmp_path / "absent"}.get)
+    try:
+        async with aiohttp.ClientSession() as session:
+            ask = Http(made, session)
+            assert await ask("GET", "/api/v1/nodes/n%3A9394/proxy/metrics") == (200, "busy 1\n")
+            assert await ask("GET", "/api/v1/nodes/n:9394/proxy/metrics") == (200, "busy 1\n")
+            for node in ("starting", "unknown"):
+                status, body = await ask("GET", f"/api/v1/nodes/{node}:9394/proxy/metrics")
+                assert status == 503 and f"node {node}" in body["message"]
+            assert (await ask("GET", "/api/v1/nodes/n:22/proxy/metrics"))[0] == 404
+    finally:
+        await made.close()
+        await runner.cleanup()

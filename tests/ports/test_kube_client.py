@@ -112,6 +112,20 @@ async def kube(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
     await made.close()
 
 
+async def test_a_request_is_passed_on_to_a_pod_and_its_answer_need_not_be_json(
+    kube: KubeClient, server: Server
+) -> None:
+    server.answers.append(lambda request: web.Response(text="busy 1\n"))
+    assert await kube.proxied(PODS, "agent:9394", "metrics", namespace="team") == b"busy 1\n"
+    server.says({"message": "no endpoints available"}, status=503)
+    with pytest.raises(Outside, match="no endpoints available"):
+        await kube.proxied(NODES, "n:9394", "metrics")
+    assert [path for _, path, _, _ in server.asked] == [
+        "/api/v1/namespaces/team/pods/agent%3A9394/proxy/metrics",
+        "/api/v1/nodes/n%3A9394/proxy/metrics",
+    ]
+
+
 async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
     meta = {"name": "p", "namespace": "team"}
     for _ in range(8):

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lamina.errors import BadInput
 from lamina_lab.api.access import certificates, kubeconfig
+from lamina_lab.api.http import proxies
 from lamina_lab.api.http.app import application
 from lamina_lab.api.http.kubelets import Kubelets
 from lamina_lab.api.schema.resources import Catalog
@@ -52,6 +53,7 @@ async def serve(
     token: str | None = None,
     authority: certificates.KeyPair | None = None,
     clock: Callable[[], float] = time.time,
+    agents: proxies.Agents = proxies.none,
 ) -> ApiServer:
     """Start on 127.0.0.1; port 0 picks a free one. Raises BadInput if the port is taken or not allowed."""
     token = token or secrets.token_urlsafe(32)
@@ -60,7 +62,7 @@ async def serve(
     webhooks = Webhooks(store, catalog)
     api = Api(store, catalog, webhooks)
     runner = web.AppRunner(
-        application(api, kubelets, token), handler_cancellation=True, shutdown_timeout=1.0, access_log=None
+        application(api, kubelets, token, agents), handler_cancellation=True, shutdown_timeout=1.0, access_log=None
     )
     await runner.setup()
     try:

@@ -55,7 +55,8 @@ async def supervise(directory: LabDirectory, plan: LabPlan) -> None:
     """Run the lab until this task is canceled."""
     sockets = {node.name: directory.node(index).kubelet_api for index, node in enumerate(plan.nodes)}
     kubelets = UnixKubelets(sockets.get)
-    api = await server.serve(kubelets, port=plan.port)
+    pages = {node.name: directory.node(index).metrics_url for index, node in enumerate(plan.nodes)}
+    api = await server.serve(kubelets, port=plan.port, agents=pages.get)
     try:
         api.write_kubeconfig(directory.kubeconfig)
         account = Status(phase=Phase.STARTING, pid=os.getpid(), url=api.url, message="the controller")

@@ -7,7 +7,16 @@ keeps up with a collection whatever happens to the connection, `events` writes e
 from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, NotFound, Refused, Unreachable
 from lamina.ports.kube.events import EventRecorder
 from lamina.ports.kube.follow import Followed, follow
-from lamina.ports.kube.protocol import BindingMetadata, Kube, Listing, Object, Patch, StrategicPatch, Watched
+from lamina.ports.kube.protocol import (
+    BindingMetadata,
+    Kube,
+    Listing,
+    Object,
+    Patch,
+    ProxiedKube,
+    StrategicPatch,
+    Watched,
+)
 from lamina.ports.kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -92,6 +101,7 @@ __all__ = [
     "NotFound",
     "Object",
     "Patch",
+    "ProxiedKube",
     "Refused",
     "Resource",
     "StrategicPatch",

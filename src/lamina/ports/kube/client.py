@@ -51,6 +51,8 @@ _KEPT_OPEN_S = 60.0
 """How long an idle connection is kept for the next request."""
 _OBJECT_S, _LIST_S = 60.0, 300.0
 """How long one answer may take as a whole. `_TIMEOUT_S` is about silence, which an endless answer never keeps."""
+_PROXIED_S = 5.0
+"""How long a pod or node may take that the server passes a request on to."""
 _LARGEST_OBJECT, _LARGEST_LIST = 16 * 2**20, 512 * 2**20
 """Bytes of one answer. etcd holds no object of more than some MiB; a list may have to be read in one piece."""
 _BUSY_TRIES = 4
@@ -242,6 +244,10 @@ class KubeClient:
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="eviction"), body=body)
 
+    async def proxied(self, resource: Resource, name: str, path: str, *, namespace: str = "") -> bytes:
+        place = resource.path(namespace=namespace, name=name, subresource="proxy")
+        return await self._body_of("GET", f"{place}/{path}", limit_s=_PROXIED_S)
+
     async def close(self) -> None:
         await self._session.close()
 
@@ -255,6 +261,20 @@ class KubeClient:
         most: int | None = None,
         limit_s: float | None = None,
     ) -> Object:
+        """The object that is answered, see `_body_of`."""
+        answer = await self._body_of(method, path, params=params, body=body, most=most, limit_s=limit_s)
+        return answers.object_of(answer, f"{method} {path}")
+
+    async def _body_of(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Patch | None = None,
+        most: int | None = None,
+        limit_s: float | None = None,
+    ) -> bytes:
         """`most` are the bytes of an answer, `limit_s` its seconds; without them those of one object."""
         most, limit_s = most or _LARGEST_OBJECT, limit_s or _OBJECT_S
         address, headers, content = self._address(method, path, params), {}, None
@@ -280,7 +300,7 @@ class KubeClient:
             await asyncio.sleep(answers.retry_after(response.headers.get("Retry-After")))
         if response.status >= 300:
             raise answers.error_of(response.status, answer, f"{method} {path}")
-        return answers.object_of(answer, f"{method} {path}")
+        return answer
 
     @contextlib.asynccontextmanager
     async def _requested(

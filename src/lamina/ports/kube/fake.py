@@ -53,6 +53,8 @@ class FakeKube:
         self.calls: list[tuple[str, Resource, str]] = []
         self.copies_labels = True
         """Whether binding a pod copies the Binding's labels, as Kubernetes does from version 1.35 on."""
+        self.pages: dict[tuple[Resource, str, str], bytes] = {}
+        """What pods and nodes answer to proxied requests, by their kind, their name with a port, and the path."""
         self._objects: defaultdict[Resource, dict[_Key, Object]] = defaultdict(dict)
         self._history = FakeHistory()
         self._lines = 0
@@ -168,6 +170,13 @@ class FakeKube:
             if budget["metadata"]["namespace"] == namespace and covers and not allowed:
                 raise Refused("Cannot evict pod as it would violate the pod's disruption budget.")
         await self.delete(PODS, pod, namespace=namespace, uid=uid)
+
+    async def proxied(self, resource: Resource, name: str, path: str, *, namespace: str = "") -> bytes:
+        await self._called("proxied", resource, name)
+        try:
+            return self.pages[resource, name, path]
+        except KeyError:
+            raise NotFound(f"{resource.plural} {name!r} does not answer") from None
 
     async def close(self) -> None:
         self.disconnect()

@@ -104,3 +104,11 @@ class Kube(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class ProxiedKube(Kube, Protocol):
+    """A server that also passes requests on to pods and nodes, as its subresource `proxy` does."""
+
+    async def proxied(self, resource: Resource, name: str, path: str, *, namespace: str = "") -> bytes:
+        """What a pod or node answers at `path`. `name` is its name and a port, such as `agent-x7k2p:9394`."""
+        ...

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from lamina_lab.api.access.reviews import REVIEWS, answer
-from lamina_lab.api.http import discovery, openapi, reads, scale, streams, writes
+from lamina_lab.api.http import discovery, openapi, proxies, reads, scale, streams, writes
 from lamina_lab.api.http.kubelets import Kubelets
 from lamina_lab.api.http.requests import ResourcePath, address, view
 from lamina_lab.api.schema.resources import ApiResource
@@ -24,10 +24,12 @@ _log = logging.getLogger(__name__)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(api: Api, nodes: Kubelets, token: str) -> web.Application:
+def application(api: Api, nodes: Kubelets, token: str, agents: proxies.Agents = proxies.none) -> web.Application:
     """The whole API as an aiohttp application. The bearer of `token` may do everything, others nothing."""
 
     async def api_paths(request: web.Request) -> web.StreamResponse:
+        if (node := proxies.node_of(request.path)) is not None and request.method == "GET":
+            return await proxies.metrics(agents, node)
         return await _route(api, nodes, request)
 
     async def openapi_v3(request: web.Request) -> web.StreamResponse:
