@@ -10,7 +10,7 @@ from typing import Any
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
-from lamina.operations import cluster_view
+from lamina.operations import agent_metrics, cluster_view
 from lamina.operations.advise.defrag import plan
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
@@ -25,6 +25,7 @@ from tests.cli.doctor_patient import Patient
 from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
 from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
+from tests.operations.agent_pages import agent_pod
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
 from tests.waiting import until
@@ -36,6 +37,7 @@ RULES = {
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
+    "metrics": rights_of_commands.METRICS,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
     "reset": rights_of_commands.RESET,
@@ -74,6 +76,8 @@ class Noted:
         def note(*arguments: Any, **named: Any) -> Any:
             if verb in BY_POD:
                 self.asked.add((self._part, BY_POD[verb], "create"))
+            elif verb == "proxied":
+                self.asked.add((self._part, f"{arguments[0].plural}/proxy", "get"))
             else:
                 kind = arguments[0]
                 name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
@@ -159,6 +163,14 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster_view.read(noted)
     assert noted.asked == rights("reader")
+
+
+async def test_people_who_look_at_what_gpus_use() -> None:
+    kube = FakeKube()
+    await kube.create(PODS, agent_pod("node-0"))
+    noted = Noted("metrics", kube)
+    await agent_metrics.read_use(noted, ["node-0"], (await kube.list(PODS)).items)
+    assert noted.asked == rights("metrics")
 
 
 def as_a_reader(part: str) -> set[tuple[str, str, str]]:

@@ -6,8 +6,8 @@ from typing import Any
 import typer.core
 
 GROUPS = {
-    "On one machine": ("run", "verify"),
-    "For users of a cluster": ("pods", "why", "dashboard", "quotas", "advise"),
+    "On one machine": ("run", "verify", "completion"),
+    "For users of a cluster": ("gpus", "pods", "why", "dashboard", "quotas", "advise"),
     "For administrators of a cluster": (
         *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag", "simulate"),
         *("reset", "uninstall"),

@@ -16,12 +16,14 @@ from lamina.cli import (
     advise,
     agent,
     clean_node,
+    completion,
     config,
     controller,
     cordon,
     dashboard,
     defrag,
     doctor,
+    gpus,
     install,
     mig,
     mps,
@@ -48,6 +50,8 @@ app = typer.Typer(
 )
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("verify")(verify.verify)
+app.command("completion")(completion.completion)
+app.command("gpus")(gpus.gpus)
 app.command("pods")(pods.pods)
 app.command("why")(why.why)
 app.command("dashboard")(dashboard.dashboard)

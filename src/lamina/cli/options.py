@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lamina.errors import BadInput
 
 Kubeconfig = Annotated[
     Path | None,
@@ -20,3 +23,9 @@ Namespace = Annotated[
         show_default=False,
     ),
 ]
+
+
+def one_of(value: str, allowed: Sequence[str], option: str) -> None:
+    """Raises BadInput for a value that the option does not take."""
+    if value not in allowed:
+        raise BadInput(f"{option} must be one of {', '.join(allowed)}, got {value!r}")

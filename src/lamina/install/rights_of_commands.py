@@ -17,6 +17,9 @@ READER = (
     Rule("resourcequotas", "list"),
     Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),
 )
+METRICS = (
+    Rule("pods/proxy", "get", why="what GPUs use, from the pods of agents in Lamina's namespace; `-` without it"),
+)
 WORKLOADS = (
     Rule("deployments.apps", "get"),
     Rule("replicasets.apps", "get"),
@@ -53,7 +56,8 @@ DEFRAG = (
     Rule("pods/eviction", "create"),
 )
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
-    "pods, why, quotas, advise defrag": READER,
+    "gpus, pods, why, quotas, advise defrag": READER,
+    "gpus, in addition to the first": METRICS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
     "cordon gpu, uncordon gpu": CORDON,

@@ -1,0 +1,134 @@
+"""The GPUs of a cluster, one row each: what is granted, used and free, and who is on it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.errors import BadInput
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import NOTHING, Taken
+from lamina.name_hints import nearest
+from lamina.operations.agent_metrics import ClusterUse, GpuLoad
+from lamina.operations.cluster_view import ClusterView
+from lamina.placement.state.nodes import GpuState
+
+_ENDED = ("Succeeded", "Failed")
+IDLE, HEALTHY = "idle", "healthy"
+
+
+class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One GPU. Memory is in MiB, compute in percent of the GPU's time; None is what is not known.
+
+    What is granted and free is not known where kubelet allocates the GPU by itself.
+    """
+
+    node: str
+    gpu: str
+    index: int
+    model: str
+    mode: str
+    """How containers on the GPU share it, the resource by which kubelet allocates it, or `idle`."""
+    health: str
+    """`healthy`, or why it is not."""
+    cordoned: bool
+    memory_mib: int
+    memory_granted_mib: int | None
+    memory_free_mib: int | None
+    memory_used_mib: int | None
+    compute_percent: int
+    compute_granted_percent: int | None
+    compute_free_percent: int | None
+    busy_percent: float | None
+    slots: int
+    slots_granted: int | None
+    slots_free: int | None
+    pods: tuple[str, ...]
+
+
+_ORDERS: dict[str, Callable[[GpuRow], Any]] = {
+    "node": lambda row: (),
+    "model": lambda row: row.model,
+    "mode": lambda row: row.mode,
+    "granted": lambda row: -(row.memory_granted_mib or 0),
+    "used": lambda row: -(row.memory_used_mib or 0),
+    "free": lambda row: -(row.memory_free_mib or 0),
+    "busy": lambda row: -(row.busy_percent or 0),
+    "pods": lambda row: -len(row.pods),
+}
+ORDERS = tuple(_ORDERS)
+"""By what rows can be sorted, the largest amount first; equal ones by node and index."""
+
+
+def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
+    """All GPUs, by node and index."""
+    pods = _pods_by_gpu(cluster)
+    return [
+        _row(cluster, node, gpu, use.gpus.get(gpu.uuid, GpuLoad()), pods.get(gpu.uuid, ()))
+        for node in sorted(cluster.inventories)
+        for gpu in sorted(cluster.inventories[node].gpus, key=lambda gpu: gpu.index)
+    ]
+
+
+def in_order(rows: Iterable[GpuRow], order: str) -> list[GpuRow]:
+    """The rows in another order, one of `ORDERS`."""
+    return sorted(rows, key=lambda row: (_ORDERS[order](row), row.node, row.index))
+
+
+def of_node(rows: Sequence[GpuRow], node: str, cluster: ClusterView) -> list[GpuRow]:
+    """The rows of one node. Raises BadInput where no node of that name has an inventory."""
+    if node not in cluster.inventories:
+        raise BadInput(f"no node {node} offers GPUs{nearest(node, cluster.inventories)}")
+    return [row for row in rows if row.node == node]
+
+
+def _row(cluster: ClusterView, node: str, gpu: Gpu, use: GpuLoad, pods: Sequence[str]) -> GpuRow:
+    taken = cluster.ledger.holdings.taken(node).get(gpu.uuid, NOTHING)
+    state = GpuState.of(gpu, taken, cluster.config.mig_rules)
+    known = gpu.by_grant
+    return GpuRow(
+        node=node,
+        gpu=gpu.uuid,
+        index=gpu.index,
+        model=gpu.model,
+        mode=gpu.mode.value if gpu.mode else gpu.native_resource or _mode_of(taken, state),
+        health=HEALTHY if gpu.healthy else gpu.reason or "not healthy",
+        cordoned=gpu.cordoned,
+        memory_mib=gpu.capacity_mib,
+        memory_granted_mib=taken.memory_mib if known else None,
+        memory_free_mib=(0 if taken.whole else state.free_memory) if known else None,
+        memory_used_mib=use.used_mib,
+        compute_percent=gpu.cores_capacity,
+        compute_granted_percent=taken.cores if known else None,
+        compute_free_percent=(0 if taken.whole else state.free_cores) if known else None,
+        busy_percent=use.busy_percent,
+        slots=gpu.slots,
+        slots_granted=taken.slots if known else None,
+        slots_free=state.free_slots if known else None,
+        pods=tuple(pods),
+    )
+
+
+def _mode_of(taken: Taken, state: GpuState) -> str:
+    """The mode that grants mean, until the agent has published it."""
+    if not state.busy:
+        return IDLE
+    return "whole" if taken.whole else "mig" if taken.instances else "quota"
+
+
+def _pods_by_gpu(cluster: ClusterView) -> dict[str, list[str]]:
+    """The pods that hold part of each GPU, those included whose processes outlive them."""
+    found: dict[str, set[str]] = {}
+    for pod in cluster.pods:
+        meta = pod["metadata"]
+        if (pod.get("status") or {}).get("phase") in _ENDED:
+            continue
+        for record in cluster.ledger.grants_of(meta["uid"]):
+            for container in record.grant.containers:
+                for share in container.shares:
+                    found.setdefault(share.gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
+    for _, survivor in cluster.survivors():
+        for container in survivor.containers:
+            for share in container.shares:
+                found.setdefault(share.gpu, set()).add(f"{survivor.namespace}/{survivor.pod}")
+    return {gpu: sorted(names) for gpu, names in found.items()}

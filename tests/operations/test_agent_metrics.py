@@ -1,0 +1,56 @@
+"""What GPUs and containers use, as agents report it through the API server."""
+
+import pytest
+
+from lamina.operations.agent_metrics import ClusterUse, GpuLoad, ShareFigures, read_use
+from lamina.ports.kube import NODES, PODS, Refused
+from lamina.ports.kube.fake import FakeKube
+from tests.operations.agent_pages import agent_pod, gpu_lines, serve, share_lines
+
+
+async def test_the_pod_of_an_agent_is_asked_and_otherwise_the_node() -> None:
+    kube = FakeKube()
+    serve(kube, "a", gpu_lines("a", "GPU-a", 300, 12.5), pod=True)
+    serve(kube, "b", gpu_lines("b", "GPU-b", 7, 0))
+    use = await read_use(kube, ["a", "b"], [agent_pod("a"), agent_pod("b", phase="Failed")])
+    assert use.gpus == {"GPU-a": GpuLoad(300, 12.5), "GPU-b": GpuLoad(7, 0.0)} and use.silent == {}
+    assert sorted(kube.calls) == [("proxied", NODES, "b:9394"), ("proxied", PODS, "agent-of-a:9394")]
+
+
+async def test_pods_that_only_have_the_labels_of_an_agent_are_not_asked() -> None:
+    kube, pretender = FakeKube(), agent_pod("a")
+    pretender["metadata"]["namespace"] = "tenant"
+    await read_use(kube, ["a"], [pretender])
+    assert kube.calls == [("proxied", NODES, "a:9394")]
+
+
+async def test_an_agent_that_does_not_answer_leaves_only_its_node_unknown() -> None:
+    kube = FakeKube()
+    serve(kube, "a", gpu_lines("a", "GPU-a", 300, 1))
+    serve(kube, "odd", "lamina_gpu_memory_used_bytes{node=")
+    kube.failing["proxied"] = lambda resource, name: Refused("not allowed") if name.startswith("denied") else None
+    use = await read_use(kube, ["a", "b", "odd", "denied"], [])
+    assert list(use.gpus) == ["GPU-a"] and set(use.silent) == {"b", "odd", "denied"}
+    assert use.silent["denied"] == "not allowed" and use.silent["odd"].startswith("its metrics cannot be read")
+
+
+def test_an_agent_speaks_for_its_own_node_only() -> None:
+    use = ClusterUse()
+    use.add("a", gpu_lines("b", "GPU-b", 300, 1) + share_lines("b", "p", "GPU-b", data=5))
+    assert use == ClusterUse()
+
+
+def test_kinds_of_allocations_are_added() -> None:
+    use = ClusterUse()
+    page = share_lines("a", "p", "GPU-a", data=100, context=303, limit=1000, peak=900, refusals=2, busy=40)
+    use.add("a", page)
+    expected = ShareFigures(used_mib=403, limit_mib=1000, peak_mib=900, refusals=2, busy_percent=40.0)
+    assert use.share(("default", "p", "main"), "GPU-a") == expected
+
+
+@pytest.mark.parametrize(("devices", "known"), [(("MIG-1",), True), (("MIG-1", "MIG-2"), False)])
+def test_a_container_with_one_mig_device_is_known_by_the_gpu_too(devices: tuple[str, ...], known: bool) -> None:
+    use = ClusterUse()
+    use.add("a", "".join(share_lines("a", "p", device, data=5) for device in devices))
+    assert (use.share(("default", "p", "main"), "GPU-a") is not None) is known
+    assert use.share(("default", "other", "main"), "GPU-a") is None
