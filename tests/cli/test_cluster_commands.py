@@ -8,7 +8,7 @@ from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.clusters import cluster, container, grant, inventory, pod
 
-READING = ("pods", "quotas", "why p", "advise defrag", "dashboard")
+READING = ("gpus", "pods", "quotas", "why p", "advise defrag", "dashboard")
 
 
 async def small_cluster() -> FakeKube:

@@ -23,6 +23,7 @@ from lamina.cli import (
     dashboard,
     defrag,
     doctor,
+    fits,
     gpus,
     install,
     mig,
@@ -54,6 +55,7 @@ app.command("completion")(completion.completion)
 app.command("gpus")(gpus.gpus)
 app.command("pods")(pods.pods)
 app.command("why")(why.why)
+app.command("fits")(fits.fits)
 app.command("dashboard")(dashboard.dashboard)
 app.command("quotas")(quotas.quotas)
 app.add_typer(advise.advise, name="advise")

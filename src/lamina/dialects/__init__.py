@@ -23,7 +23,7 @@ from lamina.dialects.parser import parse, ticket_holders
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames
 from lamina.dialects.registry import dialect_named, quota_names, resource_domains, resource_names
-from lamina.dialects.templates import fill_template, template_condition, template_warnings
+from lamina.dialects.templates import fill_template, find_template, template_condition, template_warnings
 
 __all__ = [
     "Dialect",
@@ -35,6 +35,7 @@ __all__ = [
     "explain_missing_defaults",
     "fill_defaults",
     "fill_template",
+    "find_template",
     "hide_from_ephemeral",
     "hide_gpus",
     "parse",

@@ -24,7 +24,7 @@ def fill_template(workload: Mapping[str, Any], config: Config) -> tuple[PatchOpe
 
     Empty where its pods are another scheduler's. Raises BadInput as `parse` does where something has to be added.
     """
-    pointer, template = _find_template(workload)
+    pointer, template = find_template(workload)
     if not places(template.get("spec") or {}, config):
         return ()
     index, containers = name_index(config), read_containers(template)
@@ -45,7 +45,7 @@ def template_condition(amounts: str, config: Config) -> str:
 
 def template_warnings(workload: Mapping[str, Any], namespace: str, config: Config) -> tuple[str, ...]:
     """What the user should know about the pods of a workload in this namespace: that they will be refused, and why."""
-    _, template = _find_template(workload)
+    _, template = find_template(workload)
     if not places(template.get("spec") or {}, config):
         return ()
     pod = {**template, "metadata": {**(template.get("metadata") or {}), "namespace": namespace}}
@@ -56,7 +56,7 @@ def template_warnings(workload: Mapping[str, Any], namespace: str, config: Confi
     return () if request is None else request.warnings
 
 
-def _find_template(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def find_template(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The pointer of the pod template, and the template."""
     spec, pointer = workload.get("spec") or {}, "/spec"
     if spec.get("jobTemplate"):

@@ -56,7 +56,7 @@ DEFRAG = (
     Rule("pods/eviction", "create"),
 )
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
-    "gpus, pods, why, quotas, advise defrag": READER,
+    "gpus, pods, why, fits, quotas, advise defrag": READER,
     "gpus, in addition to the first": METRICS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,

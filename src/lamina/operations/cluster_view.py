@@ -6,7 +6,7 @@ decision agree. They need read access only.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -28,7 +28,7 @@ from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations.native_capacity import counted, forbidden, missing
-from lamina.placement import Explanation, NodeState, explain
+from lamina.placement import Explanation, Miss, NodeState, explain
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object
 
 log = logging.getLogger(__name__)
@@ -59,19 +59,26 @@ class ClusterView:
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
-        uncounted = self.quotas.uncounted(pod["metadata"]["namespace"], request.native_devices, self.config)
-        lacking = {
-            name: forbidden(uncounted) if uncounted else missing(pod, inventory, self.pods)
-            for name, inventory in self.inventories.items()
-            if inventory.offers_native_devices(request.native_devices)
-        }
+        lacking = self.lacking(pod, request.native_devices)
         if self.ledger.grants_of(uid):
-            return explain(request, [self._node(name, without=uid) for name in sorted(self.inventories)], lacking)
+            return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
-        key = request, frozenset(counted(pod).items()), uncounted
+        key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices)
         if key not in self._explained:
             self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
+
+    def lacking(self, pod: Object, resources: Collection[str]) -> dict[str, Miss | None]:
+        """What nodes lack that offer all of these native resources, which the pod counts; None if there is enough."""
+        uncounted = self._uncounted(pod, resources)
+        return {
+            name: forbidden(uncounted) if uncounted else missing(pod, inventory, self.pods)
+            for name, inventory in self.inventories.items()
+            if inventory.offers_native_devices(resources)
+        }
+
+    def _uncounted(self, pod: Object, resources: Collection[str]) -> str:
+        return self.quotas.uncounted(pod["metadata"]["namespace"], resources, self.config)
 
     def survivors(self, namespace: str | None = None) -> Iterator[tuple[str, Survivor]]:
         """The pods, in one namespace or in all (None), that have ended while their processes run, each with its node.
@@ -101,9 +108,10 @@ class ClusterView:
     @cached_property
     def nodes(self) -> list[NodeState]:
         """All nodes, for a pod that holds nothing."""
-        return [self._node(name, without="") for name in sorted(self.inventories)]
+        return [self.node(name) for name in sorted(self.inventories)]
 
-    def _node(self, name: str, *, without: str) -> NodeState:
+    def node(self, name: str, *, without: str = "") -> NodeState:
+        """The node as it is now, without what the pod with the UID `without` holds."""
         taken = self.ledger.holdings.taken(name, without=without)
         return NodeState.of(name, self.inventories[name], taken, rules=self.config.mig_rules)
 

@@ -1,0 +1,42 @@
+"""`lamina fits`: whether the pods of a manifest would fit now, before they are created."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamina.cli.options import Kubeconfig, Namespace
+
+_STDIN = Path("-")
+
+
+def fits(
+    file: Annotated[
+        Path, typer.Option("--filename", "-f", help="Manifest with pods or workloads; `-` reads standard input.")
+    ],
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Tell whether the pods of a manifest would fit now, on which GPUs, or what is missing in numbers.
+
+    Pods of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are tried one after another, as many as they
+    have. Only GPUs and quotas on them are checked, not CPU, memory, taints or selectors of nodes. Exits with 0 if all
+    pods fit, 1 if one does not, and 2 for a manifest that cannot be read or that admission would refuse.
+    """
+    from lamina.cli.connection import chosen_namespace, read_cluster
+    from lamina.cli.terminal import console
+    from lamina.operations.fit_check import FitCheck
+    from lamina.operations.pod_templates import pod_templates
+    from lamina.ports.user_files import read_text
+
+    text = sys.stdin.read() if file == _STDIN else read_text(file)
+    where = "standard input" if file == _STDIN else str(file)
+    templates = pod_templates(text, where, chosen_namespace(namespace, kubeconfig))
+    check = FitCheck(read_cluster(kubeconfig))
+    answers = [check.check(template) for template in templates]
+    for answer in answers:
+        for line in answer.lines:
+            console.print(line, soft_wrap=True, markup=False)
+    if not all(answer.fits for answer in answers):
+        raise typer.Exit(1)

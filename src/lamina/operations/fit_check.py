@@ -1,0 +1,142 @@
+"""`lamina fits`: whether the pods of a manifest would fit now, on which GPUs, or by how much they miss.
+
+Pods are tried one after another on one reading of the cluster, and each takes its place from those after it. Only GPUs
+and their quotas count: kube-scheduler also looks at CPU, memory, taints and selectors of nodes.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from lamina.controller.ledger.claims import GrantRecord
+from lamina.dialects import parse
+from lamina.errors import BadInput
+from lamina.model.grants import ContainerGrant, Grant
+from lamina.model.requests import PodRequest
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.native_capacity import counted
+from lamina.operations.pod_templates import PodTemplate
+from lamina.placement import Misfit, Miss, NodeState, PodPlacement, explain, fit, miss_of, remedies, summary
+from lamina.ports.kube import Object
+
+_SHOWN_NODES = 5
+
+
+class FitAnswer(NamedTuple):
+    """What was found of one template: whether all of its pods fit, and the lines that say so."""
+
+    fits: bool
+    lines: tuple[str, ...]
+
+
+class FitCheck:
+    """Tries pods on a reading of a cluster, which it changes: pods that fit hold their place in it."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        self._states = {name: cluster.node(name) for name in sorted(cluster.inventories)}
+        self._tried = 0
+
+    def check(self, template: PodTemplate) -> FitAnswer:
+        """Try the pods of a template until one does not fit. Raises BadInput for pods that admission refuses."""
+        try:
+            request = parse(template.pod, self._cluster.config)
+        except BadInput as problem:
+            raise BadInput(f"{template.title}: {problem}") from problem
+        if request is None and not counted(template.pod):
+            return FitAnswer(True, (f"{template.title} requests no GPU.",))
+        places: Counter[str] = Counter()
+        for _ in range(template.number):
+            pod = self._next_pod(template)
+            place = "" if self._cluster.over_quota(pod) else self._place(pod, request)
+            if not place:
+                return FitAnswer(False, (*_fitting(template, places), *self._reasons(template, pod, request, places)))
+            places[place] += 1
+        return FitAnswer(True, tuple(_fitting(template, places)))
+
+    def _next_pod(self, template: PodTemplate) -> Object:
+        self._tried += 1
+        meta = {**template.pod["metadata"], "uid": f"tried-{self._tried}"}
+        return {**template.pod, "metadata": meta}
+
+    def _lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
+        return self._cluster.lacking(pod, counted(pod) if request is None else request.native_devices)
+
+    def _place(self, pod: Object, request: PodRequest | None) -> str:
+        """Give the pod its place on the node with the best score. Returns the place in words, empty without one."""
+        lacking = self._lacking(pod, request)
+        native = next((name for name in sorted(lacking) if lacking[name] is None), "")
+        placements = {} if request is None else self._placements(request, without=lacking)
+        if placements and request is not None:
+            node = max(sorted(placements), key=lambda name: placements[name].score)
+            return self._grant(pod, node, placements[node].containers, request)
+        if native:
+            self._cluster.pods.append({**pod, "spec": {**pod["spec"], "nodeName": native}})
+            return f"{native}, where kubelet chooses the devices"
+        return ""
+
+    def _placements(self, request: PodRequest, *, without: Collection[str]) -> dict[str, PodPlacement]:
+        """Where a grant is possible, by node."""
+        return {
+            name: placement
+            for name, state in self._states.items()
+            if name not in without and isinstance(placement := fit(request, state), PodPlacement)
+        }
+
+    def _grant(self, pod: Object, node: str, containers: tuple[ContainerGrant, ...], request: PodRequest) -> str:
+        meta = pod["metadata"]
+        grant = Grant(pod=meta["name"], pod_uid=meta["uid"], node=node, dialect=request.dialect, containers=containers)
+        self._cluster.ledger.observe_grant(GrantRecord(meta["uid"], meta["namespace"], meta["name"], grant))
+        self._states[node] = self._cluster.node(node)
+        indices = {gpu.uuid: gpu.index for gpu in self._cluster.inventories[node].gpus}
+        used = sorted({indices[share.gpu] for container in containers for share in container.shares})
+        return f"{node} GPU {', '.join(map(str, used))}"
+
+    def _reasons(
+        self, template: PodTemplate, pod: Object, request: PodRequest | None, places: Counter[str]
+    ) -> Iterator[str]:
+        """Why one more pod does not fit, and what would have to change."""
+        who = f"One more pod of {template.title}" if places else template.title
+        if over := self._cluster.over_quota(pod):
+            yield f"{who} does not fit: {over}."
+            yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
+            return
+        lacking = self._lacking(pod, request)
+        if request is None:
+            misses = [(miss, [node]) for node, miss in lacking.items() if miss is not None]
+            names = " and ".join(counted(pod))
+            yield f"{who} does not fit now: {summary((), misses) if misses else f'no node offers {names}'}."
+            return
+        explanation = explain(request, self._states.values(), lacking)
+        yield f"{who} does not fit now: {explanation.summary}."
+        if sum(len(group.nodes) for group in explanation.groups) > 1:
+            for group in explanation.groups:
+                more = len(group.nodes) - _SHOWN_NODES
+                shown = ", ".join(group.nodes[:_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
+                yield f"  {shown}: {group.reason}"
+        states = (state for name, state in self._states.items() if name not in lacking)
+        if (nearest := _nearest(request, states)) is not None:
+            yield f"  To change that on {nearest.node.name}: {', or '.join(remedies(request, nearest))}."
+
+
+def _nearest(request: PodRequest, states: Iterable[NodeState]) -> Misfit | None:
+    """The misfit that misses by the least."""
+    best: tuple[Miss, Misfit] | None = None
+    for state in states:
+        if isinstance(answer := fit(request, state), Misfit):
+            miss = miss_of(answer)
+            if best is None or miss.nearness > best[0].nearness:
+                best = miss, answer
+    return None if best is None else best[1]
+
+
+def _fitting(template: PodTemplate, places: Counter[str]) -> Iterator[str]:
+    placed = sum(places.values())
+    if template.number == 1 and placed:
+        yield f"{template.title} fits now on {next(iter(places))}."
+    elif placed == template.number:
+        where = "; ".join(f"{count} on {place}" for place, count in places.items())
+        yield f"All {placed} pods of {template.title} fit now: {where or 'there are none'}."
+    elif placed:
+        where = "; ".join(f"{count} on {place}" for place, count in places.items())
+        yield f"{placed} of {template.number} pods of {template.title} fit now: {where}."

@@ -1,0 +1,89 @@
+"""The pods of a manifest: Pods, and the templates of workloads with how many pods they make."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lamina.configuration.yaml_documents import load_documents
+from lamina.dialects import check_pod, check_workload, find_template
+from lamina.errors import BadInput
+from lamina.ports.kube import Object
+
+_REPLICATED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
+_WORKLOADS = (*_REPLICATED, "DaemonSet", "Job", "CronJob")
+
+
+class PodTemplate(NamedTuple):
+    """So many pods that are alike. `title` is what they are from, such as `Deployment web`."""
+
+    title: str
+    pod: Object
+    number: int
+
+
+def pod_templates(text: str, where: str, namespace: str) -> list[PodTemplate]:
+    """All pods of YAML or JSON documents; `namespace` is that of objects that name none. Other kinds are left out.
+
+    Raises BadInput for a text without pods, and for pods and workloads that no API server would accept.
+    """
+    found = [
+        template
+        for document in load_documents(text, where)
+        for obj in _objects(document, where)
+        for template in _templates(obj, where, namespace)
+    ]
+    if not found:
+        raise BadInput(f"{where} has no pod and no workload; name a file with a Pod, Deployment or Job, for example")
+    return found
+
+
+def _objects(document: Any, where: str) -> Iterator[Mapping[str, Any]]:
+    if document is None:
+        return
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        raise BadInput(f"{where} contains something that is no Kubernetes object: it has no kind")
+    if not document["kind"].endswith("List"):
+        yield document
+        return
+    for item in document.get("items") or ():
+        yield from _objects(item, where)
+
+
+def _templates(obj: Mapping[str, Any], where: str, namespace: str) -> Iterator[PodTemplate]:
+    kind = obj["kind"]
+    if kind != "Pod" and kind not in _WORKLOADS:
+        return
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        raise BadInput(f"{where}: a {kind} has no metadata")
+    name = str(meta.get("name") or meta.get("generateName") or "")
+    title = f"{kind} {name}"
+    try:
+        template, count = (obj, 1) if kind == "Pod" else _of_workload(obj)
+        pod = {**template, "metadata": {**(template.get("metadata") or {}), "name": name}}
+        pod["metadata"]["namespace"] = str(meta.get("namespace") or namespace)
+        check_pod(pod)
+    except BadInput as problem:
+        raise BadInput(f"{where}, {title}: {problem}") from problem
+    yield PodTemplate(f"one pod of {title}" if kind == "DaemonSet" else title, pod, count)
+
+
+def _of_workload(workload: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    check_workload(workload)
+    _, template = find_template(workload)
+    spec = workload.get("spec") or {}
+    if workload["kind"] in _REPLICATED:
+        return template, _number(spec, "replicas")
+    if workload["kind"] == "CronJob":
+        spec = spec["jobTemplate"].get("spec") or {}
+    if workload["kind"] == "DaemonSet":
+        return template, 1
+    return template, min(_number(spec, "parallelism"), _number(spec, "completions", _number(spec, "parallelism")))
+
+
+def _number(spec: Mapping[str, Any], key: str, default: int = 1) -> int:
+    value = spec.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BadInput(f"{key} must be an integer of at least 0, got {value!r}")
+    return value

@@ -1,0 +1,54 @@
+"""What would have to change: a smaller request is suggested only where it fits."""
+
+import pytest
+
+from lamina.model.gpus import Gpu
+from lamina.model.ledger import Taken
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.placement import Misfit, NodeState, fit, remedies
+
+GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=10000, capacity_mib=10000, slots=3)
+FREE_1000 = "wait until 1000 MiB more are free on a GPU of the node"
+
+
+def found(taken: Taken, *, gpus: int = 1, types: tuple[str, ...] = (), **request: int) -> list[str]:
+    asked = {"count": 1, "memory_mib": 1000} | request
+    selector = GpuSelector(types=types)
+    pod = PodRequest(dialect="hami", containers=(ContainerRequest(container="main", **asked),), selector=selector)
+    node = NodeState.of("n", [GPU] * gpus, {"GPU-0": taken})
+    misfit = fit(pod, node)
+    assert isinstance(misfit, Misfit)
+    return list(remedies(pod, misfit))
+
+
+@pytest.mark.parametrize(
+    ("taken", "request_", "expected"),
+    [
+        (
+            Taken(1, 8000, 10),
+            {"memory_mib": 3000},
+            ["request at most 2000 MiB", FREE_1000],
+        ),
+        (Taken(1, 10000, 10), {}, [FREE_1000]),
+        (
+            Taken(1, 100, 80),
+            {"cores": 30},
+            ["request at most 20 %", "wait until 10 % more of the time of a GPU of the node are free"],
+        ),
+        (
+            Taken(1, 8000, 80),
+            {"memory_mib": 3000, "cores": 30},
+            [FREE_1000],
+        ),
+        (Taken(), {"memory_mib": 10001}, ["request at most 10000 MiB", "add a node with larger GPUs"]),
+        (Taken(), {"count": 2}, ["request at most 1 GPUs", "add a node with more GPUs"]),
+        (Taken(3, 300, 0), {}, ["wait until a container on the node has ended, or raise sharing.slots"]),
+        (Taken(1, 10000, 100, True), {}, ["wait until pods on the node have ended"]),
+    ],
+)
+def test_remedies_have_the_numbers_of_the_node(taken: Taken, request_: dict[str, int], expected: list[str]) -> None:
+    assert found(taken, **request_) == expected
+
+
+def test_what_selects_another_gpu_is_named() -> None:
+    assert found(Taken(), types=("A100",)) == ["change the annotation that selects the type of the GPU"]
