@@ -6,10 +6,10 @@ from typing import Any
 import typer.core
 
 GROUPS = {
-    "On one machine": ("run", "verify", "completion"),
+    "On one machine": ("run", "verify", "simulate", "completion"),
     "For users of a cluster": ("gpus", "pods", "why", "fits", "dashboard", "quotas", "advise"),
     "For administrators of a cluster": (
-        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag", "simulate"),
+        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
         *("reset", "uninstall"),
     ),
     "Lab (lamina-lab)": ("demo", "lab"),
