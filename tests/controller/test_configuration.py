@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lamina.configuration.config_map import IN_FORCE
+from lamina.configuration.config_map import IN_FORCE, SINCE
 from lamina.controller import configuration
 from lamina.controller.configuration import LiveConfiguration, read_config_map, read_file
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, EventRecorder, Object, Refused
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube.moments import seconds_of
 from lamina.ports.set_aside import SetAside
 from tests.waiting import until
 
@@ -170,3 +171,18 @@ async def test_a_text_under_another_key_is_refused(data: dict[str, str]) -> None
     await kube.create(CONFIG_MAPS, {**config_map(""), "data": data})
     with pytest.raises(BadInput, match=r"unknown data key (x|lamina\.yml); rename it to lamina\.yaml"):
         await read_config_map(kube)
+
+
+async def test_since_when_a_text_is_in_force_is_recorded_with_it() -> None:
+    async with followed(SPLIT_5) as (kube, _):
+
+        async def annotations() -> dict[str, str]:
+            found = await kube.get(CONFIG_MAPS, "lamina", namespace="lamina-system")
+            return found["metadata"].get("annotations") or {}
+
+        await until(annotations)
+        first = await annotations()
+        assert first[IN_FORCE] == SPLIT_5 and seconds_of(first[SINCE]) is not None
+        await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": BROKEN}}, namespace="lamina-system")
+        await until(lambda: len([call for call in kube.calls if call[1] is EVENTS]) > 0)
+        assert await annotations() == first

@@ -37,6 +37,7 @@ RULES = {
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
+    "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
@@ -163,6 +164,12 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster_view.read(noted)
     assert noted.asked == rights("reader")
+
+
+async def test_people_who_look_at_the_configuration() -> None:
+    noted = Noted("configuration", FakeKube())
+    await cluster_view.text_in_force(noted)
+    assert noted.asked == rights("configuration")
 
 
 async def test_people_who_look_at_what_gpus_use() -> None:

@@ -1,18 +1,24 @@
-"""`lamina config`: configurations as files."""
+"""`lamina config`: configurations as files, and the one in force in a cluster."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.options import Kubeconfig
 from lamina.ports.user_files import read_text
 
-config = typer.Typer(name="config", help="Work with configuration files.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from lamina.configuration.config_map import TextInForce
+
+config = typer.Typer(
+    name="config", help="Work with configuration files and the configuration in force.", no_args_is_help=True
+)
 
 
 @config.callback()
 def _group() -> None:
-    """Work with configuration files."""
+    """Work with configuration files and the configuration in force."""
 
 
 @config.command("convert")
@@ -22,9 +28,75 @@ def convert(
     ],
 ) -> None:
     """Print a configuration in Lamina's own form, lamina.dev/v1alpha1."""
+    typer.echo(_own_form(read_text(file), str(file)), nl=False)
+
+
+@config.command("check")
+def check(file: Annotated[Path, typer.Argument(help="A configuration in any form that Lamina reads.")]) -> None:
+    """Check a configuration without a cluster. Exits with 2, and says what is wrong, if Lamina would refuse it."""
+    from lamina.configuration.config_map import text_hash
+
+    text = read_text(file)
+    _own_form(text, str(file))
+    typer.echo(f"{file} is valid, SHA-256 {text_hash(text)}.")
+
+
+@config.command("show")
+def show(kubeconfig: Kubeconfig = None) -> None:
+    """Print the configuration in force in Lamina's own form: since when, its hash, and why another text is refused."""
+    from lamina.configuration.config_map import NAME, text_hash
+
+    found = _in_force(kubeconfig)
+    typer.echo(f"# {NAME}, SHA-256 {text_hash(found.text)}")
+    since = (
+        f"In force since {found.since}." if found.since else "The controller has not recorded since when it is used."
+    )
+    typer.echo(f"# {since}")
+    if found.refusal:
+        typer.echo(f"# The text in the ConfigMap is refused: {found.refusal}")
+    typer.echo(_own_form(found.text, NAME), nl=False)
+
+
+@config.command("diff")
+def diff(
+    file: Annotated[Path, typer.Argument(help="A configuration in any form that Lamina reads.")],
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Compare a configuration with the one in force, both in Lamina's own form.
+
+    Exits with 0 if they mean the same, 1 if they differ, and 2 if Lamina would refuse the file.
+    """
+    import difflib
+
+    from lamina.configuration.config_map import NAME
+
+    new = _own_form(read_text(file), str(file))
+    found = _in_force(kubeconfig)
+    if found.refusal:
+        typer.echo(f"Warning: the previous configuration is in force: {found.refusal}", err=True)
+    lines = list(
+        difflib.unified_diff(
+            _own_form(found.text, NAME).splitlines(), new.splitlines(), f"{NAME} in force", str(file), lineterm=""
+        )
+    )
+    for line in lines:
+        typer.echo(line)
+    if lines:
+        raise typer.Exit(1)
+    typer.echo(f"{file} means the same as the configuration in force.")
+
+
+def _own_form(text: str, where: str) -> str:
+    """The configuration in Lamina's own form. Raises BadInput as the controller refuses it."""
     from lamina import configuration
     from lamina.configuration.writer import to_yaml
 
-    text = read_text(file)
-    configuration.load(text, str(file))
-    typer.echo(to_yaml(configuration.read(text, str(file))), nl=False)
+    configuration.load(text, where)
+    return to_yaml(configuration.read(text, where))
+
+
+def _in_force(kubeconfig: Path | None) -> "TextInForce":
+    from lamina.cli.connection import with_cluster
+    from lamina.operations.cluster_view import text_in_force
+
+    return with_cluster(kubeconfig, text_in_force)

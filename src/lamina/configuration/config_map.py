@@ -4,8 +4,9 @@ The controller writes the text that it has accepted into an annotation, so that 
 force also while the text in the ConfigMap is refused.
 """
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lamina.configuration.loader import DEFAULT, load
 from lamina.errors import BadInput
@@ -15,6 +16,8 @@ from lamina.name_hints import closest
 NAME = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"
 IN_FORCE = "lamina.dev/configuration-in-force"
 """The annotation with the text that was accepted last."""
+SINCE = "lamina.dev/configuration-in-force-since"
+"""The annotation that says since when it is in force."""
 MAX_RECORDED = 128 * 1024
 """Bytes of a text that is recorded there; the annotations of an object may have 256 KiB."""
 
@@ -31,14 +34,37 @@ def text_in(config_map: Mapping[str, Any]) -> str:
     return str(data.get(CONFIG_MAP_KEY, ""))
 
 
-def in_force(config_map: Mapping[str, Any]) -> tuple[Config, str]:
-    """The configuration in force, and why the text in the ConfigMap is refused, empty if it is not."""
+class TextInForce(NamedTuple):
+    """The text of a configuration in force. `refusal` is why the text in the ConfigMap is refused, empty if it is not.
+
+    `since` is when the controller put it into force, as RFC 3339; empty where the controller has not recorded that.
+    """
+
+    text: str
+    config: Config
+    refusal: str = ""
+    since: str = ""
+
+
+def in_force(config_map: Mapping[str, Any]) -> TextInForce:
+    """The configuration in force; the default where the controller has accepted none."""
+    annotations = (config_map.get("metadata") or {}).get("annotations") or {}
+    recorded, since = annotations.get(IN_FORCE), annotations.get(SINCE, "")
     try:
-        return load(text_in(config_map), NAME), ""
+        text = text_in(config_map)
+        return TextInForce(text, load(text, NAME), "", since if text == recorded else "")
     except BadInput as problem:
         refusal = str(problem)
-    recorded = ((config_map.get("metadata") or {}).get("annotations") or {}).get(IN_FORCE)
     try:
-        return (DEFAULT if recorded is None else load(recorded, NAME)), refusal
+        return TextInForce("", DEFAULT, refusal) if recorded is None else _accepted(recorded, refusal, since)
     except BadInput:  # by an older release, or by hand
-        return DEFAULT, refusal
+        return TextInForce("", DEFAULT, refusal)
+
+
+def text_hash(text: str) -> str:
+    """Twelve digits by which people compare texts of configurations."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _accepted(text: str, refusal: str, since: str) -> TextInForce:
+    return TextInForce(text, load(text, NAME), refusal, since)

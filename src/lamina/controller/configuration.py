@@ -14,11 +14,12 @@ from lamina.configuration import CONFIG_MAP as NAME
 from lamina.configuration import CONFIG_MAP_KEY as KEY
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.configuration import Config, load
-from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, text_in
+from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, SINCE, text_in
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
 from lamina.ports.kube.follow import ADDED, MODIFIED
+from lamina.ports.kube.moments import rfc3339
 from lamina.ports.polling import FailureLog, poll
 from lamina.ports.set_aside import SetAside
 from lamina.ports.user_files import read_text
@@ -109,7 +110,7 @@ async def follow_config_map(
     async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
             problem = _update(configuration, obj)
-            await _record(kube, obj, configuration.text, set_aside)
+            await _record(kube, obj, configuration.text, clock.wall(), set_aside)
             if problem:
                 set_aside.add(CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}", BadInput(problem))
                 await events.record(CONFIG_MAPS, obj, REFUSED, problem, warning=True)
@@ -134,12 +135,16 @@ def _update(configuration: LiveConfiguration, config_map: Object) -> str:
         return str(problem)
 
 
-async def _record(kube: Kube, config_map: Object, text: str, set_aside: SetAside) -> None:
-    """Write the text in force into the ConfigMap's annotation, where commands find it. Without it they still work."""
+async def _record(kube: Kube, config_map: Object, text: str, now: float, set_aside: SetAside) -> None:
+    """Write the text in force and since when into annotations of the ConfigMap, where commands find them.
+
+    Without them commands still work.
+    """
     annotations = config_map["metadata"].get("annotations") or {}
     if annotations.get(IN_FORCE) == text or len(text.encode()) > MAX_RECORDED:
         return
     try:
-        await kube.patch(CONFIG_MAPS, NAME, {"metadata": {"annotations": {IN_FORCE: text}}}, namespace=NAMESPACE)
+        changed = {IN_FORCE: text, SINCE: rfc3339(now)}
+        await kube.patch(CONFIG_MAPS, NAME, {"metadata": {"annotations": changed}}, namespace=NAMESPACE)
     except Outside as error:
         set_aside.add("annotation", f"{NAMESPACE}/{NAME}", error)

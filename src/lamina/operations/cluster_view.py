@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from lamina import configuration
 from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
-from lamina.configuration.config_map import in_force
+from lamina.configuration.config_map import TextInForce, in_force
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import Ledger
@@ -144,7 +144,8 @@ async def read(kube: Kube) -> ClusterView:
 
 def view_of(objects: ClusterObjects) -> ClusterView:
     """The view of these objects. What cannot be read is left out and logged."""
-    config, config_refusal = (configuration.DEFAULT, "") if objects.config_map is None else in_force(objects.config_map)
+    configured = _in_force(objects.config_map)
+    config = configured.config
     inventories = list(readable(read_inventory, objects.inventories))
     records = list(readable(grant_record, objects.grants))
     quotas = ResourceQuotas()
@@ -166,7 +167,7 @@ def view_of(objects: ClusterObjects) -> ClusterView:
         inventories={inventory.node: inventory for inventory in inventories},
         ledger=ledger,
         quotas=quotas,
-        config_refusal=config_refusal,
+        config_refusal=configured.refusal,
     )
 
 
@@ -179,6 +180,15 @@ def _observed(ledger: Ledger, pod: Object, config: Config, now: float) -> bool:
         log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
         return False
     return True
+
+
+async def text_in_force(kube: Kube) -> TextInForce:
+    """The cluster's configuration; the default where there is no ConfigMap."""
+    return _in_force(await _config_map(kube))
+
+
+def _in_force(config_map: Object | None) -> TextInForce:
+    return TextInForce("", configuration.DEFAULT) if config_map is None else in_force(config_map)
 
 
 async def _config_map(kube: Kube) -> Object | None:
