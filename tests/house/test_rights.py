@@ -16,6 +16,7 @@ from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
+from lamina.operations.refused_memory import last_refusal
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
@@ -37,6 +38,7 @@ RULES = {
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
+    "refusals": rights_of_commands.REFUSALS,
     "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
     "defrag": rights_of_commands.DEFRAG,
@@ -164,6 +166,12 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster_view.read(noted)
     assert noted.asked == rights("reader")
+
+
+async def test_people_who_look_at_refusals() -> None:
+    noted = Noted("refusals", FakeKube())
+    await last_refusal(noted, {"metadata": {"name": "p", "namespace": "default", "uid": "u"}})
+    assert noted.asked == rights("refusals")
 
 
 async def test_people_who_look_at_the_configuration() -> None:

@@ -42,6 +42,7 @@ from lamina.agent.limits.arbitration import ArbitrationLoop
 from lamina.agent.limits.confirmed_work import ConfirmedWork
 from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.agent.limits.file_events import FileEvents
+from lamina.agent.limits.memory_refusals import RefusalEvents
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
@@ -271,6 +272,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "surviving processes": survivors,
         "pods": PodWatch(node, survivors),
         "events of limit files": file_events,
+        "refusals of memory": RefusalEvents(node),
         "work on shared GPUs": confirmed,
         "arbitration": ArbitrationLoop(node, ports.host, confirmed.confirmation, file_events.report),
         **_claim_parts(node, advertisement),

@@ -17,10 +17,11 @@ def why(
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Explain why a pod is pending, per node or group of equal nodes, in numbers."""
+    """Explain why a pod is pending, per node or group of equal nodes, in numbers, or when it was refused GPU memory."""
     from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, with_cluster
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view, pending_reasons, workloads
+    from lamina.operations.refused_memory import last_refusal
 
     chosen = chosen_namespace(namespace, kubeconfig)
 
@@ -29,7 +30,9 @@ def why(
         warn_of_refused_configuration(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):
             return [*await workloads.why(kube, cluster, chosen, name)]
-        return [*pending_reasons.why(cluster, chosen, name.rpartition("/")[2])]
+        pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
+        lines = [*pending_reasons.why(cluster, chosen, pod["metadata"]["name"])]
+        return [*lines, *(await last_refusal(kube, pod) if pod["spec"].get("nodeName") else ())]
 
     for line in with_cluster(kubeconfig, explain):
         console.print(line, soft_wrap=True, markup=False)

@@ -20,6 +20,7 @@ READER = (
 METRICS = (
     Rule("pods/proxy", "get", why="what GPUs use, from the pods of agents in Lamina's namespace; `-` without it"),
 )
+REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
 WORKLOADS = (
     Rule("deployments.apps", "get"),
@@ -60,6 +61,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, pods, why, fits, quotas, advise defrag": READER,
     "gpus, in addition to the first": METRICS,
     "config show, config diff": CONFIGURATION,
+    "why POD, in addition to the first": REFUSALS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
     "cordon gpu, uncordon gpu": CORDON,

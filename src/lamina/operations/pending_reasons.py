@@ -16,10 +16,7 @@ _SHOWN_SURVIVORS = 5
 
 def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
     """The lines of `lamina why`. Raises BadInput where there is no such pod."""
-    pod = next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
-    if pod is None:
-        raise BadInput(f"there is no pod {name} in namespace {namespace}")
-    yield from why_pod(cluster, pod)
+    yield from why_pod(cluster, pod_named(cluster, namespace, name))
 
 
 def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
@@ -43,6 +40,14 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from _survivors(cluster)
     if message := _scheduler_message(pod):
         yield f"Scheduler: {message}"
+
+
+def pod_named(cluster: ClusterView, namespace: str, name: str) -> Object:
+    """The pod of that name. Raises BadInput where there is none."""
+    pod = next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
+    if pod is None:
+        raise BadInput(f"there is no pod {name} in namespace {namespace}")
+    return pod
 
 
 def waiting_because(cluster: ClusterView, pod: Object) -> str:
