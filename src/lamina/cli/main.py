@@ -33,6 +33,7 @@ from lamina.cli import (
     reset,
     run,
     simulate,
+    top,
     uninstall,
     verify,
     why,
@@ -53,6 +54,7 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("verify")(verify.verify)
 app.command("completion")(completion.completion)
 app.command("gpus")(gpus.gpus)
+app.command("top")(top.top)
 app.command("pods")(pods.pods)
 app.command("why")(why.why)
 app.command("fits")(fits.fits)

@@ -58,8 +58,8 @@ DEFRAG = (
     Rule("pods/eviction", "create"),
 )
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
-    "gpus, pods, why, fits, quotas, advise defrag": READER,
-    "gpus, in addition to the first": METRICS,
+    "gpus, top, pods, why, fits, quotas, advise defrag": READER,
+    "gpus, top, in addition to the first": METRICS,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,
     "why KIND/NAME, in addition to the first": WORKLOADS,

@@ -1,0 +1,107 @@
+"""`lamina top`: what GPUs and containers use, live."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamina.cli.options import Kubeconfig, one_of
+
+if TYPE_CHECKING:
+    from lamina.cli.top_screen import TopScreen
+    from lamina.ports.clock import Clock
+    from lamina.ports.kube import ProxiedKube
+
+_WIDTH_OF_A_FILE = 160
+
+
+def top(
+    node: Annotated[str, typer.Option("--node", help="Only nodes whose names contain this.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only namespaces whose names contain this.")] = "",
+    pod: Annotated[str, typer.Option("--pod", help="Only pods whose names contain this.")] = "",
+    model: Annotated[str, typer.Option("--model", help="Only GPUs whose model contains this.")] = "",
+    sort: Annotated[str, typer.Option("--sort", help="Order: used, busy, limit, refused, pod or node.")] = "used",
+    gpus: Annotated[bool, typer.Option("--gpus", help="Begin with GPUs instead of the shares of pods.")] = False,
+    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two readings.")] = 3.0,
+    once: Annotated[bool, typer.Option("--once", help="Print all rows once, without keys.")] = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Show live what GPUs and containers use: memory, peak, compute and refusals.
+
+    Keys: q quits, g shows GPUs, p pods, s sorts by the next column, r reverses, / filters, such as `node=n1 web`.
+    """
+    from lamina.cli.connection import with_cluster
+    from lamina.cli.top_screen import ORDERS, TopScreen
+    from lamina.errors import BadInput
+    from lamina.ports.clock import SystemClock
+
+    one_of(sort, ORDERS, "--sort")
+    chosen = {"node": node, "namespace": namespace, "pod": pod, "model": model}
+    words = [f"{key}={part}" for key, value in chosen.items() for part in value.split()]
+    screen = TopScreen(order=sort, gpus=gpus, filter=" ".join(words))
+    if once:
+        with_cluster(kubeconfig, lambda kube: read_once(kube, screen, SystemClock()))
+        number = len(screen.usage.gpus if gpus else screen.usage.shares)
+        for line in screen.lines(_WIDTH_OF_A_FILE, number + 5)[:-1]:
+            typer.echo(line)
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadInput("lamina top needs a terminal; use --once to print all rows once")
+    with_cluster(kubeconfig, lambda kube: _show(kube, screen, every))
+
+
+async def read_once(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:
+    """Read the cluster into the screen. Raises Outside, BadInput."""
+    from lamina.cli.top_screen import TopReading
+    from lamina.operations import agent_metrics, cluster_view
+    from lamina.operations.gpu_rows import gpu_rows
+    from lamina.operations.share_rows import share_rows
+    from lamina.ports.kube.moments import rfc3339
+
+    cluster = await cluster_view.read(kube)
+    use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
+    moment = rfc3339(clock.wall()).partition("T")[2]
+    screen.usage = TopReading(gpu_rows(cluster, use), share_rows(cluster, use), moment, len(use.silent))
+
+
+async def refresh(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:
+    """Read the cluster; where that fails, the screen keeps what it had and warns until the cluster answers again."""
+    from lamina.errors import LaminaError
+
+    try:
+        await read_once(kube, screen, clock)
+        screen.warning = ""
+    except LaminaError as error:
+        screen.warning = str(error)
+
+
+async def _show(kube: "ProxiedKube", screen: "TopScreen", every: float) -> None:
+    """Show the screen until a key ends it."""
+    from lamina.cli import terminal_keys
+    from lamina.ports.clock import SystemClock
+
+    changed = asyncio.Event()
+
+    def pressed(key: str) -> None:
+        screen.press(key, page=max(1, terminal_keys.size()[1] - 5))
+        changed.set()
+
+    async def read() -> None:
+        while True:
+            await refresh(kube, screen, SystemClock())
+            changed.set()
+            await asyncio.sleep(every)
+
+    with terminal_keys.keyboard(pressed, changed.set):
+        reading = asyncio.create_task(read())
+        try:
+            while not screen.ended:
+                terminal_keys.draw(screen.lines(*terminal_keys.size()))
+                await changed.wait()
+                changed.clear()
+                if reading.done():
+                    reading.result()
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
