@@ -48,7 +48,8 @@ struct lamina_limit {
     uint32_t cores_percent; /* 0..100; 1..100 unless the policy is `none` */
     uint32_t compute_policy;
     uint64_t physical_bytes; /* 1..memory_bytes: what may be memory that stays on the GPU; the rest becomes managed */
-    uint8_t reserved[48];
+    uint32_t most_percent;   /* 0, or cores_percent..100: up to where idle time is lent; 0: all of it */
+    uint8_t reserved[44];
 };
 
 struct lamina_limits {

@@ -16,6 +16,7 @@ int main(void)
     FIELD(lamina_limit, cores_percent);
     FIELD(lamina_limit, compute_policy);
     FIELD(lamina_limit, physical_bytes);
+    FIELD(lamina_limit, most_percent);
     FIELD(lamina_limit, reserved);
     SIZE(lamina_limits);
     FIELD(lamina_limits, magic);

@@ -48,6 +48,7 @@ SHARE = Share(
     memory_mib=1,
     physical_mib=5,
     cores=2,
+    most_cores=50,
     mode=Mode.WHOLE,
     exclusive=True,
     compute_policy=ComputePolicy.CAP,
@@ -125,6 +126,7 @@ def test_a_grant_without_its_defaults() -> None:
         "computePolicy": "none",
         "mostSharers": None,
         "oneIsolation": False,
+        "mostCores": 0,
         "mig": None,
     }
     spec = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lamina.enforcement.activity import WINDOW, Activity
 from lamina.enforcement.arbiter import Arbiter, Decision, Tenant, got
@@ -88,6 +89,37 @@ def test_what_was_lent_is_taken_back_at_the_first_sign_of_its_owner() -> None:
 def test_what_all_shares_leave_is_lent_by_shares() -> None:
     both = [tenant(name, busy(waits=True), share, policy="weight") for name, share in (("a", 0.2), ("b", 0.6))]
     assert [d.rate for d in decide(*both).values()] == pytest.approx([0.25, 0.75])
+
+
+def test_idle_time_is_lent_up_to_the_limit_and_the_rest_goes_to_others() -> None:
+    limited = structs.replace(tenant("limited", busy(waits=True), 0.2, policy="weight"), most=0.3)
+    free = tenant("free", busy(waits=True), 0.4, policy="weight")
+    decisions = decide(limited, free, tenant("idle", idle(), 0.4, policy="weight"))
+    assert (decisions["limited"].rate, decisions["free"].rate) == (pytest.approx(0.3), pytest.approx(0.7))
+    assert decide(limited, tenant("idle", idle(), 0.8))["limited"].rate == pytest.approx(0.3)
+
+
+CONTAINERS = st.lists(st.tuples(st.integers(1, 25), st.integers(0, 75), st.booleans()), min_size=1, max_size=4)
+
+
+@given(CONTAINERS)
+def test_each_rate_is_between_share_and_limit_and_nothing_is_left_that_one_may_use(
+    parts: list[tuple[int, int, bool]],
+) -> None:
+    tenants = [
+        structs.replace(
+            tenant(str(i), busy(waits=True) if waits else idle(), share / 100, policy="weight"),
+            most=(share + more) / 100,
+        )
+        for i, (share, more, waits) in enumerate(parts)
+    ]
+    decided = decide(*tenants)
+    for each in tenants:
+        assert each.share - 1e-9 <= decided[each.name].rate <= each.most + 1e-9
+    waiting = [each for each in tenants if each.activity.waited_at]
+    used = sum(decided[each.name].rate for each in waiting)
+    assert used <= 1 + 1e-9
+    assert used >= min(1, sum(each.most for each in waiting)) - 1e-9
 
 
 def test_gates_of_lower_priority_close_while_higher_has_work() -> None:

@@ -36,9 +36,10 @@ def limits(draw: st.DrawFn) -> Limits:
     for number in numbers:
         policy = draw(st.sampled_from(ComputePolicy))
         cores = draw(st.integers(0 if policy is ComputePolicy.NONE else 1, 100))
+        most = draw(st.sampled_from((0, 100)) | st.integers(max(1, cores), 100))
         memory, context = draw(st.integers(1, 2**63 - 1)), draw(st.integers(0, 2**63 - 1))
         bare = DeviceLimit(uuid=UUID.format(number), memory_bytes=memory, cores_percent=cores, compute_policy=policy)
-        devices.append(msgspec.structs.replace(bare, context_bytes=context))
+        devices.append(msgspec.structs.replace(bare, context_bytes=context, most_percent=most))
     return Limits(devices=tuple(devices), priority=draw(st.integers(0, 9)), log_level=draw(st.integers(0, 4)))
 
 
@@ -60,6 +61,7 @@ BAD_DEVICES = [
     {"memory_bytes": 0}, {"memory_bytes": -1}, {"memory_bytes": 1 << 63},
     {"uuid": ""}, {"uuid": "0"}, {"uuid": UUID.format(1)[4:]}, {"uuid": UUID.format(1) + "0"},
     {"uuid": "GPU-" + "x" * 36},
+    {"cores_percent": 20, "most_percent": 19}, {"most_percent": 101}, {"most_percent": -1},
     {"cores_percent": 101}, {"cores_percent": -1}, {"compute_policy": ComputePolicy.CAP},
     {"compute_policy": ComputePolicy.WEIGHT, "cores_percent": 0}, {"context_bytes": -1},
 ]  # fmt: skip
@@ -116,7 +118,8 @@ def sealed(**changes: int) -> bytes:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"memory_bytes": 0}, {"cores_percent": 101}, {"compute_policy": 3}, {"compute_policy": 1}, {"device_count": 0},
+        {"memory_bytes": 0}, {"cores_percent": 101}, {"most_percent": 101}, {"cores_percent": 9, "most_percent": 8},
+        {"compute_policy": 3}, {"compute_policy": 1}, {"device_count": 0},
         {"device_count": 17}, {"device_count": 2}, {"version": 2}, {"magic": 1}, {"size": 1}, {"flags": 1},
     ],
     ids=str,

@@ -31,10 +31,13 @@ class Machine:
         simgpu.write(machine, folder / "machine")
         self.folder, self.program, self.uuid = folder, program, place(machine)[0].uuid
 
-    def container(self, name: str, *, cores: int = 0, policy: str = "none", priority: int | None = None) -> Path:
+    def container(
+        self, name: str, *, cores: int = 0, policy: str = "none", most: int = 0, priority: int | None = None
+    ) -> Path:
         folder = self.folder / name
         folder.mkdir()
-        share = Share(gpu=self.uuid, memory_mib=2000, cores=cores, compute_policy=ComputePolicy(policy))
+        compute = ComputePolicy(policy)
+        share = Share(gpu=self.uuid, memory_mib=2000, cores=cores, most_cores=most, compute_policy=compute)
         write_limits(folder, ContainerGrant(name=name, shares=(share,), priority=priority), (share,))
         return folder
 
@@ -133,3 +136,10 @@ def test_the_policy_of_the_configuration_reaches_the_gate(machine: Machine, hami
     with decided(one), machine.working(one):
         gains(one, 0.3)  # what was saved up before the first launch
         assert least <= gains(one, 1) <= most
+
+
+def test_idle_time_is_lent_up_to_the_limit_of_the_container(machine: Machine) -> None:
+    one = machine.container("one", cores=10, policy="weight", most=40)
+    with decided(one), machine.working(one):
+        wait_until(lambda: gains(one, 0.5) > 100)
+        assert 150 < gains(one, 1) < 600

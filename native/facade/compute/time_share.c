@@ -84,6 +84,13 @@ const _Atomic uint64_t *time_share_attention_flag(int device, uint64_t now)
     return flag_unless_old(&decision(device)->attention, now);
 }
 
+/* How much idle time may be lent, whatever the arbiter says. */
+static uint64_t most_ppm(int device)
+{
+    uint32_t most = limit(device)->most_percent;
+    return most == 0 ? BUCKET_WHOLE_PPM : most * (BUCKET_WHOLE_PPM / 100);
+}
+
 /* 0: no limit. A cap is never above the limits, whatever the arbiter says. */
 static uint64_t rate(int device, uint64_t now)
 {
@@ -93,7 +100,7 @@ static uint64_t rate(int device, uint64_t now)
     if (limit(device)->compute_policy == LAMINA_COMPUTE_CAP || !is_decided(now))
         return share;
     lent = LOAD(decision(device)->rate_ppm);
-    return lent < share ? share : lent > BUCKET_WHOLE_PPM ? BUCKET_WHOLE_PPM : lent;
+    return lent < share ? share : lent > most_ppm(device) ? most_ppm(device) : lent;
 }
 
 static void charge(int device, uint64_t now, int64_t ns, uint64_t rate_ppm)

@@ -41,6 +41,8 @@ static const char *limit_check(const struct lamina_limit *limit)
         return "a device has an unknown compute policy";
     if (limit->cores_percent > 100 || (limit->compute_policy != LAMINA_COMPUTE_NONE && limit->cores_percent == 0))
         return "a device has a compute share outside 1..100 percent";
+    if (limit->most_percent != 0 && (limit->most_percent > 100 || limit->most_percent < limit->cores_percent))
+        return "a device has most compute outside its share..100 percent";
     return NULL;
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
+from lamina.dialects.compute_limits import limit_compute
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
 from lamina.dialects.high_priority import lower_priorities
 from lamina.dialects.protocol import Dialect, PodManifest
@@ -28,9 +29,11 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     if dialect is None:
         return None
     names = index.names[dialect.name]
-    request = dialect.parse(read_pod(pod, containers, index), names)
+    manifest = read_pod(pod, containers, index)
+    request = dialect.parse(manifest, names)
     if request is None:
         return None
+    request = limit_compute(request, manifest.annotations)
     if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
         raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
     namespace = (pod.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE

@@ -29,13 +29,15 @@ _NONE = 1 << 32
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
-    """A container on the GPU. `share` is a fraction of the GPU's time; a smaller `priority` is higher.
+    """A container on the GPU. `share` is a fraction of the GPU's time, to which idle time is added up to `most`; a
+    smaller `priority` is higher.
 
     `confirmed` is what the driver says of it. None takes the container at its word.
     """
 
     name: str
     share: float
+    most: float = 1.0
     policy: ComputePolicy
     priority: int
     activity: Activity
@@ -214,7 +216,7 @@ def _watched(tenants: Sequence[Tenant]) -> list[bool]:
 
 def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[float], now: int) -> list[float]:
     """What each may use. Who waits for its share, or uses most of it, needs all of it; the others what they lately used
-    and some more; the rest is lent to those that wait, by their shares."""
+    and some more; the rest is lent to those that wait."""
     needs, hungry = [], []
     for i, tenant in enumerate(tenants):
         waits = tenant.activity.waited_at + HUNGRY_NS > now or used[i] > 0.9 * tenant.share
@@ -223,8 +225,21 @@ def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[flo
         need = tenant.share if waits and limited else used[i] * _HEADROOM + _SPARE
         needs.append(0.0 if not working[i] else min(need, tenant.share) if limited else used[i])
     free = max(0.0, 1 - sum(needs))
-    shares = sum(tenant.share for tenant, eager in zip(tenants, hungry, strict=True) if eager)
-    return [
-        min(1.0, tenant.share + free * tenant.share / shares) if eager else tenant.share
-        for tenant, eager in zip(tenants, hungry, strict=True)
-    ]
+    lent = _lent(free, {i: tenant for i, tenant in enumerate(tenants) if hungry[i]})
+    return [tenant.share + lent.get(i, 0.0) for i, tenant in enumerate(tenants)]
+
+
+def _lent(free: float, waiting: Mapping[int, Tenant]) -> dict[int, float]:
+    """Idle time by shares. What one may not use goes to the others."""
+    lent: dict[int, float] = {}
+    waiting = dict(waiting)
+    while waiting:
+        shares = sum(tenant.share for tenant in waiting.values())
+        parts = {i: free * tenant.share / shares for i, tenant in waiting.items()}
+        full = {i: room for i, tenant in waiting.items() if (room := tenant.most - tenant.share) <= parts[i]}
+        if not full:
+            return lent | parts
+        lent |= full
+        free -= sum(full.values())
+        waiting = {i: tenant for i, tenant in waiting.items() if i not in full}
+    return lent

@@ -86,6 +86,7 @@ class AttendedContainer:
             Tenant(
                 name=self.name,
                 share=limit.cores_percent / 100,
+                most=(limit.most_percent or 100) / 100,
                 policy=limit.compute_policy,
                 priority=self.limits.priority,
                 activity=activity,

@@ -36,7 +36,8 @@ class LimitRecord(ctypes.Structure):
         ("cores_percent", c_uint32),
         ("compute_policy", c_uint32),
         ("physical_bytes", c_uint64),
-        ("reserved", c_uint8 * 48),
+        ("most_percent", c_uint32),
+        ("reserved", c_uint8 * 44),
     )
 
 

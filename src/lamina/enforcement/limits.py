@@ -20,12 +20,14 @@ class DeviceLimit(Struct, frozen=True, kw_only=True):
 
     `context_bytes` is what a context is known to cost on it, 0 if it was not measured. `physical_bytes` is the part of
     `memory_bytes` that may be memory which stays on the GPU; 0 stands for all of it. What exceeds it becomes managed
-    memory, which the driver moves between GPU and host.
+    memory, which the driver moves between GPU and host. `most_percent` bounds what is lent beyond
+    `cores_percent`; 0 stands for the whole GPU.
     """
 
     uuid: str
     memory_bytes: int
     cores_percent: int = 0
+    most_percent: int = 0
     compute_policy: ComputePolicy = ComputePolicy.NONE
     context_bytes: int = 0
     physical_bytes: int = 0
@@ -63,6 +65,11 @@ def check(limits: Limits) -> None:
         lowest = 0 if device.compute_policy is ComputePolicy.NONE else 1
         if not lowest <= device.cores_percent <= 100:
             raise BadInput(f"limits: cores of {device.uuid} must be {lowest} to 100, got {device.cores_percent}")
+        if device.most_percent and not device.cores_percent <= device.most_percent <= 100:
+            raise BadInput(
+                f"limits: the most cores of {device.uuid} must be {device.cores_percent} to 100, "
+                f"got {device.most_percent}"
+            )
     if not 0 <= limits.priority <= LOWEST_PRIORITY or not 0 <= limits.log_level <= LOWEST_PRIORITY:
         raise BadInput("limits: priority and log level must not be negative")
 
@@ -84,6 +91,7 @@ def encode(limits: Limits) -> bytes:
         slot.context_bytes = device.context_bytes
         slot.physical_bytes = device.physical_bytes or device.memory_bytes
         slot.cores_percent = device.cores_percent
+        slot.most_percent = device.most_percent
         slot.compute_policy = layout.COMPUTE_POLICIES.index(device.compute_policy.value)
     record.checksum = layout.checksum(bytes(record))
     return bytes(record)
@@ -114,6 +122,7 @@ def _device(record: layout.LimitRecord) -> DeviceLimit:
         uuid=record.uuid.decode("ascii", "replace"),
         memory_bytes=record.memory_bytes,
         cores_percent=record.cores_percent,
+        most_percent=record.most_percent,
         compute_policy=ComputePolicy(layout.COMPUTE_POLICIES[record.compute_policy]),
         context_bytes=record.context_bytes,
         physical_bytes=0 if record.physical_bytes == record.memory_bytes else record.physical_bytes,

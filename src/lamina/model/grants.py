@@ -28,6 +28,8 @@ class Share(Struct, frozen=True, kw_only=True):
     physical_mib: int = 0
     """The part of it that is sure to have a place on the GPU; 0 stands for all."""
     cores: int = 0
+    most_cores: int = 0
+    """How much it may use of what others leave, under the policy `weight`; 0 stands for all."""
     mode: Mode = Mode.QUOTA
     exclusive: bool = False
     compute_policy: ComputePolicy = ComputePolicy.NONE

@@ -27,9 +27,10 @@ class SharingRules(Struct, frozen=True, kw_only=True):
 class ContainerRequest(Struct, frozen=True, kw_only=True):
     """What one container requests: `count` GPUs, and the same share of each of them.
 
-    Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 if the container takes whatever time
-    is left. An `exclusive` container has its GPUs to itself; if it also requests 100 % of the memory, it gets whole
-    GPUs. `sidecar` is an init container that keeps running.
+    Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 if the container takes whatever time is left;
+    `most_cores` is how much it may use of what others leave, 0 for all of it. An `exclusive` container has its GPUs to
+    itself; if it also requests 100 % of the memory, it gets whole GPUs. `sidecar` is an init container that keeps
+    running.
     """
 
     container: str
@@ -37,6 +38,7 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     memory_mib: int | None = None
     memory_percent: int | None = None
     cores: int = 0
+    most_cores: int = 0
     exclusive: bool = False
     priority: int | None = None
     init: bool = False

@@ -18,6 +18,7 @@ def container_limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Li
             memory_bytes=share.memory_mib * MIB,
             physical_bytes=share.physical_mib * MIB,
             cores_percent=share.cores,
+            most_percent=share.most_cores,
             compute_policy=share.compute_policy,
         )
         for share in shares

@@ -42,6 +42,9 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
         bool,
         Meta(description="The GPU only serves shares of the same kind: all with a share of compute, or all without"),
     ] = False
+    most_cores: Annotated[
+        Natural, Meta(description="Percent of the GPU's compute time up to which idle time is lent; 0 means all of it")
+    ] = 0
     mig: Annotated[GrantedMigInstance | None, Meta(description="MIG instance of the share if the mode is mig")] = None
 
 

@@ -149,6 +149,7 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Shar
         memory_mib=min(memory, state.gpu.memory_mib) if container.whole else memory,
         physical_mib=0 if container.whole else _physical(memory, state),
         cores=container.cores,
+        most_cores=0 if alone else container.most_cores,
         mode=Mode.WHOLE if container.whole else Mode.QUOTA,
         exclusive=alone,
         compute_policy=ComputePolicy.NONE if alone or not container.cores else request.compute_policy,

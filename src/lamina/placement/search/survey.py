@@ -33,7 +33,9 @@ def alike(request: PodRequest) -> PodRequest:
     gpu_policy = request.gpu_policy
     if len(containers) == 1:
         [only] = containers
-        containers = (msgspec.structs.replace(only, container="", priority=None, init=False, sidecar=False),)
+        containers = (
+            msgspec.structs.replace(only, container="", priority=None, init=False, sidecar=False, most_cores=0),
+        )
         gpu_policy = ""
     return msgspec.structs.replace(
         request,
