@@ -15,6 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.checked_nvml import CheckedNvml
+from lamina.agent.inventory.monitor import GpuMonitor
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates
@@ -28,6 +30,7 @@ from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.quantities import MIB
 from lamina.ports import nvml
 from lamina.ports.caller_reviews import CallerReviews, CallerVerdict
+from lamina.ports.clock import FakeClock
 from lamina.ports.host import FakeHost
 from lamina.ports.listener import Address
 from lamina.ports.nvml import GpuProcess, GpuReading
@@ -238,6 +241,23 @@ async def test_an_mps_daemon_is_reported_with_its_state(reported: Reported) -> N
     assert await reported.value("lamina_mps_ready", GPU[0], "ready") == 1
     assert await reported.value("lamina_mps_ready", GPU[1], "waiting") == 0
     assert "lamina_mps_ready" not in {name for name, _ in await reported.series(GPU[2])}
+
+
+async def test_the_time_of_the_last_look_at_the_gpus(reported: Reported) -> None:
+    name = "lamina_gpus_read_timestamp_seconds"
+    assert name not in {each for each, _ in await reported.series()}
+    clock, read = FakeClock(), CheckedNvml(reported.nvml, reported.offer.state.settings, reported.context.aside)
+
+    async def report(uuid: str, reason: str) -> None:
+        pass
+
+    monitor = GpuMonitor(read, reported.offer, clock, poll_s=5, rules=DEFAULT.health, before=None, report=report)
+    await monitor.look()
+    assert await reported.value(name, reported.node.name) == clock.wall()
+    reported.nvml.broken = "NVML does not answer"
+    await clock.advance(5)
+    await monitor.look()
+    assert await reported.value(name, reported.node.name) == clock.wall(), "a failure is an answer"
 
 
 async def test_a_driver_that_is_silent_leaves_what_is_known(reported: Reported) -> None:

@@ -24,6 +24,8 @@ class Advertisement:
         self._in_use = in_use
         self._advertised = nothing_advertised(state)
         self.inventory: Observable[Inventory | None] = Observable(None)
+        self.looked_at: float | None = None
+        """When the driver was last asked for the node's GPUs, in seconds since 1970; None before the first time."""
         self.tickets: dict[TicketKind, Observable[Devices]] = {kind: Observable(()) for kind in state.ticket_kinds}
         self.native: dict[NativeKind, Observable[Devices]] = {kind: Observable(()) for kind in state.native_kinds}
         self.mig: Observable[Mapping[NativeKind, Devices]] = Observable({})

@@ -55,6 +55,7 @@ class GpuMonitor:
             self._health.record_listing(await self._nvml.gpus(), self._clock.monotonic())
         except Outside as error:
             self._health.record_outage(str(error))
+        self._advertisement.looked_at = self._clock.wall()
         await self._update()
 
     async def listen(self) -> None:

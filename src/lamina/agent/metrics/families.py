@@ -94,6 +94,18 @@ def families(
     yield from _render((table for metrics in every for table in metrics.shares), tuple(shares), aside)
 
 
+def look_family(node: str, looked_at: float | None) -> GaugeMetricFamily:
+    """When the agent last asked for the GPUs; without a sample before the first time."""
+    metric = GaugeMetricFamily(
+        "lamina_gpus_read_timestamp_seconds",
+        "When the agent last asked the driver for the node's GPUs, in seconds since 1970.",
+        labels=("node",),
+    )
+    if looked_at is not None:
+        metric.add_metric((node,), looked_at)
+    return metric
+
+
 def _render(tables: Iterable[MetricTable[S]], samples: tuple[S, ...], aside: SetAside) -> Iterator[Metric]:
     for table in tables:
         for family in table.families:

@@ -13,7 +13,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.attribution import memory_by_pod
-from lamina.agent.metrics.families import families
+from lamina.agent.metrics.families import families, look_family
 from lamina.dialects.samples import GpuSample
 from lamina.errors import Outside
 from lamina.model.quantities import MIB
@@ -97,7 +97,8 @@ class MetricsPage:
         ]
         registry = CollectorRegistry()
         own = families(self._node.config, gpus, parts.values(), shares, self._aside)
-        registry.register(_Collected([*own, self._aside.family()]))
+        look = look_family(self._node.node, self._advertisement.looked_at)
+        registry.register(_Collected([*own, look, self._aside.family()]))
         return generate_latest(registry)
 
 
