@@ -12,6 +12,7 @@ from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.metrics import Metrics
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.dialects.registry import node_metrics
 from lamina.ports.set_aside import SetAside
 
@@ -29,7 +30,13 @@ GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `w
 and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context, module, and `foreign`,
 which no process of the container owns. CCE's documents name no labels for its series, so these are ours.
 """
-_GRANTS = """
+_CONTROLLER = """
+Only the replica that leads serves what is granted and who waits, so that a sum over all replicas counts it once.
+`cause` is the nearest reason why a pod fits nowhere: `memory`, `cores`, `slots`, `time`, `held`, `not_idle`, `place`,
+`unhealthy`, `cordoned` and others; `refused` for a pod that no node may take, such as one over its quota; `pod_group`
+for a member of a group that does not fit together. `lamina why POD` has the sentence. The certificates are `admission`
+and `extender`.
+
 `container_index` counts the containers of a pod that have GPUs, from 0. HAMi's old names, which it serves only with
 `--legacy-metrics`, and `hami_container_last_kernel_elapsed_seconds` are not served. HAMi's scheduler serves
 `hami_node_gpu_mig_instance_info`; here the agent does, because it alone knows the UUIDs.
@@ -59,10 +66,13 @@ def pages() -> Iterator[tuple[str, str]]:
             for kinds in tables
             for family in kinds.families
         ]
+        if title.startswith("GPUs"):
+            look = families.look_family("", None)
+            rows.append((code(look.name), _labels(look._labelnames), look.documentation))
         parts += [f"## {title}", table(_HEAD, rows), note]
     served = sorted(_served(), key=lambda pair: (not pair[0].name.startswith("lamina"), pair[0].name))
     rows = [(code(_name(metric)), _labels(labels), metric.documentation) for metric, labels in served]
-    parts += ["## Grants, from the controller", table(_HEAD, rows), _GRANTS]
+    parts += ["## Grants, pods and replicas, from the controller", table(_HEAD, rows), _CONTROLLER]
     aside = SetAside(logging.getLogger()).family()
     row = (code(_name(aside)), _labels(aside._labelnames), aside.documentation)
     parts += ["## Objects that were set aside, from both", table(_HEAD, [row]), _SET_ASIDE]
@@ -82,6 +92,7 @@ def _served() -> Iterator[tuple[Metric, tuple[str, ...]]]:
     metrics = Metrics(
         Ledger(), SetAside(logging.getLogger(__name__)), lambda: compat_families(Ledger(), ResourceQuotas(), DEFAULT)
     )
+    metrics.registry.register(ReplicaMetrics(ReplicaState))
     own = {
         instrument._name: tuple(instrument._labelnames)
         for instrument in vars(metrics).values()

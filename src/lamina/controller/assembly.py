@@ -34,10 +34,12 @@ from lamina.controller.metrics import Metrics
 from lamina.controller.observation.watches import Watches
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
+from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.template_nodes import TemplateNodes
+from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
 from lamina.ports.caller_reviews import CallerReviews
@@ -81,12 +83,13 @@ def assemble(
     def report(resource: Resource, obj: Object, reason: str) -> None:
         background.start(events.record(resource, obj, "SetAside", f"Lamina cannot use it: {reason}", warning=True))
 
-    watches = Watches(context, report)
+    unplaced = UnplacedPods()
+    watches = Watches(context, report, unplaced.forget)
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
     readiness = Readiness(watches, election)
-    metrics = Metrics(
-        capacity.ledger, capacity.set_aside, lambda: families(capacity.ledger, quotas, configuration.value)
-    )
+    certificates = CertificateStore(kube, clock, certificate_names(settings))
+    extender_tls = _extender_tls(kube, clock, settings)
+    metrics = _metrics(context, election, unplaced, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, decisions, context.now)
     gangs = GangCoordinator(context, decisions)
@@ -117,6 +120,7 @@ def assemble(
         binder=binder,
         expected=expected,
         waiting=WaitingPods(kube),
+        unplaced=unplaced,
         templates=templates,
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
@@ -131,10 +135,50 @@ def assemble(
         election=election,
         readiness=readiness,
         extender=ExtenderService(context, verbs, readiness, metrics, events, background, reviews),
-        extender_tls=_extender_tls(kube, clock, settings),
+        extender_tls=extender_tls,
         metrics=metrics,
-        certificates=CertificateStore(kube, clock, certificate_names(settings)),
+        certificates=certificates,
     )
+
+
+def _metrics(
+    context: Context,
+    election: LeaderElection,
+    unplaced: UnplacedPods,
+    certificates: Callable[[], Mapping[str, bytes]],
+) -> Metrics:
+    ledger, configuration = context.ledger, context.configuration
+    metrics = Metrics(
+        ledger,
+        context.set_aside,
+        lambda: families(ledger, context.quotas, configuration.value),
+        lambda: election.leading,
+    )
+    metrics.registry.register(ReplicaMetrics(lambda: _state(context, election, unplaced, certificates())))
+    return metrics
+
+
+def _state(
+    context: Context, election: LeaderElection, unplaced: UnplacedPods, certificates: Mapping[str, bytes]
+) -> ReplicaState:
+    """The replica as its metrics show it."""
+    return ReplicaState(
+        leading=election.leading,
+        transitions=election.transitions,
+        configuration_refused=bool(context.configuration.refusal),
+        certificates=certificates,
+        pending=unplaced.groups(context.now()) if election.leading else {},
+    )
+
+
+def _served_certificates(admission: CertificateStore, extender: ExtenderTls | None) -> Mapping[str, bytes]:
+    """PEM texts by purpose."""
+    certificate = admission.served
+    texts = {
+        "admission": certificate.certificate if certificate else b"",
+        "extender": extender.served if extender else b"",
+    }
+    return {purpose: text for purpose, text in texts.items() if text}
 
 
 def _extender_tls(kube: Kube, clock: Clock, settings: ControllerSettings) -> ExtenderTls | None:

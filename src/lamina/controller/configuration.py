@@ -40,6 +40,8 @@ class LiveConfiguration:
         self.listeners: list[Callable[[], None]] = []
         self.text = text
         """The text of the configuration in force."""
+        self.refusal = ""
+        """Why the newest text is not in force, as a sentence, or nothing."""
         self._text = text
 
     def update(self, text: str, source: str) -> str:
@@ -50,8 +52,9 @@ class LiveConfiguration:
         try:
             value = _load(text, source)
         except BadInput as problem:
-            return str(problem)
-        self.text = text
+            self.refusal = str(problem)
+            return self.refusal
+        self.text, self.refusal = text, ""
         if value != self.value:
             self.value = value
             log.info("The configuration of %s is in force", source)
@@ -132,7 +135,8 @@ def _update(configuration: LiveConfiguration, config_map: Object) -> str:
     try:
         return configuration.update(text_in(config_map), _SOURCE)
     except BadInput as problem:
-        return str(problem)
+        configuration.refusal = str(problem)
+        return configuration.refusal
 
 
 async def _record(kube: Kube, config_map: Object, text: str, now: float, set_aside: SetAside) -> None:

@@ -21,8 +21,12 @@ class Metrics:
         ledger: Ledger,
         set_aside: SetAside,
         compat: Callable[[], Iterator[GaugeMetricFamily]] = lambda: iter(()),
+        leading: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`compat` returns the families under the names of other systems, see `compat.metrics`."""
+        """`compat` returns the families under the names of other systems, see `compat.metrics`.
+
+        Only the replica that leads serves what is granted, so that a sum over all replicas counts it once.
+        """
         self.registry = CollectorRegistry()
         self.decisions = Counter(
             "lamina_decisions", "Requests answered, by verb and outcome.", ["verb", "outcome"], registry=self.registry
@@ -43,39 +47,45 @@ class Metrics:
             ["outcome"],
             registry=self.registry,
         )
-        self.registry.register(_GrantedMetrics(ledger))
+        self.registry.register(_OfTheLeader(lambda: _granted(ledger), leading))
         self.registry.register(_SetAsideMetrics(set_aside))
-        self.registry.register(_CompatibilityMetrics(compat))
+        self.registry.register(_OfTheLeader(compat, leading))
 
 
-class _GrantedMetrics(Collector):
-    """Per GPU, computed from the ledger at each scrape."""
+def _granted(ledger: Ledger) -> Iterator[GaugeMetricFamily]:
+    """Per GPU."""
+    labels = ["node", "gpu", "model"]
+    shares, memory, cores, capacity = (
+        GaugeMetricFamily(f"lamina_gpu_{name}", text, labels=labels)
+        for name, text in (
+            ("shares_granted", "Containers that hold a share of the GPU."),
+            ("memory_granted_mebibytes", "Memory granted, in total."),
+            ("cores_granted_percent", "Compute granted, in total."),
+            ("memory_capacity_mebibytes", "Memory that can be granted, in total."),
+        )
+    )
+    for node in sorted(ledger.nodes()):
+        inventory = ledger.inventory(node)
+        taken = ledger.holdings.taken(node)
+        for gpu in inventory.gpus if inventory else ():
+            held = taken.get(gpu.uuid, NOTHING)
+            key = [node, gpu.uuid, gpu.model]
+            shares.add_metric(key, held.slots)
+            memory.add_metric(key, held.memory_mib)
+            cores.add_metric(key, held.cores)
+            capacity.add_metric(key, gpu.capacity_mib)
+    yield from (shares, memory, cores, capacity)
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+
+class _OfTheLeader(Collector):
+    """Families that are computed at each scrape, and only while this replica leads."""
+
+    def __init__(self, families: Callable[[], Iterator[GaugeMetricFamily]], leading: Callable[[], bool]) -> None:
+        self._families = families
+        self._leading = leading
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        labels = ["node", "gpu", "model"]
-        shares, memory, cores, capacity = (
-            GaugeMetricFamily(f"lamina_gpu_{name}", text, labels=labels)
-            for name, text in (
-                ("shares_granted", "Containers that hold a share of the GPU."),
-                ("memory_granted_mebibytes", "Memory granted, in total."),
-                ("cores_granted_percent", "Compute granted, in total."),
-                ("memory_capacity_mebibytes", "Memory that can be granted, in total."),
-            )
-        )
-        for node in sorted(self._ledger.nodes()):
-            inventory = self._ledger.inventory(node)
-            taken = self._ledger.holdings.taken(node)
-            for gpu in inventory.gpus if inventory else ():
-                held = taken.get(gpu.uuid, NOTHING)
-                key = [node, gpu.uuid, gpu.model]
-                shares.add_metric(key, held.slots)
-                memory.add_metric(key, held.memory_mib)
-                cores.add_metric(key, held.cores)
-                capacity.add_metric(key, gpu.capacity_mib)
-        yield from (shares, memory, cores, capacity)
+        return self._families() if self._leading() else iter(())
 
 
 class _SetAsideMetrics(Collector):
@@ -84,11 +94,3 @@ class _SetAsideMetrics(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         yield self._set_aside.family()
-
-
-class _CompatibilityMetrics(Collector):
-    def __init__(self, compat: Callable[[], Iterator[GaugeMetricFamily]]) -> None:
-        self._compat = compat
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        return self._compat()

@@ -74,6 +74,11 @@ class ExtenderTls:
         self._loaded: Material | None = None
         self.context = _new_context()
 
+    @property
+    def served(self) -> bytes:
+        """The certificate in PEM; empty before the first."""
+        return self._loaded.pair.certificate if self._loaded else b""
+
     async def load(self) -> None:
         """Use the certificates from the next handshake on. Raises BadInput where they do not fit, and Outside where
         they cannot be read; nothing changes then.

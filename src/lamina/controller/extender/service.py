@@ -30,6 +30,7 @@ from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.template_nodes import TemplateNodes
+from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.errors import BadInput, Outside
 from lamina.ports.caller_reviews import CallerReviews
@@ -56,6 +57,7 @@ class Verbs:
     binder: Binder
     expected: ExpectedBinds
     waiting: WaitingPods
+    unplaced: UnplacedPods
     templates: TemplateNodes
 
 
@@ -167,6 +169,7 @@ class ExtenderService:
         self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
         if self._verbs.evictions is not None:
             self._verbs.evictions.observe(pod, result)
+        self._verbs.unplaced.observe(pod, result.cause if result.summary else "", self._context.now())
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
         return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"

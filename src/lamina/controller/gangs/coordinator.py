@@ -361,4 +361,4 @@ def _only(result: FilterResult, node: str) -> FilterResult:
 
 def _refuse_all(result: FilterResult, reason: str) -> FilterResult:
     failed = {**result.failed, **dict.fromkeys(result.fitting, reason)}
-    return FilterResult(fitting=[], failed=failed, unresolvable=result.unresolvable, summary=reason)
+    return FilterResult(fitting=[], failed=failed, unresolvable=result.unresolvable, summary=reason, cause="pod_group")

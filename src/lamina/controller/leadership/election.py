@@ -37,6 +37,8 @@ class LeaderElection:
         self.identity = identity
         self.holder = ""
         """Who held the Lease when it was last read."""
+        self.transitions = 0
+        """How often the Lease has changed hands, as it was last read."""
         self._kube = kube
         self._clock = clock
         self._leads_until = float("-inf")
@@ -107,6 +109,8 @@ class LeaderElection:
     def _may_take(self, lease: Object) -> bool:
         spec = lease.get("spec") or {}
         self.holder = str(spec.get("holderIdentity") or "")
+        transitions = spec.get("leaseTransitions")
+        self.transitions = transitions if isinstance(transitions, int) else 0
         version = str(lease["metadata"]["resourceVersion"])
         if version != self._observed_version:
             self._observed_version, self._observed_at = version, self._clock.monotonic()

@@ -37,12 +37,19 @@ Report = Callable[[Resource, Object, str], None]
 class Watches:
     """Runs one task per resource. `synced` is set once every resource has been listed.
 
-    `report` is called with each object that is set aside, and with the reason.
+    `report` is called with each object that is set aside, and with the reason; `placed` with the UID of each pod that
+    has a node, has ended, or is gone.
     """
 
-    def __init__(self, context: Context, report: Report = lambda resource, obj, reason: None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        report: Report = lambda resource, obj, reason: None,
+        placed: Callable[[str], None] = lambda uid: None,
+    ) -> None:
         self._context = context
         self._report = report
+        self._placed = placed
         self._set_aside = context.set_aside
         self._kube = context.kube
         self._ledger = context.ledger
@@ -151,6 +158,8 @@ class Watches:
             self._pod_mix.count_on_node(state.node, pod)
         if kind == ADDED:
             self._pod_mix.count(pod)
+        if kind == DELETED or state.ended or state.node:
+            self._placed(uid)
         _raise_error_of(obj)
 
     def _handle_node(self, kind: str, obj: Object) -> None:

@@ -16,7 +16,7 @@ from lamina.controller.scheduling.scores import HIGHEST_SCORE, stretched, with_s
 from lamina.dialects import explain_missing_defaults
 from lamina.model.policies import PACKING
 from lamina.model.requests import PodRequest
-from lamina.placement import FITS, NO_NODE, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
+from lamina.placement import FITS, NO_NODE, Cause, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
 
 _NOT_SURVEYED = NO_NODE - 1
 """Stands for a node that is not judged by the survey, because the pod holds something there already."""
@@ -26,7 +26,8 @@ _NO_GPUS = "no GPU is offered on this node"
 class FilterResult(Struct, kw_only=True):
     """Nodes that fit, and why others do not: `failed` may fit after other pods leave, `unresolvable` never.
 
-    `error` is set instead where the pod itself fits nowhere. `summary` is one text about all nodes, for people.
+    `error` is set instead where the pod itself fits nowhere. `summary` is one text about all nodes, for people;
+    `cause` is one word about the nearest node, for metrics.
     """
 
     fitting: list[str]
@@ -34,6 +35,7 @@ class FilterResult(Struct, kw_only=True):
     unresolvable: dict[str, str] = {}
     error: str = ""
     summary: str = ""
+    cause: str = "other"
 
 
 class Decisions:
@@ -48,7 +50,7 @@ class Decisions:
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
         """Which of `nodes` can take the pod; all of them where it requests no GPU."""
         if refusal := self.refused_everywhere(pod):
-            return FilterResult(fitting=[], error=refusal, summary=refusal)
+            return FilterResult(fitting=[], error=refusal, summary=refusal, cause="refused")
         request = pod.request
         if request is None:
             return FilterResult(fitting=nodes)
@@ -192,6 +194,8 @@ class Decisions:
             (result.unresolvable if miss.lasting else result.failed).update(dict.fromkeys(names, miss.reason))
         if not result.fitting:
             result.summary = self._summarize(survey, nodes, misses)
+            nearest = max((miss for miss, _ in misses), key=lambda miss: miss.nearness, default=None)
+            result.cause = (nearest.cause if nearest else Cause.NO_GPU).name.lower()
         return result
 
     def _summarize(self, survey: Survey, offered: Sequence[str], misses: list[tuple[Miss, list[str]]]) -> str:

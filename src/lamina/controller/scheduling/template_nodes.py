@@ -49,6 +49,7 @@ class TemplateNodes:
             unresolvable={**result.unresolvable, **found.unresolvable},
             error=result.error,
             summary="" if found.fitting else result.summary,
+            cause=result.cause,
         )
 
     def _refusal(self, pod: ParsedPod, request: PodRequest, node: Object) -> str:
