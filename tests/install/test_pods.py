@@ -133,6 +133,6 @@ def test_protected_metrics_change_probes_monitors_and_rights() -> None:
     endpoints = [each["spec"]["endpoints"] for each in protected if each["kind"] == "ServiceMonitor"]
     assert len(endpoints) == 2 and all(each["scheme"] == "https" and each["bearerTokenFile"] for (each,) in endpoints)
     before = [each["spec"]["endpoints"] for each in plain if each["kind"] == "ServiceMonitor"]
-    assert before == [[{"port": "metrics"}]] * 2
+    assert before == [[{"port": "metrics", "honorLabels": True}]] * 2
     bindings = {each["metadata"]["name"] for each in protected if each["kind"] == "ClusterRoleBinding"}
     assert bindings >= {"lamina-control-metrics", "lamina-agent-metrics"}

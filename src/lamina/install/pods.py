@@ -142,6 +142,7 @@ def monitor(name: str, part: str) -> Any:
             "endpoints": [
                 {
                     "port": "metrics",
+                    "honorLabels": True,  # or namespaces and pods would be those of the component
                     "scheme": When(PROTECTED_METRICS, "https"),
                     "tlsConfig": When(PROTECTED_METRICS, {"insecureSkipVerify": True}),
                     "bearerTokenFile": When(PROTECTED_METRICS, _TOKEN),
