@@ -44,8 +44,8 @@ and `extender`.
 _SET_ASIDE = """
 `kind` is a resource of Kubernetes, such as `pods`; something on the node, such as `GPU`, `MPS daemon`, `container` or
 `ContainerFiles` (the files of one container); `answer of NVML`; or `loop`, which is started again. The log names each
-object once, and one that changes often only now and then. An alert on
-`increase(lamina_objects_set_aside_total[1h]) > 0` finds defects and tampering.
+object once, and one that changes often only now and then. The alert
+[LaminaObjectsSetAside](../how-to/alerts.md#laminaobjectssetaside) finds defects and tampering.
 """
 
 
@@ -77,6 +77,21 @@ def pages() -> Iterator[tuple[str, str]]:
     row = (code(_name(aside)), _labels(aside._labelnames), aside.documentation)
     parts += ["## Objects that were set aside, from both", table(_HEAD, [row]), _SET_ASIDE]
     yield "metrics.md", page("Metrics", _SOURCE, *parts)
+
+
+def series() -> dict[str, tuple[str, ...]]:
+    """The labels of each series that agent or controller serves, by its name."""
+    own = [(families.look_family("", None), ("node",)), (SetAside(logging.getLogger()).family(), ("kind",))]
+    found = {_name(metric): labels for metric, labels in (*own, *_served()) if metric.type != "histogram"}
+    for metric, labels in _served():
+        if metric.type == "histogram":
+            found |= {f"{metric.name}_bucket": (*labels, "le")}
+            found |= {f"{metric.name}_{part}": labels for part in ("sum", "count")}
+    for metrics in (families.OWN, *node_metrics(DEFAULT)):
+        for table_ in (*metrics.gpus, *metrics.mig_devices, *metrics.shares):
+            for family in table_.families:
+                found[family.name + ("_total" if family.counter else "")] = (*table_.labels, *family.labels)
+    return found
 
 
 def _labels(names: tuple[str, ...]) -> str:

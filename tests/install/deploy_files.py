@@ -6,9 +6,11 @@ from pathlib import Path
 from lamina.cli.install import _manifests
 from lamina.install import values
 from lamina.install.chart import chart
+from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
+from lamina.install.telemetry.rules import rules_text
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-GENERATED = ("helm", "manifests")
+GENERATED = ("helm", "manifests", "grafana", "prometheus")
 """The folders of deploy/ that hold nothing else."""
 KUBERNETES = "1.36.0"
 """The version that the manifests are for."""
@@ -17,6 +19,8 @@ KUBERNETES = "1.36.0"
 def files() -> dict[str, str]:
     """The text of each file, by path below deploy/."""
     rendered = {f"helm/lamina/{path}": text for path, text in chart().items()}
+    rendered |= {f"grafana/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS}
+    rendered["prometheus/rules.yaml"] = rules_text()
     minor = KUBERNETES.rpartition(".")[0]
     head = f"# Lamina with default values for Kubernetes {minor}. Rendered from lamina.install by `make deploy`.\n"
     return rendered | {

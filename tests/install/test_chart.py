@@ -22,7 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "both": {"agent": {"mps": True, "mig": True}},
     "watched": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
-        "metrics": {"protected": True},
+        "metrics": {"protected": True, "dashboards": True, "rules": True, "ruleLabels": {"release": "prometheus"}},
         "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
     },
     "TLS": {

@@ -15,6 +15,7 @@ import yaml
 from lamina import __version__
 from lamina.install.names import COMPONENT, NAMESPACE
 from lamina.install.objects import definitions, objects
+from lamina.install.telemetry.objects import files as telemetry_files
 from lamina.install.terms import Each, Term, When
 from lamina.install.values import Values, plain
 
@@ -37,6 +38,7 @@ def chart() -> dict[str, str]:
         "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
         "templates/namespace-check.yaml": _NAMESPACE_CHECK,
     }
+    files |= telemetry_files()
     for definition in definitions():
         files[f"crds/{definition['metadata']['name']}.yaml"] = _yaml(definition)
     for path, documents in _by_file(objects()).items():

@@ -12,6 +12,7 @@ from lamina.install.names import NAMESPACE, labels, meta
 from lamina.install.network import network
 from lamina.install.policies import policies
 from lamina.install.scheduler import scheduler
+from lamina.install.telemetry.objects import telemetry
 from lamina.install.terms import Value, Yaml
 
 
@@ -42,6 +43,7 @@ def objects() -> list[Any]:
         *scheduler(),
         *agent(),
         *mps(),
+        *telemetry(),
     ]
 
 

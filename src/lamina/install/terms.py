@@ -112,6 +112,23 @@ class Yaml(Term):
 
 
 @dataclass(frozen=True)
+class ChartFile(Term):
+    """A file of the chart: its text, which may have braces, or with `parsed` the data of its YAML."""
+
+    path: str
+    text: str
+    parsed: bool = False
+
+    def value(self, setting: Setting) -> Any:
+        return yaml.safe_load(self.text) if self.parsed else self.text
+
+    @property
+    def expression(self) -> str:
+        read = f".Files.Get {json.dumps(self.path)}"
+        return f"({read} | fromYaml)" if self.parsed else f"({read})"
+
+
+@dataclass(frozen=True)
 class Digest(Term):
     """A hash of a value. In a pod template it makes pods restart when the value changes."""
 

@@ -254,12 +254,21 @@ class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MetricsAccess(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Metrics of the controller and the agents."""
+    """Metrics of the controller and the agents, and the dashboards and rules about them."""
 
     protected: Annotated[
         Switch,
         Meta(title="Serve metrics over HTTPS, and only to callers that may get the nonResourceURL `/metrics`"),
     ] = False
+    dashboards: Annotated[Switch, Meta(title="Install dashboards as ConfigMaps, for the sidecar of Grafana")] = False
+    dashboardLabels: Annotated[Labels, Meta(title="Labels by which the sidecar of Grafana selects them")] = (
+        msgspec.field(default_factory=lambda: {"grafana_dashboard": "1"})
+    )
+    rules: Annotated[
+        Switch,
+        Meta(title="Install a PrometheusRule with alerts. The CRDs of the Prometheus operator must be installed"),
+    ] = False
+    ruleLabels: Annotated[Labels, Meta(title="Labels by which Prometheus selects it")] = {}
 
 
 class Monitoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
