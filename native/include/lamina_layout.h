@@ -8,7 +8,9 @@
  * instruction, the others continue, and the next process that finds the dead owner's slot frees it.
  *
  * `arbiter` is what the agent decides while the container runs, from the `usage` of all containers of a GPU, and what
- * it knows from the driver about the container's processes. Programs only read it. Without it, or when its heartbeat is
+ * it knows from the driver about the container's processes, and what the container may use since it was resized:
+ * `limits` is replaced then, which a running container does not see. A size that is larger than that of `limits` counts
+ * while the heartbeat is new; a smaller one always does. Programs only read it. Without it, or when its heartbeat is
  * old, a container gets only its own share, and what contexts cost is measured less exactly.
  *
  * What several processes change at the same time is _Atomic, which changes neither size nor alignment.
@@ -171,7 +173,9 @@ struct lamina_decision {
     _Atomic uint64_t
         rate_ppm; /* own share plus what is lent, in millionths of the GPU's time; for the policy `weight` */
     _Atomic int64_t refund_ns; /* time charged while the GPU worked for others, in total */
-    uint64_t reserved[3];
+    _Atomic uint64_t memory_bytes;  /* the present memory limit; 0: that of `limits` */
+    _Atomic uint64_t cores_percent; /* the present share of compute; 0: that of `limits` */
+    uint64_t reserved;
 };
 
 /* What the processes of the first slots use of one device by the driver's figures. The driver lists processes by the

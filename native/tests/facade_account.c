@@ -76,7 +76,7 @@ static struct lamina_usage *make_usage(void)
 
 static void charges(unsigned rounds)
 {
-    struct account account = {make_usage(), &limits, NULL};
+    struct account account = {make_usage(), &limits, NULL, NULL};
     struct lamina_slot *slots[MEMBERS];
     uint64_t model[MEMBERS][DEVICES][LAMINA_KINDS] = {0}, sum[DEVICES] = {0};
     struct identity self = identity_of_this_process();

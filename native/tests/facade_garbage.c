@@ -94,7 +94,7 @@ static void mapped(unsigned rounds)
 {
     struct identity self = identity_of_this_process();
     struct lamina_usage *usage = make_usage();
-    struct account account = {usage, &limits, NULL};
+    struct account account = {usage, &limits, NULL, NULL};
     struct lamina_slot *own = account_join(&account, &self, -1);
     for (unsigned round = 0; round < rounds; round++) {
         uint32_t device = (uint32_t)next(DEVICES), kind = (uint32_t)next(LAMINA_KINDS);
@@ -141,7 +141,7 @@ static void never_over(unsigned rounds)
     struct identity self = identity_of_this_process();
     for (unsigned round = 0; round < rounds; round++) {
         struct lamina_usage *usage = make_usage();
-        struct account account = {usage, &limits, NULL};
+        struct account account = {usage, &limits, NULL, NULL};
         struct lamina_slot *own = account_join(&account, &self, -1);
         uint64_t held = 0;
         usage->devices[0].total =

@@ -90,6 +90,8 @@ int main(void)
     FIELD(lamina_decision, attention);
     FIELD(lamina_decision, rate_ppm);
     FIELD(lamina_decision, refund_ns);
+    FIELD(lamina_decision, memory_bytes);
+    FIELD(lamina_decision, cores_percent);
     FIELD(lamina_decision, reserved);
     SIZE(lamina_figures);
     FIELD(lamina_figures, slots);

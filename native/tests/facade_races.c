@@ -52,7 +52,7 @@ int main(int count, char **arguments)
     waitpid(child, NULL, 0);
     rounds = count > 1 ? atoi(arguments[1]) : 1000;
     limits.devices[0].memory_bytes = LIMIT;
-    account = (struct account){calloc(1, LAMINA_USAGE_BYTES(1)), &limits, NULL};
+    account = (struct account){calloc(1, LAMINA_USAGE_BYTES(1)), &limits, NULL, NULL};
     self = dead = identity_of_this_process();
     dead.owner = LAMINA_OWNER(child, 7, self.owner >> 48);
     assert(account_join(&account, &self, -1) == account_slot(&account, 0));

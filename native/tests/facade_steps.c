@@ -76,7 +76,7 @@ static void check(const struct lamina_usage *state)
     if (copy == NULL)
         copy = make_usage(MAP_PRIVATE | MAP_ANONYMOUS);
     memcpy(copy, state, LAMINA_USAGE_BYTES(DEVICES));
-    struct account account = {copy, &limits, NULL};
+    struct account account = {copy, &limits, NULL, NULL};
     for (uint32_t device = 0; device < DEVICES; device++)
         assert(copy->devices[device].peak <= LIMIT);
     account_reclaim(&account, &survivor, LAMINA_SLOTS);
@@ -143,7 +143,7 @@ int main(void)
     for (int i = 0; i < DEVICES; i++)
         limits.devices[i].memory_bytes = LIMIT;
     struct lamina_usage *usage = make_usage(MAP_SHARED | MAP_ANONYMOUS);
-    struct account account = {usage, &limits, NULL};
+    struct account account = {usage, &limits, NULL, NULL};
     struct lamina_slot *own = account_join(&account, &survivor, -1), *left = account_join(&account, &forerunner, -1);
     for (uint32_t device = 0; device < DEVICES; device++) {
         assert(account_charge(&account, own, device, LAMINA_DATA, SURVIVOR_BYTES) == 0);

@@ -9,7 +9,7 @@ import pytest
 
 from tests.building import SANITIZED, compile_program
 
-SHARED = ("account", "limits", "owner", "shared_allocations", "slot_lock", "usage_slots")
+SHARED = ("account", "limits", "live_limits", "owner", "shared_allocations", "slot_lock", "usage_slots")
 SOURCES = [*(f"native/facade/shared/{name}.c" for name in SHARED), "native/facade/memory/blocks.c"]
 
 

@@ -4,11 +4,10 @@
 #include "cuda/process.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
+#include "shared/live_limits.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
-#define STALE_NS UINT64_C(300000000)
 #define UNLIKELY_REFUND_NS UINT64_C(1000000000)
 #define BIN_NS UINT64_C(1000000)
 
@@ -20,24 +19,14 @@
 #define REPLACE(word, seen, value)                                                                                     \
     atomic_compare_exchange_weak_explicit(word, seen, value, memory_order_relaxed, memory_order_relaxed)
 
-uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static const struct lamina_decision *decision(int device)
 {
     return &facade_open()->arbiter->devices[device];
 }
 
-/* Whether the arbiter's decisions are current. If they are old, the agent is not running and nothing is known about
- * other containers. If they are from the future, they are from before the machine was restarted. */
 static bool is_decided(uint64_t now)
 {
-    uint64_t last = LOAD(facade_open()->arbiter->heartbeat);
-    return now - last + STALE_NS < 2 * STALE_NS;
+    return arbiter_is_current(facade_open()->arbiter, now);
 }
 
 static struct lamina_usage_compute *shared_compute(int device)
@@ -94,13 +83,14 @@ static uint64_t most_ppm(int device)
 /* 0: no limit. A cap is never above the limits, whatever the arbiter says. */
 static uint64_t rate(int device, uint64_t now)
 {
-    uint64_t share = limit(device)->cores_percent * (BUCKET_WHOLE_PPM / 100), lent;
+    uint64_t share = live_cores(&facade_open()->account, (uint32_t)device, now) * (BUCKET_WHOLE_PPM / 100), lent;
     if (limit(device)->compute_policy == LAMINA_COMPUTE_NONE)
         return 0;
     if (limit(device)->compute_policy == LAMINA_COMPUTE_CAP || !is_decided(now))
         return share;
     lent = LOAD(decision(device)->rate_ppm);
-    return lent < share ? share : lent > most_ppm(device) ? most_ppm(device) : lent;
+    lent = lent > most_ppm(device) ? most_ppm(device) : lent;
+    return lent < share ? share : lent;
 }
 
 static void charge(int device, uint64_t now, int64_t ns, uint64_t rate_ppm)

@@ -15,11 +15,10 @@
 #ifndef LAMINA_TIME_SHARE_H
 #define LAMINA_TIME_SHARE_H
 
+#include "shared/live_limits.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-/* CLOCK_MONOTONIC in ns. */
-uint64_t monotonic_ns(void);
 
 /* Whether launches on this GPU are measured: there is a limit, or another container needs to know. */
 bool time_share_is_measured(int device, uint64_t now);

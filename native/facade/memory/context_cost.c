@@ -4,6 +4,7 @@
 #include "memory/agent_figures.h"
 #include "memory/driver_usage.h"
 #include "memory/reserve.h"
+#include "shared/live_limits.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
 
@@ -33,7 +34,7 @@ static uint64_t known_cost(int device)
  * limit, all of that is reserved, and the driver's figure decides. */
 static uint64_t within_limit(int device, uint64_t cost)
 {
-    const uint64_t limit = facade_open()->limits.devices[device].memory_bytes;
+    const uint64_t limit = live_memory(&facade_open()->account, (uint32_t)device);
     return cost < limit ? cost : limit;
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/process.h"
 #include "shared/assertion.h"
 #include "shared/callbacks.h"
+#include "shared/live_limits.h"
 #include "shared/log.h"
 
 #include <stdatomic.h>
@@ -38,7 +39,7 @@ void report_refusal(int device, uint64_t requested)
     const struct facade *facade = facade_open();
     atomic_fetch_add(&facade->account.usage->devices[device].refusals, 1);
     log_line(LOG_ERROR, "Device %d OOM %llu / %llu", device_ordinal(device), (unsigned long long)requested,
-             (unsigned long long)facade->limits.devices[device].memory_bytes);
+             (unsigned long long)live_memory(&facade->account, (uint32_t)device));
 }
 
 CUresult reserve(int device, enum lamina_kind kind, uint64_t bytes)
@@ -105,6 +106,7 @@ uint64_t reserved_managed_by_process(int device)
 uint64_t reserve_available(int device)
 {
     const struct facade *facade = facade_open();
-    uint64_t held = reserved_total(device), limit = facade == NULL ? 0 : facade->limits.devices[device].memory_bytes;
+    uint64_t held = reserved_total(device);
+    uint64_t limit = facade == NULL ? 0 : live_memory(&facade->account, (uint32_t)device);
     return held < limit ? limit - held : 0;
 }

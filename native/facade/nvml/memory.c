@@ -1,5 +1,6 @@
 /* Memory of a device: the container's limit and what its processes hold. */
 #include "nvml/hooks.h"
+#include "shared/live_limits.h"
 
 static nvmlReturn_t memory_of(nvmlDevice_t device, unsigned long long *total, unsigned long long *used)
 {
@@ -7,7 +8,7 @@ static nvmlReturn_t memory_of(nvmlDevice_t device, unsigned long long *total, un
     if (entry < 0)
         return NVML_ERROR_NO_PERMISSION;
     reclaim_dead_processes();
-    *total = facade_open()->limits.devices[entry].memory_bytes;
+    *total = live_memory(&facade_open()->account, (uint32_t)entry);
     *used = account_held(&facade_open()->account, (uint32_t)entry);
     return NVML_SUCCESS;
 }

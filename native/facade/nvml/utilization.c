@@ -5,6 +5,7 @@
  * or knows them by other pids than the container does, the whole GPU's figure is used, scaled the same way. */
 #include "nvml/hooks.h"
 #include "shared/assertion.h"
+#include "shared/live_limits.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,9 +15,11 @@ enum { MAX_SAMPLES = 4096 };
 
 static unsigned int scaled(unsigned int percent, const struct lamina_limit *limit)
 {
+    const struct facade *facade = facade_open();
+    uint32_t cores = live_cores(&facade->account, (uint32_t)(limit - facade->limits.devices), monotonic_ns());
+    ASSERT(limit->compute_policy == LAMINA_COMPUTE_NONE || cores > 0);
     if (limit->compute_policy != LAMINA_COMPUTE_NONE)
-        percent = (percent * 100 + limit->cores_percent / 2) / limit->cores_percent;
-    ASSERT(limit->compute_policy == LAMINA_COMPUTE_NONE || limit->cores_percent > 0);
+        percent = (percent * 100 + cores / 2) / cores;
     return percent < 100 ? percent : 100;
 }
 

@@ -1,6 +1,7 @@
 #include "shared/account.h"
 
 #include "shared/assertion.h"
+#include "shared/live_limits.h"
 #include "shared/shared_allocations.h"
 #include "shared/slot_lock.h"
 
@@ -61,13 +62,14 @@ uint64_t account_charge(const struct account *account, struct lamina_slot *slot,
 {
     ASSERT(device < account->limits->device_count);
     ASSERT(kind < LAMINA_KINDS);
-    const uint64_t limit = account->limits->devices[device].memory_bytes;
+    uint64_t limit = live_memory(account, device);
     struct lamina_usage_device *shared = &account->usage->devices[device];
     struct lamina_slot_device *line = account_slot_device(slot, device);
     if (bytes > limit)
         return add_saturating(account_held(account, device), bytes);
     atomic_fetch_add(&line->bytes[kind], bytes);
     uint64_t total = atomic_fetch_add(&shared->total, bytes) + bytes;
+    limit = live_memory(account, device); /* again, now that the agent sees the request */
     uint64_t asked = total <= limit ? 0 : account_held(account, device);
     if (asked > limit) {
         subtract_saturating(&line->bytes[kind], bytes);

@@ -70,7 +70,7 @@ static bool map_usage(const char *directory)
         log_line(LOG_ERROR, "no device: %s: %s", path, why);
         return false;
     }
-    facade.account = (struct account){memory, &facade.limits, path};
+    facade.account = (struct account){memory, &facade.limits, NULL, path};
     return true;
 }
 
@@ -89,6 +89,7 @@ static bool map_arbiter(const char *directory)
     bool valid = found != MAP_FAILED && found->magic == LAMINA_ARBITER_MAGIC &&
                  found->version == LAMINA_LAYOUT_VERSION && found->device_count == facade.limits.device_count;
     facade.arbiter = valid ? found : &no_arbiter;
+    facade.account.arbiter = facade.arbiter;
     if (!valid)
         log_line(LOG_INFO, "%s: there is no arbiter; GPU time is limited without regard to other containers", path);
     return true;

@@ -1,6 +1,7 @@
 #include "shared/shared_allocations.h"
 
 #include "shared/assertion.h"
+#include "shared/live_limits.h"
 
 #include <stdatomic.h>
 
@@ -163,10 +164,10 @@ static void subtract_from_total(const struct account *account, struct lamina_slo
 bool shared_use(const struct account *account, struct lamina_slot *slot, uint64_t key, uint32_t device, uint64_t bytes,
                 struct lamina_share **share)
 {
-    uint64_t limit = account->limits->devices[device].memory_bytes, owned_bytes;
+    uint64_t owned_bytes;
     uint32_t owned_device;
     *share = NULL;
-    if (bytes > limit)
+    if (bytes > live_memory(account, device))
         return false;
     add_to_total(account, slot, device, bytes);
     *share = add_entry(account, slot, LAMINA_SHARE_USE, key, device, bytes);
@@ -177,7 +178,7 @@ bool shared_use(const struct account *account, struct lamina_slot *slot, uint64_
     if (shared_find_export(account, key, &owned_device, &owned_bytes))
         return true;
     uint64_t held = account_slots_held(account, device);
-    if (add_saturating(held, shared_orphaned_bytes(account, device)) > limit) {
+    if (add_saturating(held, shared_orphaned_bytes(account, device)) > live_memory(account, device)) {
         shared_drop(account, slot, *share);
         *share = NULL;
     }

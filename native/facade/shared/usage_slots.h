@@ -9,6 +9,7 @@
 struct account {
     struct lamina_usage *usage;
     const struct lamina_limits *limits;
+    const struct lamina_arbiter *arbiter; /* NULL: the limits never change */
     const char *path; /* of the usage file, for locks on its slots; NULL: only pids show which owners are alive */
 };
 

@@ -6,10 +6,11 @@
 #include "memory/contexts.h"
 #include "memory/pools.h"
 #include "memory/reserve.h"
+#include "shared/live_limits.h"
 
 static uint64_t limit_of(int device)
 {
-    return facade_open()->limits.devices[device].memory_bytes;
+    return live_memory(&facade_open()->account, (uint32_t)device);
 }
 
 /* False when there is no context; then the driver gives its own answer. */

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from lamina.enforcement.activity import Reading, activities
 from lamina.enforcement.arbiter import Arbiter, Tenant
-from lamina.enforcement.attended import AttendedContainer, inode
+from lamina.enforcement.attended import AttendedContainer
 from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.container_files import reason
 
@@ -58,7 +58,7 @@ class Arbitration:
         """These are the containers now. One whose files are not sound is left to its own share."""
         wanted = set(folders)
         for folder, container in list(self._containers.items()):
-            if folder not in wanted or inode(folder) != container.inode:
+            if folder not in wanted or container.outdated:
                 self._containers.pop(folder).close()
         for folder in wanted - self._containers.keys():
             try:

@@ -16,6 +16,7 @@ from lamina.enforcement.arbiter import RECENT_NS, Decision, Tenant
 from lamina.enforcement.container_files import open_file
 from lamina.enforcement.files import ARBITER, LIMITS, USAGE
 from lamina.enforcement.limits import Limits, read_limits
+from lamina.enforcement.live_limits import resize
 from lamina.enforcement.open_usage import OpenUsage
 from lamina.enforcement.usage_arrays import head_bytes
 from lamina.errors import BadInput
@@ -29,6 +30,7 @@ class AttendedContainer:
     def __init__(self, folder: Path, *, writing: bool) -> None:
         self.folder = folder
         self.name = str(folder)
+        self._limits_inode = _inode(folder / LIMITS)
         self.limits: Limits = read_limits(folder / LIMITS)
         self._before: tuple[bytes, bytes] = b"", b""
         self._resting = False  # when nothing happened; until something in the file changes
@@ -38,7 +40,6 @@ class AttendedContainer:
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.ArbiterFile | None = None
         self._usage = OpenUsage(folder / USAGE, len(self.limits.devices))
-        self.inode = self._usage.inode
         try:
             if writing:
                 self._usage.claim()
@@ -46,6 +47,11 @@ class AttendedContainer:
         except (OSError, ValueError):
             self._usage.close()
             raise
+
+    @property
+    def outdated(self) -> bool:
+        """Whether its files are others than those that are open: it started again, or was resized."""
+        return (_inode(self.folder / USAGE), _inode(self.folder / LIMITS)) != (self._usage.inode, self._limits_inode)
 
     def _map(self, path: Path) -> None:
         file = open_file(path, os.O_RDWR)
@@ -55,6 +61,8 @@ class AttendedContainer:
         finally:
             os.close(file)
         self._decisions = layout.ArbiterFile.from_buffer(self._mapped)
+        for record, limit in zip(self._decisions.devices, self.limits.devices, strict=False):
+            resize(record, limit)
 
     def restore(self) -> tuple[str, ...]:
         """Undo what its tenants have changed of the usage file. Returns what that was."""
@@ -146,9 +154,8 @@ class AttendedContainer:
         self._mapped = None
 
 
-def inode(folder: Path) -> int:
-    """Which usage file it is: a container that starts again gets another one. 0 when there is none."""
+def _inode(path: Path) -> int:
     try:
-        return (folder / USAGE).stat().st_ino
+        return path.stat().st_ino
     except OSError:
         return 0

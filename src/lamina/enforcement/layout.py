@@ -164,7 +164,9 @@ class DecisionRecord(ctypes.Structure):
         ("attention", c_uint64),
         ("rate_ppm", c_uint64),
         ("refund_ns", c_int64),
-        ("reserved", c_uint64 * 3),
+        ("memory_bytes", c_uint64),
+        ("cores_percent", c_uint64),
+        ("reserved", c_uint64),
     )
 
 

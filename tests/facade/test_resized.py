@@ -1,0 +1,124 @@
+"""A container is resized while its programs run: the new size counts for them, and they hold nothing over it."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from msgspec import structs
+
+from lamina.enforcement import Limits, layout, live_limits, read_limits
+from lamina.enforcement.live_limits import resize_container
+from lamina.errors import NotYet
+from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
+from tests.facade.python_programs import python
+
+AHEAD_NS, OLD_NS = 10**8, 10**10
+SCRIPT = """
+begin()
+def total():
+    all = ctypes.c_size_t()
+    cuda.cuMemGetInfo_v2(None, ctypes.byref(all))
+    return all.value >> 20
+for line in sys.stdin:
+    print(int(eval(line)), flush=True)
+"""
+Tell = Callable[[str], int]
+
+
+@contextmanager
+def running(box: Container) -> Iterator[Tell]:
+    """A program in the container that evaluates what it is told."""
+    with box.start(sys.executable, "-c", PRELUDE + SCRIPT) as process:
+
+        def tell(expression: str) -> int:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{expression}\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        try:
+            tell("0")
+            yield tell
+        finally:
+            process.kill()
+
+
+def resize(box: Container, mib: int) -> None:
+    (device,) = read_limits(box.folder / "limits").devices
+    resize_container(box.folder, Limits(devices=(structs.replace(device, memory_bytes=mib * MIB),)))
+
+
+def beat(box: Container, ago_ns: int) -> None:
+    """The agent decided so long ago."""
+    with (box.folder / "arbiter").open("r+b") as file:
+        file.seek(layout.ArbiterFile.heartbeat.offset)
+        file.write((time.monotonic_ns() - ago_ns).to_bytes(8, "little"))
+
+
+def test_a_running_program_gets_more_while_the_agent_lives(container: MakeContainer) -> None:
+    box = container(1000)
+    with running(box) as tell:
+        assert (tell("take(600)"), tell("take(600)"), tell("total()")) == (0, 2, 1000)
+        resize(box, 2000)
+        beat(box, OLD_NS)
+        assert (tell("take(600)"), tell("total()")) == (2, 1000)
+        beat(box, -AHEAD_NS)
+        assert (tell("take(600)"), tell("total()"), tell("free()[1]")) == (0, 2000, 2000 - 1200 - CONTEXT // MIB)
+        assert tell("take(600)") == 2
+
+
+def test_a_running_program_gets_less_whether_the_agent_lives_or_not(container: MakeContainer) -> None:
+    box = container(2000)
+    with running(box) as tell:
+        assert tell("take(600)") == 0
+        resize(box, 1000)
+        for ago in (OLD_NS, -AHEAD_NS):
+            beat(box, ago)
+            assert (tell("take(200)"), tell("total()")) == (2, 1000)
+        assert tell("take(50)") == 0
+
+
+def test_a_program_that_starts_later_has_the_new_size(container: MakeContainer) -> None:
+    box = container(2000)
+    resize(box, 1000)
+    assert python(box, "print(begin()[1], take(800), take(600))").stdout == "0 2 0\n"
+
+
+def test_nothing_changes_while_more_is_held(container: MakeContainer) -> None:
+    box = container(2000)
+    before = read_limits(box.folder / "limits")
+    with running(box) as tell:
+        assert tell("take(900)") == 0
+        with pytest.raises(NotYet, match=r"it holds 1203 MiB of GPU-.*, more than 1000 MiB"):
+            resize(box, 1000)
+        assert read_limits(box.folder / "limits") == before
+        assert (tell("total()"), tell("take(700)")) == (2000, 0)
+
+
+def test_a_program_that_allocates_meanwhile_keeps_the_old_size(
+    container: MakeContainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = container(2000)
+    with running(box) as tell:
+        checks = iter((lambda: None, lambda: tell("take(900)")))
+        checked = live_limits._check_held
+
+        def allocates_first(folder, limits):  # type: ignore[no-untyped-def]
+            next(checks)()
+            checked(folder, limits)
+
+        tell("take(500)")
+        monkeypatch.setattr(live_limits, "_check_held", allocates_first)
+        resize(box, 1000)  # the second check comes when the new limit counts, so the allocation was refused
+        assert tell("total()") == 1000
+
+
+@pytest.mark.parametrize("word", [2**64 - 1, 1 << 50])
+def test_words_of_an_agent_that_is_gone_give_nothing(container: MakeContainer, word: int) -> None:
+    box = container(1000)
+    with (box.folder / "arbiter").open("r+b") as file:
+        file.seek(layout.ArbiterFile.devices.offset + layout.DecisionRecord.memory_bytes.offset)
+        file.write(word.to_bytes(8, "little"))
+    assert python(box, "print(begin()[1], take(800))").stdout == "0 2\n"
