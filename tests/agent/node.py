@@ -15,6 +15,7 @@ from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mig.ownership import Ownership
@@ -125,6 +126,7 @@ class Node:
         self.on_demand = OnDemandMig(self.context, self, MigMaker(self.nvml, self.made))
         self.processes = PodProcesses(self.context, self.host, self.root / "cgroup")
         self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
+        self.sizes = SizeFollower(self.context, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
         self.preparer = self.ticket_preparer(self._write_limits)
 

@@ -24,7 +24,9 @@ TERMINATED, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
 
 @contextlib.asynccontextmanager
 async def watching(node: Node) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(part.run()) for part in (node.survivors, PodWatch(node.context, node.survivors))]
+    tasks = [
+        asyncio.create_task(part.run()) for part in (node.survivors, PodWatch(node.context, node.survivors, node.sizes))
+    ]
     await node.clock.advance(0)
     yield
     for task in tasks:

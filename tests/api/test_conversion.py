@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_grant, write_inventory
 from lamina.errors import BadInput
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
+from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
+from lamina.model.sizes import AppliedSize
 from lamina.model.survivors import MAX_SURVIVORS, Survivor
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -57,7 +58,15 @@ SHARE = Share(
     mig=MigInstance(profile="1g.5gb", start=4),
 )
 CONTAINER = ContainerGrant(
-    name="c", shares=(SHARE,), init=True, sidecar=True, priority=1, oversubscribed=True, log_level=2, because="x"
+    name="c",
+    shares=(SHARE,),
+    init=True,
+    sidecar=True,
+    priority=1,
+    oversubscribed=True,
+    log_level=2,
+    because="x",
+    size=ContainerSize(generation=3, memory_mib=1, cores=2),
 )
 WIRE_GPU = {"uuid": "GPU-0", "index": 0, "model": "V100", "memoryMiB": 16384, "capacityMiB": 16384}
 WIRE_SURVIVOR = {"namespace": "default", "pod": "p", "podUID": "u", "containers": []}
@@ -70,8 +79,9 @@ INVENTORY = Inventory(
     mps=(MpsDaemon(gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10),),
     mig_leftovers=("GPU 0 keeps 1g.5gb at 4: it is in use by process 7",),
     survivors=(Survivor(namespace="default", pod="p", pod_uid="u", containers=(CONTAINER,)),),
+    resized=(AppliedSize(pod_uid="u", container="c", generation=3, waiting="w"),),
 )
-GRANT = Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,))
+GRANT = Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,), revision=4)
 
 
 def inventory_object(spec: Any, name: str = "n") -> dict[str, Any]:
@@ -135,6 +145,7 @@ def test_a_grant_without_its_defaults() -> None:
         "node": "n",
         "dialect": "hami",
         "containers": [{"name": "c", "shares": [written_share]}],
+        "revision": 0,
     }
     assert write_grant(grant) == spec
     assert read_grant(grant_object(spec)) == grant

@@ -29,7 +29,7 @@ Tell = Callable[[str], int]
 
 @contextmanager
 def running(box: Container) -> Iterator[Tell]:
-    """A program in the container that evaluates what it is told."""
+    """A program in the container that evaluates each line that it gets."""
     with box.start(sys.executable, "-c", PRELUDE + SCRIPT) as process:
 
         def tell(expression: str) -> int:

@@ -55,6 +55,7 @@ RARE = {
     ("control", "events", "patch"),
     ("control", "grants.lamina.dev", "get"),  # a bind that was cut off
     ("control", "grants.lamina.dev", "delete"),
+    ("control", "grants.lamina.dev", "update"),  # only when a pod is resized
     ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "delete"),  # with `enabled: false`
     ("control", "namespaces", "create"),  # only where it is missing
 }

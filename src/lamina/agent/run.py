@@ -43,6 +43,7 @@ from lamina.agent.limits.confirmed_work import ConfirmedWork
 from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.agent.limits.file_events import FileEvents
 from lamina.agent.limits.memory_refusals import RefusalEvents
+from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
@@ -236,6 +237,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     processes = PodProcesses(node, ports.host)
     releaser = Releaser(node, _resources(node.config, node.nvidia), processes)
     survivors = SurvivorPublisher(node, processes, publish=lambda pods: advertisement.update(survivors=pods))
+    sizes = SizeFollower(node, publish=lambda applied: advertisement.update(resized=applied))
     mechanisms = Mechanisms(on_demand, mps.edits, ports.host)
     plugins = Plugins(node, advertisement, mechanisms, releaser, observed)
     monitor = await _monitor(node, advertisement)
@@ -270,7 +272,8 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         ),
         "release": releaser,
         "surviving processes": survivors,
-        "pods": PodWatch(node, survivors),
+        "pods": PodWatch(node, survivors, sizes),
+        "sizes of containers": sizes,
         "events of limit files": file_events,
         "refusals of memory": RefusalEvents(node),
         "work on shared GPUs": confirmed,

@@ -7,7 +7,7 @@ import typer.core
 
 GROUPS = {
     "On one machine": ("run", "verify", "simulate", "completion"),
-    "For users of a cluster": ("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "advise"),
+    "For users of a cluster": ("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "advise", "resize"),
     "For administrators of a cluster": (
         *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
         *("reset", "uninstall"),

@@ -31,6 +31,7 @@ from lamina.cli import (
     pods,
     quotas,
     reset,
+    resize,
     run,
     simulate,
     top,
@@ -60,6 +61,7 @@ app.command("why")(why.why)
 app.command("fits")(fits.fits)
 app.command("dashboard")(dashboard.dashboard)
 app.command("quotas")(quotas.quotas)
+app.command("resize")(resize.resize)
 app.add_typer(advise.advise, name="advise")
 app.command("install")(install.install)
 app.command("scheduler-config")(install.scheduler_config)

@@ -42,6 +42,7 @@ from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
+from lamina.controller.sizes.changes import SizeChanges
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import EventRecorder, Kube, Object, Resource
@@ -51,6 +52,7 @@ from lamina.ports.supervision import keep_running
 _EXPIRE_S = 5.0
 _RETRY_S = 1.0
 _QUOTA_STATUS_S = 1.0
+_RESIZE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Controller:
     extender_tls: ExtenderTls | None
     metrics: Metrics
     certificates: CertificateStore
+    sizes: SizeChanges
 
 
 def assemble(
@@ -138,6 +141,15 @@ def assemble(
         extender_tls=extender_tls,
         metrics=metrics,
         certificates=certificates,
+        sizes=SizeChanges(
+            context,
+            decisions,
+            events,
+            turns=turns,
+            locks=locks,
+            pods=lambda: watches.resized_pods,
+            leading=lambda: bool(readiness),
+        ),
     )
 
 
@@ -217,6 +229,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "waiting pods": lambda: _retry_waiting_pods(controller),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
+        "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
         "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),

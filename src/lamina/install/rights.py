@@ -48,10 +48,11 @@ CONTROL_CLUSTER = (
     Rule(
         "pods",
         "get list watch patch",
-        why="the patch writes HAMi's annotations on bound pods, the leader's label, and a new try of waiting pods",
+        why="the patch writes HAMi's annotations on bound pods, the leader's label, a new try of waiting pods, and a "
+        "resize",
     ),
     Rule("pods/binding", "create"),
-    Rule("grants.lamina.dev", "get list watch create delete"),
+    Rule("grants.lamina.dev", "get list watch create update delete", why="the update resizes a running pod"),
     Rule("inventories.lamina.dev", "list watch"),
     Rule("nodes", "list watch", why="their CPU and memory, and labels that exclude them"),
     Rule("resourcequotas", "list watch"),

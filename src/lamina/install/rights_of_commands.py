@@ -34,6 +34,7 @@ DASHBOARD = (
     Rule("nodes", "list watch"),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
+RESIZE = (Rule("pods", "get patch"),)
 DOCTOR = (
     Rule("nodes", "list"),
     Rule(_WEBHOOKS, "list"),
@@ -65,6 +66,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
     "cordon gpu, uncordon gpu": CORDON,
+    "resize": RESIZE,
     "doctor, in addition to the first": DOCTOR,
     "defrag, in addition to the first; the changes only with --yes": DEFRAG,
     "reset, in addition to the first": RESET,

@@ -11,6 +11,7 @@ from lamina.model.gpu_modes import MigInstance as MigInstance
 from lamina.model.gpu_modes import Mode as Mode
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import Strategy, TimeSlice
+from lamina.model.sizes import AppliedSize
 from lamina.model.survivors import Survivor
 
 CORDON = "hami.io/device-cordon"
@@ -107,6 +108,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """What Lamina created by MIG and must remove, and why it still exists, in sentences."""
     survivors: tuple[Survivor, ...] = ()
     """Pods that are deleted and whose processes still run here."""
+    resized: tuple[AppliedSize, ...] = ()
+    """Containers that were resized, with the size that they have."""
 
     def offers_native_devices(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""

@@ -41,6 +41,14 @@ class Share(Struct, frozen=True, kw_only=True):
     """Where the mode is `mig`: the instance that the share is, which the agent of the node creates and removes."""
 
 
+class ContainerSize(Struct, frozen=True, kw_only=True):
+    """What a container may use of each of its GPUs since it was resized. `generation` grows with each change."""
+
+    generation: int
+    memory_mib: int
+    cores: int = 0
+
+
 class ContainerGrant(Struct, frozen=True, kw_only=True):
     """The shares of one container, one for each GPU that it was given."""
 
@@ -54,6 +62,8 @@ class ContainerGrant(Struct, frozen=True, kw_only=True):
     log_level: int = 1
     because: str = ""
     """In which mode its GPUs are and why, for people; empty where their node has no policy for modes."""
+    size: ContainerSize | None = None
+    """What it may use if it was resized; `shares` is what counts as taken, at least that."""
 
 
 class Grant(Struct, frozen=True, kw_only=True):
@@ -64,6 +74,8 @@ class Grant(Struct, frozen=True, kw_only=True):
     node: str
     dialect: str
     containers: tuple[ContainerGrant, ...]
+    revision: int = 0
+    """Grows with each change, so that a late report of an earlier one is known."""
 
 
 def grant_name(pod: str, pod_uid: str) -> str:

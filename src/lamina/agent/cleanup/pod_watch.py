@@ -1,22 +1,35 @@
 """Follows the pods of the node, to know which have ended."""
 
+from typing import Protocol
+
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
 from lamina.model.pod_status import has_terminated
+from lamina.model.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 
 _PHASES = ("Succeeded", "Failed")
-_ENDED, _TERMINATED = "ended", "terminated"
-"""Fields of a trimmed pod: whether it has ended, and whether its containers have terminated."""
+_ENDED, _TERMINATED, _RESIZED = "ended", "terminated", "resized"
+"""Fields of a trimmed pod: whether it has ended, whether its containers have terminated, and what became of
+its size."""
+
+
+class ResizeListener(Protocol):
+    """Follows what becomes of the sizes of pods."""
+
+    def observe(self, uid: str, status: str) -> None: ...
+
+    def observe_end(self, uid: str) -> None: ...
 
 
 class PodWatch:
-    """Tells the publisher of survivors what happens to pods."""
+    """Tells the publisher of survivors, and who resizes containers, what happens to pods."""
 
-    def __init__(self, node: NodeContext, survivors: SurvivorPublisher) -> None:
+    def __init__(self, node: NodeContext, survivors: SurvivorPublisher, sizes: ResizeListener) -> None:
         self._node = node
         self._survivors = survivors
+        self._sizes = sizes
 
     async def run(self) -> None:
         fields = f"spec.nodeName={self._node.node}"
@@ -24,15 +37,18 @@ class PodWatch:
             if kind == SYNCED:
                 await self._survivors.observe_list()
             elif kind == DELETED or pod[_ENDED]:
+                self._sizes.observe_end(pod["metadata"]["uid"])
                 await self._survivors.observe_end(pod["metadata"]["uid"], terminated=pod[_TERMINATED])
             else:
                 self._survivors.observe(pod["metadata"]["uid"])
+                self._sizes.observe(pod["metadata"]["uid"], pod[_RESIZED])
 
     def _trim(self, pod: Object) -> Object:
         """The part of a pod that is read. One that cannot be read has not ended."""
         meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-        trimmed: Object = {"metadata": meta, _ENDED: False, _TERMINATED: False}
+        trimmed: Object = {"metadata": meta, _ENDED: False, _TERMINATED: False, _RESIZED: ""}
         with self._node.aside.around("state of a pod", f"{meta['namespace']}/{meta['name']}"):
             ended = (pod.get("status") or {}).get("phase") in _PHASES
-            trimmed |= {_ENDED: ended, _TERMINATED: has_terminated(pod)}
+            resized = str((pod["metadata"].get("annotations") or {}).get(RESIZE_STATUS) or "")
+            trimmed |= {_ENDED: ended, _TERMINATED: has_terminated(pod), _RESIZED: resized}
         return trimmed

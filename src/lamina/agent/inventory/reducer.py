@@ -23,6 +23,7 @@ from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import GPU, ReplicaSharing, TimeSlice
+from lamina.model.sizes import AppliedSize
 from lamina.model.survivors import Survivor
 
 Devices = tuple[KubeletDevice, ...]
@@ -64,6 +65,8 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
     """MPS daemons that run or are wanted, by GPU."""
     survivors: tuple[Survivor, ...] | None = ()
     """Deleted pods whose processes still run."""
+    resized: tuple[AppliedSize, ...] = ()
+    """The sizes of resized containers."""
 
     @property
     def gpus(self) -> Mapping[str, ObservedGpu]:
@@ -199,6 +202,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             mps=tuple(state.daemons[gpu] for gpu in sorted(state.daemons)),
             mig_leftovers=state.on_demand.left,
             survivors=state.survivors,
+            resized=state.resized,
         )
     return Advertised(inventory, tickets, native, mig)
 

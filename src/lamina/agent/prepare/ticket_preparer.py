@@ -12,6 +12,8 @@ Every doubt is an error that kubelet shows in the pod's status before it asks ag
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+from msgspec import structs
+
 from lamina.agent.containers import cdi
 from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.context import NodeContext
@@ -24,6 +26,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance
 from lamina.errors import BadInput, NotYet
 from lamina.model.grants import Grant
+from lamina.model.sizes import usable
 
 log = logging.getLogger(__name__)
 
@@ -100,4 +103,4 @@ class TicketPreparer:
             raise NotYet(f"the grant of pod {name} is for UID {grant.pod_uid}, but the pod has {pod.uid}")
         if grant.node != node:
             raise NotYet(f"the grant of pod {name} is for node {grant.node}, but the pod is on {node}")
-        return grant
+        return structs.replace(grant, containers=tuple(map(usable, grant.containers)))

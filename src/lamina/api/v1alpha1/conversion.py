@@ -13,9 +13,10 @@ from lamina.api.v1alpha1 import grant as grants
 from lamina.api.v1alpha1 import inventory as inventories
 from lamina.errors import BadInput
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share
+from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
+from lamina.model.sizes import AppliedSize
 from lamina.model.survivors import Survivor
 
 T = TypeVar("T")
@@ -39,6 +40,12 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
         mps=tuple(_read_mps_daemon(daemon) for daemon in wire.mps),
         mig_leftovers=wire.mig_leftovers,
         survivors=tuple(_read_survivor(survivor) for survivor in wire.survivors),
+        resized=tuple(
+            AppliedSize(
+                pod_uid=each.pod_uid, container=each.container, generation=each.generation, waiting=each.waiting
+            )
+            for each in wire.resized
+        ),
     )
 
 
@@ -56,6 +63,12 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
         mps=tuple(_write_mps_daemon(daemon) for daemon in inventory.mps),
         mig_leftovers=inventory.mig_leftovers,
         survivors=tuple(_write_survivor(survivor) for survivor in inventory.survivors),
+        resized=tuple(
+            inventories.AppliedSize(
+                pod_uid=each.pod_uid, container=each.container, generation=each.generation, waiting=each.waiting
+            )
+            for each in inventory.resized
+        ),
     )
     return _plain_json(wire)
 
@@ -70,6 +83,7 @@ def read_grant(obj: Mapping[str, Any]) -> Grant:
         node=wire.node,
         dialect=wire.dialect,
         containers=tuple(_read_container(container) for container in wire.containers),
+        revision=wire.revision,
     )
 
 
@@ -81,6 +95,7 @@ def write_grant(grant: Grant) -> dict[str, Any]:
         node=grant.node,
         dialect=grant.dialect,
         containers=tuple(_write_container(container) for container in grant.containers),
+        revision=grant.revision,
     )
     return _plain_json(wire)
 
@@ -205,6 +220,7 @@ def _read_container(wire: grants.ContainerGrant) -> ContainerGrant:
         oversubscribed=wire.oversubscribed,
         log_level=wire.log_level,
         because=wire.because,
+        size=_read_size(wire.size) if wire.size else None,
     )
 
 
@@ -218,7 +234,16 @@ def _write_container(container: ContainerGrant) -> grants.ContainerGrant:
         oversubscribed=container.oversubscribed,
         log_level=container.log_level,
         because=container.because,
+        size=_write_size(container.size) if container.size else None,
     )
+
+
+def _read_size(wire: grants.ContainerSize) -> ContainerSize:
+    return ContainerSize(generation=wire.generation, memory_mib=wire.memory_mib, cores=wire.cores)
+
+
+def _write_size(size: ContainerSize) -> grants.ContainerSize:
+    return grants.ContainerSize(generation=size.generation, memory_mib=size.memory_mib, cores=size.cores)
 
 
 def _read_share(wire: grants.Share) -> Share:

@@ -1,6 +1,7 @@
 """The spec of a Grant: which parts of which GPUs the containers of one pod have.
 
-A Grant is a namespaced object owned by its pod. The controller writes it, once. Names, order and defaults of the fields
+A Grant is a namespaced object owned by its pod. The controller writes it, and again when its pod is
+resized. Names, order and defaults of the fields
 are what existing objects have: add fields, change none. Numbers, names and lists are bounded, as in Inventory.
 """
 
@@ -48,6 +49,14 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     mig: Annotated[GrantedMigInstance | None, Meta(description="MIG instance of the share if the mode is mig")] = None
 
 
+class ContainerSize(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a container may use of each of its GPUs since it was resized."""
+
+    generation: Annotated[Natural, Meta(description="Grows with each change of the size")]
+    memory_mib: Annotated[Natural, Meta(description="Memory limit in MiB")] = field(name="memoryMiB")
+    cores: Annotated[Natural, Meta(description="Percent of the GPU's compute time; 0 means no share is set")] = 0
+
+
 class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The shares of one container."""
 
@@ -61,6 +70,9 @@ class ContainerGrant(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     oversubscribed: Annotated[bool, Meta(description="Whether the node grants more memory than its GPUs have")] = False
     log_level: Annotated[Natural, Meta(description="Log level of the facade, from 0 (errors) to 4 (debug)")] = 1
     because: Annotated[str, Meta(description="Which mode the GPUs are in and why, for people")] = ""
+    size: Annotated[
+        ContainerSize | None, Meta(description="What the container may use if it was resized, at most its shares")
+    ] = None
 
 
 class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -73,3 +85,4 @@ class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
     containers: Annotated[
         tuple[ContainerGrant, ...], Meta(max_length=MAX_CONTAINERS, description="Containers with shares")
     ]
+    revision: Annotated[Natural, Meta(description="Grows with each change")] = 0

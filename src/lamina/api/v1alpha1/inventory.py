@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from lamina.api.v1alpha1.bounds import Mode, Name, Natural
 from lamina.api.v1alpha1.grant import ContainerGrant
 from lamina.model.requests import MAX_CONTAINERS
+from lamina.model.sizes import MAX_APPLIED
 from lamina.model.survivors import MAX_SURVIVORS
 
 _GPUS, _MANY = Meta(max_length=128), Meta(max_length=10_000)
@@ -127,6 +128,15 @@ class Survivor(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
+class AppliedSize(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The size that a resized container has."""
+
+    pod_uid: Annotated[Name, Meta(description="UID of the pod")] = field(name="podUID")
+    container: Annotated[Name, Meta(description="Name of the container")]
+    generation: Annotated[Natural, Meta(description="Generation of the size in the grant that is applied")]
+    waiting: Annotated[str, Meta(description="Why a later size is not applied yet")] = ""
+
+
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The GPUs of one node, written by its agent."""
 
@@ -160,4 +170,7 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             max_length=MAX_SURVIVORS,
             description="Deleted pods whose processes still run; their shares count until these have ended",
         ),
+    ] = ()
+    resized: Annotated[
+        tuple[AppliedSize, ...], Meta(max_length=MAX_APPLIED, description="Containers that were resized")
     ] = ()

@@ -35,6 +35,11 @@ def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[
     }
 
 
+def replaced_grant(obj: Object, grant: Grant) -> Object:
+    """The object with another grant in it, which replaces the version that `obj` has."""
+    return {"metadata": obj["metadata"], "spec": write_grant(grant)}
+
+
 def grant_record(obj: Object) -> GrantRecord:
     """The record of a Grant object. Raises BadInput for one that cannot be read."""
     metadata = obj["metadata"]

@@ -83,14 +83,17 @@ class Ledger:
             self._inventory_changed(node, ())
 
     def observe_grant(self, record: GrantRecord) -> None:
-        """The grant exists. Repeated and late events of a grant or pod that has ended change nothing."""
+        """The grant exists. Repeated and late events, of a grant or pod that has ended or of an earlier
+        revision, change nothing."""
         uid = record.grant.pod_uid
         if record.uid in self._deleted_grants:
             return
         claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
-        if claim.grants.get(record.uid) == record and not claim.uncertain:
+        known = claim.grants.get(record.uid)
+        if known == record and not claim.uncertain:
             return
-        claim.grants[record.uid] = record
+        if known is None or known.grant.revision <= record.grant.revision:
+            claim.grants[record.uid] = record
         claim.uncertain = False
         self._drop_superseded_grants(claim)
         self._update(uid, claim)

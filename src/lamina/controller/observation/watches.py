@@ -14,6 +14,7 @@ from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, gr
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.observation.own_writes import OwnWrites
+from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.model.gpus import Inventory
 from lamina.model.host_size import HostSize, offered_by
 from lamina.model.nodes import kept_out
@@ -22,8 +23,9 @@ from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS,
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 from lamina.ports.supervision import keep_running
 
-_STATE, _RUNNING, _KIND, _STOPPED = "state", "running", "kind", "stopped"
-"""Fields of a trimmed pod: its state, what its started containers requested, its kind, and whether none runs."""
+_STATE, _RUNNING, _KIND, _STOPPED, _RESIZED = "state", "running", "kind", "stopped", "resized"
+"""Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, and the size
+that it asks for."""
 _OFFERED, _EXCLUDED = "offered", "excluded"
 """Fields of a trimmed node: what it offers, and whether its labels exclude it from Lamina."""
 _ERROR = "error"
@@ -65,6 +67,8 @@ class Watches:
             NODES: self._handle_node,
             RESOURCE_QUOTAS: self._handle_quota,
         }
+        self.resized_pods: dict[str, ResizedPod] = {}
+        """Bound pods that ask for another size, or have asked for one, by UID."""
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
         self.own_writes = OwnWrites()
@@ -160,6 +164,10 @@ class Watches:
             self._pod_mix.count(pod)
         if kind == DELETED or state.ended or state.node:
             self._placed(uid)
+        if obj[_RESIZED] is not None and kind != DELETED and state.node and not state.ended:
+            self.resized_pods[uid] = obj[_RESIZED]
+        else:
+            self.resized_pods.pop(uid, None)
         _raise_error_of(obj)
 
     def _handle_node(self, kind: str, obj: Object) -> None:
@@ -187,10 +195,10 @@ class Watches:
 
         A pod that cannot be read counts with its grant alone. Its error is raised when it is handled.
         """
-        unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False}
+        unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False, _RESIZED: None}
         trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
         try:
-            trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj)}
+            trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj), _RESIZED: resized_pod(obj)}
             pod = self._context.parse(obj)
             trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod)}
             if trimmed[_STATE].stage is Stage.PENDING and not pod.metadata.get("deletionTimestamp"):

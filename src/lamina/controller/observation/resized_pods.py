@@ -1,0 +1,26 @@
+"""The pods that ask for another size, or have asked for one."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lamina.model.sizes import RESIZE, RESIZE_STATUS
+
+LONGEST_WISH = 2048
+"""Characters of the annotation that are read; a longer one is refused, because its end is missing or too much."""
+
+
+class ResizedPod(NamedTuple):
+    """What its annotations say: what it asks for, which may be nothing, and what became of it."""
+
+    namespace: str
+    name: str
+    wish: str
+    status: str
+
+
+def resized_pod(pod: Mapping[str, Any]) -> ResizedPod | None:
+    """None for a pod that was never to be resized."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    wish, status = str(annotations.get(RESIZE) or "")[:LONGEST_WISH], str(annotations.get(RESIZE_STATUS) or "")
+    return ResizedPod(metadata["namespace"], metadata["name"], wish, status) if wish or status else None

@@ -1,0 +1,1 @@
+"""Resizing running containers: what users ask for, and the changes of grants that follow."""

@@ -1,0 +1,201 @@
+"""Resizes running containers, as annotations of their pods ask.
+
+    more than counts as taken:  reserve it ─> write larger shares ─> take a turn ─(refused)─> write the shares of before
+                                                                          │
+                                                                          v
+                                                     write the new size, which the agent applies
+                                                                          │
+                                                                          v
+    when the agent says that it has applied it:       write shares that are what the container may use
+
+So what counts as taken is never less than what a container may use, whichever step is the last before a crash. Each
+write replaces the version of the grant that was read, so of two replicas one fails. What the agent has not applied,
+because programs hold more memory than the smaller size, waits.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from msgspec import structs
+
+from lamina.controller.binding.pod_locks import PodLocks
+from lamina.controller.binding.turns import Turns
+from lamina.controller.context import Context
+from lamina.controller.ledger.claims import GrantRecord
+from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
+from lamina.controller.ledger.ledger import DoesNotFit, reservation
+from lamina.controller.observation.resized_pods import ResizedPod
+from lamina.controller.quotas.resource_quotas import granted
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
+from lamina.errors import BadInput, LaminaError, NotYet, Outside
+from lamina.model.grants import ContainerSize, Grant
+from lamina.model.ledger import taken_by
+from lamina.model.sizes import RESIZE_STATUS, grows, raised, usable
+from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
+
+log = logging.getLogger(__name__)
+
+DONE, WAITING, REFUSED = "done", "waiting", "refused"
+
+
+class SizeChanges:
+    """Of all pods; `pods` returns those that ask or have asked for another size."""
+
+    def __init__(
+        self,
+        context: Context,
+        decisions: Decisions,
+        events: EventRecorder,
+        *,
+        turns: Turns,
+        locks: PodLocks,
+        pods: Callable[[], Mapping[str, ResizedPod]],
+        leading: Callable[[], bool],
+    ) -> None:
+        self._context = context
+        self._ledger = context.ledger
+        self._decisions = decisions
+        self._events = events
+        self._turns = turns
+        self._locks = locks
+        self._pods = pods
+        self._leading = leading
+
+    async def step(self) -> None:
+        """Go on with every pod. What fails is tried again at the next call."""
+        for uid, pod in list(self._pods().items()):
+            if not self._leading():
+                return
+            try:
+                async with self._locks.of(uid):
+                    await self._follow(uid, pod)
+            except (Outside, NotYet) as error:
+                log.info("Cannot resize pod %s/%s yet: %s", pod.namespace, pod.name, error)
+            except Exception as error:
+                self._context.set_aside.add("size of a pod", f"{pod.namespace}/{pod.name}", error)
+
+    async def _follow(self, uid: str, pod: ResizedPod) -> None:
+        node = self._ledger.pod(uid).node
+        record = next((each for each in self._ledger.grants_of(uid) if each.grant.node == node), None)
+        if record is None or self._ledger.pod(uid).ended:
+            return
+        try:
+            state, why = await self._state(record, pod)
+        except (DoesNotFit, BadInput) as error:
+            state, why = REFUSED, str(error)
+        if pod.wish:
+            await self._tell(uid, pod, f"{state} {pod.wish}{': ' if why else ''}{why}")
+
+    async def _state(self, record: GrantRecord, pod: ResizedPod) -> tuple[str, str]:
+        """What became of the wish, and why. Raises DoesNotFit and BadInput where it is refused."""
+        before = pod.status.removeprefix(f"{REFUSED} {pod.wish}: ") if pod.wish else ""
+        refused = before != pod.status and bool(pod.wish)
+        sizes = wanted(record.grant, read_wishes(pod.wish)) if pod.wish and not refused else {}
+        if sizes:
+            await self._change(record, sizes)
+            return WAITING, "the agent has not applied it yet"
+        if why := self._unapplied(record):
+            return (REFUSED, before) if refused else (WAITING, why)
+        await self._release(record)
+        return (REFUSED, before) if refused else (DONE, "")
+
+    def _unapplied(self, record: GrantRecord) -> str:
+        """Why containers do not have their sizes yet, as a sentence, or nothing."""
+        inventory = self._ledger.inventory(record.grant.node)
+        applied = {
+            each.container: each
+            for each in (inventory.resized if inventory else ())
+            if each.pod_uid == record.grant.pod_uid
+        }
+        for container in record.grant.containers:
+            if container.size is None:
+                continue
+            found = applied.get(container.name)
+            if (found.generation if found else 0) < container.size.generation:
+                return (found.waiting if found else "") or "the agent has not applied it yet"
+        return ""
+
+    async def _change(self, record: GrantRecord, sizes: Mapping[str, ContainerSize]) -> None:
+        """Write the sizes, after room for them. Raises DoesNotFit."""
+        self._check_limited_by_driver(record.grant, sizes)
+        obj, grant = await self._read(record)
+        containers = tuple(raised(each, sizes[each.name]) if each.name in sizes else each for each in grant.containers)
+        room = structs.replace(grant, containers=containers)
+        if any(grows(each, sizes[each.name]) for each in grant.containers if each.name in sizes):
+            obj = await self._take_room(record, obj, grant, room)
+            room = grant_record(obj).grant
+        await self._write(obj, with_sizes(room, sizes))
+        self._ledger.release(grant.pod_uid)
+
+    def _check_limited_by_driver(self, grant: Grant, sizes: Mapping[str, ContainerSize]) -> None:
+        inventory = self._ledger.inventory(grant.node)
+        for name in sizes:
+            if inventory and f"{grant.pod_uid}/{name}" in inventory.driver_limited:
+                raise BadInput(f"container {name} is limited by the driver too, which cannot be resized")
+
+    async def _take_room(self, record: GrantRecord, obj: Object, grant: Grant, room: Grant) -> Object:
+        """Write larger shares, unless an attempt that was cut off has written them, and take their turn.
+
+        Returns the object as it is then.
+        """
+        await self._check_quota(record, room)
+        now = self._context.now()
+        self._ledger.reserve(grant.pod_uid, record.namespace, grant.pod, reservation(grant.node, room.containers, now))
+        try:
+            if room != grant:
+                obj = await self._write(obj, room)
+            await self._turns.take(grant.node, lambda: self._ledger.verify_holdings(grant.pod_uid, grant.node))
+        except Unreachable:
+            raise
+        except LaminaError:
+            if room != grant:
+                await self._write(obj, grant)
+            self._ledger.release(grant.pod_uid)
+            raise
+        return obj
+
+    async def _check_quota(self, record: GrantRecord, room: Grant) -> None:
+        pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
+        if excess := self._decisions.quota_excess(pod, granted(taken_by(room.containers).values())):
+            raise DoesNotFit(excess)
+
+    async def _release(self, record: GrantRecord) -> None:
+        """Count no more than containers may use, now that they can have no more."""
+        if tuple(map(usable, record.grant.containers)) != record.grant.containers:
+            obj, grant = await self._read(record)
+            if not self._unapplied(record._replace(grant=grant)):
+                await self._write(obj, structs.replace(grant, containers=tuple(map(usable, grant.containers))))
+
+    async def _read(self, record: GrantRecord) -> tuple[Object, Grant]:
+        """The grant as it is. Raises NotYet where it is another one than is known here."""
+        obj = await self._context.kube.get(GRANTS, record.name, namespace=record.namespace)
+        found = grant_record(obj)
+        if found.uid == record.uid:
+            self._ledger.observe_grant(found)
+        if found != record:
+            raise NotYet("its grant has changed")
+        return obj, found.grant
+
+    async def _write(self, obj: Object, grant: Grant) -> Object:
+        if not self._leading():
+            raise NotYet("this replica of the controller is not the leader")
+        revision = grant_record(obj).grant.revision + 1
+        changed = replaced_grant(obj, structs.replace(grant, revision=revision))
+        written = await self._context.kube.replace(GRANTS, changed)
+        self._ledger.observe_grant(grant_record(written))
+        return written
+
+    async def _tell(self, uid: str, pod: ResizedPod, status: str) -> None:
+        """Write the status into the pod, for people, if it has changed."""
+        if status == pod.status:
+            return
+        change = {"metadata": {"uid": uid, "annotations": {RESIZE_STATUS: status}}}
+        try:
+            obj = await self._context.kube.patch(PODS, pod.name, change, namespace=pod.namespace)
+        except NotFound:
+            return
+        state = status.partition(" ")[0]
+        reason = {DONE: "Resized", REFUSED: "ResizeRefused"}.get(state)
+        if reason:
+            await self._events.record(PODS, obj, reason, status, warning=state == REFUSED)

@@ -1,0 +1,107 @@
+"""What the annotation `lamina.dev/resize` asks for, and the grant that would follow from it.
+
+main=8000         8000 MiB on each GPU of the container main
+main=8000,30      and 30 percent of the time
+main=,30          30 percent, and as much memory as before
+main=8000;side=2  several containers
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import structs
+
+from lamina.controller.observation.resized_pods import LONGEST_WISH
+from lamina.errors import BadInput
+from lamina.model.gpus import Mode
+from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
+from lamina.model.quantities import MAX_MIB
+from lamina.model.requests import MAX_GPU_CONTAINERS
+from lamina.model.sizes import RESIZE, size_of
+
+_SHOWN = 100
+
+
+class SizeWish(NamedTuple):
+    """MiB and percent for one container; None leaves what it has."""
+
+    memory_mib: int | None
+    cores: int | None
+
+
+def read_wishes(written: str) -> Mapping[str, SizeWish]:
+    """By container. Raises BadInput."""
+    items = written.split(";")
+    if len(written) >= LONGEST_WISH or len(items) > MAX_GPU_CONTAINERS:
+        raise BadInput(
+            f"annotation {RESIZE} may name at most {MAX_GPU_CONTAINERS} containers in {LONGEST_WISH} characters"
+        )
+    wishes: dict[str, SizeWish] = {}
+    for item in items:
+        name, named, amounts = item.strip().partition("=")
+        memory, _, cores = amounts.partition(",")
+        wish = SizeWish(_number(memory, MAX_MIB), _number(cores, 100))
+        if not name or not named or wish == (None, None) or 0 in wish or name in wishes:
+            raise BadInput(
+                f"annotation {RESIZE} must be container=MiB,percent, as main=8000,30 or main=8000, "
+                f"got {written[:_SHOWN]!a}"
+            )
+        wishes[name] = wish
+    return wishes
+
+
+def _number(text: str, most: int) -> int | None:
+    """None where nothing is written, 0 where it is no number that can be meant."""
+    text = text.strip()
+    if not text:
+        return None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= most else 0
+
+
+def wanted(grant: Grant, wishes: Mapping[str, SizeWish]) -> Mapping[str, ContainerSize]:
+    """The sizes that containers are to have instead of those that they may use now. Raises BadInput."""
+    containers = {container.name: container for container in grant.containers}
+    sizes = {}
+    for name, wish in wishes.items():
+        if name not in containers:
+            raise BadInput(
+                f"container {name[:_SHOWN]!a} has no share of a GPU; it has to be one of {', '.join(containers)}"
+            )
+        container, before = containers[name], size_of(containers[name])
+        memory = before.memory_mib if wish.memory_mib is None else wish.memory_mib
+        cores = before.cores if wish.cores is None else wish.cores
+        if (memory, cores) != (before.memory_mib, before.cores):
+            _check(container, cores)
+            sizes[name] = ContainerSize(generation=before.generation + 1, memory_mib=memory, cores=cores)
+    return sizes
+
+
+def _check(container: ContainerGrant, cores: int) -> None:
+    """Raises BadInput for a container that cannot be resized, or not to so many cores."""
+    if container.init and not container.sidecar:
+        raise BadInput(f"container {container.name} is an init container, which cannot be resized")
+    for share in container.shares:
+        if problem := _problem(share, cores):
+            raise BadInput(f"container {container.name}: {problem}")
+    if len({(share.memory_mib, share.cores) for share in container.shares}) > 1:
+        raise BadInput(f"container {container.name} has different shares of its GPUs, which cannot be resized")
+
+
+def _problem(share: Share, cores: int) -> str:
+    if share.mode is not Mode.QUOTA or share.exclusive:
+        return "only a share of a GPU can be resized, and this one has the GPU or an instance of it to itself"
+    if share.physical_mib:
+        return "the memory of its GPU is granted more than once, so its share cannot be resized"
+    if cores != share.cores and share.compute_policy is ComputePolicy.NONE:
+        return "it has no share of compute that is enforced, so only its memory can be resized"
+    if share.most_cores and cores > share.most_cores:
+        return f"its limit of compute is {share.most_cores} percent, so it cannot have {cores}"
+    return ""
+
+
+def with_sizes(grant: Grant, sizes: Mapping[str, ContainerSize]) -> Grant:
+    """The grant with these sizes."""
+    containers = tuple(
+        structs.replace(each, size=sizes[each.name]) if each.name in sizes else each for each in grant.containers
+    )
+    return structs.replace(grant, containers=containers)

@@ -1,0 +1,60 @@
+"""Resizing the shares of a running container: what it may use, next to what counts as taken.
+
+A grant's `shares` are what counts for placement. After a resize the container has a `size` too, which is what it may
+use, and never more. Shares grow before the size does, and shrink when the agent has applied the smaller size.
+"""
+
+from msgspec import Struct, structs
+
+from lamina.model.grants import ContainerGrant, ContainerSize, Share
+
+RESIZE = "lamina.dev/resize"
+"""The annotation with which a user asks for another size, such as main=8000,30."""
+RESIZE_STATUS = "lamina.dev/resize-status"
+"""The annotation that says what became of it: done, waiting or refused, what was asked for, and why."""
+MAX_APPLIED = 500
+"""Of containers on one node."""
+
+
+class AppliedSize(Struct, frozen=True, kw_only=True):
+    """The size that a container has on its node. `waiting` says why a later one is not applied yet."""
+
+    pod_uid: str
+    container: str
+    generation: int
+    waiting: str = ""
+
+
+def size_of(container: ContainerGrant) -> ContainerSize:
+    """What the container may use of each of its GPUs, of which it has the same share."""
+    first = container.shares[0]
+    return container.size or ContainerSize(generation=0, memory_mib=first.memory_mib, cores=first.cores)
+
+
+def usable(container: ContainerGrant) -> ContainerGrant:
+    """The container with the shares that it may use, which may be less than counts as taken."""
+    size = container.size
+    if size is None:
+        return container
+    return structs.replace(container, shares=tuple(_with(share, size) for share in container.shares))
+
+
+def raised(container: ContainerGrant, size: ContainerSize) -> ContainerGrant:
+    """The container with shares in which this size has room too; what it may use stays as it is."""
+    shares = tuple(
+        structs.replace(share, memory_mib=max(share.memory_mib, size.memory_mib), cores=max(share.cores, size.cores))
+        for share in container.shares
+    )
+    return (
+        container if shares == container.shares else structs.replace(container, shares=shares, size=size_of(container))
+    )
+
+
+def grows(container: ContainerGrant, size: ContainerSize) -> bool:
+    """Whether the container may use more of anything with this size."""
+    before = size_of(container)
+    return size.memory_mib > before.memory_mib or size.cores > before.cores
+
+
+def _with(share: Share, size: ContainerSize) -> Share:
+    return structs.replace(share, memory_mib=size.memory_mib, cores=size.cores)
