@@ -22,6 +22,7 @@ RARE = {
     (CONTROL, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
     (CONTROL, "update", "secrets"): "a certificate is about to end",
     (CONTROL, "get", "grants.lamina.dev"): "the answer to a bind was lost",
+    (CONTROL, "update", "grants.lamina.dev"): "a running pod is resized",
     (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",
     (CONTROL, "get", "podgroups.scheduling.x-k8s.io"): "a pod belongs to a group of that kind",
     (CONTROL, "get", "podgroups.scheduling.volcano.sh"): "a pod belongs to a group of that kind",
