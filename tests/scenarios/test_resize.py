@@ -1,4 +1,4 @@
-"""A program that runs in a pod gets more and less memory without a restart."""
+"""`examples/resize.yaml`: a program that runs in a pod gets more and less memory without a restart."""
 
 import subprocess
 
@@ -6,7 +6,7 @@ from tests.scenarios.examples import apply, running, smi
 from tests.scenarios.labs import Lab
 from tests.waiting import wait_until
 
-POD = "compute-limit"
+POD = "resize"
 
 
 def resize(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
