@@ -49,6 +49,7 @@ def test_a_grant_travels_with_camel_case_names() -> None:
         "memoryMiB": 10,
         "physicalMiB": 0,
         "cores": 5,
+        "mostCores": 0,
         "mode": "quota",
         "exclusive": True,
         "computePolicy": "cap",

@@ -96,14 +96,7 @@ def assemble(
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, decisions, context.now)
     gangs = GangCoordinator(context, decisions)
-    turns = Turns(
-        kube,
-        clock,
-        election.identity,
-        catch_up=watches.catch_up,
-        writes=watches.own_writes,
-        distance_s=DISTANCE_S,
-    )
+    turns = _turns(kube, clock, election, watches)
     binder = Binder(
         context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
     )
@@ -141,15 +134,38 @@ def assemble(
         extender_tls=extender_tls,
         metrics=metrics,
         certificates=certificates,
-        sizes=SizeChanges(
-            context,
-            decisions,
-            events,
-            turns=turns,
-            locks=locks,
-            pods=lambda: watches.resized_pods,
-            leading=lambda: bool(readiness),
-        ),
+        sizes=_sizes(context, decisions, events, turns, locks, watches, readiness),
+    )
+
+
+def _turns(kube: Kube, clock: Clock, election: LeaderElection, watches: Watches) -> Turns:
+    return Turns(
+        kube,
+        clock,
+        election.identity,
+        catch_up=watches.catch_up,
+        writes=watches.own_writes,
+        distance_s=DISTANCE_S,
+    )
+
+
+def _sizes(
+    context: Context,
+    decisions: Decisions,
+    events: EventRecorder,
+    turns: Turns,
+    locks: PodLocks,
+    watches: Watches,
+    readiness: Readiness,
+) -> SizeChanges:
+    return SizeChanges(
+        context,
+        decisions,
+        events,
+        turns=turns,
+        locks=locks,
+        pods=lambda: watches.resized_pods,
+        leading=lambda: bool(readiness),
     )
 
 
