@@ -1,30 +1,38 @@
-"""The page of rights, from the rules of which the installation makes roles and with which the commands work."""
+"""The pages of rights, from the rules of which the installation makes roles and with which the commands work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from docs.generate.markdown import code, page, table
 from lamina.install.rights import OF_COMPONENTS, Rule
 from lamina.install.rights_of_commands import OF_COMMANDS
 
-_INTRODUCTION = """
-The least rights that each component and command works with. The installation makes roles for the components from the
-same rules; you give people those of the commands. Tests compare these rules with what components and commands request.
-Names can be `resourceNames` of the rule, except for `create`, which Kubernetes cannot limit to a name. From Kubernetes
-1.30 on, an admission policy reserves grants for the controller, and from 1.32 on another one limits each agent to its
-own node ([Security model](../concepts/security.md#what-is-protected)).
+_COMPONENTS = """
+The least rights that each component works with. The installation makes roles from the same rules. Tests compare these
+rules with what components request. [Rights of commands](rbac-commands.md) lists what people need.
+
+From Kubernetes 1.30 on, an admission policy reserves grants for the controller, and from 1.32 on another one limits
+each agent to its own node ([Security model](../concepts/security.md#what-is-protected)).
+"""
+_COMMANDS = """
+The least rights that each command works with, for roles of people. Tests compare these rules with what commands
+request. [RBAC](rbac.md) lists the rights of components, whose roles the installation makes.
+
+Names can be `resourceNames` of the rule, except for `create`, which Kubernetes cannot limit to a name.
 """
 _HEAD = ("resource", "verbs", "names", "note")
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    parts = [_INTRODUCTION]
-    parts += ["## Components"]
-    for title, rules in OF_COMPONENTS.items():
-        parts += [f"### {title}", table(_HEAD, _rows(rules))]
-    parts += ["## Commands"]
-    for title, rules in OF_COMMANDS.items():
-        parts += [f"### {title}", table(_HEAD, _rows(rules))]
-    yield "rbac.md", page("RBAC", "src/lamina/install/rights.py", *parts)
+    source = "src/lamina/install"
+    yield "rbac.md", page("RBAC", f"{source}/rights.py", _COMPONENTS, *_sections(OF_COMPONENTS))
+    commands = page("Rights of commands", f"{source}/rights_of_commands.py", _COMMANDS, *_sections(OF_COMMANDS))
+    yield "rbac-commands.md", commands
+
+
+def _sections(rules: Mapping[str, tuple[Rule, ...]]) -> Iterator[str]:
+    for title, of_title in rules.items():
+        yield f"## {title}"
+        yield table(_HEAD, _rows(of_title))
 
 
 def _rows(rules: tuple[Rule, ...]) -> Iterator[tuple[str, str, str, str]]:

@@ -10,8 +10,7 @@ POD = "resize"
 
 
 def resize(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["lamina", "resize", POD, *arguments, "--wait"]
-    return subprocess.run(command, env=lab.environment, capture_output=True, text=True, check=False)
+    return lab.lamina("resize", POD, *arguments, "--wait")
 
 
 def test_a_running_pod_is_resized(lab: Lab) -> None:

@@ -200,5 +200,5 @@ def _at_start(error: Outside) -> Exception:
     if isinstance(error, NotFound):
         return BadInput(NOT_INSTALLED)
     if isinstance(error, Refused):
-        return Refused(f"{error}; docs/reference/rbac.md lists the rights that `lamina dashboard` needs")
+        return Refused(f"{error}; docs/reference/rbac-commands.md lists the rights that `lamina dashboard` needs")
     return error
