@@ -52,6 +52,13 @@ def test_what_cannot_be_compared_says_nothing() -> None:
     assert fairness.windows == 0
 
 
+def test_nothing_is_compared_on_a_machine_that_is_too_busy() -> None:
+    fairness = Fairness()
+    for now, busy in courses(5, until_s=100):
+        assert fairness.look(now, CAPS, {"c": Work(busy)}, busy=now % 16 == 0) == []
+    assert fairness.windows == 0
+
+
 def test_a_container_that_is_gone_is_forgotten() -> None:
     fairness = Fairness()
     for now, busy in courses(20, until_s=WARM_UP_S + 4):

@@ -35,12 +35,13 @@ class Fairness:
         self._windows: dict[str, _Window] = {}
         self.worst, self.windows = 0.0, 0
 
-    def look(self, now_s: float, caps: Mapping[str, int], work: Mapping[str, Work]) -> list[str]:
-        """What is wrong after this look. `caps` are percents by container; one that is not in `work` is gone."""
+    def look(self, now_s: float, caps: Mapping[str, int], work: Mapping[str, Work], *, busy: bool = False) -> list[str]:
+        """What is wrong after this look. `caps` are percents by container; one that is not in `work` is gone.
+
+        While the machine is too `busy` for programs to launch their work in time, nothing is compared.
+        """
         sentences = []
-        for name in [*self._windows]:
-            if name not in work:
-                del self._windows[name]
+        self._windows = {} if busy else {name: window for name, window in self._windows.items() if name in work}
         for name, cap in caps.items():
             now = work.get(name)
             if now is None or not now.busy_ns or now_s - self._first.setdefault(name, now_s) < WARM_UP_S:

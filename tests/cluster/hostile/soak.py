@@ -33,6 +33,8 @@ CORES = (10, 15, 20, 30)
 MEMORY_MIB = 2000
 ODD_OBJECTS, ODD_EVERY = 25, 12
 """So many odd objects are put into the cluster, once in so many looks."""
+MOST_LOAD = 4.0 * (os.cpu_count() or 1)
+"""With more programs that wait for a core, a simulated GPU is idle because programs launch too late."""
 START_S = 120.0
 """The longest time in which an honest pod starts."""
 
@@ -88,7 +90,8 @@ class HostileSoak:
             observed = observation.look(self._cluster)
             self._note(over_committed(observed))
             self._note(self._settling.stays(disagreements(observed), time.monotonic()))
-            self._note(self.fairness.look(time.monotonic(), self._caps_of(observed), _work(observed)))
+            busy = os.getloadavg()[0] > MOST_LOAD
+            self._note(self.fairness.look(time.monotonic(), self._caps_of(observed), _work(observed), busy=busy))
         with suppress(Unavailable):
             self._look_at_pods(json.loads(self._cluster.kubectl("get", "pods", "-l", "app=honest", "-o", "json")))
             self._look_at_attacks(json.loads(self._cluster.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json")))
