@@ -35,7 +35,7 @@ ODD_OBJECTS, ODD_EVERY = 25, 12
 """So many odd objects are put into the cluster, once in so many looks."""
 MOST_LOAD = 4.0 * (os.cpu_count() or 1)
 """With more programs that wait for a core, a simulated GPU is idle because programs launch too late."""
-START_S = 120.0
+START_S = 240.0
 """The longest time in which an honest pod starts."""
 
 
