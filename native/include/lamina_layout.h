@@ -172,7 +172,7 @@ struct lamina_decision {
     _Atomic uint64_t attention; /* not 0: one of these two is not 0 */
     _Atomic uint64_t
         rate_ppm; /* own share plus what is lent, in millionths of the GPU's time; for the policy `weight` */
-    _Atomic int64_t refund_ns; /* time charged while the GPU worked for others, in total */
+    _Atomic int64_t refund_ns;      /* time charged while the GPU worked for others, in total */
     _Atomic uint64_t memory_bytes;  /* the present memory limit; 0: that of `limits` */
     _Atomic uint64_t cores_percent; /* the present share of compute; 0: that of `limits` */
     uint64_t reserved;

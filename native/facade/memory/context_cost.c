@@ -4,9 +4,9 @@
 #include "memory/agent_figures.h"
 #include "memory/driver_usage.h"
 #include "memory/reserve.h"
-#include "shared/live_limits.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
+#include "shared/live_limits.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* What a container may use now. It may be resized while it runs: the agent, which alone writes `arbiter`, says there what
- * counts instead of `limits`. */
+/* What a container may use now. It may be resized while it runs: the agent, which alone writes `arbiter`, says there
+ * what counts instead of `limits`. */
 #ifndef LAMINA_LIVE_LIMITS_H
 #define LAMINA_LIVE_LIMITS_H
 
