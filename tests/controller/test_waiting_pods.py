@@ -1,4 +1,4 @@
-"""Pods that fit nowhere are tried again when processes of deleted pods have ended."""
+"""Pods that fit nowhere are tried again when processes of deleted pods have ended, or a replica begins to lead."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 
 from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.scheduling import waiting_pods
+from lamina.controller.scheduling.retries import Retries
 from lamina.controller.scheduling.waiting_pods import RETRY, WaitingPods
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.survivors import Survivor
@@ -51,6 +52,39 @@ async def test_a_pod_that_is_gone_stops_no_other() -> None:
     await bench.kube.delete(PODS, "gone", namespace="default")
     await waiting.retry("1")
     assert await values(bench, "left") == ["1"]
+
+
+async def test_a_replica_that_begins_to_lead_has_all_pending_pods_tried_again() -> None:
+    bench = Bench()
+    waiting, leads = WaitingPods(bench.kube), False
+    retries = Retries(bench.context, bench.expected, waiting, lambda: leads)
+    for name in ("first", "second"):
+        bench.context.pending.observe(bench.parse(await bench.kube.create(PODS, admitted_pod(name, gpu=1))))
+    await retries.step()
+    assert await values(bench, "first", "second") == [None, None], "another replica leads"
+    leads = True
+    await retries.step()
+    before = await values(bench, "first", "second")
+    assert None not in before
+    bench.clock.wall_time += 60
+    await retries.step()
+    assert await values(bench, "first", "second") == before, "once"
+    leads = False
+    await retries.step()
+    leads = True
+    await retries.step()
+    after = await values(bench, "first", "second")
+    assert not set(before) & set(after), "it has lost the lead and leads again"
+
+
+async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
+    bench = Bench()
+    retries = Retries(bench.context, bench.expected, WaitingPods(bench.kube), lambda: True)
+    pod = await bench.kube.create(PODS, admitted_pod("bound", gpu=1))
+    bench.context.pending.observe(bench.parse(pod))
+    bench.context.pending.forget(pod["metadata"]["uid"])
+    await retries.step()
+    assert await values(bench, "bound") == [None]
 
 
 async def test_a_controller_has_pods_tried_again_when_a_survivor_ends(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.retries import Retries
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
@@ -230,6 +231,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
     registration = WebhookRegistration(kube, clock, configuration, controller.certificates, address)
     label = LeaderLabel(kube, clock, controller.election.identity)
     admission = _admission_process(controller)
+    retries = Retries(context, controller.verbs.expected, controller.verbs.waiting, lambda: bool(controller.readiness))
 
     def ready() -> bool:
         return bool(controller.readiness)
@@ -242,7 +244,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "leader label": lambda: label.run(ready),
         "webhook registration": lambda: registration.run(ready),
         "reservations": lambda: _every(clock, _EXPIRE_S, lambda: _expire_reservations(context)),
-        "waiting pods": lambda: _retry_waiting_pods(controller),
+        "waiting pods": lambda: _every(clock, _RETRY_S, retries.step),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
@@ -283,25 +285,6 @@ async def _follow_configuration(controller: Controller) -> None:
 
 async def _expire_reservations(context: Context) -> None:
     context.ledger.expire(context.now())
-
-
-async def _retry_waiting_pods(controller: Controller) -> None:
-    """Soon after processes of deleted pods have ended, or room was held in vain. Only the leader filters, so only it
-    knows of waiting pods."""
-    ledger, clock, retried = controller.context.ledger, controller.context.clock, 0
-    expected, waiting = controller.verbs.expected, controller.verbs.waiting
-
-    async def step() -> None:
-        nonlocal retried
-        expected.lapse()
-        freed_since = expected.freed_since()
-        if ledger.survivors_ended != retried:
-            retried = ledger.survivors_ended
-            await waiting.retry(f"{clock.wall():.0f}")
-        elif freed_since is not None:
-            await waiting.retry(f"{clock.wall():.0f}", refused_since=freed_since)
-
-    await _every(clock, _RETRY_S, step)
 
 
 async def _expire_gangs(controller: Controller) -> None:

@@ -36,6 +36,10 @@ class PendingPods:
         """The pod has a node, is being deleted or gone, or cannot be read."""
         self._pods.pop(uid, None)
 
+    def all(self) -> tuple[ParsedPod, ...]:
+        """The pods that wait now, as far as they are kept."""
+        return tuple(self._pods.values())
+
     def pod(self, uid: str, config: Config) -> ParsedPod | None:
         """The pod as it was last reported, if it was parsed under this configuration."""
         pod = self._pods.get(uid)

@@ -1,0 +1,43 @@
+"""When pods that wait are tried again."""
+
+from collections.abc import Callable
+
+from lamina.controller.context import Context
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.waiting_pods import WaitingPods
+
+
+class Retries:
+    """Asks for another try soon after processes of deleted pods have ended, room was held in vain, or this replica has
+    begun to lead.
+
+    Without a leader, pods are refused, and kube-scheduler does not try these again for a minute or more. A new leader
+    does not know which were refused, so it asks for every pending pod. Only the leader filters, so only it knows of
+    waiting pods.
+    """
+
+    def __init__(
+        self, context: Context, expected: ExpectedBinds, waiting: WaitingPods, leading: Callable[[], bool]
+    ) -> None:
+        self._context = context
+        self._expected = expected
+        self._waiting = waiting
+        self._leading = leading
+        self._led = False
+        self._survivors_ended = 0
+
+    async def step(self) -> None:
+        """Called once a second."""
+        value = f"{self._context.clock.wall():.0f}"
+        self._expected.lapse()
+        freed_since = self._expected.freed_since()
+        led, self._led = self._led, self._leading()
+        if self._led and not led:
+            for pod in self._context.pending.all():
+                self._waiting.observe(pod, self._context.now(), fits=False)
+        ended = self._context.ledger.survivors_ended
+        if ended != self._survivors_ended or (self._led and not led):
+            self._survivors_ended = ended
+            await self._waiting.retry(value)
+        elif freed_since is not None:
+            await self._waiting.retry(value, refused_since=freed_since)
