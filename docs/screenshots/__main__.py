@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 MANIFEST = Path(__file__).with_name("workloads.yaml")
-PODS_IN_ALL = 8
+PODS_IN_ALL = 9
+READINGS = 20
+"""How many readings the charts have, one each 5 seconds."""
 
 
 @contextlib.contextmanager
@@ -68,13 +70,24 @@ def dashboard(kubeconfig: Path) -> Iterator[str]:
 
 
 def save(driver: "Chrome", address: str) -> None:
-    """Both pictures."""
+    """The pictures of both views."""
     driver.get(address)
     in_use = "return [...document.querySelectorAll('.used')].some((each) => each.offsetWidth > 20)"
     wait_until(lambda: driver.execute_script(in_use))
+    _in_both_schemes(driver, "dashboard")
+    driver.execute_script("location.hash = '#pods'")
+    read = (
+        "return document.body.innerText.includes('Out of GPU memory.') && [...document.querySelectorAll('.line')]"
+        f".some((each) => each.getAttribute('points').split(' ').length > {READINGS})"
+    )
+    wait_until(lambda: driver.execute_script(read), within_s=300.0)
+    _in_both_schemes(driver, "dashboard-pods")
+
+
+def _in_both_schemes(driver: "Chrome", name: str) -> None:
     for scheme in ("light", "dark"):
         use_scheme(driver, scheme)
-        driver.save_screenshot(str(IMAGES / f"dashboard-{scheme}.png"))
+        driver.save_screenshot(str(IMAGES / f"{name}-{scheme}.png"))
 
 
 def main() -> None:

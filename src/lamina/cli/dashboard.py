@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import Kubeconfig, Namespace
 
 if TYPE_CHECKING:
     from lamina.ports.kube import Kube
@@ -21,21 +21,24 @@ def dashboard(
             "Can be repeated.",
         ),
     ] = None,
+    namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only."""
-    from lamina.cli.connection import with_cluster
+    from lamina.cli.connection import chosen_namespace, with_cluster
     from lamina.operations.dashboard.board import Board
     from lamina.operations.dashboard.feed import ClusterFeed
-    from lamina.operations.dashboard.server import serve
+    from lamina.operations.dashboard.server import DashboardServer, serve
     from lamina.operations.dashboard.usage_pages import UsagePages
     from lamina.ports.clock import SystemClock
 
     async def served(kube: "Kube") -> None:
         board, clock = Board(), SystemClock()
         pages = UsagePages(metrics or (), clock, board)
-        await serve(board, clock, port, [ClusterFeed(kube, clock, board).run, pages.run], _say)
+        server = DashboardServer(board, clock, namespace=mine)
+        await serve(server, port, [ClusterFeed(kube, clock, board).run, pages.run], _say)
 
+    mine = chosen_namespace(namespace, kubeconfig)
     with_cluster(kubeconfig, served)
 
 

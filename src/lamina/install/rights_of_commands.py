@@ -32,6 +32,7 @@ WORKLOADS = (
 DASHBOARD = (
     *(Rule(rule.resource, "list watch" if rule.names else "watch", rule.names, rule.why) for rule in READER),
     Rule("nodes", "list watch"),
+    Rule("events", "list watch", why="when pods were refused GPU memory"),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
 RESIZE = (Rule("pods", "get patch"),)

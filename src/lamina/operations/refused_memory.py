@@ -1,6 +1,6 @@
 """The last time that a container of a pod was refused GPU memory, from the events that agents write."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lamina.ports.kube import EVENTS, Kube, NotFound, Object, Refused
 
@@ -16,17 +16,21 @@ async def last_refusal(kube: Kube, pod: Object) -> Iterator[str]:
         listing = await kube.list(EVENTS, namespace=meta["namespace"], fields=f"involvedObject.name={meta['name']}")
     except (Refused, NotFound):
         return iter(())
-    found = [event for event in listing.items if _is_of(event, meta["uid"])]
-    if not found:
-        return iter(())
-    last = max(found, key=_moment)
-    return iter([f"Refused at {_moment(last)}: {last.get('message', '')}."])
+    line = last_refusals(listing.items).get((meta["namespace"], meta["uid"]))
+    return iter([line] if line else ())
 
 
-def _is_of(event: Object, uid: str) -> bool:
-    source = (event.get("source") or {}).get("component")
-    involved = event.get("involvedObject") or {}
-    return event.get("reason") == REASON and source == _COMPONENT and involved.get("uid") == uid
+def last_refusals(events: Iterable[Object]) -> dict[tuple[str, str], str]:
+    """The line of each pod that was refused memory lately, by its namespace and UID."""
+    last: dict[tuple[str, str], Object] = {}
+    for event in events:
+        if event.get("reason") == REASON and (event.get("source") or {}).get("component") == _COMPONENT:
+            involved = event.get("involvedObject") or {}
+            # An event is about objects of its own namespace, whatever it names.
+            pod = event["metadata"].get("namespace", ""), str(involved.get("uid"))
+            if pod not in last or _moment(event) >= _moment(last[pod]):
+                last[pod] = event
+    return {pod: f"Refused at {_moment(event)}: {event.get('message', '')}." for pod, event in last.items()}
 
 
 def _moment(event: Object) -> str:

@@ -10,7 +10,7 @@ from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import INVENTORIES, NODES, PODS, NotFound, Refused, Resource, Unreachable
+from lamina.ports.kube import EVENTS, INVENTORIES, NODES, PODS, NotFound, Refused, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.operations.clusters import cluster, container, inventory, pod
 from tests.waiting import until
@@ -63,6 +63,29 @@ async def test_what_happens_reaches_the_board() -> None:
         await running.names("b")
         await kube.patch(NODES, "n", {"spec": {"unschedulable": True}})
         await running.until(lambda: running.board.current.document.nodes["n"].cordoned)
+
+
+def refusal(namespace: str, reason: str = "OutOfGpuMemory", component: str = "lamina-agent") -> dict[str, object]:
+    """An event about the pod `a` of the namespace `default`, whatever its own namespace is."""
+    return {
+        "metadata": {"name": f"{namespace}-{reason}-{component}".lower(), "namespace": namespace},
+        "involvedObject": {"uid": "uid-default-a"},
+        "reason": reason,
+        "source": {"component": component},
+        "lastTimestamp": "2026-05-04T10:00:00Z",
+        "message": f"{namespace}: its limit is 8000 MiB",
+    }
+
+
+async def test_refused_memory_reaches_the_pod_that_it_is_about() -> None:
+    kube = await cluster(inventory(), waiting("a"))
+    await kube.create(EVENTS, refusal("other"))
+    async with feed(kube) as running:
+        await running.names("a")
+        for event in (refusal("default", component="tenant"), refusal("default", reason="Failed"), refusal("default")):
+            await kube.create(EVENTS, event)
+        said = "Refused at 2026-05-04T10:00:00Z: default: its limit is 8000 MiB."
+        await running.until(lambda: running.board.current.document.pods["uid-default-a"].refused_memory == said)
 
 
 async def test_a_node_that_is_not_ready() -> None:
@@ -131,7 +154,7 @@ async def test_missing_rights_end_it_with_a_sentence(verb: str) -> None:
 async def test_rights_that_are_lost_later_are_said() -> None:
     kube = await cluster(inventory())
     async with feed(kube) as running:
-        await running.until(lambda: sum(call[0] == "list" for call in kube.calls) > 7)
+        await running.until(lambda: sum(call[0] == "list" for call in kube.calls) > 8)
         running.stop_server(Refused("you may not"))
         await running.until(lambda: running.board.current.lost == "you may not")
 

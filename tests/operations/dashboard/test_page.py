@@ -3,103 +3,21 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import (
-    ClusterDocument,
-    ClusterFigures,
-    GpuCard,
-    GpuPart,
-    NodeCard,
-    PodCard,
-    ShareRow,
-)
+from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
-from tests.browser import browser, missing_browser, use_scheme
-from tests.waiting import until
+from tests.browser import missing_browser, use_scheme
+from tests.operations.dashboard.pages import Page, gpu, node, running, small
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
 HOSTILE = "<img src=x onerror=\"document.title='spoiled'\">"
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-class Page:
-    """A page of one board in the browser, which other threads ask, so that the server can answer."""
-
-    def __init__(self, driver: Any, board: Board, address: str) -> None:
-        self.driver, self.board, self.address = driver, board, address
-
-    async def run(self, script: str, *arguments: Any) -> Any:
-        return await asyncio.to_thread(self.driver.execute_script, f"return {script}", *arguments)
-
-    async def until(self, script: str, *arguments: Any) -> Any:
-        return await until(lambda: self.run(script, *arguments), f"{script}, {arguments}")
-
-    async def status(self, start: str) -> None:
-        """Wait until the status starts with these words."""
-        await self.until("document.querySelector('#status').textContent.startsWith(arguments[0])", start)
-
-    async def keys(self, *keys: str) -> None:
-        """Type into what has the focus."""
-        await asyncio.to_thread(self.driver.switch_to.active_element.send_keys, *keys)
-
-    async def texts(self, selector: str) -> list[str]:
-        found: list[str] = await self.run(
-            "[...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", selector
-        )
-        return found
-
-
-@pytest.fixture
-async def page(driver: Any) -> AsyncIterator[Page]:
-    board = Board()
-    async with DashboardServer(board, SystemClock()).serving(0) as address:
-        await asyncio.to_thread(driver.get_log, "performance")
-        await asyncio.to_thread(driver.get, address)
-        yield Page(driver, board, address)
-        await asyncio.to_thread(driver.get, "about:blank")
-
-
-def gpu(node: str, index: int, *parts: GpuPart, **fields: Any) -> GpuCard:
-    amounts = {"memory_mib": 16000, "capacity_mib": 16000, "cores_capacity": 100, "slots": 10} | fields
-    return GpuCard(uuid=f"GPU-{node}-{index}", index=index, model="Tesla T4", parts=parts, **amounts)
-
-
-def node(name: str, *gpus: GpuCard, **fields: Any) -> NodeCard:
-    return NodeCard(name=name, gpus=gpus, **fields)
-
-
-def running(name: str, memory_mib: int = 4000) -> PodCard:
-    share = ShareRow(
-        container="main", node="n", gpu="GPU-n-0", index=0, mode="quota", memory_mib=memory_mib,
-        physical_mib=memory_mib, cores=30,
-    )  # fmt: skip
-    return PodCard(namespace="team", name=name, state="running", phase="Running", node="n", shares=(share,))
-
-
-def small(name: str = "web") -> ClusterDocument:
-    """A pod with a quarter of a GPU, and one that waits."""
-    part = GpuPart(pod="u1", name=f"team/{name}", memory_mib=4000, cores=50)
-    waits = PodCard(
-        namespace="team", name="big", state="pending", reason="node n: needs 99999 MiB", ways_out=("Use `less`.",)
-    )
-    nodes = {
-        "n": node("n", gpu("n", 0, part, mode="quota"), gpu("n", 1, healthy=False, reason="XID 79", cordoned=True))
-    }
-    return ClusterDocument(
-        cluster=ClusterFigures(nodes=1, gpus=2), nodes=nodes, pods={"u1": running(name), "u2": waits}
-    )
 
 
 async def test_it_is_live_only_with_a_cluster_that_was_read(page: Page) -> None:
@@ -135,7 +53,7 @@ async def test_a_share_leads_to_its_pod_by_keyboard_and_back(page: Page) -> None
     await page.until("document.querySelector('#details').open")
     (text,) = await page.texts("#details")
     assert "team/web" in text and "4,000 MiB" in text and "30 %" in text and "not known" in text
-    page.board.use({ContainerOnGpu("team", "web", "main", "GPU-n-0"): ShareUse(1000, 3500, 12)}, "")
+    page.board.use({ContainerOnGpu("team", "web", "main", "GPU-n-0"): ShareUse(1000, 3500, 12)}, "", 5.0)
     await page.until("document.querySelector('#details').innerText.includes('1,000 MiB')")
     (text,) = await page.texts("#details")
     assert "3,500 MiB" in text and "12 %" in text
@@ -177,7 +95,7 @@ async def test_a_lost_api_server_is_said(page: Page) -> None:
 
 async def test_use_that_cannot_be_read_is_said(page: Page) -> None:
     page.board.post(small())
-    page.board.use({}, "http://agent cannot be read: no answer")
+    page.board.use({}, "http://agent cannot be read: no answer", 5.0)
     await page.until("document.querySelector('#warnings').innerText.includes('http://agent cannot be read')")
 
 

@@ -12,12 +12,16 @@ import pytest
 
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, PodCard
+from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
 from lamina.operations.dashboard.server import BEAT_S, DashboardServer, serve
+from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import FakeClock
 from tests.waiting import until
 
-FILES = ("", "page.js", "elements.js", "nodes.js", "pods.js", "details.js", "style.css", "icon.svg")
+FILES = (
+    "", "page.js", "elements.js", "figures.js", "nodes.js", "pods.js", "mine.js", "chart.js", "details.js", "style.css",
+    "icon.svg",
+)  # fmt: skip
 
 
 class Served:
@@ -120,6 +124,25 @@ async def test_the_first_event_has_everything_and_later_ones_what_changed(served
         assert second["changes"]["pods"]["a"] is None and set(second["changes"]["pods"]) == {"a", "c"}
 
 
+async def test_events_have_the_readings_since_the_last_one(served: Served) -> None:
+    share = ShareRow(
+        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, physical_mib=9, cores=0
+    )  # fmt: skip
+    card = PodCard(namespace="default", name="p", state="running", shares=(share,))
+    served.board.post(ClusterDocument(pods={"u": card}))
+    holder = ContainerOnGpu("default", "p", "main", "G")
+    for moment in (5.0, 10.0):
+        served.board.use({holder: ShareUse(7, 8, 30)}, "", moment)
+    async with served.events() as events:
+        _, first = await events.next()
+        assert (first["namespace"], first["read_at"]) == ("default", 10.0)
+        assert first["use"] == {"u": {"main G": [[5.0, 7, 30], [10.0, 7, 30]]}}
+        served.board.lose("no answer")
+        assert (await events.next())[1]["use"] == {}
+        served.board.use({holder: ShareUse(8, 8, 31)}, "", 15.0)
+        assert (await events.next())[1]["use"] == {"u": {"main G": [[15.0, 8, 31]]}}
+
+
 async def test_a_lost_api_server_is_in_the_events(served: Served) -> None:
     served.board.post(document("a"))
     async with served.events() as events:
@@ -173,7 +196,7 @@ async def test_the_address_is_said_once_the_cluster_was_read() -> None:
         board.post(document("a"))
         await asyncio.Event().wait()
 
-    serving = asyncio.ensure_future(serve(board, FakeClock(), 0, [follow], said.append))
+    serving = asyncio.ensure_future(serve(DashboardServer(board, FakeClock()), 0, [follow], said.append))
     try:
         await until(lambda: said, task=serving)
     finally:
@@ -188,5 +211,5 @@ async def test_an_error_of_the_feed_ends_the_command_without_an_address() -> Non
         raise BadInput("no rights")
 
     with pytest.raises(BadInput, match=r"^no rights$"):
-        await serve(Board(), FakeClock(), 0, [follow], said.append)
+        await serve(DashboardServer(Board(), FakeClock()), 0, [follow], said.append)
     assert said == []

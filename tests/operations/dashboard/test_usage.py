@@ -29,6 +29,8 @@ lamina_container_memory_used_bytes{{{labels},kind="context"}} {50 * MIB}
 lamina_container_memory_peak_bytes{{{labels}}} {900 * MIB}
 # TYPE lamina_container_utilization_percent gauge
 lamina_container_utilization_percent{{{labels}}} 41.7
+lamina_container_memory_spilled_bytes{{{labels}}} {7 * MIB}
+lamina_container_memory_limit_bytes{{{labels}}} {4000 * MIB}
 # TYPE lamina_gpu_healthy gauge
 lamina_gpu_healthy{{node="n"}} 1
 """
@@ -54,12 +56,12 @@ def document(*rows: ShareRow) -> ClusterDocument:
 
 
 def test_kinds_of_memory_add_up() -> None:
-    assert usage_in(page()) == {HOLDER: ShareUse(150, 900, 42)}
+    assert usage_in(page()) == {HOLDER: ShareUse(150, 900, 42, 7, 4000)}
 
 
 def test_a_figure_that_is_missing_is_not_known() -> None:
     lines = [line for line in page().split("\n") if "used" not in line and "utilization" not in line]
-    assert usage_in("\n".join(lines)) == {HOLDER: ShareUse(None, 900, None)}
+    assert usage_in("\n".join(lines)) == {HOLDER: ShareUse(None, 900, None, 7, 4000)}
     assert usage_in("") == {}
 
 
@@ -96,15 +98,13 @@ def test_without_usage_nothing_changes() -> None:
 
 def test_the_board_joins_what_comes_at_different_times() -> None:
     board = Board()
-    board.use(usage_in(page()), "")
+    board.use(usage_in(page()), "", 5.0)
     assert not board.current.ready
     board.post(document(row()))
     assert board.current.document.pods["u"].shares[0].used_mib == 150
-    board.use(usage_in(page(used_mib=500)), "one page is missing")
+    board.use(usage_in(page(used_mib=500)), "one page is missing", 10.0)
     assert board.current.document.pods["u"].shares[0].used_mib == 550
-    version = board.current.version
-    board.use(usage_in(page(used_mib=500)), "one page is missing")
-    assert board.current.version == version
+    assert board.history.since(0.0) == {"u": {"main GPU-0": [(10.0, 550, 42)]}}
 
 
 @asynccontextmanager

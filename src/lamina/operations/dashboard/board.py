@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from lamina.operations.dashboard.document import ClusterDocument
+from lamina.operations.dashboard.history import UseHistory
 from lamina.operations.dashboard.usage import Usage, with_usage
 
 
@@ -17,6 +18,8 @@ class Posted(NamedTuple):
     """Whether the cluster has been read at all."""
     usage_problem: str = ""
     """Why the use of some containers is not known; empty where no metrics are read either."""
+    read_at: float = 0.0
+    """When metrics were last read, by the clock of who reads them."""
 
 
 class Board:
@@ -24,6 +27,7 @@ class Board:
 
     def __init__(self) -> None:
         self.current = Posted(0, ClusterDocument(), "", ready=False)
+        self.history = UseHistory()
         self.closed = False
         self._without_usage = ClusterDocument()
         self._usage: Usage = {}
@@ -34,12 +38,12 @@ class Board:
         self._without_usage = document
         self._set(self.current._replace(document=with_usage(document, self._usage), lost="", ready=True))
 
-    def use(self, usage: Usage, problem: str) -> None:
+    def use(self, usage: Usage, problem: str, now: float) -> None:
         """What containers use now, and what could not be read of it."""
-        if usage != self._usage or problem != self.current.usage_problem:
-            self._usage = usage
-            document = with_usage(self._without_usage, usage)
-            self._set(self.current._replace(document=document, usage_problem=problem))
+        self._usage = usage
+        document = with_usage(self._without_usage, usage)
+        self.history.note(now, document)
+        self._set(self.current._replace(document=document, usage_problem=problem, read_at=now))
 
     def lose(self, reason: str) -> None:
         """The cluster cannot be followed. The document stays as it is."""

@@ -75,10 +75,14 @@ class ShareRow(Struct, frozen=True, kw_only=True):
     compute_policy: str = ""
     mig: str = ""
     used_mib: int | None = None
-    """None where it is not known, like the next two."""
+    """None where it is not known, like all that follows."""
     peak_mib: int | None = None
     busy_percent: int | None = None
     """GPU time over the last seconds."""
+    spilled_mib: int | None = None
+    """What became managed memory because the GPU was full."""
+    limit_mib: int | None = None
+    """The limit that is enforced now."""
 
 
 class ContainerLimits(Struct, frozen=True, kw_only=True):
@@ -103,6 +107,8 @@ class PodCard(Struct, frozen=True, kw_only=True):
     reason: str = ""
     why: tuple[str, ...] = ()
     ways_out: tuple[str, ...] = ()
+    refused_memory: str = ""
+    """When a container was last refused GPU memory, with its limit and peak; empty where none was lately."""
 
 
 class ClusterFigures(Struct, frozen=True, kw_only=True):

@@ -16,9 +16,11 @@ from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, view_o
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.view import NodeCondition, document_of
+from lamina.operations.refused_memory import REASON, last_refusals
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import (
     CONFIG_MAPS,
+    EVENTS,
     GRANTS,
     INVENTORIES,
     NODES,
@@ -56,6 +58,7 @@ _FOLLOWED = (
     _Followed(PODS),
     _Followed(NODES),
     _Followed(RESOURCE_QUOTAS),
+    _Followed(EVENTS, fields=f"reason={REASON}"),
     _Followed(CONFIG_MAPS, CONFIG_MAP_NAMESPACE, f"metadata.name={CONFIG_MAP}"),
 )
 _Key = tuple[str, str]
@@ -69,7 +72,7 @@ class ClusterFeed:
         kube: Kube,
         clock: Clock,
         board: Board,
-        compute: "Callable[[ClusterObjects, list[Object]], ClusterDocument] | None" = None,
+        compute: "Callable[[ClusterObjects, list[Object], list[Object]], ClusterDocument] | None" = None,
     ) -> None:
         self._kube = kube
         self._clock = clock
@@ -157,16 +160,16 @@ class ClusterFeed:
             )
             started = self._clock.monotonic()
             try:
-                self._board.post(await asyncio.to_thread(self._compute, read, objects[NODES]))
+                self._board.post(await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS]))
             except Exception as error:
                 log.exception("The view could not be computed")
                 self._board.lose(f"this command could not compute the view, which is a defect: {error!r}")
             await self._clock.sleep(max(POST_EVERY_S, self._clock.monotonic() - started))
 
 
-def _document(objects: ClusterObjects, nodes: list[Object]) -> ClusterDocument:
+def _document(objects: ClusterObjects, nodes: list[Object], events: list[Object]) -> ClusterDocument:
     conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
-    return document_of(view_of(objects), conditions)
+    return document_of(view_of(objects), conditions, last_refusals(events))
 
 
 def _condition(node: Object) -> NodeCondition:

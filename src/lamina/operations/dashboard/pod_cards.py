@@ -1,7 +1,7 @@
 """Each pod that requests or holds GPUs, with its shares, or with why it waits."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lamina.dialects import parse
 from lamina.dialects.containers import read_containers
@@ -24,14 +24,15 @@ _WaysOut = dict[tuple[PodRequest, str], tuple[str, ...]]
 _DELETED = "It is deleted, but its processes still run, so its shares count."
 
 
-def pod_cards(cluster: ClusterView) -> tuple[dict[str, PodCard], int]:
-    """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out."""
+def pod_cards(cluster: ClusterView, refused: Mapping[tuple[str, str], str]) -> tuple[dict[str, PodCard], int]:
+    """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out. `refused` says of pods
+    when they were refused memory, by namespace and UID."""
     cards: dict[str, PodCard] = {}
     unread = 0
     known: _WaysOut = {}
     for pod in cluster.pods:
         try:
-            card = _card(cluster, pod, known)
+            card = _card(cluster, pod, known, refused)
         except Exception as error:  # what one tenant wrote must not hide the pods of the others
             log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
             unread += 1
@@ -50,7 +51,7 @@ def pod_cards(cluster: ClusterView) -> tuple[dict[str, PodCard], int]:
     return cards, unread
 
 
-def _card(cluster: ClusterView, pod: Object, known: _WaysOut) -> PodCard | None:
+def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: Mapping[tuple[str, str], str]) -> PodCard | None:
     uid, status = pod["metadata"]["uid"], pod.get("status") or {}
     grant, refusal, request = cluster.grants.get(uid), "", None
     phase = str(status.get("phase") or "Unknown")
@@ -75,6 +76,7 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut) -> PodCard | None:
         reason=reason,
         why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),
         ways_out=_ways_out(cluster, pod, request, known) if request is not None and not node else (),
+        refused_memory=refused.get((pod["metadata"]["namespace"], uid), ""),
     )
 
 

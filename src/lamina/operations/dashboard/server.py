@@ -23,9 +23,12 @@ HOST = "127.0.0.1"
 BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
+_SCRIPTS = (
+    "page.js", "elements.js", "figures.js", "nodes.js", "pods.js", "mine.js", "chart.js", "details.js",
+)  # fmt: skip
 _FILES = {
     "": "index.html",
-    **{name: name for name in ("style.css", "icon.svg", "page.js", "elements.js", "nodes.js", "pods.js", "details.js")},
+    **{name: name for name in ("style.css", "icon.svg", *_SCRIPTS)},
 }
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -39,11 +42,12 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DashboardServer:
-    """Serves one board. The token is new for each."""
+    """Serves one board. The token is new for each. `namespace` is the one whose pods "My pods" shows first."""
 
-    def __init__(self, board: Board, clock: Clock, *, token: str = "") -> None:
-        self._board = board
+    def __init__(self, board: Board, clock: Clock, *, namespace: str = "default", token: str = "") -> None:
+        self.board = board
         self._clock = clock
+        self._namespace = namespace
         self._token = token or secrets.token_urlsafe(24)
         self._hosts: frozenset[str] = frozenset()
 
@@ -58,7 +62,7 @@ class DashboardServer:
             try:
                 yield f"http://{address}/{self._token}/"
             finally:
-                self._board.close()
+                self.board.close()
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -82,27 +86,29 @@ class DashboardServer:
         await response.prepare(request)
         sent: Posted | None = None
         with contextlib.suppress(ConnectionError):
-            while not self._board.closed:
-                current = self._board.current
-                await response.write(_event(sent, current))
+            while not self.board.closed:
+                current = self.board.current
+                await response.write(self._event(sent, current))
                 sent = current
                 with contextlib.suppress(TimeoutError):
-                    await within(self._clock, BEAT_S, self._board.newer(sent.version))
+                    await within(self._clock, BEAT_S, self.board.newer(sent.version))
         return response
 
-
-def _event(sent: Posted | None, current: Posted) -> bytes:
-    if sent is not None and sent.version == current.version:
-        return b"event: beat\ndata: {}\n\n"
-    before = sent.document if sent else ClusterDocument()
-    body = {
-        "first": sent is None,
-        "ready": current.ready,
-        "lost": current.lost,
-        "usage_problem": current.usage_problem,
-        "changes": changes(before, current.document),
-    }
-    return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
+    def _event(self, sent: Posted | None, current: Posted) -> bytes:
+        if sent is not None and sent.version == current.version:
+            return b"event: beat\ndata: {}\n\n"
+        before = sent.document if sent else ClusterDocument()
+        body = {
+            "first": sent is None,
+            "ready": current.ready,
+            "lost": current.lost,
+            "namespace": self._namespace,
+            "usage_problem": current.usage_problem,
+            "read_at": current.read_at,
+            "use": self.board.history.since(sent.read_at if sent else 0.0),
+            "changes": changes(before, current.document),
+        }
+        return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
 
 
 async def _file(request: web.Request) -> web.StreamResponse:
@@ -117,12 +123,12 @@ def _refused(sentence: str) -> web.Response:
 
 
 async def serve(
-    board: Board, clock: Clock, port: int, writers: Sequence[Callable[[], Awaitable[None]]], say: Callable[[str], None]
+    server: DashboardServer, port: int, writers: Sequence[Callable[[], Awaitable[None]]], say: Callable[[str], None]
 ) -> None:
-    """Serve while the writers of the board run. `say` gets the address once the cluster could be read."""
-    async with DashboardServer(board, clock).serving(port) as url:
+    """Serve while the writers of its board run. `say` gets the address once the cluster could be read."""
+    async with server.serving(port) as url:
         writing = asyncio.gather(*(write() for write in writers))
-        first = asyncio.ensure_future(_read_once(board))
+        first = asyncio.ensure_future(_read_once(server.board))
         try:
             await asyncio.wait((writing, first), return_when=asyncio.FIRST_COMPLETED)
             if first.done():

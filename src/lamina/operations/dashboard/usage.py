@@ -11,11 +11,13 @@ from lamina.model.quantities import MIB
 from lamina.operations.dashboard.document import ClusterDocument, GpuPart, NodeCard, PodCard, ShareRow
 
 _PREFIX = "lamina_container_"
-_USED, _PEAK, _BUSY = (
-    f"{_PREFIX}memory_used_bytes",
-    f"{_PREFIX}memory_peak_bytes",
-    f"{_PREFIX}utilization_percent",
-)
+_BUSY = f"{_PREFIX}utilization_percent"
+_AMOUNTS = {
+    f"{_PREFIX}memory_used_bytes": "used_mib",
+    f"{_PREFIX}memory_peak_bytes": "peak_mib",
+    f"{_PREFIX}memory_spilled_bytes": "spilled_mib",
+    f"{_PREFIX}memory_limit_bytes": "limit_mib",
+}
 
 
 class ContainerOnGpu(NamedTuple):
@@ -33,6 +35,8 @@ class ShareUse(NamedTuple):
     used_mib: int | None = None
     peak_mib: int | None = None
     busy_percent: int | None = None
+    spilled_mib: int | None = None
+    limit_mib: int | None = None
 
 
 Usage = Mapping[ContainerOnGpu, ShareUse]
@@ -45,7 +49,7 @@ def usage_in(page: str) -> dict[ContainerOnGpu, ShareUse]:
     try:
         for family in text_string_to_metric_families(f"{text}\n"):
             for sample in family.samples:
-                if sample.name in (_USED, _PEAK, _BUSY):
+                if sample.name == _BUSY or sample.name in _AMOUNTS:
                     labels = sample.labels
                     holder = ContainerOnGpu(*(labels.get(field, "") for field in ContainerOnGpu._fields))
                     figures = sums.setdefault(holder, {})
@@ -56,10 +60,8 @@ def usage_in(page: str) -> dict[ContainerOnGpu, ShareUse]:
 
 
 def _use(figures: Mapping[str, float]) -> ShareUse:
-    def mib(name: str) -> int | None:
-        return round(figures[name] / MIB) if name in figures else None
-
-    return ShareUse(mib(_USED), mib(_PEAK), round(figures[_BUSY]) if _BUSY in figures else None)
+    amounts = {field: round(figures[name] / MIB) for name, field in _AMOUNTS.items() if name in figures}
+    return ShareUse(**amounts, busy_percent=round(figures[_BUSY]) if _BUSY in figures else None)
 
 
 def with_usage(document: ClusterDocument, usage: Usage) -> ClusterDocument:
@@ -87,7 +89,7 @@ def _pod(card: PodCard, usage: Usage, by_container: Mapping[tuple[str, str, str]
 
 
 def _row(row: ShareRow, use: ShareUse) -> ShareRow:
-    return msgspec.structs.replace(row, used_mib=use.used_mib, peak_mib=use.peak_mib, busy_percent=use.busy_percent)
+    return msgspec.structs.replace(row, **use._asdict())
 
 
 def _used(card: PodCard) -> Iterator[tuple[ShareRow, int]]:

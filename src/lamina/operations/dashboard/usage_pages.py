@@ -50,7 +50,7 @@ class UsagePages:
             else:
                 usage |= answer
         more = f"; {len(problems) - 1} more pages cannot be read either" if len(problems) > 1 else ""
-        self._board.use(usage, problems[0] + more if problems else "")
+        self._board.use(usage, problems[0] + more if problems else "", self._clock.monotonic())
 
 
 async def _read(session: aiohttp.ClientSession, address: str) -> dict[ContainerOnGpu, ShareUse] | Outside:

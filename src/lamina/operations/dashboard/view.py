@@ -1,6 +1,7 @@
 """The document of one view of a cluster."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lamina.model.gpus import Mode
@@ -22,9 +23,14 @@ class NodeCondition(NamedTuple):
     cordoned: bool = False
 
 
-def document_of(cluster: ClusterView, conditions: Mapping[str, NodeCondition]) -> ClusterDocument:
-    """The document of this view. A node that Kubernetes does not have is not ready."""
-    pods, unread = pod_cards(cluster)
+def document_of(
+    cluster: ClusterView,
+    conditions: Mapping[str, NodeCondition],
+    refused: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> ClusterDocument:
+    """The document of this view. A node that Kubernetes does not have is not ready. `refused` says of pods when they
+    were refused memory, by namespace and UID."""
+    pods, unread = pod_cards(cluster, refused)
     states = cluster.nodes
     stranded = stranded_gpus(cluster, states)
     gone = NodeCondition(ready=False)

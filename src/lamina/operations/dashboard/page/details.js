@@ -37,6 +37,7 @@ function contents(pod) {
     make("dl", {}, ...terms.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
     ...part("Why", pod.why.length ? pod.why : [pod.reason].filter(Boolean)),
     ...part("Ways out", pod.ways_out),
+    ...part("Out of GPU memory", [pod.refused_memory].filter(Boolean)),
     ...shares(pod),
     ...part("Limits in the manifest", pod.limits.flatMap(limits)),
   ];
@@ -46,7 +47,7 @@ function part(title, lines) {
   return lines.length ? [make("h3", {}, title), list(lines)] : [];
 }
 
-function limits(container) {
+export function limits(container) {
   return Object.entries(container.limits).map(([name, amount]) => `${container.container}: ${name} ${amount}`);
 }
 

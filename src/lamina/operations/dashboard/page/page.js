@@ -1,26 +1,32 @@
 // Keeps the page current: events from the command change what is known, and what changed is drawn again.
 
-import { counted, list, make, memory, number, percent, replace } from "./elements.js";
+import { extend } from "./chart.js";
 import { drawDetails, openDetails } from "./details.js";
+import { counted } from "./elements.js";
+import { drawFigures, drawWarnings } from "./figures.js";
+import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
 import { drawTable, drawWaiting } from "./pods.js";
 
 const SILENT_MS = 15_000;
-const known = { cluster: null, nodes: {}, pods: {} };
+const known = { cluster: null, nodes: {}, pods: {}, use: {}, readAt: 0 };
 const at = (id) => document.getElementById(id);
 let source = null;
 let lost = "";
 let usageProblem = "";
+let ownNamespace = "";
 let heard = 0;
 
 function listen() {
   source = new EventSource("events");
   source.addEventListener("change", (event) => {
     const change = JSON.parse(event.data);
-    if (change.first) Object.assign(known, { nodes: {}, pods: {} });
+    if (change.first) Object.assign(known, { nodes: {}, pods: {}, use: {} });
     known.cluster = change.changes.cluster;
     merge(known.nodes, change.changes.nodes);
     merge(known.pods, change.changes.pods);
+    extend(known, change);
+    ownNamespace = change.namespace;
     usageProblem = change.usage_problem;
     lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
     hear(!change.lost);
@@ -62,11 +68,45 @@ function open(uid) {
   openDetails(at("details"), uid, known.pods);
 }
 
+// The address names the view: #pods, or #pods/NAMESPACE, is "My pods", and everything else the cluster.
+function view() {
+  const [name, namespace] = location.hash.slice(1).split("/");
+  return name === "pods" ? { namespace: namespace ? decoded(namespace) : ownNamespace } : { namespace: null };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function draw() {
+  const { namespace } = view();
+  const mine = namespace !== null;
+  at("cluster-view").hidden = mine;
+  at("pods-view").hidden = !mine;
+  at("skip").hidden = mine;
+  for (const [id, current] of [["to-cluster", !mine], ["to-pods", mine]]) {
+    if (current) at(id).setAttribute("aria-current", "page");
+    else at(id).removeAttribute("aria-current");
+  }
   if (known.cluster === null) return;
-  drawFigures(known.cluster);
-  drawWaiting(at("waiting"), known.pods, open);
+  drawWarnings(at("warnings"), known.cluster, usageProblem);
   drawDetails(at("details"), known.pods);
+  if (mine) drawPods(namespace);
+  else drawCluster();
+}
+
+function drawPods(namespace) {
+  drawNamespaces(at("namespace"), known.pods, namespace);
+  drawMine(at("my-pods"), at("more-of-mine"), known, namespace, open);
+}
+
+function drawCluster() {
+  drawFigures(at("figures"), known.cluster);
+  drawWaiting(at("waiting"), known.pods, open);
   drawFiltered();
 }
 
@@ -78,27 +118,11 @@ function drawFiltered() {
   if (at("shown").textContent !== shown) at("shown").textContent = shown;
 }
 
-function drawFigures(cluster) {
-  const figures = {
-    Nodes: number(cluster.nodes),
-    GPUs: `${number(cluster.gpus)}, ${number(cluster.idle_gpus)} idle`,
-    "Memory granted": `${percent(cluster.granted_mib, cluster.memory_mib)} of ${memory(cluster.memory_mib)}`,
-    "Compute granted": percent(cluster.granted_cores, cluster.cores),
-    Stranded: `${memory(cluster.stranded_mib)} on ${counted(cluster.stranded_gpus, "GPU")}`,
-    "Unhealthy GPUs": number(cluster.unhealthy_gpus),
-    "Cordoned GPUs": number(cluster.cordoned_gpus),
-    "Running pods": number(cluster.running_pods),
-    "Waiting pods": number(cluster.waiting_pods),
-  };
-  replace(at("figures"), ...Object.entries(figures).map(([name, value]) =>
-    make("div", {}, make("dt", {}, name), make("dd", {}, value))));
-  const warnings = [];
-  if (cluster.configuration) warnings.push(`The previous configuration is in force: ${cluster.configuration}`);
-  if (cluster.left_out) warnings.push(`${counted(cluster.left_out, "pod")} could not be read.`);
-  if (usageProblem) warnings.push(`The use of some containers is not known: ${usageProblem}`);
-  replace(at("warnings"), ...(warnings.length ? [list(warnings)] : []));
-}
-
 at("words").addEventListener("input", drawFiltered);
+at("namespace").addEventListener("change", (event) => {
+  location.hash = `pods/${encodeURIComponent(event.target.value)}`;
+});
+window.addEventListener("hashchange", draw);
 at("filter").addEventListener("submit", (event) => event.preventDefault());
+draw();
 listen();

@@ -1,0 +1,37 @@
+"""What is remembered of the use of shares: the last readings, of shares that exist."""
+
+from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
+from lamina.operations.dashboard.history import MOST_POINTS, UseHistory
+
+
+def document(used_mib: int | None, busy_percent: int | None = None, *, uid: str = "u") -> ClusterDocument:
+    share = ShareRow(
+        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, physical_mib=9, cores=0,
+        used_mib=used_mib, busy_percent=busy_percent,
+    )  # fmt: skip
+    return ClusterDocument(pods={uid: PodCard(namespace="team", name="p", state="running", shares=(share,))})
+
+
+def test_readings_in_the_order_of_time() -> None:
+    history = UseHistory()
+    for moment, used, busy in ((5.0, 100, None), (10.0, None, None), (15.0, 300, 40)):
+        history.note(moment, document(used, busy))
+    assert history.since(0.0) == {"u": {"main G": [(5.0, 100, None), (15.0, 300, 40)]}}
+    assert history.since(5.0) == {"u": {"main G": [(15.0, 300, 40)]}}
+    assert history.since(15.0) == {}
+
+
+def test_only_the_last_readings_are_kept() -> None:
+    history = UseHistory()
+    for moment in range(MOST_POINTS + 10):
+        history.note(float(moment), document(moment))
+    [points] = history.since(-1.0)["u"].values()
+    assert [point.used_mib for point in points] == [*range(10, MOST_POINTS + 10)]
+
+
+def test_a_pod_that_is_gone_is_forgotten() -> None:
+    history = UseHistory()
+    history.note(1.0, document(100))
+    history.note(2.0, document(200, uid="other"))
+    history.note(3.0, document(300))
+    assert history.since(0.0) == {"u": {"main G": [(3.0, 300, None)]}}
