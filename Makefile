@@ -5,10 +5,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 TESTS  ?=
 CLUSTER_TESTS ?= tests/cluster
+GPU_TEST ?=
 
 SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test fuzz fuzz-objects cluster-test deploy docs develop clean
+.PHONY: demo test fuzz fuzz-objects cluster-test gpu-test deploy docs develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -32,6 +33,10 @@ docs: $(VENV)/.test-tools
 # Tests on a real cluster, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
 	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest $(CLUSTER_TESTS)
+
+# What this machine's GPU and driver do under limits, next to simgpu; see docs/how-to/gpu-test.md.
+gpu-test: $(VENV)/.lamina
+	@$(BIN)/python -m bench.gpu $(GPU_TEST)
 
 # The Helm chart and the manifests in deploy/, rendered from lamina.install. A test fails while they are out of date.
 deploy: $(VENV)/.lamina

@@ -1,0 +1,102 @@
+"""The card's facts next to their bounds and to the simulated driver's facts."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from bench.gpu.rows import Fact, Row, Value
+
+NO_ANSWER = "no answer"
+NOT_TESTED = "not tested"
+
+
+class Result(Struct, kw_only=True):
+    """One line of the table."""
+
+    part: str
+    row: str
+    fact: str
+    unit: str = ""
+    card: Value = None
+    simulated: Value = None
+    least: float | None = None
+    most: float | None = None
+    verdict: str
+    """ok, FAILED (a bound is broken), reported (there is none), no answer (it failed), or not tested."""
+    same: bool | None = None
+    """Whether the simulated driver answered alike; None where they are not compared."""
+    note: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the simulated driver differs from the card."""
+        return self.same is False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the test as a whole cannot pass with this."""
+        return self.verdict in ("FAILED", NO_ANSWER)
+
+
+def results(row: Row, card: Mapping[str, Value] | str, simulated: Mapping[str, Value] | str | None) -> list[Result]:
+    """All facts of a row. A side that has none is a sentence that says why, or None if it was not asked."""
+    if isinstance(card, str):
+        return [unanswered(row.part, row.name, card)]
+    other = simulated if isinstance(simulated, Mapping) else None
+    found = [_result(row, row.fact(name), value, other) for name, value in card.items()]
+    if isinstance(simulated, str):
+        for result in found:
+            result.note = f"simulated: {simulated}"
+    found.extend(_only_simulated(row, card, other))
+    return found
+
+
+def unanswered(part: str, row: str, why: str) -> Result:
+    """The line for what did not answer, or could not be tried."""
+    verdict = NOT_TESTED if why.startswith((NOT_TESTED, "there was no time left")) else NO_ANSWER
+    return Result(part=part, row=row, fact="", verdict=verdict, note=why.removeprefix(f"{NOT_TESTED}: "))
+
+
+def _result(row: Row, fact: Fact, value: Value, simulated: Mapping[str, Value] | None) -> Result:
+    result = Result(
+        part=row.part,
+        row=row.name,
+        fact=fact.name,
+        unit=fact.unit,
+        card=value,
+        least=fact.least,
+        most=fact.most,
+        verdict=_verdict(fact, value),
+    )
+    if simulated is not None:
+        result.simulated = simulated.get(fact.name)
+        if fact.within is not None:
+            result.same = fact.name in simulated and alike(value, simulated[fact.name], fact.within)
+    return result
+
+
+def _verdict(fact: Fact, value: Value) -> str:
+    if fact.least is None and fact.most is None:
+        return "reported"
+    if not isinstance(value, int | float):
+        return "FAILED"
+    low = fact.least is None or value >= fact.least
+    high = fact.most is None or value <= fact.most
+    return "ok" if low and high else "FAILED"
+
+
+def _only_simulated(row: Row, card: Mapping[str, Value], simulated: Mapping[str, Value] | None) -> Iterator[Result]:
+    for name in simulated or ():
+        if name not in card and row.fact(name).within is not None:
+            yield Result(
+                part=row.part, row=row.name, fact=name, verdict="reported", same=False,
+                simulated=(simulated or {})[name], note="the card has no such answer",
+            )  # fmt: skip
+
+
+def alike(card: Value, simulated: Value, within: float) -> bool:
+    """Whether two answers are the same, as far as they may differ."""
+    numbers = (int, float)
+    if within and isinstance(card, numbers) and isinstance(simulated, numbers):
+        return abs(simulated - card) <= within * abs(card)
+    return card == simulated

@@ -1,0 +1,143 @@
+"""Rows of the test: what is tried, how, and what must come out. Plain data."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Value = float | str | bool | None
+
+
+class Fact(Struct, frozen=True):
+    """How one fact that a probe prints is judged. Facts without such a rule have to be the same on both sides."""
+
+    name: str
+    unit: str = ""
+    within: float | None = 0.0
+    """The fraction by which both sides may differ; None: they are not compared."""
+    least: float | None = None
+    most: float | None = None
+    """What the card itself has to keep."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One thing that is tried.
+
+    `way` is how its probe runs: without limits (free), under the limits of `cores` (held), or both in turns, after
+    which each fact has its native figure, that behind the facade, and what was added. More than one share in `cores`
+    starts as many processes at once, each in a container of its own.
+    """
+
+    part: str
+    name: str
+    probe: str
+    arguments: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    way: Literal["free", "held", "both"] = "free"
+    cores: tuple[int, ...] = (0,)
+    nested: bool = False
+    """In a PID namespace of its own."""
+    limit_s: float = 40.0
+
+    def fact(self, name: str) -> Fact:
+        """The rule for a fact, by its name."""
+        for fact in self.facts:
+            if fact.name == name:
+                return fact
+        return Fact(name)
+
+
+RATE = "{rate}"
+"""Stands for how many steps of work the card does in a microsecond, which is measured first."""
+KERNELS_MS = (0.1, 10.0)
+CAPS = (10, 30, 50, 70)
+PAIRS = ((30, 60), (30, 70), (50, 50))
+SECONDS = "3"
+
+
+def _reported(unit: str, *names: str) -> tuple[Fact, ...]:
+    return tuple(Fact(name, unit, within=None) for name in names)
+
+
+def _answers() -> tuple[Row, ...]:
+    """What simgpu answers as its authors believe that NVIDIA's driver does."""
+    return (
+        Row(part="answers", name="cuGetProcAddress", probe="lookup"),
+        Row(part="answers", name="error codes", probe="errors"),
+        Row(part="answers", name="attributes", probe="attributes"),
+        Row(
+            part="answers",
+            name="context",
+            probe="context",
+            facts=(
+                *(Fact(name, "MiB", within=0.25) for name in ("first context", "second context", "by its process")),
+                Fact("1 byte of memory", "MiB"),
+                *_reported("MiB", "left after release"),
+                *_reported("ms", "to make the first", "to make the second"),
+            ),
+        ),
+        Row(
+            part="answers",
+            name="events",
+            probe="events",
+            arguments=(RATE,),
+            facts=(
+                Fact("between records around 20 ms of work", "ms", within=0.05),
+                *_reported("ms", "between records without work", "until an idle stream's record is done"),
+            ),
+        ),
+        Row(part="answers", name="processes by NVML", probe="processes"),
+        Row(part="answers", name="processes by NVML in a PID namespace", probe="processes", nested=True),
+        Row(
+            part="answers",
+            name="time slices",
+            probe="slices",
+            arguments=(RATE,),
+            facts=(
+                Fact("pause for the other process", "ms", within=0.5),
+                *_reported("ms", "kernel alone", "longest pause"),
+                *_reported("%", "share of the GPU's time"),
+            ),
+        ),
+    )
+
+
+def _shares() -> tuple[Row, ...]:
+    """Caps alone and in pairs, which must neither pass their share nor miss much of it."""
+    rows = []
+    for ms in KERNELS_MS:
+        work = (f"{ms:g}", SECONDS, RATE)
+        free = Fact("share of the GPU's time", "%", within=None, most=102)
+        rows.append(
+            Row(part="compute", name=f"no limit, kernels of {ms:g} ms", probe="work", arguments=work, facts=(free,))
+        )
+        for cores in CAPS:
+            fact = Fact("share of the GPU's time", "%", within=None, least=cores - 2, most=cores + 2)
+            name = f"{cores} %, kernels of {ms:g} ms"
+            rows.append(
+                Row(part="compute", name=name, probe="work", arguments=work, facts=(fact,), way="held", cores=(cores,))
+            )
+        for pair in PAIRS:
+            facts = tuple(
+                Fact(f"share of {cores} %, number {number}", "%", within=None, least=0.85 * cores, most=cores + 2)
+                for number, cores in enumerate(pair, 1)
+            )
+            name = f"{pair[0]} % and {pair[1]} % at once, kernels of {ms:g} ms"
+            rows.append(
+                Row(part="compute", name=name, probe="work", arguments=work, facts=facts, way="held", cores=pair)
+            )
+    return tuple(rows)
+
+
+def _costs() -> tuple[Row, ...]:
+    """What the facade costs where nothing is limited."""
+    step = Fact("step, added", "%", within=None, most=2)
+    launch = tuple(Fact(f"{name}, added us", "us", within=None) for name in ("launch", "launch and wait"))
+    return (
+        Row(part="cost", name="a step of training", probe="steps", arguments=(RATE,), facts=(step,), way="both"),
+        Row(part="cost", name="an empty kernel", probe="launching", facts=launch, way="both"),
+    )
+
+
+ROWS = (*_answers(), *_shares(), *_costs())
+PARTS = ("answers", "verify", "compute", "cost")
+"""In the order in which they run: if time is short, the last ones are left out."""

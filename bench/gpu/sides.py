@@ -1,0 +1,140 @@
+"""A side of the comparison: the card or a simulated one, and what it answers to rows."""
+
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.compute.runs import arbitrated
+from bench.gpu import programs
+from bench.gpu.rows import RATE, Row, Value
+from lamina.errors import Outside
+from lamina.operations.verify.machine import Site, site
+
+NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+ROUNDS = 3
+
+Facts = dict[str, Value]
+
+
+class Deadline:
+    """When the whole test has to be over."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends = clock() + seconds
+
+    def allows(self, seconds: float) -> float:
+        """At most so many seconds, and no more than are left. Raises Outside when none are left."""
+        left = self._ends - self._clock()
+        if left < 1:
+            raise Outside("there was no time left for it")
+        return min(seconds, left)
+
+
+class Side:
+    """One GPU that rows are tried on."""
+
+    def __init__(self, place: Site, deadline: Deadline) -> None:
+        self.place = place
+        self._deadline = deadline
+        self.about: Facts = self._once("calibration", (), self.place.free(), 30.0)
+
+    def ask(self, row: Row) -> Facts:
+        """The facts of a row. Raises Outside, with the reason, where there are none."""
+        if row.nested and subprocess.run([*NESTED, "true"], capture_output=True, check=False).returncode != 0:
+            raise Outside("not tested: this machine lets no one make PID namespaces")
+        if row.way == "free":
+            return self._row(row, self.place.free())
+        if row.way == "both":
+            return self._in_turns(row)
+        if len(row.cores) == 1:
+            return self._row(row, self.place.held(cores=row.cores[0]))
+        return self._at_once(row)
+
+    def _row(self, row: Row, variables: Mapping[str, str]) -> Facts:
+        prefix = NESTED if row.nested else ()
+        return self._once(row.probe, self._arguments(row), variables, row.limit_s, prefix)
+
+    def _arguments(self, row: Row) -> tuple[str, ...]:
+        return tuple(str(self.about["rate"]) if word == RATE else word for word in row.arguments)
+
+    def _once(
+        self,
+        probe: str,
+        arguments: tuple[str, ...],
+        variables: Mapping[str, str],
+        seconds: float,
+        prefix: tuple[str, ...] = (),
+    ) -> Facts:
+        allowed = self._deadline.allows(seconds)
+        command = [*prefix, *programs.python(f"bench.gpu.probes.{probe}", *arguments)]
+        return facts(*programs.output(programs.start(command, variables), allowed))
+
+    def _at_once(self, row: Row) -> Facts:
+        """Programs that run at the same time, with the agent's decisions about them."""
+        allowed = self._deadline.allows(row.limit_s)
+        found: Facts = {}
+        with ExitStack() as stack:
+            containers = [self.place.held(cores=cores) for cores in row.cores]
+            if self.place.enforced:
+                stack.enter_context(arbitrated([Path(variables["LAMINA_DIR"]) for variables in containers]))
+            command = programs.python(f"bench.gpu.probes.{row.probe}", *self._arguments(row))
+            started = []
+            for variables in containers:
+                program = programs.start(command, variables)
+                stack.callback(programs.end, program)
+                started.append(program)
+            for number, (cores, program) in enumerate(zip(row.cores, started, strict=True), 1):
+                for value in facts(*programs.output(program, allowed)).values():
+                    found[f"share of {cores} %, number {number}"] = value
+        return found
+
+    def _in_turns(self, row: Row) -> Facts:
+        """Each fact without and with the facade: the least of its rounds, and the medians of what was added, in the
+        unit of the probe and in percent."""
+        held = self.place.held()
+        native, ours = [], []
+        for _ in range(ROUNDS):
+            native.append(self._row(row, self.place.free()))
+            ours.append(self._row(row, held))
+        return added(native, ours)
+
+
+def added(native: list[Facts], ours: list[Facts]) -> Facts:
+    """What rounds with the facade took more than the rounds without it just before."""
+    found: Facts = {}
+    for name in native[0]:
+        pairs = [(_number(a[name]), _number(b[name])) for a, b in zip(native, ours, strict=True)]
+        found[f"{name}, native us"] = min(a for a, _ in pairs)
+        found[f"{name}, added us"] = statistics.median(b - a for a, b in pairs)
+        found[f"{name}, added"] = statistics.median(100 * (b - a) / a for a, b in pairs)
+    return found
+
+
+def _number(value: Value) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def facts(code: int, said: str) -> Facts:
+    """The facts in a program's output. Raises Outside when there are none."""
+    if code != 0:
+        raise Outside(f"it ended with {code}: {programs.last_line(said)}")
+    try:
+        found = json.loads(said.strip().splitlines()[-1])
+    except (ValueError, IndexError) as error:
+        raise Outside(f"it printed no facts but {programs.last_line(said)!r}") from error
+    if not isinstance(found, dict) or not found:
+        raise Outside(f"it printed no facts but {programs.last_line(said)!r}")
+    return found
+
+
+@contextmanager
+def side(gpu: str, simulate: str | None, deadline: Deadline, *, enforced: bool = True) -> Iterator[Side]:
+    """The GPU of this machine, or a simulated one. Raises Outside without one, and BadInput for a wrong name."""
+    with site(gpu, simulate, enforced=enforced) as place:
+        yield Side(place, deadline)
