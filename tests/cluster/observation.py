@@ -36,6 +36,7 @@ RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number"
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
 _MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
 _SERVES = re.compile(rb"(?:^|\0)" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
+_SAMPLE = re.compile(r"lamina_gpu_\w+\{[^\r\n]*\} \S+")
 _COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
 
 
@@ -103,7 +104,7 @@ def _ledger(cluster: RealCluster, host: str) -> dict[str, tuple[int, int, int]] 
         return None
     values: dict[str, dict[str, int]] = {}
     # Names in odd objects have carriage returns, at which curl's output is split into lines that are no samples.
-    lines = [each for each in text.splitlines() if each.startswith("lamina_gpu_") and "odd-" not in each]
+    lines = [each for each in text.split("\n") if _SAMPLE.fullmatch(each) and "odd-" not in each]
     for family in text_string_to_metric_families("\n".join([*lines, ""])):
         for sample in family.samples:
             named = values.setdefault(sample.labels["gpu"], {})
