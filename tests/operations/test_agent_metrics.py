@@ -40,6 +40,12 @@ def test_an_agent_speaks_for_its_own_node_only() -> None:
     assert use == ClusterUse()
 
 
+def test_a_name_with_a_line_separator_is_one_line() -> None:
+    use = ClusterUse()
+    use.add("a", gpu_lines("a", "GPU-a", 300, 1).replace("GPU-a", "GPU-\u2028lamina_gpu_memory_used_bytes{"))
+    assert list(use.gpus) == ["GPU-\u2028lamina_gpu_memory_used_bytes{"]
+
+
 def test_kinds_of_allocations_are_added() -> None:
     use = ClusterUse()
     page = share_lines("a", "p", "GPU-a", data=100, context=303, limit=1000, peak=900, refusals=2, busy=40)

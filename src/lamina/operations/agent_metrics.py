@@ -118,7 +118,7 @@ def _agents(pods: Iterable[Object]) -> dict[str, str]:
 
 def _samples(page: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
     """The samples of Lamina's own families; those of other systems are not read, which takes most of the time."""
-    own = "".join(f"{line}\n" for line in page.splitlines() if line.startswith(_READ))
+    own = "".join(f"{line}\n" for line in page.split("\n") if line.startswith(_READ))
     for family in text_string_to_metric_families(own):
         sample: Sample
         for sample in family.samples:
