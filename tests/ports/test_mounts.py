@@ -29,6 +29,13 @@ def test_the_table_of_mounts_is_read_with_odd_names_and_optional_fields() -> Non
     ]
 
 
+@pytest.mark.parametrize("character", ["\r", "\v", "\f", "\x85", "\u2028"])
+def test_the_name_of_a_directory_is_no_line_of_the_table(character: str) -> None:
+    forged = "64 63 0:40 / /run/lamina rw,nosuid,nodev,noexec - tmpfs lamina rw"
+    found = parse_table(f"63 43 0:39 / /mnt/x{character}{forged}\n")
+    assert [each.path for each in found] != ["/run/lamina"] and len(found) <= 1
+
+
 def in_a_namespace(test: str, folder: Path) -> None:
     """Run a test of this file in a mount namespace of its own, which ends with it."""
     if subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode != 0:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from lamina.ports.kernel_text import kernel_lines, kernel_text
+
 PROC = Path("/proc")
 MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
@@ -66,7 +68,7 @@ class LinuxHost:
             number = str(file.stat().st_ino)
         except OSError:
             return False
-        lines = (line.split(maxsplit=5) for line in _read(self._proc / str(pid) / "maps").splitlines())
+        lines = (line.split(maxsplit=5) for line in kernel_lines(_read(self._proc / str(pid) / "maps")))
         return any(fields[4] == number and fields[5:] == [str(file)] for fields in lines)
 
     def machine_type(self, path: str = "") -> str:
@@ -81,7 +83,7 @@ class LinuxHost:
 
 def parse_identity(status: str, stat: str) -> ProcessIdentity | None:
     """The identity of a process from its /proc/PID/status and stat; None where one of them does not tell it."""
-    pids = next((line for line in status.splitlines() if line.startswith("NSpid:")), "").split()
+    pids = next((line for line in kernel_lines(status) if line.startswith("NSpid:")), "").split()
     fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
     if len(pids) < 2 or len(fields) <= _START:
         return None
@@ -123,6 +125,6 @@ class FakeHost:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):
+        return kernel_text(path)
+    except OSError:
         return ""

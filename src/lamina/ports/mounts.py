@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.errors import Outside
+from lamina.ports.kernel_text import kernel_lines, kernel_text
 
 SAFE = ("nosuid", "nodev", "noexec")
 TMPFS = "tmpfs"
@@ -58,7 +59,7 @@ class LinuxMounts:
 
     def at(self, path: Path) -> list[MountPoint]:
         try:
-            text = _TABLE.read_text()
+            text = kernel_text(_TABLE)
         except OSError as error:
             raise Outside(f"cannot read {_TABLE}: {error.strerror}") from error
         return [each for each in parse_table(text) if each.path == str(path)]
@@ -118,7 +119,7 @@ class FakeMounts:
 def parse_table(text: str) -> list[MountPoint]:
     """The mounts in the text of /proc/self/mountinfo; lines of another form are skipped."""
     found = []
-    for line in text.splitlines():
+    for line in kernel_lines(text):
         mount, dash, filesystem = line.partition(" - ")
         fields = mount.split(" ")
         if dash and len(fields) >= 6:
