@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 
 from docs.generate.markdown import code, page, table
+from lamina.agent.accounts.book import EMPTY
 from lamina.agent.metrics import families
+from lamina.agent.metrics.account_families import account_families
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.ledger.ledger import Ledger
@@ -29,6 +31,11 @@ _CONTAINERS = """
 GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `whole` (the GPU is the container's own)
 and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context, module, and `foreign`,
 which no process of the container owns. CCE's documents name no labels for its series, so these are ours.
+"""
+_ACCOUNTS = """
+`kind` and `workload` name what people made, such as a Deployment. `part` is `memory` or `compute`, and `figure` is
+`requested`, `used`, and of compute `borrowed` (used beyond the request) and `lent` (requested and left to others). For
+each GPU, the sum of what is requested and `idle` is `capacity`. [Cost](../how-to/cost.md) says how to use them.
 """
 _CONTROLLER = """
 Only the replica that leads serves what is granted and who waits, so that a sum over all replicas counts it once.
@@ -70,6 +77,8 @@ def pages() -> Iterator[tuple[str, str]]:
             look = families.look_family("", None)
             rows.append((code(look.name), _labels(look._labelnames), look.documentation))
         parts += [f"## {title}", table(_HEAD, rows), note]
+    rows = [(code(_name(each)), _labels(each._labelnames), each.documentation) for each in account_families("", EMPTY)]
+    parts += ["## Workloads over time, from the agent", table(_HEAD, rows), _ACCOUNTS]
     served = sorted(_served(), key=lambda pair: (not pair[0].name.startswith("lamina"), pair[0].name))
     rows = [(code(_name(metric)), _labels(labels), metric.documentation) for metric, labels in served]
     parts += ["## Grants, pods and replicas, from the controller", table(_HEAD, rows), _CONTROLLER]
@@ -81,7 +90,11 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def series() -> dict[str, tuple[str, ...]]:
     """The labels of each series that agent or controller serves, by its name."""
-    own = [(families.look_family("", None), ("node",)), (SetAside(logging.getLogger()).family(), ("kind",))]
+    own: list[tuple[Metric, tuple[str, ...]]] = [
+        (families.look_family("", None), ("node",)),
+        (SetAside(logging.getLogger()).family(), ("kind",)),
+        *((each, tuple(each._labelnames)) for each in account_families("", EMPTY)),
+    ]
     found = {_name(metric): labels for metric, labels in (*own, *_served()) if metric.type != "histogram"}
     for metric, labels in _served():
         if metric.type == "histogram":

@@ -11,6 +11,7 @@ import grpc
 import pytest
 from msgspec import structs
 
+from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
 from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.inventory.checked_nvml import CheckedNvml
@@ -58,7 +59,7 @@ async def test_a_pod_that_is_watched_has_not_ended(node: Node, monkeypatch: pyte
     observed: list[str] = []
     survivors: Any = Mock(observe=observed.append, observe_list=AsyncMock(), observe_end=AsyncMock())
     monkeypatch.setattr(pod_watch, "has_terminated", raising(about, pod_watch.has_terminated))
-    watching = asyncio.create_task(pod_watch.PodWatch(node.context, survivors, node.sizes).run())
+    watching = asyncio.create_task(pod_watch.PodWatch(node.context, survivors, node.sizes, PodOwners()).run())
     await node.clock.advance(1)
     watching.cancel()
     assert observed == list(uids)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.survivors import SANDBOX_S
 from lamina.agent.containers.paths import folder_name
@@ -25,7 +26,8 @@ TERMINATED, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
 @contextlib.asynccontextmanager
 async def watching(node: Node) -> AsyncIterator[None]:
     tasks = [
-        asyncio.create_task(part.run()) for part in (node.survivors, PodWatch(node.context, node.survivors, node.sizes))
+        asyncio.create_task(part.run())
+        for part in (node.survivors, PodWatch(node.context, node.survivors, node.sizes, PodOwners()))
     ]
     await node.clock.advance(0)
     yield

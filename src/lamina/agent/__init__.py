@@ -14,6 +14,7 @@ nvidia     configuration of NVIDIA's device plugin
 context    what all of these work with
 inventory  what the node offers
 containers files of a container
+accounts   what workloads held and used over time
 devices    device IDs
 state      the record, settings, and what was observed
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.classes import ClassMaker
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer
@@ -44,6 +45,8 @@ from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.agent.limits.file_events import FileEvents
 from lamina.agent.limits.memory_refusals import RefusalEvents
 from lamina.agent.limits.sizes import SizeFollower
+from lamina.agent.metrics.accountant import Accountant
+from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
@@ -244,6 +247,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     await monitor.look()
     await mps.daemons.take_over()
     file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
+    owners = PodOwners()
     partitioner = Partitioner(node, advertisement, maker, observed)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
@@ -272,7 +276,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         ),
         "release": releaser,
         "surviving processes": survivors,
-        "pods": PodWatch(node, survivors, sizes),
+        "pods": PodWatch(node, survivors, sizes, owners),
         "sizes of containers": sizes,
         "events of limit files": file_events,
         "refusals of memory": RefusalEvents(node),
@@ -281,8 +285,9 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         **_claim_parts(node, advertisement),
     }
     if node.settings.metrics:
-        page = MetricsPage(node, advertisement, ports.host)
-        parts["metrics"] = MetricsServer(page, node.settings.metrics, node)
+        accountant = Accountant(node, advertisement, NodeReader(node, advertisement, ports.host), owners)
+        page = MetricsPage(node, advertisement, ports.host, lambda: accountant.written)
+        parts |= {"accounts": accountant, "metrics": MetricsServer(page, node.settings.metrics, node)}
     return parts
 
 

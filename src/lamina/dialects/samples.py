@@ -63,6 +63,9 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     waited_s: float | None = 0.0
     busy_percent: float | None = 0.0
     """GPU time that it got over the last seconds."""
+    pod_uid: str = ""
+    init: bool = False
+    """Whether it is an init container, which has ended before others of its pod begin."""
 
     @property
     def used(self) -> int | None:

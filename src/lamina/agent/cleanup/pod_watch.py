@@ -1,7 +1,8 @@
-"""Follows the pods of the node, to know which have ended."""
+"""Follows the pods of the node, to know which have ended, and to which workloads they belong."""
 
 from typing import Protocol
 
+from lamina.agent.accounts.pod_owners import NO_OWNER, PodOwners
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
 from lamina.model.pod_status import has_terminated
@@ -10,9 +11,9 @@ from lamina.ports.kube import PODS, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 
 _PHASES = ("Succeeded", "Failed")
-_ENDED, _TERMINATED, _RESIZED = "ended", "terminated", "resized"
-"""Fields of a trimmed pod: whether it has ended, whether its containers have terminated, and what became of
-its size."""
+_ENDED, _TERMINATED, _RESIZED, _OWNER = "ended", "terminated", "resized", "owner"
+"""Fields of a trimmed pod: whether it has ended, whether its containers have terminated, what became of its size, and
+whose it is."""
 
 
 class ResizeListener(Protocol):
@@ -26,10 +27,13 @@ class ResizeListener(Protocol):
 class PodWatch:
     """Tells the publisher of survivors, and who resizes containers, what happens to pods."""
 
-    def __init__(self, node: NodeContext, survivors: SurvivorPublisher, sizes: ResizeListener) -> None:
+    def __init__(
+        self, node: NodeContext, survivors: SurvivorPublisher, sizes: ResizeListener, owners: PodOwners
+    ) -> None:
         self._node = node
         self._survivors = survivors
         self._sizes = sizes
+        self._owners = owners
 
     async def run(self) -> None:
         fields = f"spec.nodeName={self._node.node}"
@@ -38,17 +42,21 @@ class PodWatch:
                 await self._survivors.observe_list()
             elif kind == DELETED or pod[_ENDED]:
                 self._sizes.observe_end(pod["metadata"]["uid"])
+                self._owners.observe_end(pod["metadata"]["uid"])
                 await self._survivors.observe_end(pod["metadata"]["uid"], terminated=pod[_TERMINATED])
             else:
                 self._survivors.observe(pod["metadata"]["uid"])
                 self._sizes.observe(pod["metadata"]["uid"], pod[_RESIZED])
+                self._owners.observe(pod["metadata"]["uid"], pod[_OWNER])
 
     def _trim(self, pod: Object) -> Object:
         """The part of a pod that is read. One that cannot be read has not ended."""
         meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-        trimmed: Object = {"metadata": meta, _ENDED: False, _TERMINATED: False, _RESIZED: ""}
+        trimmed: Object = {"metadata": meta, _ENDED: False, _TERMINATED: False, _RESIZED: "", _OWNER: NO_OWNER}
         with self._node.aside.around("state of a pod", f"{meta['namespace']}/{meta['name']}"):
             ended = (pod.get("status") or {}).get("phase") in _PHASES
             resized = str((pod["metadata"].get("annotations") or {}).get(RESIZE_STATUS) or "")
             trimmed |= {_ENDED: ended, _TERMINATED: has_terminated(pod), _RESIZED: resized}
+        with self._node.aside.around("owner of a pod", f"{meta['namespace']}/{meta['name']}"):
+            trimmed[_OWNER] = self._owners.owner_of(pod)
         return trimmed

@@ -95,9 +95,13 @@ def shares(
                 if sample.enforcer == enforcer:  # NVML knows what the others did lately
                     percent = rates.percent((name, sample.gpu), sample.busy_s or 0.0, now)
                     sample = msgspec.structs.replace(sample, busy_percent=percent)
-                found.append(sample)
+                found.append(msgspec.structs.replace(sample, pod_uid=bound.pod_uid, init=_ends_first(bound)))
     rates.keep(names)
     return found
+
+
+def _ends_first(bound: Bound) -> bool:
+    return bound.grant is not None and bound.grant.init and not bound.grant.sidecar
 
 
 def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer: Enforcer) -> list[ShareSample]:

@@ -1,84 +1,56 @@
 """The agent's HTTP endpoints: `/metrics` for Prometheus, and `/healthz` and `/readyz` for kubelet."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from lamina.agent.accounts.book import BookState
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.metrics import collection
-from lamina.agent.metrics.attribution import memory_by_pod
+from lamina.agent.metrics.account_families import account_families
 from lamina.agent.metrics.families import families, look_family
+from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
 from lamina.dialects.samples import GpuSample
-from lamina.errors import Outside
 from lamina.model.quantities import MIB
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.host import Host
 from lamina.ports.listener import Address, listening
-from lamina.ports.nvml import GpuProcess, GpuReading
+from lamina.ports.nvml import GpuReading
 from lamina.ports.protected_metrics import Handler, for_allowed_callers, metrics_context
-
-Processes = tuple[GpuProcess, ...]
-_KIND = "answer of NVML"
 
 
 class MetricsPage:
-    """Collects everything at each request, and nothing in between."""
+    """Collects everything at each request; accounts of workloads are those that are on disk."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement, host: Host) -> None:
+    def __init__(
+        self,
+        node: NodeContext,
+        advertisement: Advertisement,
+        host: Host,
+        accounts: Callable[[], BookState] = BookState,
+    ) -> None:
         self._node = node
-        self._record = node.record
         self._advertisement = advertisement
-        self._host = host
         self._aside = node.aside
-        self._rates = collection.UsageRates()
+        self._reader = NodeReader(node, advertisement, host)
+        self._accounts = accounts
 
     async def text(self) -> bytes:
         """The current page. GPUs that do not answer have the metrics that are known without asking them."""
-        readings: dict[str, GpuReading] = {}
-        with suppress(Outside), self._aside.around(_KIND, "readings", passing=Outside):
-            readings = dict(await self._node.nvml.readings())
-        running = {uuid: await self._processes(uuid) for uuid in collection.sharers(self._record.allocations)}
-        return await asyncio.to_thread(self._text, readings, running)
-
-    async def _processes(self, uuid: str) -> Processes | None:
-        """The processes on a GPU or MIG device; None if NVML does not report them."""
-        with suppress(Outside), self._aside.around(_KIND, f"processes on {uuid}", passing=Outside):
-            return await self._node.nvml.processes(uuid)
-        return None
-
-    def _memory_by_pod(self, uuid: str, processes: Processes, uids: Sequence[str]) -> Mapping[str, int] | None:
-        with self._aside.around("processes", uuid):
-            return memory_by_pod(processes, uids, self._host)
-        return None
+        readings = await self._reader.read()
+        return await asyncio.to_thread(self._text, readings, self._accounts())
 
     @property
     def ready(self) -> bool:
         """Whether the node's inventory is known, so that the node can be used."""
         return self._advertisement.inventory.value is not None
 
-    def _text(self, readings: dict[str, GpuReading], running: dict[str, Processes | None]) -> bytes:
-        published, state = self._advertisement.inventory.value, self._advertisement.state
-        parts = collection.parts(self._node.node, state.observed, readings)
-        sharers = collection.sharers(self._record.allocations)
-        shared = {
-            uuid: self._memory_by_pod(uuid, processes, sharers.get(uuid, ())) if processes is not None else None
-            for uuid, processes in running.items()
-        }
-        shares = collection.shares(
-            self._record.allocations,
-            self._node.paths,
-            collection.DeviceReadings(self._node.node, readings, parts, shared),
-            driver_limited=published.driver_limited if published else (),
-            rates=self._rates,
-            aside=self._aside,
-            now=self._node.clock.monotonic(),
-        )
+    def _text(self, readings: NodeReadings, book: BookState) -> bytes:
+        shares = readings.shares
         gpus = [
             GpuSample(
                 node=self._node.node,
@@ -89,16 +61,17 @@ class MetricsPage:
                 memory_bytes=(gpu.facts.memory_mib or 0) * MIB,
                 reason=gpu.reason,
                 xid=gpu.xid,
-                reading=readings.get(uuid, GpuReading()),
+                reading=readings.gpus.get(uuid, GpuReading()),
                 mps=self._advertisement.daemon(uuid),
                 shares=tuple(share for share in shares if share.gpu == uuid),
             )
-            for uuid, gpu in state.gpus.items()
+            for uuid, gpu in self._advertisement.state.gpus.items()
         ]
         registry = CollectorRegistry()
-        own = families(self._node.config, gpus, parts.values(), shares, self._aside)
+        own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside)
         look = look_family(self._node.node, self._advertisement.looked_at)
-        registry.register(_Collected([*own, look, self._aside.family()]))
+        accounts = account_families(self._node.node, book)
+        registry.register(_Collected([*own, *accounts, look, self._aside.family()]))
         return generate_latest(registry)
 
 

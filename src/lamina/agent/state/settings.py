@@ -106,6 +106,11 @@ class AgentSettings:
         return self.state_dir / "claims.json"
 
     @property
+    def accounts(self) -> Path:
+        """What workloads held and used over time."""
+        return self.state_dir / "accounts.json"
+
+    @property
     def configuration(self) -> Path:
         """The last accepted text of Lamina's configuration."""
         return self.state_dir / "lamina.yaml"
@@ -138,8 +143,8 @@ class AgentSettings:
     @property
     def all_state_paths(self) -> tuple[Path, ...]:
         """Everything that the agent makes in its state directory, except temporary files."""
-        files = (self.record, self.claims, self.configuration, self.nvidia, self.time_slices, self.mps, self.made)
-        return (self.containers, self.libraries, *files, self.metrics_address, self.state_dir / LOCK)
+        files = (self.record, self.claims, self.accounts, self.configuration, self.nvidia, self.time_slices, self.mps)
+        return (self.containers, self.libraries, *files, self.made, self.metrics_address, self.state_dir / LOCK)
 
 
 def _absolute(path: Path) -> Path:

@@ -1,0 +1,49 @@
+"""What a pod has of one GPU at one moment, and how parts of a GPU become parts that fit."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from lamina.model.workloads import UNKNOWN, Workload
+
+
+class AccountedGpu(Struct, frozen=True):
+    """One GPU of the node. `memory_bytes` is 0 where the driver does not report it."""
+
+    model: str
+    memory_bytes: int
+
+
+class Holding(Struct, frozen=True, kw_only=True):
+    """What one pod has of one GPU, and what its containers do with it.
+
+    `cores` are percent of the GPU's time; 0 for a pod that requests none. `used_bytes` is None where use is not known.
+    `busy_s` are counters of GPU time by container; where they are None, `busy_percent` counts, if it is known.
+    """
+
+    namespace: str
+    pod_uid: str
+    gpu: str
+    memory_bytes: int
+    cores: float = 0.0
+    used_bytes: int | None = None
+    busy_s: Mapping[str, float] | None = None
+    busy_percent: float | None = None
+    workload: Workload = UNKNOWN
+    labels: Mapping[str, str] = {}
+    """Values of the labels that have accounts, by label."""
+
+
+def memory_parts(amounts: Sequence[int], gpu: AccountedGpu) -> list[float]:
+    """The parts of a GPU's memory; all of it where its size is not known."""
+    return fitting([amount / gpu.memory_bytes if gpu.memory_bytes else 1.0 for amount in amounts])
+
+
+def fitting(parts: Sequence[float]) -> list[float]:
+    """Parts of one GPU, each from 0 to 1; those that exceed it together shrink in proportion.
+
+    Some of them are read from files that tenants write.
+    """
+    bounded = [min(max(part, 0.0), 1.0) for part in parts]
+    together = sum(bounded)
+    return [part / together for part in bounded] if together > 1 else bounded

@@ -1,0 +1,95 @@
+"""Keeps the accounts of the node's workloads: looks at regular intervals, and writes what it counted.
+
+Only what is on disk is served. A counter that went back when the agent starts again would count twice in Prometheus.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from lamina.agent.accounts.book import AccountBook, BookState
+from lamina.agent.accounts.holdings import AccountedGpu, Holding
+from lamina.agent.accounts.journal import AccountJournal
+from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.metrics.node_readings import NodeReader
+from lamina.dialects.samples import MigSample, ShareSample
+from lamina.model.quantities import MIB
+from lamina.ports.polling import FailureLog, poll
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 15.0
+
+
+class Accountant:
+    """`written` is what is on disk."""
+
+    def __init__(self, node: NodeContext, advertisement: Advertisement, reader: NodeReader, owners: PodOwners) -> None:
+        """Raises Outside if the accounts on disk cannot be read."""
+        self._node = node
+        self._advertisement = advertisement
+        self._reader = reader
+        self._owners = owners
+        self._journal = AccountJournal(node.settings.accounts, node.files)
+        self._clock = node.clock
+        self.written: BookState = self._journal.read()
+        self._book = AccountBook(self.written)
+        self._looked_at: float | None = None
+
+    async def run(self) -> None:
+        failures = FailureLog(log, "Accounts of workloads stand still: %s")
+        await poll(self.look, self._clock, every_s=EVERY_S, delay_s=EVERY_S, failures=failures)
+
+    async def look(self) -> None:
+        """Count the time since the last look. Raises Outside if it cannot be written, which the next look repeats."""
+        readings = await self._reader.read()
+        gpus = {
+            uuid: AccountedGpu(gpu.facts.name, (gpu.facts.memory_mib or 0) * MIB)
+            for uuid, gpu in self._advertisement.state.gpus.items()
+        }
+        found = list(holdings(readings.shares, readings.parts, self._owners))
+        wall, now = self._clock.wall(), self._clock.monotonic()
+        passed = self._passed(wall, now)
+        self._looked_at = now
+        self._book.observe(gpus, found, passed_s=passed, now=wall)
+        state = self._book.state
+        self._journal.write(state)
+        self.written = state
+
+    def _passed(self, wall: float, now: float) -> float:
+        """Seconds since the last look. Of the time before the start, only the wall clock knows."""
+        if self._looked_at is not None:
+            return now - self._looked_at
+        return wall - self.written.at if self.written.at else 0.0
+
+
+def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owners: PodOwners) -> Iterator[Holding]:
+    """What each pod has of each GPU. Init containers end before the others begin, so the larger amount counts."""
+    grouped: dict[tuple[str, str], list[ShareSample]] = {}
+    for share in shares:
+        part = parts.get(share.gpu)
+        grouped.setdefault((share.pod_uid, part.gpu if part else share.gpu), []).append(share)
+    for (uid, gpu), of_pod in grouped.items():
+        owner = owners.get(uid)
+        used = [share.used for share in of_pod]
+        own = [share.busy_percent for share in of_pod if share.enforcer == "whole"]
+        counted = all(share.enforcer in ("facade", "driver") for share in of_pod)
+        yield Holding(
+            namespace=of_pod[0].namespace,
+            pod_uid=uid,
+            gpu=gpu,
+            memory_bytes=_larger([(share.init, share.limit) for share in of_pod]),
+            cores=_larger([(share.init, share.cores_percent or 0) for share in of_pod]),
+            used_bytes=None if None in used else sum(each or 0 for each in used),
+            busy_s={share.container: share.busy_s or 0.0 for share in of_pod} if counted else None,
+            busy_percent=max((percent for percent in own if percent is not None), default=None),
+            workload=owner.workload,
+            labels=owner.labels,
+        )
+
+
+def _larger(amounts: Sequence[tuple[bool, int]]) -> int:
+    """The sum of the containers that run together, or the most that an init container has."""
+    together = sum(amount for init, amount in amounts if not init)
+    return max([together, *(amount for init, amount in amounts if init)])
