@@ -109,6 +109,19 @@ async def test_a_lost_api_server_is_said_and_what_happened_meanwhile_is_read() -
         await running.names("a", "b")
 
 
+async def test_the_health_of_gpus_is_remembered_and_not_known_while_the_server_is_lost() -> None:
+    kube = await cluster(inventory(), waiting("a"))
+    async with feed(kube) as running:
+        await running.names("a")
+        running.stop_server()
+        await running.until(lambda: running.board.current.lost)
+        kube.failing.clear()
+        await kube.create(PODS, waiting("b"))
+        await running.names("a", "b")
+        health = running.board.current.document.nodes["n"].gpus[0].health
+    assert [span.state for span in health] == ["healthy", "unknown", "healthy"]
+
+
 async def test_a_server_that_is_silent_counts_as_lost() -> None:
     class Silent(FakeKube):
         silent = False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart
+from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
@@ -36,6 +36,20 @@ async def test_shares_are_drawn_to_scale(page: Page) -> None:
     states = await page.texts(".gpu .state")
     assert "shared by quota" in states[0] and "Healthy" in states[0]
     assert "Unhealthy: XID 79" in states[1] and "Cordoned" in states[1]
+
+
+async def test_the_health_of_a_gpu_is_a_strip_to_scale_and_in_words(page: Page) -> None:
+    now = int(await page.run("Date.now() / 1000"))
+    spans = (HealthSpan(now - 1000, "healthy"), HealthSpan(now - 500, "unhealthy", "XID 79"))
+    cards = (gpu("n", 0, health=(*spans, HealthSpan(now - 250, "healthy"))), gpu("n", 1))
+    page.board.post(ClusterDocument(nodes={"n": node("n", *cards)}))
+    await page.until("document.querySelectorAll('.health').length === 1")
+    stops = await page.run("document.querySelector('.health').style.background.match(/[0-9.]+(?=%)/g).map(Number)")
+    assert stops == pytest.approx([0, 50, 50, 75, 75, 100], abs=5)
+    label = await page.run("document.querySelector('.health').getAttribute('aria-label')")
+    assert label.startswith("Health since ") and label.endswith(": unhealthy once, now healthy")
+    (line,) = await page.texts(".gpu li")
+    assert line.startswith("Unhealthy from ") and line.endswith(": XID 79")
 
 
 async def test_pods_that_wait_have_their_reason_and_ways_out(page: Page) -> None:

@@ -19,8 +19,8 @@ from lamina.ports.clock import FakeClock
 from tests.waiting import until
 
 FILES = (
-    "", "page.js", "elements.js", "figures.js", "nodes.js", "pods.js", "mine.js", "chart.js", "details.js", "style.css",
-    "icon.svg",
+    "", "page.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js", "details.js",
+    "style.css", "icon.svg",
 )  # fmt: skip
 
 

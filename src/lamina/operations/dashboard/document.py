@@ -23,6 +23,14 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     """MIG instances, such as `1g.5gb at 0`."""
 
 
+class HealthSpan(Struct, frozen=True):
+    """From `since` on, in seconds since the epoch, a GPU was `healthy`, `unhealthy` for a reason, or `unknown`."""
+
+    since: int
+    state: str
+    reason: str = ""
+
+
 class GpuCard(Struct, frozen=True, kw_only=True):
     """One GPU. `mode` is empty while it is idle; `stranded` if none of the pods in the cluster fits into what is free
     of it."""
@@ -44,6 +52,8 @@ class GpuCard(Struct, frozen=True, kw_only=True):
     taken_cores: int = 0
     taken_slots: int = 0
     stranded: bool = False
+    health: tuple[HealthSpan, ...] = ()
+    """What is known of the last hours, in the order of time. Each span ends where the next begins."""
     parts: tuple[GpuPart, ...] = ()
 
 

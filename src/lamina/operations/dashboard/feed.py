@@ -15,6 +15,7 @@ from lamina.errors import BadInput, Outside
 from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, view_of
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
+from lamina.operations.dashboard.health import HealthHistory
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.operations.refused_memory import REASON, last_refusals
 from lamina.ports.clock import Clock, within
@@ -79,6 +80,7 @@ class ClusterFeed:
         self._board = board
         self._compute = compute or _document
         self._objects: dict[Resource, dict[_Key, Object]] = {}
+        self._health = HealthHistory()
         self._changed = asyncio.Event()
         self._settled = False
         """Whether everything could be watched once, so that a refusal is news and not a missing right."""
@@ -95,7 +97,7 @@ class ClusterFeed:
             except Outside as error:
                 if not self._board.current.ready or not (self._settled or isinstance(error, Unreachable)):
                     raise _at_start(error) from error
-                self._board.lose(str(error))
+                self._lose(str(error))
                 await self._clock.sleep(pauses.failed())
 
     async def _follow_all(self, pauses: RetryPauses) -> None:
@@ -160,11 +162,16 @@ class ClusterFeed:
             )
             started = self._clock.monotonic()
             try:
-                self._board.post(await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS]))
+                document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS])
+                self._board.post(self._health.noted(self._clock.wall(), document))
             except Exception as error:
                 log.exception("The view could not be computed")
-                self._board.lose(f"this command could not compute the view, which is a defect: {error!r}")
+                self._lose(f"this command could not compute the view, which is a defect: {error!r}")
             await self._clock.sleep(max(POST_EVERY_S, self._clock.monotonic() - started))
+
+    def _lose(self, reason: str) -> None:
+        self._health.lose(self._clock.wall(), "the cluster could not be followed")
+        self._board.lose(reason)
 
 
 def _document(objects: ClusterObjects, nodes: list[Object], events: list[Object]) -> ClusterDocument:

@@ -1,6 +1,7 @@
 // The map: each node with its GPUs, and on each GPU the shares, drawn to scale.
 
 import { compute, counted, hue, list, make, memory, replace } from "./elements.js";
+import { drawHealth } from "./health.js";
 
 const MODES = {
   "": "idle", whole: "whole GPUs", quota: "shared by quota", timeslice: "shared by time slices", mps: "shared by MPS",
@@ -57,7 +58,8 @@ function drawGpu(gpu, open) {
     make("p", { class: "quiet" }, taken),
     make("div", { class: `bar memory${stranded}`, role: "group", "aria-label": `Shares of GPU ${gpu.index}` },
       ...gpu.parts.map((part) => button(gpu, part, open))),
-    make("div", { class: `bar compute${stranded}`, "aria-hidden": "true" }, ...gpu.parts.map((part) => stripe(gpu, part))));
+    make("div", { class: `bar compute${stranded}`, "aria-hidden": "true" }, ...gpu.parts.map((part) => stripe(gpu, part))),
+    ...drawHealth(gpu.health));
 }
 
 function states(gpu) {
