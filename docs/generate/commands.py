@@ -6,6 +6,7 @@ from typing import Any
 from typer.main import get_command
 
 from docs.generate.markdown import code, page, paragraph, sentence, table
+from lamina.cli.exit_codes import ANSWERS, MEANINGS
 from lamina.cli.groups import GROUPS
 from lamina.cli.main import app
 
@@ -17,9 +18,11 @@ _FILES = {
     "Components, started by manifests": ("cli-components", "Components"),
 }
 _SOURCE = "src/lamina/cli and lab/src/lamina_lab/cli"
+_EVERY = """
+Every command has `--help`; `lamina --version` prints the version. [Exit codes](cli.md#exit-codes) are the same for all.
+"""
 _EXIT_CODES = """
-Exit codes: 0 done; 1 something outside failed, such as a server that refuses; 2 bad input; 130 interrupted. Every
-command has `--help`; `lamina --version` prints the version.
+Scripts can rely on these. `lamina run` ends with what its command ends with, and every other command with one of these.
 """
 
 
@@ -31,7 +34,7 @@ def pages() -> Iterator[tuple[str, str]]:
         file, title = _FILES[group]
         commands = [(name, root.commands[name]) for name in names if name in root.commands]
         parts = [part for name, command in commands for part in _command(f"lamina {name}", command)]
-        yield f"{file}.md", page(title, _SOURCE, _EXIT_CODES, *parts)
+        yield f"{file}.md", page(title, _SOURCE, _EVERY, *parts)
 
 
 def _index(root: Any) -> str:
@@ -42,7 +45,10 @@ def _index(root: Any) -> str:
         if name in root.commands
         for full, command in _leaves(f"lamina {name}", root.commands[name])
     ]
-    return page("Commands", _SOURCE, table(("command", "does"), rows))
+    codes = [(code(str(int(number))), meaning) for number, meaning in MEANINGS.items()]
+    answers = [(code(f"lamina {name}"), meaning) for name, meaning in ANSWERS.items()]
+    exits = (_EXIT_CODES, table(("code", "means"), codes), table(("command", "ends with 1 if"), answers))
+    return page("Commands", _SOURCE, table(("command", "does"), rows), "## Exit codes", *exits)
 
 
 def _leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:

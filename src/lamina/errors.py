@@ -1,6 +1,6 @@
 """The tree of errors that Lamina raises on purpose.
 
-    LaminaError            one sentence for a person; the command line prints it and exits with 2
+    LaminaError            one sentence for a person; the command line prints it and ends with `exit_code`
     ├── BadInput           an input is wrong: a manifest, a configuration, an argument
     ├── NotYet             the answer is not there yet; the caller should ask again
     └── Outside            another system failed or refused: Kubernetes, NVML, kubelet, the file system

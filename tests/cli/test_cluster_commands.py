@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.model.gpus import CORDON
-from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Unreachable
+from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.clusters import cluster, container, grant, inventory, pod
@@ -27,12 +27,12 @@ async def test_without_lamina_a_command_says_so(command: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("command", [*READING, "mig list", "cordon gpu n 0", "mig apply n all-1g.5gb"])
-async def test_an_api_server_that_does_not_answer_ends_with_1(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_api_server_that_does_not_answer_ends_with_3(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kube = FakeKube()
     for verb in ("get", "list", "patch"):
         kube.failing[verb] = lambda resource, name: Unreachable("the Kubernetes server does not answer")
     ended = await Commands(monkeypatch, kube).run(*command.split())
-    assert (ended.code, ended.error) == (1, "the Kubernetes server does not answer")
+    assert (ended.code, ended.error) == (3, "the Kubernetes server does not answer")
 
 
 async def test_a_connection_is_closed_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +64,23 @@ async def test_pods_of_one_namespace_and_of_all(monkeypatch: pytest.MonkeyPatch)
         ["team", "other"],
     ]
     assert [row[0] for row in (await commands.run("pods", "-n", "team")).rows[:2]] == ["POD", "other"]
+
+
+async def test_an_api_server_that_refuses_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    kube.failing["list"] = lambda resource, name: Refused("pods is forbidden")
+    ended = await Commands(monkeypatch, kube).run("pods")
+    assert (ended.code, ended.error) == (1, "pods is forbidden")
+
+
+async def test_why_ends_with_1_for_what_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "name": "main"}
+    broken = pod("broken", container(gpu=1), node="n", status={"containerStatuses": [crashed]})
+    ready = pod("ready", container(gpu=1), node="n", status={"phase": "Succeeded"})
+    coming = pod("coming", container(gpu=1))
+    commands = Commands(monkeypatch, await cluster(inventory("n", 2), broken, ready, coming))
+    codes = {name: (await commands.run("why", name)).code for name in ("broken", "ready", "coming")}
+    assert codes == {"broken": 1, "ready": 0, "coming": 1}
 
 
 async def test_a_namespace_and_a_cluster_without_gpu_pods(monkeypatch: pytest.MonkeyPatch) -> None:

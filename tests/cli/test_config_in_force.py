@@ -94,12 +94,12 @@ async def test_diff_warns_where_another_text_is_refused(monkeypatch: pytest.Monk
     assert ended.code == 0 and "Warning: the previous configuration is in force: " in ended.output
 
 
-async def test_a_cluster_that_does_not_answer_ends_with_1(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+async def test_a_cluster_that_does_not_answer_ends_with_3(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     kube = FakeKube()
     kube.failing["get"] = lambda resource, name: Unreachable("the Kubernetes server does not answer")
     for command in (["show"], ["diff", str(file)]):
         ended = await Commands(monkeypatch, kube).run("config", *command)
-        assert (ended.code, ended.error) == (1, "the Kubernetes server does not answer")
+        assert (ended.code, ended.error) == (3, "the Kubernetes server does not answer")
 
 
 def test_what_was_recorded_by_hand_and_cannot_be_read_is_not_in_force() -> None:

@@ -169,7 +169,7 @@ async def test_a_server_that_fails_at_any_moment_is_one_sentence(
         if next(calls) <= fails_at:
             break
         assert ended.error in ("", str(error)) or ended.error.startswith("Lamina is not installed"), fails_at
-        assert ended.code == (0 if not ended.error else 2 if "not installed" in ended.error else 1)
+        assert ended.code == (0 if not ended.error else 2 if "not installed" in ended.error else error.exit_code)
     assert fails_at > 15
 
 

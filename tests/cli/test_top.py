@@ -71,4 +71,4 @@ async def test_without_a_cluster_there_is_one_sentence(monkeypatch: pytest.Monke
     for command in ("get", "list"):
         kube.failing[command] = lambda resource, name: Unreachable("the Kubernetes server does not answer")
     ended = await Commands(monkeypatch, kube).run("top", "--once")
-    assert (ended.code, ended.error) == (1, "the Kubernetes server does not answer")
+    assert (ended.code, ended.error) == (3, "the Kubernetes server does not answer")

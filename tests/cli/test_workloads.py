@@ -35,7 +35,7 @@ async def test_why_says_that_the_pods_of_a_workload_are_refused(
     await kube.create(resource, workload(container(gpu=1, gpucores=150)))
     ended = await Commands(monkeypatch, kube).run("why", which)
     sentence = 'container "main": nvidia.com/gpucores must be an integer from 0 to 100, got 150'
-    assert ended.output == f"{resource.kind} w: its pods will be refused: {sentence}.\n"
+    assert (ended.code, ended.output) == (1, f"{resource.kind} w: its pods will be refused: {sentence}.\n")
 
 
 @pytest.mark.parametrize("which", ["deploy/w", "deployment/w", "deployments.apps/w", "Deployment/w"])

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.errors import BadInput
 
 _POLL_S = 1.0
@@ -40,7 +41,7 @@ def clean_node(
         if check:
             for path in remaining:
                 typer.echo(path)
-            raise typer.Exit(1 if remaining else 0)
+            raise typer.Exit(ExitCode.NO if remaining else ExitCode.DONE)
         if remaining:
             for failure in asyncio.run(_end_daemons(state_dir)):
                 typer.echo(failure, err=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig
 from lamina.ports.user_files import read_text
 
@@ -82,7 +83,7 @@ def diff(
     for line in lines:
         typer.echo(line)
     if lines:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
     typer.echo(f"{file} means the same as the configuration in force.")
 
 

@@ -2,6 +2,7 @@
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig
 
 
@@ -23,4 +24,4 @@ def doctor(kubeconfig: Kubeconfig = None) -> None:
         if finding.fix:
             console.print(f"{finding.check}: {finding.fix}.", soft_wrap=True, markup=False, highlight=False)
     if any(finding.state is State.FAILED for finding in findings):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

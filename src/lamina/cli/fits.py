@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig, Namespace
 
 _STDIN = Path("-")
@@ -22,7 +23,8 @@ def fits(
 
     Pods of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are tried one after another, as many as they
     have. Only GPUs and quotas on them are checked, not CPU, memory, taints or selectors of nodes. Exits with 0 if all
-    pods fit, 1 if one does not, and 2 for a manifest that cannot be read or that admission would refuse.
+    pods fit, 1 if one does not, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the
+    cluster cannot be reached.
     """
     from lamina.cli.connection import chosen_namespace, read_cluster
     from lamina.cli.terminal import console
@@ -39,4 +41,4 @@ def fits(
         for line in answer.lines:
             console.print(line, soft_wrap=True, markup=False)
     if not all(answer.fits for answer in answers):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

@@ -1,9 +1,11 @@
-"""`lamina --help`: commands grouped by who uses them."""
+"""`lamina --help`: commands grouped by who uses them. Ctrl-C ends each of them with one sentence."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import typer.core
+
+from lamina.cli.exit_codes import Interrupted
 
 GROUPS = {
     "On one machine": ("run", "verify", "simulate", "completion"),
@@ -13,18 +15,28 @@ GROUPS = {
         *("reset", "uninstall"),
     ),
     "Lab (lamina-lab)": ("demo", "lab"),
-    "Components, started by manifests": ("agent", "controller", "clean-node"),
+    "Components, started by manifests": ("agent", "controller", "mps", "clean-node"),
 }
 """The groups in the order of the help, with their commands."""
+_ONE_SENTENCE = 1000
+"""More characters than the first sentence of a help text has, so that none is cut."""
 
 
 class GroupedCommands(typer.core.TyperGroup):
     """A group that lists its commands under the headings of `GROUPS`, and all others under `Other`."""
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            raise Interrupted(f"{ctx.invoked_subcommand} was interrupted before it was done") from stopped
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # click's own types, or a copy of them within typer
         for heading, commands in self._sections(ctx):
             with formatter.section(heading):
-                formatter.write_dl([(name, command.get_short_help_str(limit=100)) for name, command in commands])
+                formatter.write_dl(
+                    [(name, command.get_short_help_str(limit=_ONE_SENTENCE)) for name, command in commands]
+                )
 
     def _sections(self, ctx: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
         visible = {

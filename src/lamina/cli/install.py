@@ -109,7 +109,7 @@ async def _ask_version(kubeconfig: Path | None) -> str:
     try:
         kube = await connect(kubeconfig)
     except BadInput as problem:
-        raise BadInput(f"{problem}; to render without a cluster, set --kube-version") from problem
+        raise type(problem)(f"{problem}; to render without a cluster, set --kube-version") from problem
     try:
         return str((await kube.version())["gitVersion"])
     finally:

@@ -39,6 +39,7 @@ from lamina.cli import (
     verify,
     why,
 )
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
 from lamina.errors import LaminaError
 
@@ -107,7 +108,7 @@ def main() -> None:
         print(f"lamina: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(ExitCode.INTERRUPTED)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import DryRun, Kubeconfig, Yes
 
 if TYPE_CHECKING:
@@ -50,4 +51,4 @@ def uninstall(
     for name in remaining:
         console.print(f"Remaining: {name}", soft_wrap=True, markup=False)
     if remaining:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

@@ -1,13 +1,13 @@
 """`lamina verify`: whether limits hold on this machine."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.ports.user_files import write
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def verify(
     failed = sum(row.verdict == "FAILED" for row in known)
     skipped = sum(row.verdict == "not tested" for row in known)
     console.print(f"{len(known)} checks: {failed} failed, {skipped} not tested")
-    sys.exit(1 if failed else 0)
+    raise typer.Exit(ExitCode.NO if failed else ExitCode.DONE)
 
 
 def _shares(text: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig, Namespace
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ def why(
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Explain why a pod is pending, per node or group of equal nodes, in numbers, or when it was refused GPU memory."""
+    """Explain why a pod is pending, per node or group of equal nodes, in numbers, or when it was refused GPU memory.
+
+    Exits with 0 if the pod has a place and its containers start, 1 if it is pending, refused or cannot start, 2 if
+    there is no such pod, and 3 if the cluster cannot be reached. Of a workload, that holds for all of its pods.
+    """
     from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, with_cluster
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view, pending_reasons, workloads
@@ -25,14 +30,18 @@ def why(
 
     chosen = chosen_namespace(namespace, kubeconfig)
 
-    async def explain(kube: "Kube") -> list[str]:
+    async def explain(kube: "Kube") -> workloads.Explained:
         cluster = await cluster_view.read(kube)
         warn_of_refused_configuration(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):
-            return [*await workloads.why(kube, cluster, chosen, name)]
+            return await workloads.why(kube, cluster, chosen, name)
         pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
         lines = [*pending_reasons.why(cluster, chosen, pod["metadata"]["name"])]
-        return [*lines, *(await last_refusal(kube, pod) if pod["spec"].get("nodeName") else ())]
+        lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else ()
+        return workloads.Explained(lines, runs=not pending_reasons.waiting_because(cluster, pod))
 
-    for line in with_cluster(kubeconfig, explain):
+    explained = with_cluster(kubeconfig, explain)
+    for line in explained.lines:
         console.print(line, soft_wrap=True, markup=False)
+    if not explained.runs:
+        raise typer.Exit(ExitCode.NO)

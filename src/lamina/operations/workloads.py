@@ -1,6 +1,7 @@
 """Why the pods of a workload, such as a Deployment, are refused or pending."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from lamina.dialects import template_warnings
 from lamina.errors import BadInput
@@ -33,7 +34,14 @@ _KINDS: dict[str, Resource] = {
 _SHOWN_PODS = 5
 
 
-async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> list[str]:
+class Explained(NamedTuple):
+    """The lines of `lamina why`. `runs` is False if a pod is pending, refused or cannot start."""
+
+    lines: Sequence[str]
+    runs: bool
+
+
+async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> Explained:
     """The lines of `lamina why` about a workload, given as kind/name. Raises BadInput where there is no such one."""
     kind, _, name = which.partition("/")
     resource = _KINDS.get(kind.lower().partition(".")[0])
@@ -46,7 +54,17 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> l
         raise BadInput(f"there is no {resource.kind} {name} in namespace {namespace}") from error
     labels = ",".join(f"{key}={value}" for key, value in _match_labels(workload).items())
     pods = (await kube.list(PODS, namespace=namespace, labels=labels)).items if labels else []
-    return [*_lines(cluster, namespace, f"{resource.kind} {name}", workload, pods)]
+    warnings = [*template_warnings(workload, namespace, cluster.config)]
+    waiting = _waiting(cluster, pods)
+    title = f"{resource.kind} {name}"
+    lines = [f"{title}: {warning}." for warning in warnings]
+    if not waiting and (pods or not warnings):
+        lines.append(f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending.")
+    for pod in waiting[:_SHOWN_PODS]:
+        lines += pending_reasons.why(cluster, namespace, pod)
+    if len(waiting) > _SHOWN_PODS:
+        lines.append(f"{len(waiting) - _SHOWN_PODS} more pods of {title} are pending.")
+    return Explained(lines, runs=not warnings and not waiting)
 
 
 def _match_labels(workload: Object) -> dict[str, str]:
@@ -54,18 +72,11 @@ def _match_labels(workload: Object) -> dict[str, str]:
     return labels
 
 
-def _lines(cluster: ClusterView, namespace: str, title: str, workload: Object, pods: list[Object]) -> Iterator[str]:
-    warnings = template_warnings(workload, namespace, cluster.config)
-    yield from (f"{title}: {warning}." for warning in warnings)
+def _waiting(cluster: ClusterView, pods: list[Object]) -> list[str]:
+    """The names of the pods that are pending or cannot start."""
     known = {pod["metadata"]["uid"] for pod in cluster.pods}
-    waiting = sorted(
+    return sorted(
         pod["metadata"]["name"]
         for pod in pods
         if pod["metadata"]["uid"] in known and pending_reasons.waiting_because(cluster, pod)
     )
-    if not waiting and (pods or not warnings):
-        yield f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending."
-    for name in waiting[:_SHOWN_PODS]:
-        yield from pending_reasons.why(cluster, namespace, name)
-    if len(waiting) > _SHOWN_PODS:
-        yield f"{len(waiting) - _SHOWN_PODS} more pods of {title} are pending."

@@ -25,7 +25,7 @@ from yarl import URL
 from lamina.errors import BadInput, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
-from lamina.ports.kube.errors import Gone, Refused, Unreachable
+from lamina.ports.kube.errors import Gone, NoCluster, Refused, Unreachable
 from lamina.ports.kube.login import Login
 from lamina.ports.kube.protocol import (
     NO_METADATA,
@@ -68,8 +68,8 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     """The server that a kubeconfig names, once it has answered.
 
     Without a path: $KUBECONFIG, else the pod's own account inside a cluster, else ~/.kube/config. Raises BadInput
-    when that names no server, or one that does not answer. With `again_s` that one is asked again after so many
-    seconds, as parts of a cluster do that have to be there when it comes back.
+    when that names no server, and NoCluster when it does not answer. With `again_s` that one is asked again after so
+    many seconds, as parts of a cluster do that have to be there when it comes back.
     """
     config = _load(kubeconfig, context)
     try:
@@ -80,7 +80,8 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
         await _answered(kube, again_s)
     except Outside as error:
         await kube.close()
-        raise BadInput(f"{_named(config.fname)} does not lead to a Kubernetes API: {error}") from error
+        refusal = NoCluster if isinstance(error, Unreachable) else BadInput
+        raise refusal(f"{_named(config.fname)} does not lead to a Kubernetes API: {error}") from error
     return kube
 
 

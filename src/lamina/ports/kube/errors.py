@@ -8,10 +8,13 @@
     ├── Refused          not allowed (401, 403), or not valid (400, 422)
     └── Unreachable      no answer at all
 
+    BadInput
+    └── NoCluster        what a kubeconfig leads to does not answer
+
 Every other answer is an `Outside` itself.
 """
 
-from lamina.errors import Outside
+from lamina.errors import BadInput, Outside
 
 
 class NotFound(Outside):
@@ -36,3 +39,11 @@ class Refused(Outside):
 
 class Unreachable(Outside):
     """No answer came; whether the request was carried out is not known."""
+
+    exit_code = 3
+
+
+class NoCluster(BadInput):
+    """The server of a kubeconfig does not answer."""
+
+    exit_code = 3
