@@ -102,7 +102,7 @@ async def test_rows_can_be_sorted(order: str, first: str, monkeypatch: pytest.Mo
     assert (await as_json(monkeypatch, await three_gpus(), "--sort", order))[0]["gpu"] == first
 
 
-@pytest.mark.parametrize(("option", "value"), [("--sort", "size"), ("-o", "yaml")])
+@pytest.mark.parametrize(("option", "value"), [("--sort", "size"), ("-o", "tree")])
 async def test_unknown_values_are_refused(option: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = await run(monkeypatch, await three_gpus(), option, value)
     assert ended.code == 2 and "must be one of " in ended.error and f"got '{value}'" in ended.error

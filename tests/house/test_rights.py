@@ -16,6 +16,8 @@ from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
+from lamina.operations.mig import mig_nodes
+from lamina.operations.node_labels import labeled_nodes
 from lamina.operations.refused_memory import last_refusal
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
@@ -41,6 +43,8 @@ RULES = {
     "refusals": rights_of_commands.REFUSALS,
     "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
+    "labels": rights_of_commands.NODE_LABELS,
+    "mig list": rights_of_commands.MIG_LIST,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
     "reset": rights_of_commands.RESET,
@@ -187,6 +191,19 @@ async def test_people_who_look_at_what_gpus_use() -> None:
     noted = Noted("metrics", kube)
     await agent_metrics.read_use(noted, ["node-0"], (await kube.list(PODS)).items)
     assert noted.asked == rights("metrics")
+
+
+async def test_people_who_select_nodes_by_labels() -> None:
+    noted = Noted("labels", FakeKube())
+    assert await labeled_nodes(noted, ["n"], None) == ["n"] and not noted.asked
+    await labeled_nodes(noted, ["n"], lambda labels: True)
+    assert noted.asked == rights("labels")
+
+
+async def test_people_who_look_at_mig_devices() -> None:
+    noted = Noted("mig list", FakeKube())
+    await mig_nodes(noted)
+    assert noted.asked == rights("mig list")
 
 
 def as_a_reader(part: str) -> set[tuple[str, str, str]]:

@@ -50,5 +50,11 @@ def read_cluster(kubeconfig: Path | None) -> "ClusterView":
 
 def warn_of_refused_configuration(cluster: "ClusterView") -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
-    if cluster.config_refusal:
-        typer.echo(f"Warning: the previous configuration is in force: {cluster.config_refusal}", err=True)
+    for warning in warnings(cluster):
+        typer.echo(f"Warning: {warning}", err=True)
+
+
+def warnings(cluster: "ClusterView") -> list[str]:
+    """The sentence that the configuration in force is not that of the ConfigMap, if it is not."""
+    refusal = cluster.config_refusal
+    return [f"the previous configuration is in force: {refusal}"] if refusal else []

@@ -4,17 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig, one_of
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
+    from lamina.cli.lists import ListReading
     from lamina.operations.agent_metrics import ClusterUse
-    from lamina.operations.cluster_view import ClusterView
     from lamina.operations.gpu_rows import GpuRow
     from lamina.ports.kube import ProxiedKube
 
-_OUTPUTS = ("table", "wide", "json", "name")
 _SHOWN_NODES = 5
 
 
@@ -24,55 +23,50 @@ def gpus(
         str,
         typer.Option("--sort", help="Order: node, model, mode, granted, used, free, busy or pods, the largest first."),
     ] = "node",
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Form: table, wide (with UUIDs and pods), json or name.")
-    ] = "table",
+    selector: Selector = "",
+    output: Output = "table",
+    sort_by: SortBy = "",
+    no_headers: NoHeaders = False,
+    watch: Watch = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """List GPUs: memory and compute granted, used and free, slots, mode, health, and the pods on them.
 
-    What is used comes from the metrics of the agents; `-` is what is not known.
+    What is used comes from the metrics of the agents; `-` is what is not known. Labels are those of nodes.
     """
-    from lamina.cli.connection import warn_of_refused_configuration, with_cluster
-    from lamina.operations import agent_metrics, cluster_view, gpu_rows
-
-    one_of(output, _OUTPUTS, "--output")
-    one_of(sort, gpu_rows.ORDERS, "--sort")
-
-    async def read(kube: "ProxiedKube") -> "tuple[ClusterView, ClusterUse]":
-        cluster = await cluster_view.read(kube)
-        nodes = [node] if node in cluster.inventories else cluster.inventories
-        return cluster, await agent_metrics.read_use(kube, nodes, cluster.pods)
-
-    cluster, use = with_cluster(kubeconfig, read)
-    warn_of_refused_configuration(cluster)
-    rows = gpu_rows.in_order(gpu_rows.gpu_rows(cluster, use), sort)
-    if node:
-        rows = gpu_rows.of_node(rows, node, cluster)
-    _print(rows, output, use)
-
-
-def _print(rows: "Sequence[GpuRow]", output: str, use: "ClusterUse") -> None:
-    import msgspec
-
-    from lamina.cli.terminal import console, print_table
-
-    if output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
-        return
-    if output == "name":
-        for row in rows:
-            typer.echo(f"{row.node}/{row.gpu}")
-        return
-    if not rows:
-        console.print("No node offers a GPU.")
-        return
+    from lamina.cli.connection import warnings
     from lamina.cli.gpu_table import gpu_table
+    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
+    from lamina.operations import agent_metrics, cluster_view, gpu_rows
+    from lamina.operations.node_labels import labeled_nodes
+    from lamina.ports.kube.selectors import label_selector
 
-    print_table(console, gpu_table(rows, wide=output == "wide"))
+    one_of(sort, gpu_rows.ORDERS, "--sort")
+    selected = label_selector(selector) if selector else None
+    kind = ListKind(
+        row=gpu_rows.GpuRow,
+        table=lambda rows, wide: gpu_table(rows, wide=wide),
+        name=lambda row: f"{row.node}/{row.gpu}",
+        title=lambda row: f"GPU {row.gpu} of node {row.node}",
+        empty=f"No node {'with these labels ' if selector else ''}offers a GPU.",
+    )
+
+    async def read(kube: "ProxiedKube") -> "ListReading[GpuRow]":
+        cluster = await cluster_view.read(kube)
+        names = await labeled_nodes(kube, cluster.inventories, selected)
+        asked = [node] if node in cluster.inventories else names
+        use = await agent_metrics.read_use(kube, asked, cluster.pods)
+        rows = gpu_rows.in_order(gpu_rows.gpu_rows(cluster, use), sort)
+        chosen = gpu_rows.of_node(rows, node, cluster) if node else rows
+        return ListReading([row for row in chosen if row.node in names], [*_silent(use)], warnings(cluster))
+
+    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+
+
+def _silent(use: "ClusterUse") -> "Iterator[str]":
+    """A sentence about nodes whose agents do not say what is used."""
     if use.silent:
         nodes = sorted(use.silent)
         more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
         shown = ", ".join(nodes[:_SHOWN_NODES])
-        sentence = f"What GPUs use is not known of {shown}{more}: {use.silent[nodes[0]]}"
-        console.print(sentence, markup=False, soft_wrap=True)
+        yield f"What GPUs use is not known of {shown}{more}: {use.silent[nodes[0]]}"

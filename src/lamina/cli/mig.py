@@ -1,11 +1,20 @@
 """`lamina mig`: MIG profiles of cards, MIG devices of nodes, and applying a configuration."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
 from lamina.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from lamina.cli.lists import ListReading
+    from lamina.operations.mig import MigNode
+    from lamina.ports.kube import Kube
 
 mig = typer.Typer(help="Show MIG profiles and the MIG devices of nodes, and partition GPUs.", no_args_is_help=True)
 
@@ -40,21 +49,41 @@ def profiles(
 
 
 @mig.command("list")
-def list_nodes(kubeconfig: Kubeconfig = None) -> None:
+def list_nodes(
+    selector: Selector = "",
+    output: Output = "table",
+    sort_by: SortBy = "",
+    no_headers: NoHeaders = False,
+    watch: Watch = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
     """List nodes with MIG devices or a requested MIG configuration: its state and the devices."""
+    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
+    from lamina.operations.mig import MigNode, mig_nodes
+    from lamina.ports.kube.selectors import label_selector
+
+    selected = label_selector(selector) if selector else None
+    kind = ListKind(
+        row=MigNode,
+        table=lambda rows, wide: _table(rows),
+        name=lambda row: f"node/{row.name}",
+        title=lambda row: f"node {row.name}",
+        empty=f"No node {'with these labels ' if selector else ''}has MIG devices or a requested MIG configuration.",
+    )
+
+    async def read(kube: "Kube") -> "ListReading[MigNode]":
+        return ListReading(await mig_nodes(kube, selected))
+
+    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+
+
+def _table(rows: "Sequence[MigNode]") -> "Table":
     from rich.table import Table
 
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.terminal import console, print_table
-    from lamina.operations.mig import mig_nodes
-
     table = Table("NODE", "CONFIGURATION", "STATE", "DEVICES", box=None, pad_edge=False)
-    for node in with_cluster(kubeconfig, mig_nodes):
+    for node in rows:
         table.add_row(node.name, node.configuration, node.state, ", ".join(node.devices))
-    if table.row_count:
-        print_table(console, table)
-    else:
-        console.print("No node has MIG devices or a requested MIG configuration.")
+    return table
 
 
 @mig.command()

@@ -24,6 +24,16 @@ Namespace = Annotated[
     ),
 ]
 
+Output = Annotated[str, typer.Option("--output", "-o", help="Form: table, wide, json, yaml or name.")]
+Selector = Annotated[
+    str, typer.Option("--selector", "-l", help="Labels, such as `app=web,tier in (a, b)`.", show_default=False)
+]
+SortBy = Annotated[
+    str, typer.Option("--sort-by", help="Field of the JSON form by which to sort, such as node.", show_default=False)
+]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the head of the table.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on and print rows that change, until Ctrl-C.")]
+
 
 def one_of(value: str, allowed: Sequence[str], option: str) -> None:
     """Raises BadInput for a value that the option does not take."""

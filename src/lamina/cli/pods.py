@@ -1,10 +1,15 @@
 """`lamina pods`: the pods that request GPUs, what they hold, and why pending ones wait."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig, Namespace
+from lamina.cli.options import Kubeconfig, Namespace, NoHeaders, Output, Selector, SortBy, Watch
+
+if TYPE_CHECKING:
+    from lamina.cli.lists import ListReading
+    from lamina.operations.pod_rows import PodEntry
+    from lamina.ports.kube import Kube
 
 
 def pods(
@@ -12,15 +17,36 @@ def pods(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List pods in all namespaces.")
     ] = False,
+    selector: Selector = "",
+    output: Output = "table",
+    sort_by: SortBy = "",
+    no_headers: NoHeaders = False,
+    watch: Watch = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending."""
     from lamina.cli import tables
-    from lamina.cli.connection import chosen_namespace, read_cluster
-    from lamina.cli.terminal import console
+    from lamina.cli.connection import chosen_namespace, warnings
+    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
+    from lamina.operations import cluster_view
+    from lamina.operations.pod_rows import PodEntry, pod_rows
+    from lamina.ports.kube.selectors import label_selector
 
     namespace = "" if all_namespaces else chosen_namespace(namespace, kubeconfig)
-    cluster = read_cluster(kubeconfig)
-    if not tables.print_pods(console, cluster, None if all_namespaces else namespace):
-        scope = "this cluster" if all_namespaces else f"namespace {namespace}"
-        console.print(f"No pod in {scope} requests a GPU.")
+    selected = label_selector(selector) if selector else None
+    scope = "this cluster" if all_namespaces else f"namespace {namespace}"
+    kind = ListKind(
+        row=PodEntry,
+        table=lambda rows, wide: tables.pod_table(rows, wide=wide, namespaces=all_namespaces),
+        name=lambda row: f"pod/{row.pod}",
+        title=lambda row: f"{row.namespace}/{row.pod}{' (deleted)' if row.status == 'Deleted' else ''}",
+        empty=f"No pod in {scope} requests a GPU{' and has these labels' if selector else ''}.",
+        notes=tables.reasons,
+    )
+
+    async def read(kube: "Kube") -> "ListReading[PodEntry]":
+        cluster = await cluster_view.read(kube)
+        rows = pod_rows(cluster, None if all_namespaces else namespace, selected)
+        return ListReading(rows, warnings=warnings(cluster))
+
+    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)

@@ -1,23 +1,54 @@
 """`lamina quotas`: the quotas of all namespaces on GPU memory and compute."""
 
-from lamina.cli.options import Kubeconfig
+from typing import TYPE_CHECKING
 
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
 
-def quotas(kubeconfig: Kubeconfig = None) -> None:
-    """List quotas on GPU memory and compute in all namespaces, with current usage."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
-    from lamina.cli.connection import read_cluster
-    from lamina.cli.terminal import console, print_table
-    from lamina.controller.quotas.status import usage
+    from lamina.cli.lists import ListReading
+    from lamina.operations.quota_rows import QuotaEntry
+    from lamina.ports.kube import Kube
 
-    cluster = read_cluster(kubeconfig)
+
+def quotas(
+    selector: Selector = "",
+    output: Output = "table",
+    sort_by: SortBy = "",
+    no_headers: NoHeaders = False,
+    watch: Watch = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """List quotas on GPU memory and compute in all namespaces, with current usage."""
+    from lamina.cli.connection import warnings
+    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
+    from lamina.operations import cluster_view
+    from lamina.operations.quota_rows import QuotaEntry, quota_rows
+    from lamina.ports.kube.selectors import label_selector
+
+    selected = label_selector(selector) if selector else None
+    kind = ListKind(
+        row=QuotaEntry,
+        table=lambda rows, wide: _table(rows),
+        name=lambda row: f"resourcequota/{row.quota}",
+        title=lambda row: f"{row.resource} of quota {row.namespace}/{row.quota}",
+        empty=f"No quota in this cluster {'has these labels and ' if selector else ''}limits GPU memory or compute.",
+    )
+
+    async def read(kube: "Kube") -> "ListReading[QuotaEntry]":
+        cluster = await cluster_view.read(kube)
+        return ListReading(quota_rows(cluster, selected), warnings=warnings(cluster))
+
+    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+
+
+def _table(rows: "Sequence[QuotaEntry]") -> "Table":
+    from rich.table import Table
+
     table = Table("NAMESPACE", "QUOTA", "RESOURCE", "USED", "HARD", box=None, pad_edge=False)
-    for namespace, quota in cluster.quotas.objects():
-        taken = cluster.ledger.holdings.taken_in_namespace(namespace)
-        for resource, (used, hard) in usage(quota, taken, cluster.config).items():
-            table.add_row(namespace, quota["metadata"]["name"], resource.removeprefix("limits."), str(used), hard)
-    if table.row_count:
-        print_table(console, table)
-    else:
-        console.print("No quota in this cluster limits GPU memory or compute.")
+    for row in rows:
+        table.add_row(row.namespace, row.quota, row.resource, str(row.used), row.hard)
+    return table

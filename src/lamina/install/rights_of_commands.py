@@ -20,6 +20,8 @@ READER = (
 METRICS = (
     Rule("pods/proxy", "get", why="what GPUs use, from the pods of agents in Lamina's namespace; `-` without it"),
 )
+NODE_LABELS = (Rule("nodes", "list"),)
+MIG_LIST = (Rule("nodes", "list"), Rule("inventories.lamina.dev", "list"))
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
 WORKLOADS = (
@@ -62,6 +64,8 @@ DEFRAG = (
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, top, pods, why, fits, quotas, advise defrag": READER,
     "gpus, top, in addition to the first": METRICS,
+    "gpus --selector, in addition to the first": NODE_LABELS,
+    "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,
     "why KIND/NAME, in addition to the first": WORKLOADS,

@@ -1,6 +1,8 @@
 """MIG on the nodes of a cluster: what they have, and the request for another configuration."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
 
 from lamina.agent.mig.partitioner import LABEL, PENDING, STATE
 from lamina.errors import BadInput
@@ -8,7 +10,7 @@ from lamina.model.mig_devices import PREFIX
 from lamina.ports.kube import INVENTORIES, NODES, Kube, NotFound, Object
 
 
-class MigNode(NamedTuple):
+class MigNode(Struct, frozen=True):
     """A node that has MIG devices or is asked to have some."""
 
     name: str
@@ -19,8 +21,8 @@ class MigNode(NamedTuple):
     """Devices that kubelet allocates, counted by profile, and instances that were created for grants."""
 
 
-async def mig_nodes(kube: Kube) -> list[MigNode]:
-    """The nodes with MIG devices or with a requested configuration."""
+async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | None = None) -> list[MigNode]:
+    """The nodes with MIG devices or with a requested configuration, all or those whose labels are selected."""
     try:
         inventories = (await kube.list(INVENTORIES)).items
     except NotFound:
@@ -29,6 +31,8 @@ async def mig_nodes(kube: Kube) -> list[MigNode]:
     nodes = []
     for node in (await kube.list(NODES)).items:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        if selected is not None and not selected(labels):
+            continue
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         counts = {key.removeprefix(PREFIX): count for key, count in allocatable.items() if key.startswith(PREFIX)}
         if LABEL in labels or counts or instances.get(name):

@@ -1,10 +1,36 @@
-"""Selectors as kubectl writes them, of the simple kinds: `a=b`, `a!=b`, `a`, `!a`, joined by commas."""
+"""Selectors as kubectl writes them: `a=b`, `a!=b`, `a`, `!a`, joined by commas, and of labels `a in (b, c)` too."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lamina.errors import BadInput
 from lamina.ports.kube.protocol import Object
 from lamina.ports.kube.resources import Resource
+
+_KEY = r"(?:[a-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_VALUE = r"[A-Za-z0-9._-]*"
+_TERM = re.compile(rf"!\s*{_KEY}|{_KEY}(?:\s*(?:=|==|!=)\s*{_VALUE})?")
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+
+
+def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
+    """Whether labels are those that a person asks for, with `in` and `notin` as well. Raises BadInput."""
+    tests = [_labels_hold(term.strip()) for term in re.split(r",(?![^(]*\))", text)]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def _labels_hold(term: str) -> Callable[[Mapping[str, str]], bool]:
+    if found := _SET.fullmatch(term):
+        name, verb, listed = found.groups()
+        values = {value.strip() for value in listed.split(",")}
+        return lambda labels: (
+            (name in labels and labels[name] in values) if verb == "in" else (labels.get(name) not in values)
+        )
+    if not _TERM.fullmatch(term):
+        raise BadInput(f"--selector has a term {term!r}; write terms such as a=b, a!=b, a, !a or a in (b, c)")
+    name, holds = _parsed("".join(term.split()))
+    return lambda labels: holds(labels.get(name))
 
 
 def selector(resource: Resource, namespace: str, labels: str, fields: str) -> Callable[[Object], bool]:

@@ -1,0 +1,210 @@
+"""Lists of objects: one way to print, order and follow them, for all commands that list.
+
+A command says what its rows are and how to read them; the options are the same everywhere, as kubectl has them.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import typer
+
+from lamina.cli.exit_codes import ExitCode
+from lamina.cli.options import one_of
+from lamina.errors import BadInput, Outside
+from lamina.name_hints import nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from lamina.ports.clock import Clock
+    from lamina.ports.kube.client import KubeClient
+
+R = TypeVar("R", bound=msgspec.Struct)
+EVERY_S = 3.0
+"""Seconds between two readings of a list that is watched."""
+_OUTPUTS = ("table", "wide", "json", "yaml", "name")
+
+
+class ListForm(NamedTuple):
+    """What the options of a list say."""
+
+    output: str = "table"
+    sort_by: str = ""
+    headers: bool = True
+    watch: bool = False
+
+
+class ListKind(NamedTuple, Generic[R]):
+    """What a command lists. `row` is the type of a row, whose fields are those of the JSON form."""
+
+    row: type[R]
+    table: "Callable[[Sequence[R], bool], Table]"
+    """The table of rows, wide or not."""
+    name: Callable[[R], str]
+    """What `-o name` prints. Rows of one object have the same name."""
+    title: Callable[[R], str]
+    """What distinguishes a row from all others."""
+    empty: str
+    """The sentence for a list without rows."""
+    notes: Callable[[Sequence[R]], Iterable[str]] = lambda rows: ()
+    """Sentences after a table."""
+
+
+class ListReading(NamedTuple, Generic[R]):
+    """The rows at one time, with sentences about all of them: after a table, and as warnings."""
+
+    rows: Sequence[R]
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+def check(kind: ListKind[R], form: ListForm) -> None:
+    """Raises BadInput for an output or a field that the list does not have."""
+    one_of(form.output, _OUTPUTS, "--output")
+    fields = _fields(kind)
+    if form.sort_by and _field(form) not in fields:
+        hint = nearest(_field(form), fields)
+        raise BadInput(f"--sort-by must be one of {', '.join(fields)}, got {form.sort_by!r}{hint}")
+
+
+def list_objects(
+    kind: ListKind[R],
+    form: ListForm,
+    kubeconfig: "Path | None",
+    read: "Callable[[KubeClient], Awaitable[ListReading[R]]]",
+) -> None:
+    """Print a list of a cluster and, if asked to, each row that changes until Ctrl-C. Raises BadInput, Outside."""
+    from lamina.cli.connection import with_cluster
+    from lamina.ports.clock import SystemClock
+
+    check(kind, form)
+
+    async def listed(kube: "KubeClient") -> None:
+        reading = await read(kube)
+        _warn(reading.warnings)
+        print_list(kind, form, reading.rows, reading.notes)
+        if form.watch:
+            await follow(kind, form, reading, lambda: read(kube), SystemClock())
+
+    try:
+        with_cluster(kubeconfig, listed)
+    except KeyboardInterrupt:
+        if not form.watch:
+            raise
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def print_list(kind: ListKind[R], form: ListForm, rows: Sequence[R], notes: Iterable[str] = ()) -> None:
+    """Print the rows in their form and order."""
+    rows = _ordered(rows, form)
+    if form.output == "json":
+        typer.echo(_json(rows))
+    elif form.output == "yaml":
+        typer.echo(_yaml(rows), nl=False)
+    elif form.output == "name":
+        for name in dict.fromkeys(map(kind.name, rows)):
+            typer.echo(name)
+    elif not rows:
+        _say(kind.empty)
+    else:
+        _print_table(kind, form, rows)
+        for note in notes:
+            _say(note)
+
+
+async def follow(
+    kind: ListKind[R],
+    form: ListForm,
+    first: ListReading[R],
+    read: Callable[[], Awaitable[ListReading[R]]],
+    clock: "Clock",
+) -> None:
+    """Print each row that changes, comes or goes, until canceled.
+
+    While the cluster does not answer, one sentence says so. Raises BadInput where the list exists no longer.
+    """
+    known, failure = {kind.title(row): row for row in first.rows}, ""
+    while True:
+        await clock.sleep(EVERY_S)
+        try:
+            rows = {kind.title(row): row for row in (await read()).rows}
+        except Outside as error:
+            if not failure:
+                _warn([f"{error}; the list goes on when the cluster answers"])
+            failure = str(error)
+            continue
+        failure = ""
+        _print_changes(kind, form, [row for title, row in rows.items() if known.get(title) != row])
+        if form.output in ("table", "wide"):
+            for title in known.keys() - rows.keys():
+                _say(f"{title} is gone.")
+        known = rows
+
+
+def _print_changes(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None:
+    """The rows one by one as documents, or as lines of the table."""
+    if form.output == "json":
+        for row in rows:
+            typer.echo(_json(row))
+    elif form.output == "yaml":
+        for row in rows:
+            typer.echo(f"---\n{_yaml(row)}", nl=False)
+    elif rows:
+        print_list(kind, form._replace(headers=False), rows)
+
+
+def _print_table(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None:
+    from lamina.cli.terminal import console, print_table
+
+    table = kind.table(rows, form.output == "wide")
+    table.show_header = form.headers
+    print_table(console, table)
+    for note in kind.notes(rows):
+        _say(note)
+
+
+def _ordered(rows: Sequence[R], form: ListForm) -> Sequence[R]:
+    """The rows by the field that the form names: texts by alphabet, lists by length, what is not known last."""
+    if not form.sort_by:
+        return rows
+    field = _field(form)
+    return sorted(rows, key=lambda row: _rank(msgspec.to_builtins(row)[field]))
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    if value is None:
+        return True, 0
+    return False, len(value) if isinstance(value, list | dict) else value
+
+
+def _fields(kind: ListKind[R]) -> tuple[str, ...]:
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind.row))
+
+
+def _field(form: ListForm) -> str:
+    """Also as kubectl writes it: `.node` and `{.node}`."""
+    return form.sort_by.removeprefix("{").removesuffix("}").removeprefix(".")
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True)
+
+
+def _say(sentence: str) -> None:
+    from lamina.cli.terminal import console
+
+    console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        typer.echo(f"Warning: {sentence}", err=True)
