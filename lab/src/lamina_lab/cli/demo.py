@@ -33,11 +33,17 @@ def demo(
     finally:
         if not keep:
             down.down(NAME)
-    if keep:
-        console.print(f"The lab keeps running. To use it: export KUBECONFIG={lab.kubeconfig}", soft_wrap=True)
-        console.print(f"To stop it: lamina lab down --name {NAME}")
-    else:
-        console.print("The lab is stopped. Use `lamina demo --keep` to keep it running.")
+    for line in _last_words(lab.kubeconfig if keep else None):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _last_words(kubeconfig: Path | None) -> list[str]:
+    """What to do next, with the kubeconfig of the lab if it keeps running."""
+    watch = f"To watch its GPUs and pods in a browser: lamina lab dashboard --name {NAME}"
+    stop = f"To stop it: lamina lab down --name {NAME}"
+    if kubeconfig is None:
+        return ["The lab is stopped. To keep it running: lamina demo --keep", watch]
+    return [f"The lab keeps running. To use it: export KUBECONFIG={kubeconfig}", stop, watch]
 
 
 async def _show(kubeconfig: Path) -> None:
