@@ -32,9 +32,20 @@ def test_policies_are_compared_and_waiting_pods_say_why(tmp_path: Path) -> None:
     results = json.loads(data.read_text())
     assert [result["policy"] for result in results] == ["binpack", "spread"]
     assert all(result["placed"] + len(result["waiting"]) == 5 for result in results)
-    lines = ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}polyline")
+    lines = ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")
     widths = [line.get("stroke-width") for line in lines]
     assert (widths.count("4"), widths.count("2")) == (2, 2), "two policies in two panels, the second thinner"
+
+
+def test_allocation_over_time_is_drawn_for_each_policy(tmp_path: Path) -> None:
+    html = tmp_path / "page.html"
+    reported = run("--policy", "binpack", "--policy", "spread", "--html", str(html)).splitlines()
+    at = reported.index("allocated, % of all GPUs")
+    assert [line.split()[0] for line in reported[at + 1 : at + 3]] == ["binpack", "spread"]
+    assert all(line.endswith("%") for line in reported[at + 1 : at + 3])
+    page = html.read_text()
+    assert "5 pods on 2 nodes with 4 GPUs" in page and page.count("<svg") == 2
+    assert page.count(">binpack<") >= 3, "in both charts and in the table"
 
 
 def test_what_if_there_were_more_or_no_sharing() -> None:
@@ -93,6 +104,7 @@ def test_a_replay_of_nothing_but_mig_is_refused(tmp_path: Path) -> None:
         (("--policy", "best"), "there is no policy 'best'"),
         (("--remove-nodes", "*"), "no node is left"),
         (("--picture", "absent/x.svg"), "cannot write --picture absent/x.svg: No such file or directory"),
+        (("--html", "absent/x.html"), "cannot write --html absent/x.html: No such file or directory"),
         (("--json", "absent/x.json"), "cannot write --json absent/x.json: No such file or directory"),
         (("--config", "absent.yaml"), "cannot read --config absent.yaml: No such file or directory"),
     ],

@@ -39,13 +39,15 @@ def simulate(
     keep: Annotated[bool, typer.Option("--keep", help="Running pods stay where they are.")] = False,
     config: Annotated[Path | None, typer.Option("--config", help="Configuration file, for the pods of a dump.")] = None,
     picture: Annotated[Path | None, typer.Option("--picture", help="Write a chart over time to this SVG file.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write charts and figures to this HTML page.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this JSON file.")] = None,
 ) -> None:
     """Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and why."""
     import msgspec
 
     from lamina.cli.terminal import console
-    from lamina.operations.simulate.picture import picture as drawn
+    from lamina.operations.charts import svg_file
+    from lamina.operations.simulate.picture import charts, page
     from lamina.operations.simulate.replay import check_policy
 
     policies = policy or ["binpack", "packing"]
@@ -63,10 +65,13 @@ def simulate(
     gpus = sum(len(node.gpus) for node in made)
     for sentence in missing:
         console.print(sentence, markup=False, soft_wrap=True)
-    console.print(f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs")
+    size = f"{len(coming)} pods on {len(made)} nodes with {gpus} GPUs"
+    console.print(size)
     _print(results)
     if picture is not None:
-        write(picture, drawn(results), "--picture")
+        write(picture, svg_file(charts(results)), "--picture")
+    if html is not None:
+        write(html, page(results, {"replayed": size, "nodes": str(nodes), "pods": str(pods)}), "--html")
     if json_file is not None:
         write(json_file, msgspec.json.format(msgspec.json.encode(results)), "--json")
 
@@ -127,7 +132,9 @@ def _replayed(
 def _print(results: "Sequence[Result]") -> None:
     from rich.table import Table
 
+    from lamina.cli.chart_rows import print_charts
     from lamina.cli.terminal import console, print_table
+    from lamina.operations.simulate.picture import charts
 
     table = Table("POLICY", "ASKED", "ALLOCATED", "STRANDED", "PLACED", "WAITING", box=None, pad_edge=False)
     for result in results:
@@ -142,6 +149,7 @@ def _print(results: "Sequence[Result]") -> None:
         course.add_row(str(results[0].points[place].pods), *cells)
     console.print("\nover time")
     print_table(console, course)
+    print_charts(console, charts(results))
     for result in results:
         if result.reasons:
             console.print(f"\n{result.policy}: {len(result.waiting)} pods wait")
