@@ -1,6 +1,7 @@
 """`lamina verify` on a simulated GPU: limits that hold are well, and limits that no one holds are found out."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +13,18 @@ from lamina.errors import BadInput, LaminaError
 from lamina.model.quantities import MIB
 from lamina.operations.verify.compute import POINTS, SHORTEST, compute
 from lamina.operations.verify.escapes import HELD, KNOWN, escapes
+from lamina.operations.verify.facts import facts
 from lamina.operations.verify.machine import KERNELS, Site, site
 from lamina.operations.verify.memory import KINDS, memory
 from lamina.operations.verify.overhead import CALLS, overhead
-from lamina.operations.verify.rows import judged
+from lamina.operations.verify.report import cells, charts
+from lamina.operations.verify.rows import judged, untested
 from lamina.operations.verify.run import verify
 from lamina.operations.verify.views import views
 
 MODEL = "T4"
 LIMIT = 1024
+EARLY = "so the driver did not run them in full"
 
 
 @pytest.fixture
@@ -103,11 +107,16 @@ def answering(held: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
         (
             112_682.0,
             0.00089,
-            "FAILED",
-            "kernels of 1 ms ended after 0.00089 ms, so the driver did not run them in full",
+            "not tested",
+            f"kernels of 1 ms ended after 0.00089 ms, {EARLY}",
         ),
-        (99.0, 0.89, "FAILED", "kernels of 1 ms ended after 0.89 ms, so the driver did not run them in full"),
-        (99.0, float("nan"), "FAILED", "kernels of 1 ms ended after nan ms, so the driver did not run them in full"),
+        (99.0, 0.89, "not tested", f"kernels of 1 ms ended after 0.89 ms, {EARLY}"),
+        (
+            99.0,
+            float("nan"),
+            "not tested",
+            f"kernels of 1 ms ended after nan ms, {EARLY}",
+        ),
         (102.1, 1.0, "FAILED", "this is no share of the GPU's time, so none can be measured here"),
         (float("nan"), 1.0, "FAILED", "this is no share of the GPU's time, so none can be measured here"),
         (89.9, 1.0, "not tested", "others use this GPU, or its processors are too busy to feed it"),
@@ -139,8 +148,8 @@ def test_a_share_of_kernels_that_end_early_is_not_ok(answering: Site, monkeypatc
     rows = compute(answering, [20], 1)
     assert next(rows).verdict == "ok"
     share = next(rows)
-    assert (share.verdict, share.note) == (
-        "FAILED", "kernels of 1 ms ended after 0.2 ms, so the driver did not run them in full"
+    assert (share.measured, share.verdict, share.note) == (
+        None, "not tested", f"kernels of 1 ms ended after 0.2 ms, {EARLY}"
     )  # fmt: skip
 
 
@@ -215,19 +224,44 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.exit_code == 2
 
 
+def test_the_machine_is_named_with_its_driver(held: Site) -> None:
+    gpu, driver = facts(held)
+    assert re.fullmatch(r"simulated Tesla T4, \d+ MiB, GPU-[0-9a-f-]{36}", gpu.note)
+    assert re.fullmatch(r"\d+\.\d+[.\d]*, CUDA \d+\.\d", driver.note)
+
+
 def test_the_command_writes_the_rows_and_ends_with_the_verdict(tmp_path: Path) -> None:
-    file = tmp_path / "rows.json"
-    done = CliRunner().invoke(app, ["verify", "--simulate", MODEL, "--quick", "--memory", "1Gi", "--json", str(file)])
+    file, html = tmp_path / "rows.json", tmp_path / "rows.html"
+    files = ("--json", str(file), "--html", str(html))
+    done = CliRunner().invoke(app, ["verify", "--simulate", MODEL, "--quick", "--memory", "1Gi", *files])
     rows = json.loads(file.read_text())
     failed = [row for row in rows if row["verdict"] == "FAILED"]
     assert done.exit_code == (1 if failed else 0)
-    assert {row["check"] for row in rows} == {"memory", "views", "compute", "overhead", "escapes"}
+    assert {row["check"] for row in rows} == {"machine", "memory", "views", "compute", "overhead", "escapes"}
     assert {row["check"] for row in failed} <= {"compute"}
     assert f"{len(rows)} checks: {len(failed)} failed" in done.output
+    page = html.read_text()
+    assert f"{len(rows)} checks: {len(failed)} failed" in page
+    assert all(row["what"] in page for row in rows)
+    assert page.count("<svg") == 4 and "memory: memory that a program got" in done.output
 
 
-def test_a_file_that_cannot_be_written_is_reported_before_anything_is_tried(tmp_path: Path) -> None:
-    file = tmp_path / "nowhere" / "rows.json"
-    done = CliRunner().invoke(app, ["verify", "--simulate", "no such model", "--json", str(file)])
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_a_file_that_cannot_be_written_is_reported_before_anything_is_tried(tmp_path: Path, option: str) -> None:
+    file = tmp_path / "nowhere" / "rows"
+    done = CliRunner().invoke(app, ["verify", "--simulate", "no such model", option, str(file)])
     assert isinstance(done.exception, BadInput)
-    assert str(done.exception) == f"cannot write --json {file}: No such file or directory"
+    assert str(done.exception) == f"cannot write {option} {file}: No such file or directory"
+
+
+def test_a_chart_shows_what_was_not_tested_instead_of_a_figure() -> None:
+    rows = [
+        judged("compute", "30 %", "%", 30, 33, below=2, above=2),
+        untested("compute", "70 %", "kernels ended early"),
+    ]
+    (chart,) = charts(rows)
+    assert [(bar.name, bar.figure, chart.label(bar), bar.wrong) for bar in chart.bars] == [
+        ("30 %", 33, "33 % (limit 30)", True), ("70 %", None, "not tested", False)
+    ]  # fmt: skip
+    assert cells(rows[0])[2:6] == ("30.0", "33.0", "+3.0", "%")
+    assert charts(rows[1:]) == []

@@ -30,14 +30,20 @@ def verify(
     seconds: Annotated[float, typer.Option("--seconds", help="Seconds to measure each compute limit.")] = 4.0,
     quick: Annotated[bool, typer.Option("--quick", help="Only test 30 and 70 percent, for two seconds each.")] = False,
     file: Annotated[Path | None, typer.Option("--json", help="Also write the results as JSON to this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write the results with charts to this file, as one HTML page.")
+    ] = None,
 ) -> None:
     """Test on this machine that memory and compute limits hold, and what the facade costs."""
+    from lamina.cli.chart_rows import print_charts
     from lamina.cli.terminal import console, print_table
     from lamina.model.quantities import parse_memory_mib
+    from lamina.operations.verify.report import charts
     from lamina.operations.verify.run import verify
 
-    if file is not None:
-        write(file, b"[]\n", "--json")  # report an unwritable path before the measurement, not after it
+    for path, option, nothing in ((file, "--json", b"[]\n"), (html, "--html", b"")):
+        if path is not None:
+            write(path, nothing, option)  # report an unwritable path before the measurement, not after it
     measured = ("30,70", 2.0) if quick else (shares, seconds)
     rows = verify(
         gpu=gpu,
@@ -55,7 +61,10 @@ def verify(
     if file is not None:
         written = [{**msgspec.to_builtins(row), "error": row.error} for row in known]
         write(file, f"{json.dumps(written, indent=1)}\n".encode(), "--json")
+    if html is not None:
+        write(html, _page(known), "--html")
     print_table(console, _table(known))
+    print_charts(console, charts(known))
     failed = sum(row.verdict == "FAILED" for row in known)
     skipped = sum(row.verdict == "not tested" for row in known)
     console.print(f"{len(known)} checks: {failed} failed, {skipped} not tested")
@@ -71,34 +80,26 @@ def _shares(text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
+def _page(rows: "list[CheckResult]") -> bytes:
+    """The page, with the version of Lamina, the kernel and the time."""
+    import platform
+    from datetime import UTC, datetime
+    from importlib.metadata import version
+
+    from lamina.operations.verify.report import page
+
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return page(rows, {"time": when, "Lamina": version("lamina"), "system": platform.platform()})
+
+
 def _table(rows: "list[CheckResult]") -> "Table":
     from rich.table import Table
 
+    from lamina.operations.verify.report import HEAD, cells
+
     table = Table(box=None, pad_edge=False)
-    for column in ("CHECK", "WHAT"):
-        table.add_column(column)
-    for column in ("LIMIT", "MEASURED", "ERROR"):
-        table.add_column(column, justify="right")
-    for column in ("UNIT", "VERDICT", "NOTE"):
-        table.add_column(column)
+    for column in HEAD:
+        table.add_column(column.upper(), justify="right" if column in ("limit", "measured", "error") else "left")
     for row in rows:
-        error = "" if row.error is None else f"{row.error:+,.{_digits(row)}f}"
-        table.add_row(
-            row.check,
-            row.what,
-            _number(row, row.limit),
-            _number(row, row.measured),
-            error,
-            row.unit,
-            row.verdict,
-            row.note,
-        )
+        table.add_row(*cells(row))
     return table
-
-
-def _digits(row: "CheckResult") -> int:
-    return 1 if row.unit in ("%", "ns") else 0
-
-
-def _number(row: "CheckResult", value: float | None) -> str:
-    return "" if value is None else f"{value:,.{_digits(row)}f}"

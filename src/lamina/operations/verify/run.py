@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.operations.verify.compute import compute
 from lamina.operations.verify.escapes import escapes
+from lamina.operations.verify.facts import facts
 from lamina.operations.verify.machine import Site, site
 from lamina.operations.verify.memory import memory
 from lamina.operations.verify.overhead import overhead
@@ -42,6 +43,7 @@ def verify(
 
 
 def _all(found: Site, memory_mib: int, shares: Sequence[int], seconds: float, rounds: int) -> Iterator[CheckResult]:
+    yield from facts(found)
     yield from memory(found, memory_mib)
     yield from views(found, memory_mib)
     yield from compute(found, shares, seconds)

@@ -151,6 +151,18 @@ def views() -> dict[str, object]:
     }  # fmt: skip
 
 
+def versions() -> dict[str, object]:
+    """The version of the driver, and the newest CUDA that it supports: 12040 is 12.4."""
+    driver = CheckedDriver()
+    driver.begin()
+    nvml = CheckedDriver("libnvidia-ml.so.1")
+    cuda, text = c_int(), ctypes.create_string_buffer(80)
+    driver("cuDriverGetVersion", byref(cuda))
+    nvml("nvmlInit_v2")
+    nvml("nvmlSystemGetDriverVersion", text, c_uint(len(text)))
+    return {"driver": text.value.decode(errors="replace"), "cuda": cuda.value}
+
+
 class _Process(ctypes.Structure):
     """nvmlProcessInfo_t."""
 
@@ -232,7 +244,7 @@ def _again(variables: dict[str, str], *arguments: str) -> dict[str, object]:
 
 
 TASKS: dict[str, Callable[..., dict[str, object]]] = {
-    "memory": memory, "views": views, "figures": figures, "compute": compute, "escape": escape,
+    "memory": memory, "views": views, "versions": versions, "figures": figures, "compute": compute, "escape": escape,
 }  # fmt: skip
 
 if __name__ == "__main__":
