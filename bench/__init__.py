@@ -4,6 +4,7 @@
     python -m bench.compute --json FILE     shares of a GPU's time against their limits, on a simulated machine
     python -m bench.scheduler --json FILE   decisions in a cluster of 5,000 nodes, and the controller that makes them
 
-Each compares in one run, by alternated rounds and medians, and ends with 1 when a floor is broken. Floors and how they
-were chosen are in `floors.toml`; a null control shows for each isolation metric that its floor can be broken.
+With `--html FILE` they write a page with charts too. Each compares in one run, by alternated rounds and medians, and
+ends with 1 when a floor is broken. Floors and how they were chosen are in `floors.toml`; a null control shows for each
+isolation metric that its floor can be broken.
 """

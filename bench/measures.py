@@ -6,6 +6,7 @@ report.control("held-over-limit", "MiB", ours=1024)          # the same floor mu
 sys.exit(report.finish(json_file))
 """
 
+import argparse
 import json
 import statistics
 import tomllib
@@ -18,7 +19,9 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from lamina.cli.chart_rows import print_charts
 from lamina.cli.terminal import print_table
+from lamina.operations.charts import Bar, BarChart, HtmlTable, html_page
 
 FLOORS = Path(__file__).with_name("floors.toml")
 
@@ -96,12 +99,37 @@ class Report:
         self.measures[f"{name} (null control)"] = measure
         return measure
 
-    def finish(self, file: Path | None, console: Console | None = None) -> int:
-        """Prints the table, writes the file, and returns the exit status: 1 when anything is not as it must be."""
-        print_table(console or Console(), self._table())
+    def finish(self, file: Path | None, console: Console | None = None, html: Path | None = None) -> int:
+        """Prints the table and charts, writes the files, and returns the exit status: 1 when anything is not as it must
+        be."""
+        console = console or Console()
+        print_table(console, self._table())
+        print_charts(console, self.charts())
         if file is not None:
             file.write_text(json.dumps(msgspec.to_builtins(self.measures), indent=1) + "\n")
+        if html is not None:
+            html.write_bytes(self._page())
         return 0 if all(measure.ok for measure in self.measures.values()) else 1
+
+    def charts(self) -> list[BarChart]:
+        """One for each unit, with what floors are about and the floors as marks."""
+        bars: dict[str, list[Bar]] = {}
+        for name, measure in self.measures.items():
+            value = measure.ours if measure.compared is None else measure.compared
+            unit = "times" if measure.of == "ratio" else measure.unit
+            shown = f"{name}, added" if measure.of == "added" else name
+            bars.setdefault(unit, []).append(Bar(name=shown, value=value, limit=measure.floor, wrong=not measure.ok))
+        return [
+            BarChart(title=f"{self._section}, {unit or 'numbers'}", unit=unit, limit_means="floor", bars=tuple(each))
+            for unit, each in bars.items()
+        ]
+
+    def _page(self) -> bytes:
+        head = ("measure", "native", "ours", "added", "floor", "unit", "", "HAMi-core, published elsewhere")
+        rows = tuple(_cells(name, measure) for name, measure in self.measures.items())
+        wrong = frozenset(place for place, each in enumerate(self.measures.values()) if not each.ok)
+        table = HtmlTable(title="All measures", head=head, rows=rows, wrong=wrong)
+        return html_page(f"Benchmark {self._section}", {}, self.charts(), [table])
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -111,13 +139,24 @@ class Report:
         table.add_column("unit")
         table.add_column("")
         table.add_column("HAMi-core, published elsewhere")
-        for name, m in self.measures.items():
-            added = "" if m.native is None else _number(m.ours - m.native)
-            limit = "" if m.floor is None else f"{_number(m.floor)} {m.of}"
-            native = "" if m.native is None else _number(m.native)
-            verdict = "ok" if m.ok else "FAILED"
-            table.add_row(name, native, _number(m.ours), added, limit, m.unit, verdict, m.published)
+        for name, measure in self.measures.items():
+            table.add_row(*_cells(name, measure))
         return table
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """The options for the files that a benchmark writes."""
+    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    parser.add_argument("--html", type=Path, help="write the measures with charts to this HTML page")
+
+
+def _cells(name: str, measure: Measure) -> tuple[str, ...]:
+    """A measure as a row of the table."""
+    added = "" if measure.native is None else _number(measure.ours - measure.native)
+    limit = "" if measure.floor is None else f"{_number(measure.floor)} {measure.of}"
+    native = "" if measure.native is None else _number(measure.native)
+    verdict = "ok" if measure.ok else "FAILED"
+    return name, native, _number(measure.ours), added, limit, measure.unit, verdict, measure.published
 
 
 def _compared(of: str, native: float | None, ours: float) -> float:

@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.claims import Confirmation
@@ -85,7 +85,7 @@ def tick_ms(rounds: int, content: Callable[[int], bytes]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.agent", description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     parser.add_argument("--rounds", type=int, default=40, help="ticks of each kind (default 40)")
     options = parser.parse_args()
     report = Report("agent")
@@ -93,7 +93,7 @@ def main() -> int:
     report.add("tick-garbage", "ms", ours=tick_ms(options.rounds, garbage))
     with mock.patch.object(activity, "MOST_PROCESSES", layout.SLOTS):
         report.control("tick-garbage", "ms", ours=tick_ms(options.rounds, garbage))
-    return report.finish(options.json)
+    return report.finish(options.json, html=options.html)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from statistics import mean
 from bench.compute import reactions
 from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 from lamina.model.grants import ComputePolicy
 
 LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
@@ -86,7 +86,7 @@ def lending(report: Report, bench: Bench, program: Path) -> None:
 def main() -> int:
     """Runs all parts."""
     parser = argparse.ArgumentParser(prog="python -m bench.compute", description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     parser.add_argument("--seconds", type=int, default=4, help="length of each run (default 4)")
     options = parser.parse_args()
     report = Report("compute")
@@ -105,7 +105,7 @@ def main() -> int:
         lending(report, bench, program)
         reactions.measure(report, bench, program)
         report.control("cells-error", "points", ours=mean(got - limit for got in alone.values() for limit in LIMITS))
-    return report.finish(options.json)
+    return report.finish(options.json, html=options.html)
 
 
 if __name__ == "__main__":

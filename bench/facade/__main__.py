@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.facade import calls, holding, instructions, starting, together
 from bench.machine import build, machine
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 
 PARTS = ("calls", "together", "starting", "holding", "instructions")
 
@@ -16,7 +16,7 @@ def main() -> int:
     """Runs all parts, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m bench.facade", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to run: {', '.join(PARTS)} (default all)")
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     parser.add_argument("--rounds", type=int, default=15, help="alternated rounds of each comparison (default 15)")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
@@ -34,7 +34,7 @@ def main() -> int:
         if "holding" in wanted:
             holding.measure(report, program["hold"], options.rounds)
         note = instructions.measure(report, program["calls"], bench) if "instructions" in wanted else ""
-    status = report.finish(options.json)
+    status = report.finish(options.json, html=options.html)
     if note:
         print(note)
     return status

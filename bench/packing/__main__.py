@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bench.control_plane import NoPrograms
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 from bench.packing.live import live_run
 from bench.packing.policies import POLICIES
 from bench.packing.published import FGD, published
@@ -133,14 +133,14 @@ def main() -> int:
         "--scheduler", action="store_true", help="the default list through the kube-scheduler in KUBE_BIN_DIR"
     )
     parser.add_argument("--study", nargs="*", choices=list(STUDIES), metavar="NAME", help="beyond the lists")
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     options = parser.parse_args()
     report, console = Report("packing"), Console(width=None if sys.stdout.isatty() else 140)
     try:
         nodes = read_nodes(options.traces)
         if options.scheduler:
             schedule(report, console, nodes, options)
-            return report.finish(options.json, console)
+            return report.finish(options.json, console, options.html)
         options.seeds = options.seeds or 10
         if options.study is None:
             compare(report, console, nodes, options)
@@ -150,7 +150,7 @@ def main() -> int:
                 console.print(STUDIES[name](report, nodes, pods, options.seeds))
     except NoTrace as error:
         sys.exit(str(error))
-    return report.finish(options.json, console)
+    return report.finish(options.json, console, options.html)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ import argparse
 import asyncio
 import statistics
 import sys
-from pathlib import Path
 
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
 from bench.scheduler.gangs import Gangs
@@ -73,7 +72,7 @@ def _new_pods(first: int, count: int) -> list[Object]:
 def main() -> int:
     """Runs all parts."""
     parser = argparse.ArgumentParser(prog="python -m bench.scheduler", description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     parser.add_argument("--nodes", type=int, default=5000, help="nodes of 8 GPUs (default 5000)")
     parser.add_argument("--pods", type=int, default=20_000, help="pods that run (default 20000)")
     parser.add_argument("--rounds", type=int, default=100, help="a hundredth of the longest series (default 100)")
@@ -85,7 +84,7 @@ def main() -> int:
         curve(report, options.rounds)
         gangs(report, options.nodes)
     asyncio.run(whole(report, options.nodes, options.pods, options.rounds))
-    return report.finish(options.json)
+    return report.finish(options.json, html=options.html)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ floor of the default policy.
 import argparse
 import sys
 from itertools import accumulate
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.measures import Report
+from bench.measures import Report, add_outputs
 from bench.shares.workload import MIXES, gpus, nodes, pods
 from lamina.operations.simulate.replay import replay
 
@@ -43,7 +42,7 @@ def main() -> int:
     """Replays all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench.shares", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="runs of each (default 1)")
-    parser.add_argument("--json", type=Path, help="write the measures to this file")
+    add_outputs(parser)
     options = parser.parse_args()
     report, console = Report("shares"), Console(width=None if sys.stdout.isatty() else 140)
     table = Table("mix", "setting", *POLICIES, title="pods that wait")
@@ -57,7 +56,7 @@ def main() -> int:
     console.print(table)
     report.add("waiting", "pods", native=sums["best-fit"], ours=sums["packing"])
     report.control("waiting", "pods", native=sums["best-fit"], ours=sums["binpack"])
-    return report.finish(options.json, console)
+    return report.finish(options.json, console, options.html)
 
 
 if __name__ == "__main__":

@@ -84,3 +84,19 @@ def test_every_floor_of_the_project_has_a_bound_and_a_calibration() -> None:
         for name, floor in floors.items():
             assert ("most" in floor) != ("least" in floor), f"{section}.{name}"
             assert floor["calibration"], f"{section}.{name}"
+
+
+def test_the_page_and_the_charts_have_each_measure_with_its_floor(report: Report, tmp_path: Path) -> None:
+    report.add("cost", "ns", native=10, ours=16)
+    report.add("rate", "1/s", ours=120)
+    report.add("other", "ns", ours=3)
+    bars = {
+        chart.unit: [(bar.name, bar.value, bar.limit, bar.wrong) for bar in chart.bars] for chart in report.charts()
+    }
+    assert bars == {
+        "ns": [("cost, added", 6, 5, True), ("other", 3, None, False)],
+        "1/s": [("rate", 120, 100, False)],
+    }
+    assert report.finish(None, QUIET, tmp_path / "page.html") == 1
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<svg") == 2 and page.count('class="wrong"') == 1
