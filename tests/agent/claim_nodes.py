@@ -52,7 +52,7 @@ class ClaimNode(Node):
         self.publisher = SlicePublisher(self.context, self.offer, self.watch)
 
     def _in_use(self) -> Any:
-        return devices_in_use(self.record.allocations, claimed=frozenset(self.context.claims.units))
+        return devices_in_use(self.record.allocations, claims=self.context.claims.held)
 
     def observe(self, **unhealthy: str) -> None:
         """The GPUs as NVML lists them, some `unhealthy` by `gpu<index>`."""

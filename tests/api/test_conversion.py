@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_grant, write_inventory
 from lamina.errors import BadInput
+from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
@@ -69,6 +70,7 @@ CONTAINER = ContainerGrant(
     size=ContainerSize(generation=3, memory_mib=1, cores=2),
 )
 WIRE_GPU = {"uuid": "GPU-0", "index": 0, "model": "V100", "memoryMiB": 16384, "capacityMiB": 16384}
+WIRE_CLAIM = {"namespace": "default", "name": "k", "uid": "v", "requests": []}
 WIRE_SURVIVOR = {"namespace": "default", "pod": "p", "podUID": "u", "containers": []}
 INVENTORY = Inventory(
     node="n",
@@ -80,6 +82,7 @@ INVENTORY = Inventory(
     mig_leftovers=("GPU 0 keeps 1g.5gb at 4: it is in use by process 7",),
     survivors=(Survivor(namespace="default", pod="p", pod_uid="u", containers=(CONTAINER,)),),
     resized=(AppliedSize(pod_uid="u", container="c", generation=3, waiting="w"),),
+    claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
 )
 GRANT = Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,), revision=4)
 
@@ -191,6 +194,8 @@ def test_unknown_fields_of_later_versions_are_ignored() -> None:
         ({"node": "n", "gpus": [WIRE_GPU] * 129}, "length <= 128"),
         ({"node": "n", "survivors": [WIRE_SURVIVOR] * (MAX_SURVIVORS + 1)}, f"length <= {MAX_SURVIVORS}"),
         ({"node": "n", "survivors": [WIRE_SURVIVOR | {"podUID": 1}]}, "survivors.*podUID"),
+        ({"node": "n", "claims": [WIRE_CLAIM] * (MAX_CLAIMS + 1)}, f"length <= {MAX_CLAIMS}"),
+        ({"node": "n", "claims": [WIRE_CLAIM | {"uid": 1}]}, "claims.*uid"),
     ],
 )
 def test_unreadable_inventories(spec: Any, message: str) -> None:

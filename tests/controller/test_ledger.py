@@ -9,6 +9,7 @@ from lamina.controller.ledger.grantless_pods import RunningRequest, largest_hold
 from lamina.controller.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFIRMED_S, DoesNotFit, Ledger, reservation
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.pods import parse_pod
+from lamina.model.claims import HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.ledger import NOTHING, Taken
@@ -297,6 +298,25 @@ def test_a_grant_on_an_unknown_gpu_still_counts(ledger: Ledger) -> None:
     ledger.observe_grant(record())
     ledger.observe_inventory(inventory())
     assert taken(ledger) == 1000
+
+
+def claim(name: str, *requests: ContainerGrant, namespace: str = "default") -> HeldClaim:
+    return HeldClaim(namespace=namespace, name=name, uid=f"uid-of-{name}", requests=requests)
+
+
+def test_claims_count_in_their_namespace_until_the_node_no_longer_names_them(ledger: Ledger) -> None:
+    ledger.observe_grant(record())
+    held = (claim("a", *shares(2000, cores=30), *shares(500)), claim("b", *shares(7), namespace="other"))
+    ledger.observe_inventory(msgspec.structs.replace(inventory(), claims=held))
+    ledger.observe_inventory(msgspec.structs.replace(inventory("node-1"), claims=(claim("c", *shares(40)),)))
+    assert ledger.holdings.taken_in_namespace("default") == Taken(4, 3540, 30)
+    assert ledger.holdings.taken_in_namespace("other") == Taken(1, 7)
+    assert taken(ledger) == 1000, "their GPUs take no grants, by their mode"
+    ledger.observe_inventory(inventory())
+    assert ledger.holdings.taken_in_namespace("default") == Taken(2, 1040)
+    ledger.remove_inventory("node-1")
+    assert ledger.holdings.taken_in_namespace("default") == Taken(1, 1000)
+    assert ledger.holdings.taken_in_namespace("other") == NOTHING
 
 
 def test_changed_names_the_nodes_whose_sums_changed() -> None:

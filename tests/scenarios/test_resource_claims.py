@@ -9,7 +9,7 @@ import pytest
 
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES, running
-from tests.scenarios.labs import Lab
+from tests.scenarios.labs import Lab, Object
 from tests.waiting import wait_until
 
 GIB = 1 << 30
@@ -148,3 +148,35 @@ def test_a_gpu_that_a_claim_has_takes_no_grants(lab: Lab) -> None:
     lab.kubectl("apply", "-f", str(EXAMPLES / "whole-gpu.yaml"))
     running(lab, "whole-gpu")
     wait_until(lambda: devices(lab) == ["gpu-0"], lambda: devices(lab))
+
+
+def test_commands_know_what_claims_hold(lab: Lab) -> None:
+    made(lab, "claimed", wants(memory="4Gi", cores="30"))
+
+    def rows() -> list[Object]:
+        listed: list[Object] = json.loads(lab.lamina("gpus", "-o", "json", "--sort", "granted").stdout)
+        return listed
+
+    wait_until(lambda: rows()[0]["mode"] == "claims", lambda: str(rows()))
+    first, second = rows()
+    assert (first["memoryGrantedMib"], first["computeGrantedPercent"], first["pods"]) == (4096, 30, ["default/claimed"])
+    assert (second["mode"], second["pods"]) == ("idle", [])
+    listed = lab.lamina("pods").stdout.splitlines()
+    assert listed[1].split() == ["claimed", "Running", "node-0", str(first["index"]), "4096", "MiB", "30", "%"]
+    refused = lab.lamina("reset", "--yes")
+    assert refused.returncode == 2 and "1 pod uses GPUs: default/claimed" in refused.stderr
+    found = lab.lamina("doctor").stdout
+    assert "devices are offered to claims" in found and "other drivers for claims" in found
+
+
+def test_a_quota_counts_what_claims_hold(lab: Lab) -> None:
+    spec = {"hard": {"limits.nvidia.com/gpumem": "5000"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec}
+    lab.apply(json.dumps(quota))
+    try:
+        made(lab, "claimed", wants(memory="4Gi"))
+        used = ["default", "team", "nvidia.com/gpumem", "4096", "5000"]
+        listed = lambda: [line.split() for line in lab.lamina("quotas").stdout.splitlines()]  # noqa: E731
+        wait_until(lambda: used in listed(), lambda: str(listed()))
+    finally:
+        lab.kubectl("delete", "resourcequota", "team")

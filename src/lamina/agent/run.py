@@ -333,7 +333,7 @@ def _advertisement(node: NodeContext) -> Advertisement:
 
 
 def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
-    return devices_in_use(node.record.allocations, mode, claimed=frozenset(node.claims.units))
+    return devices_in_use(node.record.allocations, mode, claims=node.claims.held)
 
 
 def _claim_parts(node: NodeContext, advertisement: Advertisement) -> dict[str, Part]:

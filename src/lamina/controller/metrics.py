@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lamina.controller.ledger.ledger import Ledger
-from lamina.model.ledger import NOTHING
+from lamina.model.ledger import NOTHING, taken_by_claims
 from lamina.ports.set_aside import SetAside
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -55,18 +55,21 @@ class Metrics:
 def _granted(ledger: Ledger) -> Iterator[GaugeMetricFamily]:
     """Per GPU."""
     labels = ["node", "gpu", "model"]
-    shares, memory, cores, capacity = (
+    shares, memory, cores, capacity, claimed_memory, claimed_cores = (
         GaugeMetricFamily(f"lamina_gpu_{name}", text, labels=labels)
         for name, text in (
             ("shares_granted", "Containers that hold a share of the GPU."),
             ("memory_granted_mebibytes", "Memory granted, in total."),
             ("cores_granted_percent", "Compute granted, in total."),
             ("memory_capacity_mebibytes", "Memory that can be granted, in total."),
+            ("memory_claimed_mebibytes", "Memory that ResourceClaims hold, in total."),
+            ("cores_claimed_percent", "Compute that ResourceClaims hold, in total."),
         )
     )
     for node in sorted(ledger.nodes()):
         inventory = ledger.inventory(node)
         taken = ledger.holdings.taken(node)
+        claimed = taken_by_claims(inventory.claims if inventory else ())
         for gpu in inventory.gpus if inventory else ():
             held = taken.get(gpu.uuid, NOTHING)
             key = [node, gpu.uuid, gpu.model]
@@ -74,7 +77,10 @@ def _granted(ledger: Ledger) -> Iterator[GaugeMetricFamily]:
             memory.add_metric(key, held.memory_mib)
             cores.add_metric(key, held.cores)
             capacity.add_metric(key, gpu.capacity_mib)
-    yield from (shares, memory, cores, capacity)
+            by_claims = claimed.get(gpu.uuid, NOTHING)
+            claimed_memory.add_metric(key, by_claims.memory_mib)
+            claimed_cores.add_metric(key, by_claims.cores)
+    yield from (shares, memory, cores, capacity, claimed_memory, claimed_cores)
 
 
 class _OfTheLeader(Collector):

@@ -41,6 +41,7 @@ RESIZE = (Rule("pods", "get patch"),)
 DOCTOR = (
     Rule("nodes", "list"),
     Rule(_WEBHOOKS, "list"),
+    Rule("resourceslices.resource.k8s.io", "list"),
     Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
 )
 RESET = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from lamina.model.claims import HeldClaim
 from lamina.model.gpu_modes import MigInstance as MigInstance
 from lamina.model.gpu_modes import Mode as Mode
 from lamina.model.mps import MpsDaemon
@@ -110,6 +111,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Pods that are deleted and whose processes still run here."""
     resized: tuple[AppliedSize, ...] = ()
     """Containers that were resized, with the size that they have."""
+    claims: tuple[HeldClaim, ...] = ()
+    """ResourceClaims that are prepared here. A GPU that one has takes no grants."""
 
     def offers_native_devices(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""

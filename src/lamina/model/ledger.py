@@ -7,7 +7,8 @@ largest init container takes and what all containers that run at the same time t
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lamina.model.gpus import Mode
+from lamina.model.claims import HeldClaim
+from lamina.model.gpu_modes import Mode
 from lamina.model.grants import ContainerGrant
 from lamina.model.mig import Placed
 
@@ -87,6 +88,21 @@ def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:
     if not starting:
         return running
     return {uuid: running.get(uuid, NOTHING).at_least(starting.get(uuid, NOTHING)) for uuid in running | starting}
+
+
+def taken_by_claims(claims: Iterable[HeldClaim]) -> dict[str, Taken]:
+    """What the requests of claims take, by GPU UUID. All of them count at the same time."""
+    return taken_by(request for claim in claims for request in claim.requests)
+
+
+def amounts(taken: Iterable[Taken]) -> Taken:
+    """The sums of amounts, without the conditions of single GPUs."""
+    parts = list(taken)
+    return Taken(
+        slots=sum(part.slots for part in parts),
+        memory_mib=sum(part.memory_mib for part in parts),
+        cores=sum(part.cores for part in parts),
+    )
 
 
 def _of_container(container: ContainerGrant) -> dict[str, Taken]:

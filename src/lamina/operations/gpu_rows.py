@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.errors import BadInput
 from lamina.model.gpus import Gpu
@@ -11,10 +11,11 @@ from lamina.model.ledger import NOTHING, Taken
 from lamina.name_hints import nearest
 from lamina.operations.agent_metrics import ClusterUse, GpuLoad
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.held_claims import claimed, shares_by_claims
 from lamina.placement.state.nodes import GpuState
 
 _ENDED = ("Succeeded", "Failed")
-IDLE, HEALTHY = "idle", "healthy"
+IDLE, HEALTHY, CLAIMS = "idle", "healthy", "claims"
 
 
 class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -28,7 +29,7 @@ class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
     index: int
     model: str
     mode: str
-    """How containers on the GPU share it, the resource by which kubelet allocates it, or `idle`."""
+    """How containers on the GPU share it, the resource by which kubelet allocates it, `claims` or `idle`."""
     health: str
     """`healthy`, or why it is not."""
     cordoned: bool
@@ -63,8 +64,12 @@ ORDERS = tuple(_ORDERS)
 def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
     """All GPUs, by node and index."""
     pods = _pods_by_gpu(cluster)
+    by_claims = {node: claimed(inventory) for node, inventory in cluster.inventories.items()}
     return [
-        _row(cluster, node, gpu, use.gpus.get(gpu.uuid, GpuLoad()), pods.get(gpu.uuid, ()))
+        _with_claims(
+            _row(cluster, node, gpu, use.gpus.get(gpu.uuid, GpuLoad()), pods.get(gpu.uuid, ())),
+            by_claims[node].get(gpu.uuid),
+        )
         for node in sorted(cluster.inventories)
         for gpu in sorted(cluster.inventories[node].gpus, key=lambda gpu: gpu.index)
     ]
@@ -109,6 +114,20 @@ def _row(cluster: ClusterView, node: str, gpu: Gpu, use: GpuLoad, pods: Sequence
     )
 
 
+def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
+    """A GPU of which ResourceClaims have parts: these, and not slots, are what others cannot have."""
+    if taken is None or taken.instances:
+        return row
+    return structs.replace(
+        row,
+        mode=CLAIMS,
+        memory_granted_mib=taken.memory_mib,
+        memory_free_mib=max(0, row.memory_mib - taken.memory_mib),
+        compute_granted_percent=taken.cores,
+        compute_free_percent=0 if taken.whole else max(0, row.compute_percent - taken.cores),
+    )
+
+
 def _mode_of(taken: Taken, state: GpuState) -> str:
     """The mode that grants mean, until the agent has published it."""
     if not state.busy:
@@ -123,10 +142,10 @@ def _pods_by_gpu(cluster: ClusterView) -> dict[str, list[str]]:
         meta = pod["metadata"]
         if (pod.get("status") or {}).get("phase") in _ENDED:
             continue
-        for record in cluster.ledger.grants_of(meta["uid"]):
-            for container in record.grant.containers:
-                for share in container.shares:
-                    found.setdefault(share.gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
+        grants = [record.grant for record in cluster.ledger.grants_of(meta["uid"])]
+        granted = [share for grant in grants for container in grant.containers for share in container.shares]
+        for share in (*granted, *shares_by_claims(pod, cluster.inventories)):
+            found.setdefault(share.gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
     for _, survivor in cluster.survivors():
         for container in survivor.containers:
             for share in container.shares:

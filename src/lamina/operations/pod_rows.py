@@ -9,6 +9,7 @@ from lamina.errors import BadInput
 from lamina.model.gpus import Inventory, Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.held_claims import requests_by_claims, shares_by_claims
 from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because
 from lamina.ports.kube import Object
@@ -22,6 +23,7 @@ class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
     """Part of one GPU that a container holds. Memory is in MiB, compute in percent of the GPU's time."""
 
     container: str
+    """For a claim, `<claim>/<request>`."""
     gpu: str
     index: int | None
     """None if its node no longer lists the GPU."""
@@ -81,7 +83,7 @@ def _order(pod: Object) -> tuple[bool, str, str]:
 
 
 def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
-    if pod["metadata"]["uid"] in cluster.grants:
+    if pod["metadata"]["uid"] in cluster.grants or shares_by_claims(pod, cluster.inventories):
         return True
     try:
         return parse(pod, cluster.config) is not None or bool(counted(pod))
@@ -90,16 +92,19 @@ def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
 
 
 def _row(pod: Object, cluster: ClusterView) -> PodEntry:
-    """By the grant, or the native devices that kubelet allocated. A pod that has ended holds nothing, although its
-    grant remains."""
+    """By grant and claims, or the native devices that kubelet allocated.
+
+    A pod that has ended holds nothing, although its grant remains.
+    """
     meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
     phase = pod.get("status", {}).get("phase", "Unknown")
     grant = cluster.grants.get(meta["uid"])
     runs = bool(node) and phase not in _ENDED
+    held = [*(grant.containers if grant and runs else ()), *requests_by_claims(pod, cluster.inventories)]
     return _entry(
         (meta["namespace"], meta["name"], phase, node),
-        _held(grant.containers, cluster.inventories.get(node)) if grant and runs else (),
-        counted(pod) if runs and not grant else {},
+        _held(held, cluster.inventories.get(node)),
+        counted(pod) if runs and not (grant or held) else {},
         waiting_because(cluster, pod),
     )
 

@@ -25,6 +25,7 @@ from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput, LaminaError
 from lamina.model.nodes import kept_out
 from lamina.operations import cluster_view
+from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.native_capacity import counted
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
@@ -205,11 +206,11 @@ def disabled(text: str) -> str:
 
 
 def _uses(pod: Object, found: cluster_view.ClusterView) -> bool:
-    """Whether the pod is on a node, has not finished, and requests GPUs, MIG devices or replicas."""
+    """Whether the pod is on a node, has not finished, and has or requests GPUs, MIG devices or replicas."""
     node = pod["spec"].get("nodeName")
     if pod.get("status", {}).get("phase") in _FINISHED or not node:
         return False
-    if pod["metadata"]["uid"] in found.grants:
+    if pod["metadata"]["uid"] in found.grants or shares_by_claims(pod, found.inventories):
         return True
     if found.inventories and node not in found.inventories:
         return False  # its devices belong to another system

@@ -8,6 +8,7 @@ from msgspec import structs
 from lamina.agent.devices.native_devices import is_native, unit_uuid
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.agent.state.record import Allocation
+from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Gpu, Mode
 
 
@@ -22,14 +23,19 @@ class DevicesInUse(NamedTuple):
     """`ids` are the devices that containers have, by resource; `gpus` is what each GPU in use is used for, by UUID.
 
     `unknown`: some container has tickets, and its GPUs are not known yet. `waiting` are the devices of containers that
-    have not been prepared yet, by resource. `claimed` are the GPUs and MIG devices that ResourceClaims have.
+    have not been prepared yet, by resource. `claims` are the ResourceClaims that hold GPUs and MIG devices.
     """
 
     ids: Mapping[str, Set[str]] = {}
     gpus: Mapping[str, GpuUse] = {}
     unknown: bool = False
     waiting: Mapping[str, Set[str]] = {}
-    claimed: Set[str] = frozenset()
+    claims: tuple[HeldClaim, ...] = ()
+
+    @property
+    def claimed(self) -> Set[str]:
+        """The UUIDs of the GPUs and MIG devices that claims have."""
+        return {share.gpu for claim in self.claims for request in claim.requests for share in request.shares}
 
     @property
     def all_ids(self) -> Set[str]:
@@ -84,9 +90,9 @@ def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
 
 
 def devices_in_use(
-    allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE, *, claimed: Set[str] = frozenset()
+    allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE, *, claims: tuple[HeldClaim, ...] = ()
 ) -> DevicesInUse:
-    """What the allocations use, next to what is `claimed`. `mode` is the node's current mode of sharing, which applies
+    """What the allocations use, next to what `claims` hold. `mode` is the node's current mode of sharing, which applies
     to replicas whose containers have not started yet."""
     shared = mode if mode is Mode.MPS else Mode.TIMESLICE
     ids: dict[str, set[str]] = {}
@@ -106,4 +112,4 @@ def devices_in_use(
             gpus |= dict.fromkeys(map(unit_uuid, allocation.tickets), GpuUse(native_mode, resource))
         else:
             unknown = True
-    return DevicesInUse(ids, gpus, unknown, waiting, claimed)
+    return DevicesInUse(ids, gpus, unknown, waiting, claims)

@@ -19,7 +19,9 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse, accepts_gran
 from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
+from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.grants import MigInstance, Share
 from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import GPU, ReplicaSharing, TimeSlice
@@ -203,6 +205,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             mig_leftovers=state.on_demand.left,
             survivors=state.survivors,
             resized=state.resized,
+            claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
         )
     return Advertised(inventory, tickets, native, mig)
 
@@ -218,6 +221,23 @@ def _accepts_containers(state: AdvertisementState, gpu: Gpu) -> bool:
     """Whether containers may start on the GPU in the node's mode; with MPS only while its daemon is ready."""
     daemon = state.daemons.get(gpu.uuid)
     return gpu.healthy and (state.mode is not Mode.MPS or (daemon is not None and daemon.ready))
+
+
+def _on_gpus(claim: HeldClaim, devices: Iterable[MigDevice]) -> HeldClaim:
+    """The claim with its MIG devices as instances on their GPUs."""
+    by_uuid = {device.uuid: device for device in devices}
+    requests = tuple(
+        structs.replace(request, shares=tuple(_on_gpu(share, by_uuid.get(share.gpu)) for share in request.shares))
+        for request in claim.requests
+    )
+    return structs.replace(claim, requests=requests)
+
+
+def _on_gpu(share: Share, device: MigDevice | None) -> Share:
+    if device is None:
+        return share
+    instance = MigInstance(profile=device.profile.name, start=device.instance.start)
+    return structs.replace(share, gpu=device.gpu, mig=instance)
 
 
 def _with_time_slice(state: AdvertisementState, gpu: Gpu) -> Gpu:

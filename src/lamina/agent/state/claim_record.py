@@ -15,6 +15,7 @@ from lamina.agent.state.record import Allocation, Bound
 from lamina.dra.claims import ClaimedDevice
 from lamina.dra.names import cdi_name
 from lamina.errors import NotYet, Outside
+from lamina.model.claims import HeldClaim
 from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 
@@ -83,6 +84,15 @@ class ClaimRecord:
     def drop(self, uid: str) -> None:
         if uid in self._claims:
             self._save({key: claim for key, claim in self._claims.items() if key != uid})
+
+    @property
+    def held(self) -> tuple[HeldClaim, ...]:
+        """The claims that hold something, with the requests that do."""
+        return tuple(
+            HeldClaim(namespace=claim.namespace, name=claim.name, uid=claim.uid, requests=requests)
+            for claim in self.claims
+            if (requests := tuple(each.grant for each in claim.requests if not each.admin))
+        )
 
     @property
     def units(self) -> dict[str, str]:

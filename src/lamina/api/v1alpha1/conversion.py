@@ -12,6 +12,7 @@ import msgspec
 from lamina.api.v1alpha1 import grant as grants
 from lamina.api.v1alpha1 import inventory as inventories
 from lamina.errors import BadInput
+from lamina.model.claims import HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
@@ -46,6 +47,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             )
             for each in wire.resized
         ),
+        claims=tuple(_read_claim(claim) for claim in wire.claims),
     )
 
 
@@ -69,6 +71,7 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
             )
             for each in inventory.resized
         ),
+        claims=tuple(_write_claim(claim) for claim in inventory.claims),
     )
     return _plain_json(wire)
 
@@ -208,6 +211,16 @@ def _write_survivor(survivor: Survivor) -> inventories.Survivor:
         pod_uid=survivor.pod_uid,
         containers=tuple(_write_container(container) for container in survivor.containers),
     )
+
+
+def _read_claim(wire: inventories.HeldClaim) -> HeldClaim:
+    requests = tuple(_read_container(request) for request in wire.requests)
+    return HeldClaim(namespace=wire.namespace, name=wire.name, uid=wire.uid, requests=requests)
+
+
+def _write_claim(claim: HeldClaim) -> inventories.HeldClaim:
+    requests = tuple(_write_container(request) for request in claim.requests)
+    return inventories.HeldClaim(namespace=claim.namespace, name=claim.name, uid=claim.uid, requests=requests)
 
 
 def _read_container(wire: grants.ContainerGrant) -> ContainerGrant:

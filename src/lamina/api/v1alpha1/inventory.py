@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from lamina.api.v1alpha1.bounds import Mode, Name, Natural
 from lamina.api.v1alpha1.grant import ContainerGrant
+from lamina.model.claims import MAX_CLAIMS
 from lamina.model.requests import MAX_CONTAINERS
 from lamina.model.sizes import MAX_APPLIED
 from lamina.model.survivors import MAX_SURVIVORS
@@ -128,6 +129,18 @@ class Survivor(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
+class HeldClaim(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A ResourceClaim that is prepared on the node."""
+
+    namespace: Annotated[Name, Meta(description="Namespace of the claim")]
+    name: Annotated[Name, Meta(description="Name of the claim")]
+    uid: Annotated[Name, Meta(description="UID of the claim")]
+    requests: Annotated[
+        tuple[ContainerGrant, ...],
+        Meta(max_length=MAX_CONTAINERS, description="Requests, with what all their containers have together"),
+    ]
+
+
 class AppliedSize(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The size that a resized container has."""
 
@@ -173,4 +186,8 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     ] = ()
     resized: Annotated[
         tuple[AppliedSize, ...], Meta(max_length=MAX_APPLIED, description="Containers that were resized")
+    ] = ()
+    claims: Annotated[
+        tuple[HeldClaim, ...],
+        Meta(max_length=MAX_CLAIMS, description="ResourceClaims that are prepared; their GPUs take no grants"),
     ] = ()

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
-from lamina.model.ledger import NOTHING, Taken
+from lamina.model.claims import HeldClaim
+from lamina.model.ledger import NOTHING, Taken, amounts, taken_by_claims
 
 HeldByNode = Mapping[str, Mapping[str, Taken]]
 """What one pod holds, by node and by UUID of the GPU."""
@@ -28,6 +29,8 @@ class Holdings:
         self._totals: dict[str, dict[str, Taken]] = {}
         """By node, computed when first needed after a change."""
         self._in_namespace: dict[str, Taken] = {}
+        self._claimed: dict[str, dict[str, Taken]] = {}
+        """By node and namespace, what ResourceClaims hold."""
 
     def update(self, uid: str, namespace: str, held: HeldByNode) -> None:
         """The pod now holds this, and no longer what it held before."""
@@ -43,6 +46,19 @@ class Holdings:
         for node in before.keys() | held.keys():
             if before.get(node) != held.get(node):
                 self._update_node(node, uid, holds=node in held)
+
+    def update_claims(self, node: str, claims: Iterable[HeldClaim]) -> None:
+        """These ResourceClaims hold parts of the node now. They count in namespaces only: their GPUs take no grants."""
+        by_namespace: dict[str, list[HeldClaim]] = {}
+        for claim in claims:
+            by_namespace.setdefault(claim.namespace, []).append(claim)
+        now = {name: amounts(taken_by_claims(held).values()) for name, held in by_namespace.items()}
+        before = self._claimed.pop(node, {})
+        for name in before.keys() | now.keys():
+            total = self._in_namespace.get(name, NOTHING)
+            self._in_namespace[name] = total.less(before.get(name, NOTHING)).plus(now.get(name, NOTHING))
+        if now:
+            self._claimed[node] = now
 
     def of(self, uid: str) -> HeldByNode:
         """What the pod holds."""
@@ -79,7 +95,7 @@ class Holdings:
         return totals
 
     def taken_in_namespace(self, namespace: str, *, without: str = "") -> Taken:
-        """What the pods of one namespace hold, summed over all GPUs."""
+        """What the pods and ResourceClaims of one namespace hold, summed over all GPUs."""
         total = self._in_namespace.get(namespace, NOTHING)
         holder = self._pods.get(without, _NO_HOLDER)
         return total.less(_sum(holder.held)) if holder.namespace == namespace else total
@@ -98,9 +114,4 @@ class Holdings:
 
 def _sum(held: HeldByNode) -> Taken:
     """The amounts over all nodes and GPUs."""
-    parts = [taken for gpus in held.values() for taken in gpus.values()]
-    return Taken(
-        slots=sum(part.slots for part in parts),
-        memory_mib=sum(part.memory_mib for part in parts),
-        cores=sum(part.cores for part in parts),
-    )
+    return amounts(taken for gpus in held.values() for taken in gpus.values())

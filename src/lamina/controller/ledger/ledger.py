@@ -19,6 +19,7 @@ from lamina.controller.ledger.holdings import HeldByNode, Holdings
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.ledger.survivors import Survivors
 from lamina.errors import LaminaError
+from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Inventory
 from lamina.model.grants import ContainerGrant
 from lamina.model.ledger import NOTHING, Taken, taken_by
@@ -76,7 +77,7 @@ class Ledger:
     def observe_inventory(self, inventory: Inventory) -> None:
         if self._inventories.get(inventory.node) != inventory:
             self._inventories[inventory.node] = inventory
-            self._inventory_changed(inventory.node, inventory.survivors)
+            self._inventory_changed(inventory.node, inventory.survivors, inventory.claims)
 
     def remove_inventory(self, node: str) -> None:
         if self._inventories.pop(node, None) is not None:
@@ -272,7 +273,10 @@ class Ledger:
             if uid in self._deleted_grants and record.grant.node in existing:
                 del claim.grants[uid]
 
-    def _inventory_changed(self, node: str, survivors: tuple[Survivor, ...]) -> None:
+    def _inventory_changed(
+        self, node: str, survivors: tuple[Survivor, ...], claims: tuple[HeldClaim, ...] = ()
+    ) -> None:
+        self.holdings.update_claims(node, claims)
         for each in self._survivors.publish(node, survivors):
             self.survivors_ended += each not in survivors
             self._update(each.pod_uid, self._claims.setdefault(each.pod_uid, Claim(each.namespace, each.pod)))

@@ -6,6 +6,7 @@ Each finding names the check, its result, and, unless all is well, how to fix it
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
@@ -13,6 +14,7 @@ from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT, kept_out
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.doctor.claim_drivers import claim_drivers
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.other_systems import other_systems
@@ -32,8 +34,17 @@ _RESTART = (
 )
 
 
-def findings(cluster: ClusterView, nodes: list[Object], webhooks: list[Object], now: datetime) -> Iterator[Finding]:
-    """All findings about nodes, inventories, pods and other systems' webhooks. `now` has a time zone."""
+class CheckedObjects(NamedTuple):
+    """What is checked besides the view of the cluster."""
+
+    nodes: list[Object]
+    webhooks: list[Object]
+    slices: list[Object]
+
+
+def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> Iterator[Finding]:
+    """All findings about nodes, inventories, pods and what other systems have. `now` has a time zone."""
+    nodes = objects.nodes
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
     yield from components(cluster.pods)
     yield _configuration(cluster)
@@ -41,7 +52,8 @@ def findings(cluster: ClusterView, nodes: list[Object], webhooks: list[Object], 
     for node in ours:
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
-    yield from other_systems(cluster.config, cluster.pods, names, webhooks)
+    yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
+    yield from claim_drivers(objects.slices, cluster.pods, names)
     yield _scheduler(cluster, now)
 
 

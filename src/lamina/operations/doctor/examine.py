@@ -8,9 +8,18 @@ from lamina.controller.admission.webhook_configuration import NAME
 from lamina.dialects import ResourceNames, resource_names
 from lamina.errors import Outside
 from lamina.operations import cluster_view
-from lamina.operations.doctor.checks import findings
+from lamina.operations.doctor.checks import CheckedObjects, findings
 from lamina.operations.doctor.finding import Finding, State
-from lamina.ports.kube import MUTATING_WEBHOOKS, NODES, PODS, AlreadyExists, Kube, Object
+from lamina.ports.kube import (
+    MUTATING_WEBHOOKS,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+    AlreadyExists,
+    Kube,
+    NotFound,
+    Object,
+)
 
 _TEST_POD = "lamina-doctor"
 
@@ -19,7 +28,15 @@ async def examine(kube: Kube) -> list[Finding]:
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
     cluster = await cluster_view.read(kube)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
-    return [await webhook(kube, cluster.config, webhooks), *findings(cluster, nodes, webhooks, datetime.now(UTC))]
+    objects = CheckedObjects(nodes, webhooks, await _slices(kube))
+    return [await webhook(kube, cluster.config, webhooks), *findings(cluster, objects, datetime.now(UTC))]
+
+
+async def _slices(kube: Kube) -> list[Object]:
+    try:
+        return (await kube.list(RESOURCE_SLICES)).items
+    except NotFound:
+        return []  # before Kubernetes 1.34
 
 
 async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Finding:

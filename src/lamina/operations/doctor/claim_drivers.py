@@ -1,0 +1,60 @@
+"""Which nodes offer devices to ResourceClaims, and whether another driver hands out the same GPUs. Pure."""
+
+from collections.abc import Collection, Iterator
+
+from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.slices import digest_of
+from lamina.operations.doctor.finding import Finding, State
+from lamina.ports.kube import Object
+
+_OF_GPUS = (DRIVER, HAMI_DRIVER)
+"""Names of drivers of other systems that hand out NVIDIA's GPUs."""
+_IMAGES = ("dra-driver-nvidia-gpu", "k8s-dra-driver")
+_CONTAINERS = ("gpus", "hami-kubelet-plugin")
+"""Such a driver's containers; others in its pods, such as those for ComputeDomains, are harmless."""
+
+
+def claim_drivers(slices: list[Object], pods: list[Object], served: Collection[str]) -> Iterator[Finding]:
+    """Findings about the drivers for claims on the nodes that Lamina serves."""
+    own = [each for each in slices if digest_of(each)]
+    yield _others(own, slices, pods, served)
+    if own:
+        yield _offering(own, served)
+
+
+def _others(own: list[Object], slices: list[Object], pods: list[Object], served: Collection[str]) -> Finding:
+    """Kubelet knows one driver per name, and a driver of another name would hand out the same GPUs."""
+    names = {*_OF_GPUS, *(each["spec"].get("driver") for each in own)}
+    publishing = {
+        f"{each['spec']['driver']} on {each['spec']['nodeName']}"
+        for each in slices
+        if each["spec"].get("driver") in names and each["spec"].get("nodeName") in served and not digest_of(each)
+    }
+    running = {
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on {pod['spec']['nodeName']}"
+        for pod in pods
+        if pod["spec"].get("nodeName") in served and _is_driver(pod)
+    }
+    if not publishing | running:
+        return Finding("other drivers for claims", State.OK, "none")
+    fix = (
+        "keep such drivers off the nodes that Lamina serves, because they hand out the same GPUs, and kubelet uses the "
+        "driver of a name that registered last; with NVIDIA's chart: --set resources.gpus.enabled=false"
+    )
+    return Finding("other drivers for claims", State.FAILED, ", ".join(sorted(publishing | running)), fix)
+
+
+def _is_driver(pod: Object) -> bool:
+    return any(
+        container.get("name") in _CONTAINERS and any(part in container.get("image", "") for part in _IMAGES)
+        for container in pod["spec"]["containers"]
+    )
+
+
+def _offering(own: list[Object], served: Collection[str]) -> Finding:
+    without = sorted(set(served) - {each["spec"].get("nodeName") for each in own})
+    if not without:
+        count = sum(len(each["spec"].get("devices") or ()) for each in own)
+        return Finding("claims", State.OK, f"{count} device{' is' if count == 1 else 's are'} offered to claims")
+    fix = "start their agents with --dra, which the chart value dra.enabled does, or check their logs"
+    return Finding("claims", State.WARNING, f"nodes that offer nothing to claims: {', '.join(without)}", fix)

@@ -1,0 +1,55 @@
+"""What pods hold by ResourceClaims, and what is claimed of each GPU, as the agents publish it."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import structs
+
+from lamina.dra.containers import uses_by_container
+from lamina.model.gpus import Inventory
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.ledger import Taken, taken_by_claims
+from lamina.ports.kube import Object
+
+_ENDED = ("Succeeded", "Failed")
+_SHOWN = 5
+
+
+def shares_by_claims(pod: Object, inventories: Mapping[str, Inventory]) -> list[Share]:
+    """What the containers of a pod that is on a node hold by claims. Each request counts once."""
+    return [share for request in requests_by_claims(pod, inventories) for share in request.shares]
+
+
+def requests_by_claims(pod: Object, inventories: Mapping[str, Inventory]) -> list[ContainerGrant]:
+    """The same by request, each named `<claim>/<request>`."""
+    inventory = inventories.get(pod["spec"].get("nodeName") or "")
+    if inventory is None or not inventory.claims or (pod.get("status") or {}).get("phase") in _ENDED:
+        return []
+    named = {use for uses in uses_by_container(pod).values() for use in uses}
+    return [
+        structs.replace(request, name=f"{claim.name}/{request.name}")
+        for claim in inventory.claims
+        if claim.namespace == pod["metadata"]["namespace"]
+        for request in claim.requests
+        if named & {(claim.name, ""), (claim.name, request.name)}
+    ]
+
+
+def claimed(inventory: Inventory) -> dict[str, Taken]:
+    """What claims hold of the GPUs of a node, by UUID."""
+    return taken_by_claims(inventory.claims)
+
+
+def lines(inventories: Mapping[str, Inventory]) -> Iterator[str]:
+    """The GPUs that take no shares because claims have them, in sentences."""
+    found = []
+    for node in sorted(inventories):
+        indices = {gpu.uuid: gpu.index for gpu in inventories[node].gpus}
+        for claim in inventories[node].claims:
+            taken = {uuid: held for uuid, held in taken_by_claims([claim]).items() if uuid in indices}
+            gpus = " and ".join(str(indices[uuid]) for uuid in taken)
+            memory_mib = sum(held.memory_mib for held in taken.values())
+            if taken:
+                found.append(f"ResourceClaim {claim} holds {memory_mib} MiB of GPU {gpus} of node {node}")
+    yield from (f"  {sentence}, which takes no shares meanwhile" for sentence in found[:_SHOWN])
+    if len(found) > _SHOWN:
+        yield f"  {len(found) - _SHOWN} more ResourceClaims hold GPUs"

@@ -1,0 +1,60 @@
+"""What an inventory tells of claims: who holds what, for everyone who cannot ask the agent."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from lamina.agent.devices.usage_by_gpu import DevicesInUse
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.configuration import DEFAULT
+from lamina.model.claims import HeldClaim
+from lamina.model.gpu_facts import MigInstanceFacts
+from lamina.model.gpus import MigInstance, Mode
+from lamina.model.grants import ContainerGrant, Share
+from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.mig_devices import MigDevice
+from tests.agent.claim_nodes import ClaimNode, result
+from tests.agent.node import GPU
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> ClaimNode:
+    return ClaimNode(tmp_path)
+
+
+def published(node: ClaimNode) -> dict[str, list[Share]]:
+    """The shares by claim and request."""
+    node.advertisement.update()
+    inventory = node.advertisement.inventory.value
+    assert inventory is not None
+    return {f"{claim}/{request.name}": list(request.shares) for claim in inventory.claims for request in claim.requests}
+
+
+async def test_a_claim_is_published_from_prepare_to_unprepare(node: ClaimNode) -> None:
+    await node.prepared("c", result(memory="4Gi", cores=30))
+    (share,) = published(node)["default/c/gpu"]
+    assert (share.gpu, share.memory_mib, share.cores) == (GPU[0], 4096, 30)
+    node.start()
+    assert list(published(node)) == ["default/c/gpu"], "also after a restart of the agent"
+    await node.unprepare("c")
+    assert published(node) == {}
+
+
+async def test_only_what_takes_something_is_published(node: ClaimNode) -> None:
+    await node.prepared("sees", result(adminAccess=True))
+    await node.prepared("both", result("a", memory="1Gi"), result("b", adminAccess=True))
+    assert list(published(node)) == ["default/both/a"]
+
+
+def test_a_mig_device_is_an_instance_of_its_gpu() -> None:
+    device = MigDevice(GPU[0], MigInstanceFacts(7, "1g.5gb", 4, "MIG-1"), MIG_CARDS["A100-40GB"].profile("1g.5gb"))
+    request = ContainerGrant(name="gpu", shares=(Share(gpu="MIG-1", memory_mib=4864, mode=Mode.MIG),))
+    claim = HeldClaim(namespace="default", name="c", uid="u", requests=(request,))
+    state = AdvertisementState(node="n", settings=DEFAULT.for_node("n"), selected=True, driver="580")
+    offer = Advertisement(structs.replace(state, mig_devices=(device,)), lambda: DevicesInUse(claims=(claim,)))
+    offer.update()
+    assert offer.inventory.value is not None
+    ((share,),) = [request.shares for claim in offer.inventory.value.claims for request in claim.requests]
+    assert (share.gpu, share.memory_mib, share.mig) == (GPU[0], 4864, MigInstance(profile="1g.5gb", start=4))

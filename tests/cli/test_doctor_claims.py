@@ -1,0 +1,83 @@
+"""`lamina doctor` about drivers for ResourceClaims."""
+
+from typing import Any
+
+import pytest
+
+from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.slices import DIGEST
+from lamina.operations.doctor.claim_drivers import claim_drivers
+from lamina.operations.doctor.finding import Finding, State
+from lamina.ports.kube import RESOURCE_SLICES, NotFound, Object
+from tests.cli.doctor_patient import Patient
+
+
+def slice_(node: str = "n", driver: str = DRIVER, *, own: bool = True, devices: int = 1) -> Object:
+    annotations = {DIGEST: "x"} if own else {}
+    listed = [{"name": f"gpu-{at}"} for at in range(devices)]
+    spec = {"driver": driver, "nodeName": node, "pool": {"name": node, "generation": 1}, "devices": listed}
+    return {"metadata": {"name": f"{node}-{driver}-{own}", "annotations": annotations}, "spec": spec}
+
+
+def driver_pod(
+    container: str = "gpus", image: str = "nvcr.io/nvidia/k8s-dra-driver-gpu:v25", node: str = "n"
+) -> Object:
+    spec = {"nodeName": node, "containers": [{"name": container, "image": image}]}
+    return {"metadata": {"name": "plugin", "namespace": "nvidia"}, "spec": spec}
+
+
+def found(slices: list[Object], pods: Any = (), served: tuple[str, ...] = ("n",)) -> dict[str, Finding]:
+    return {each.check: each for each in claim_drivers(slices, list(pods), served)}
+
+
+def test_without_drivers_nothing_is_said_of_claims() -> None:
+    assert {name: each.state for name, each in found([]).items()} == {"other drivers for claims": State.OK}
+
+
+@pytest.mark.parametrize("driver", [DRIVER, HAMI_DRIVER])
+def test_a_second_driver_on_a_node_is_found_by_its_slices(driver: str) -> None:
+    finding = found([slice_(), slice_(driver=driver, own=False)])["other drivers for claims"]
+    assert (finding.state, finding.found) == (State.FAILED, f"{driver} on n")
+    assert "kubelet uses the driver of a name that registered last" in finding.fix
+
+
+def test_a_second_driver_of_a_chosen_name_is_found() -> None:
+    slices = [slice_(driver="gpu.example.com"), slice_(driver="gpu.example.com", own=False)]
+    assert found(slices)["other drivers for claims"].state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        slice_(own=False, node="elsewhere"),
+        slice_(own=False, driver="dra.cpu"),
+        slice_(own=False, driver="compute-domain.nvidia.com"),
+    ],
+)
+def test_drivers_of_other_devices_and_nodes_are_harmless(harmless: Object) -> None:
+    assert found([slice_(), harmless])["other drivers for claims"].state is State.OK
+
+
+def test_a_second_driver_is_found_by_its_pod_before_it_has_published() -> None:
+    finding = found([], [driver_pod()])["other drivers for claims"]
+    assert (finding.state, finding.found) == (State.FAILED, "nvidia/plugin on n")
+    for pod in (driver_pod("compute-domains"), driver_pod(image="nginx"), driver_pod(node="elsewhere")):
+        assert found([], [pod])["other drivers for claims"].state is State.OK
+
+
+def test_nodes_that_offer_nothing_while_others_do_are_named() -> None:
+    assert found([slice_(devices=2)])["claims"].found == "2 devices are offered to claims"
+    finding = found([slice_()], served=("n", "m"))["claims"]
+    assert (finding.state, finding.found) == (State.WARNING, "nodes that offer nothing to claims: m")
+    assert "dra.enabled" in finding.fix
+
+
+async def test_the_doctor_reads_the_slices_where_there_are_any() -> None:
+    patient = Patient()
+    await patient.kube.create(RESOURCE_SLICES, slice_(own=False))
+    assert (await patient.findings())["other drivers for claims"].state is State.FAILED
+    before_134 = Patient()
+    before_134.kube.failing["list"] = lambda resource, name: (
+        NotFound("no such kind") if resource == RESOURCE_SLICES else None
+    )
+    assert (await before_134.findings())["other drivers for claims"].state is State.OK
