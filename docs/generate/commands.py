@@ -21,6 +21,10 @@ _SOURCE = "src/lamina/cli and lab/src/lamina_lab/cli"
 _EVERY = """
 Every command has `--help`; `lamina --version` prints the version. [Exit codes](cli.md#exit-codes) are the same for all.
 """
+_PLUGIN = """
+With the commands, pip also installs `kubectl-lamina`, so that `kubectl lamina why POD` is `lamina why POD`. kubectl's
+own completion offers the commands and options.
+"""
 _EXIT_CODES = """
 Scripts can rely on these. `lamina run` ends with what its command ends with, and every other command with one of these.
 """
@@ -47,8 +51,9 @@ def _index(root: Any) -> str:
     ]
     codes = [(code(str(int(number))), meaning) for number, meaning in MEANINGS.items()]
     answers = [(code(f"lamina {name}"), meaning) for name, meaning in ANSWERS.items()]
+    plugin = ("## As a plug-in of kubectl", _PLUGIN)
     exits = (_EXIT_CODES, table(("code", "means"), codes), table(("command", "ends with 1 if"), answers))
-    return page("Commands", _SOURCE, table(("command", "does"), rows), "## Exit codes", *exits)
+    return page("Commands", _SOURCE, table(("command", "does"), rows), *plugin, "## Exit codes", *exits)
 
 
 def _leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:

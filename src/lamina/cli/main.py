@@ -94,18 +94,20 @@ def version_option(
         raise typer.Exit
 
 
-def main() -> None:
+def main(program: str = "lamina") -> None:
     """The console script: an expected error ends in one sentence on standard error.
 
-    A closed terminal and `kill` end a command as Ctrl-C does, so that it cleans up.
+    `program` is how a person calls it, which usage and sentences repeat. A closed terminal and `kill`
+    end a command as Ctrl-C does, so that it cleans up.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     try:
-        app()
+        app(prog_name=program)
     except LaminaError as error:
-        print(f"lamina: {error}", file=sys.stderr)
+        sentence = str(error).replace("`lamina ", f"`{program} ")
+        print(f"{program}: {sentence}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
