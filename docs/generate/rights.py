@@ -17,6 +17,10 @@ _COMMANDS = """
 The least rights that each command works with, for roles of people. Tests compare these rules with what commands
 request. [RBAC](rbac.md) lists the rights of components, whose roles the installation makes.
 
+The installation makes the cluster role `lamina-view` for the commands that only read: `gpus`, `top`, `pods`, `why`,
+`fits`, `quotas`, `advise`, `mig list`, `config` and `dashboard`. Who has Kubernetes' role `view` in the whole cluster
+has these rights too. For others: `kubectl create clusterrolebinding NAME --clusterrole=lamina-view --group=GROUP`.
+
 Names can be `resourceNames` of the rule, except for `create`, which Kubernetes cannot limit to a name.
 """
 _HEAD = ("resource", "verbs", "names", "note")

@@ -9,6 +9,7 @@ from lamina.install.control import PREEMPTS
 from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
+from lamina.install.rights_of_commands import VIEW
 from lamina.install.terms import Given, Term, Value, When
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -16,6 +17,8 @@ _SCHEDULER_ROLES = (("system:kube-scheduler", SCHEDULER), ("system:volume-schedu
 """Kubernetes' own roles of a scheduler, which follow its version, and the bindings to them."""
 _READS_AUTHENTICATION = "extension-apiserver-authentication-reader"
 
+VIEWER = "lamina-view"
+_INTO_VIEW = "rbac.authorization.k8s.io/aggregate-to-view"
 _CHECKS_CALLERS = "lamina-metrics"
 
 _MOVER = "lamina-defragmentation"
@@ -49,7 +52,15 @@ def accounts() -> list[Any]:
         *(When(DRA_WANTED, part) for part in _added_role(_SERVES_CLAIMS, rights.CLAIMS_CLUSTER, AGENT)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
+        _viewer(),
     ]
+
+
+def _viewer() -> dict[str, Any]:
+    """What people need for the commands that only read. Who has the role `view` in the whole cluster has it too."""
+    metadata = cluster_meta(VIEWER)
+    metadata["labels"] = metadata["labels"] | {_INTO_VIEW: "true"}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": _rules(VIEW)}
 
 
 def _scheduler_objects() -> list[Any]:

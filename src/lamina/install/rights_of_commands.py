@@ -62,6 +62,19 @@ DEFRAG = (
     Rule("poddisruptionbudgets.policy", "list"),
     Rule("pods/eviction", "create"),
 )
+
+
+def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """One rule for each resource and its names, with the verbs of all."""
+    verbs: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for rule in (rule for part in parts for rule in part):
+        verbs.setdefault((rule.resource, rule.names), {}).update(dict.fromkeys(rule.verbs.split()))
+    return tuple(Rule(resource, " ".join(sorted(of)), names) for (resource, names), of in verbs.items())
+
+
+VIEW = _merged(READER, REFUSALS, WORKLOADS, NODE_LABELS, MIG_LIST, CONFIGURATION, DASHBOARD)
+"""Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
+every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, top, pods, why, fits, quotas, advise defrag": READER,
     "gpus, top, in addition to the first": METRICS,
@@ -71,6 +84,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "why POD, in addition to the first": REFUSALS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
+    "the cluster role lamina-view": VIEW,
     "cordon gpu, uncordon gpu": CORDON,
     "resize": RESIZE,
     "doctor, in addition to the first": DOCTOR,

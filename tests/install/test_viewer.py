@@ -1,0 +1,115 @@
+"""The cluster role `lamina-view` is enough for each command that only reads, and no part of it is spare."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.install.objects import objects
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.feed import ClusterFeed
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import CONFIG_MAPS, DEPLOYMENTS, JOBS, Object, Refused, Resource
+from lamina.ports.kube.fake import FakeKube
+from tests.cli.commands import Commands
+from tests.operations.agent_pages import agent_pod
+from tests.operations.clusters import cluster, container, grant, inventory, pod
+from tests.waiting import until
+
+ROLE = next(each for each in objects() if isinstance(each, dict) and each["metadata"].get("name") == "lamina-view")
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata: {name: coming}
+spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 1000}}}]}
+"""
+COMMANDS = (
+    *("gpus", "gpus -l team=a", "top --once", "pods -A", "why waits", "why runs", "why deploy/web", "why job/once"),
+    *("fits -f -", "quotas", "advise defrag", "mig list", "config show"),
+)
+
+
+def allowed(role: Object) -> set[tuple[str, str]]:
+    """Resources, each with a verb that the role allows."""
+    found = set()
+    for rule in role["rules"]:
+        for plural in rule["resources"]:
+            group = "".join(f".{group}" for group in rule["apiGroups"] if group)
+            found |= {(f"{plural}{group}", verb) for verb in rule["verbs"]}
+    return found
+
+
+class Restricted:
+    """An API server that refuses what a role does not allow, and notes what it allowed."""
+
+    def __init__(self, kube: FakeKube, rights: set[tuple[str, str]]) -> None:
+        self._kube, self._rights = kube, rights
+        self.used: set[tuple[str, str]] = set()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def ask(resource: Resource, *arguments: Any, **named: Any) -> Any:
+            kind = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+            right = (f"{kind}/proxy", "get") if verb == "proxied" else (kind, verb)
+            if right not in self._rights:
+                raise Refused(f"{right[0]} is forbidden: cannot {right[1]} it")
+            self.used.add(right)
+            return getattr(self._kube, verb)(resource, *arguments, **named)
+
+        return getattr(self._kube, verb) if verb in ("close", "server") else ask
+
+
+async def viewed() -> FakeKube:
+    runs, waits = pod("runs", container(gpu=1, gpumem=1000), node="n"), pod("waits", container(gpu=1, gpumem=99999))
+    kube = await cluster(inventory("n"), runs, waits, grant(runs, "n", 1000), agent_pod("n"))
+    spec = {"selector": {"matchLabels": {"app": "w"}}, "template": {"spec": {"containers": [container(gpu=1)]}}}
+    for resource, name in ((DEPLOYMENTS, "web"), (JOBS, "once")):
+        await kube.create(resource, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {}})
+    return kube
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_command_that_reads_works_with_the_role_alone(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = Restricted(await viewed(), allowed(ROLE))
+    ended = await Commands(monkeypatch, kube).run(*command.split(), answers=MANIFEST)  # type: ignore[arg-type]
+    assert (ended.code, ended.error) == (1 if command == "why waits" else 0, ""), ended.output
+    assert ended.output
+
+
+async def followed(kube: Restricted) -> None:
+    """The dashboard reads everything and goes on watching it."""
+    clock, board = FakeClock(), Board()
+    following = asyncio.ensure_future(ClusterFeed(kube, clock, board).run())
+    try:
+        watches = {right for right in allowed(ROLE) if right[1] == "watch"}
+        await until(lambda: kube.used >= watches, task=following, clock=clock)
+    finally:
+        following.cancel()
+
+
+def spare(used: set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What the role allows and no command uses; the kinds of workloads are all asked for alike."""
+    alike = {right for right in allowed(ROLE) if right[0].endswith((".apps", ".batch"))}
+    yield from allowed(ROLE) - used - alike
+
+
+async def test_the_commands_use_all_of_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = Restricted(await viewed(), allowed(ROLE))
+    for command in COMMANDS:
+        await Commands(monkeypatch, kube).run(*command.split(), answers=MANIFEST)  # type: ignore[arg-type]
+    await followed(kube)
+    assert list(spare(kube.used)) == []
+
+
+async def test_without_a_right_of_the_role_a_command_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kube = Restricted(await viewed(), allowed(ROLE) - {("grants.lamina.dev", "list")})
+    ended = await Commands(monkeypatch, kube).run("pods")  # type: ignore[arg-type]
+    assert (ended.code, ended.error) == (1, "grants.lamina.dev is forbidden: cannot list it")
+
+
+def test_the_role_only_reads_and_is_part_of_view() -> None:
+    assert {verb for _, verb in allowed(ROLE)} == {"get", "list", "watch"}
+    assert not {resource for resource, _ in allowed(ROLE) if "secrets" in resource or "/" in resource}
+    assert ROLE["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
