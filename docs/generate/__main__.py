@@ -1,6 +1,8 @@
-"""Write the generated pages of docs/reference: `python -m docs.generate`."""
+"""Write the generated pages of docs/reference and the man pages: `python -m docs.generate`."""
 
-from docs.generate.reference import REFERENCE, pages
+from docs.generate.reference import MAN, REFERENCE, man_pages, pages
 
-for name, text in pages().items():
-    (REFERENCE / name).write_text(text)
+MAN.mkdir(exist_ok=True)
+for folder, made in ((REFERENCE, pages()), (MAN, man_pages())):
+    for name, text in made.items():
+        (folder / name).write_text(text)

@@ -47,7 +47,7 @@ def _index(root: Any) -> str:
         for group, (file, _) in _FILES.items()
         for name in GROUPS[group]
         if name in root.commands
-        for full, command in _leaves(f"lamina {name}", root.commands[name])
+        for full, command in leaves(f"lamina {name}", root.commands[name])
     ]
     codes = [(code(str(int(number))), meaning) for number, meaning in MEANINGS.items()]
     answers = [(code(f"lamina {name}"), meaning) for name, meaning in ANSWERS.items()]
@@ -56,14 +56,14 @@ def _index(root: Any) -> str:
     return page("Commands", _SOURCE, table(("command", "does"), rows), *plugin, "## Exit codes", *exits)
 
 
-def _leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:
+def leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:
     """The command and those below it; a group that does nothing by itself is left out."""
     nested = getattr(command, "commands", {})
     if not nested or getattr(command, "invoke_without_command", False):
         yield full, command
     for name, inner in nested.items():
         if not inner.hidden:
-            yield from _leaves(f"{full} {name}", inner)
+            yield from leaves(f"{full} {name}", inner)
 
 
 def _help(command: Any) -> str:
@@ -71,10 +71,10 @@ def _help(command: Any) -> str:
 
 
 def _command(full: str, command: Any) -> Iterator[str]:
-    for name, leaf in _leaves(full, command):
+    for name, leaf in leaves(full, command):
         yield f"## {name}"
         yield "\n\n".join(paragraph(part) for part in str(leaf.help or "").split("\n\n"))
-        yield _usage(name, leaf)
+        yield f"    {usage(name, leaf)}"
         rows = [_option(parameter) for parameter in leaf.params if not _is_help(parameter)]
         if rows:
             yield table(("option", "meaning", "default"), rows)
@@ -84,7 +84,7 @@ def _is_help(parameter: Any) -> bool:
     return parameter.name == "help" or getattr(parameter, "hidden", False)
 
 
-def _usage(name: str, command: Any) -> str:
+def usage(name: str, command: Any) -> str:
     arguments = [
         f"{parameter.name.upper()}{'...' if parameter.nargs == -1 else ''}"
         for parameter in command.params
@@ -92,25 +92,25 @@ def _usage(name: str, command: Any) -> str:
     ]
     options = ["[OPTIONS]"] if any(p.param_type_name == "option" and not _is_help(p) for p in command.params) else []
     dashes = ["--"] if any(argument == "COMMAND..." for argument in arguments) else []
-    return f"    {' '.join([name, *options, *dashes, *arguments])}"
+    return " ".join([name, *options, *dashes, *arguments])
 
 
 def _option(parameter: Any) -> tuple[str, str, str]:
     if parameter.param_type_name == "argument":
-        return code(parameter.name.upper()), sentence(parameter.help or ""), _required(parameter)
+        return code(parameter.name.upper()), sentence(parameter.help or ""), shown_required(parameter)
     names = [*parameter.opts, *parameter.secondary_opts]
     variables = parameter.envvar
     meaning = sentence(parameter.help or "")
     if variables:
         meaning += f" ({', '.join(map(code, [variables] if isinstance(variables, str) else variables))})"
-    return ", ".join(code(name) for name in names), meaning, _required(parameter) or _default(parameter)
+    return ", ".join(code(name) for name in names), meaning, shown_required(parameter) or shown_default(parameter)
 
 
-def _required(parameter: Any) -> str:
+def shown_required(parameter: Any) -> str:
     return "required" if parameter.required else ""
 
 
-def _default(parameter: Any) -> str:
+def shown_default(parameter: Any) -> str:
     shown = getattr(parameter, "show_default", None)
     if isinstance(shown, str):
         return shown

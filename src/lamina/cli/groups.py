@@ -7,6 +7,7 @@ import typer.core
 
 from lamina.cli.exit_codes import Interrupted
 
+LAB = "Lab (lamina-lab)"
 GROUPS = {
     "On one machine": ("run", "verify", "simulate", "completion"),
     "For users of a cluster": ("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "advise", "resize"),
@@ -14,7 +15,7 @@ GROUPS = {
         *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
         *("reset", "uninstall"),
     ),
-    "Lab (lamina-lab)": ("demo", "lab"),
+    LAB: ("demo", "lab"),
     "Components, started by manifests": ("agent", "controller", "mps", "clean-node"),
 }
 """The groups in the order of the help, with their commands."""
