@@ -8,6 +8,7 @@ from typer.main import get_command
 from docs.generate.markdown import code, page, paragraph, sentence, table
 from lamina.cli.exit_codes import ANSWERS, MEANINGS
 from lamina.cli.groups import GROUPS
+from lamina.cli.lists import EVERY_S
 from lamina.cli.main import app
 
 _FILES = {
@@ -24,6 +25,14 @@ Every command has `--help`; `lamina --version` prints the version. [Exit codes](
 _PLUGIN = """
 With the commands, pip also installs `kubectl-lamina`, so that `kubectl lamina why POD` is `lamina why POD`. kubectl's
 own completion offers the commands and options.
+"""
+_LISTS = f"""
+Commands that list take kubectl's options: `-o table|wide|json|yaml|name`, `--no-headers`, and `--sort-by` with a field
+of the JSON form, in rising order, lists by their length and what is not known last. `gpus`, `pods`, `quotas` and
+`mig list` also take `--selector`, for which GPUs have the labels of their nodes, and `--watch`.
+
+`--watch` reads the cluster again every {EVERY_S:g} s until Ctrl-C and prints the rows that have changed, in JSON and
+YAML one document for each. While the cluster does not answer, one sentence says so, and the list goes on afterwards.
 """
 _EXIT_CODES = """
 Scripts can rely on these. `lamina run` ends with what its command ends with, and every other command with one of these.
@@ -51,9 +60,10 @@ def _index(root: Any) -> str:
     ]
     codes = [(code(str(int(number))), meaning) for number, meaning in MEANINGS.items()]
     answers = [(code(f"lamina {name}"), meaning) for name, meaning in ANSWERS.items()]
+    lists = ("## Lists", _LISTS)
     plugin = ("## As a plug-in of kubectl", _PLUGIN)
     exits = (_EXIT_CODES, table(("code", "means"), codes), table(("command", "ends with 1 if"), answers))
-    return page("Commands", _SOURCE, table(("command", "does"), rows), *plugin, "## Exit codes", *exits)
+    return page("Commands", _SOURCE, table(("command", "does"), rows), *lists, *plugin, "## Exit codes", *exits)
 
 
 def leaves(full: str, command: Any) -> Iterator[tuple[str, Any]]:

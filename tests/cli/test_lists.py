@@ -14,8 +14,9 @@ from lamina.cli import terminal
 from lamina.cli.lists import EVERY_S, ListForm, ListKind, ListReading, follow
 from lamina.errors import BadInput, Outside
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import NODES, RESOURCE_QUOTAS
+from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
+from lamina_lab.cluster.survey import LabSummary
 from tests.cli.commands import Commands
 from tests.operations.clusters import cluster, container, grant, inventory, pod
 
@@ -98,6 +99,59 @@ async def test_pods_as_json_have_their_shares_and_reasons(monkeypatch: pytest.Mo
     assert runs["shares"] == [{**share, "mig": ""}]
     assert (runs["node"], runs["memoryMib"], runs["reason"], waits["shares"]) == ("n", 1000, "", [])
     assert waits["reason"].startswith("quota q allows 5000 of nvidia.com/gpumem")
+
+
+def moving() -> Object:
+    """A pod that may be moved."""
+    owned = pod("owned", container(gpu=1, gpumem=1000), node="n")
+    owned["metadata"]["ownerReferences"] = [{"controller": True}]
+    return owned
+
+
+@pytest.mark.parametrize(("command", "field"), [("doctor", "state"), ("mig profiles a100-40gb", "memoryMib")])
+async def test_lists_that_are_not_watched_have_the_same_forms(
+    command: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands, words = Commands(monkeypatch, FakeKube()), command.split()
+    as_json = json.loads((await commands.run(*words, "-o", "json", "--sort-by", field)).output)
+    assert yaml.safe_load((await commands.run(*words, "-o", "yaml", "--sort-by", field)).output) == as_json
+    assert len({row[field] for row in as_json}) > 1
+    assert [row[field] for row in as_json] == sorted(row[field] for row in as_json)
+    assert len((await commands.run(*words, "-o", "name")).output.splitlines()) == len(as_json)
+    table = (await commands.run(*words)).output.splitlines()
+    assert table[0].isupper() and table[0] not in (await commands.run(*words, "--no-headers")).output
+    assert (await commands.run(*words, "--sort-by", "absent")).error.startswith("--sort-by must be one of ")
+
+
+async def test_labs_are_listed_in_the_same_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = [LabSummary(name, "ready", "https://127.0.0.1:1", nodes, 2, "/k") for name, nodes in (("a", 3), ("b", 1))]
+    monkeypatch.setattr("lamina_lab.cluster.survey.survey", lambda: labs)
+    commands = Commands(monkeypatch, FakeKube())
+    assert (await commands.run("lab", "status", "--sort-by", "nodes", "-o", "name")).output.split() == ["b", "a"]
+    assert [row["nodes"] for row in json.loads((await commands.run("lab", "status", "-o", "json")).output)] == [3, 1]
+    assert (await commands.run("lab", "status", "--no-headers")).rows[0][:2] == ["a", "ready"]
+
+
+async def test_moves_are_listed_instead_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    owned, stays = moving(), pod("stays", container(gpu=1, gpumem=1000), node="n")
+    held = grant(owned, "n", 1000), grant(stays, "n", 1000, uuid="GPU-n-1")
+    commands = Commands(monkeypatch, await cluster(inventory("n", 2), owned, stays, *held))
+    assert json.loads((await commands.run("advise", "defrag", "-o", "json")).output) == [
+        {
+            "pod": "default/owned",
+            "fromNode": "n",
+            "fromGpus": [0],
+            "toNode": "n",
+            "toGpus": [1],
+            "freesNode": "n",
+            "freesGpu": 0,
+        }
+    ]
+    assert (await commands.run("advise", "defrag", "-o", "name")).output == "default/owned\n"
+    assert (await commands.run("advise", "defrag", "--no-headers")).rows == [
+        ["default/owned", "n", "0", "n", "1", "GPU", "0", "of", "n"]
+    ]
+    assert (await commands.run("advise", "defrag")).output.endswith("1 GPU becomes idle after 1 move.\n")
 
 
 class Thing(Struct):

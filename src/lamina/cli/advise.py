@@ -4,10 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
 from lamina.cli.questions import answered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from lamina.operations.advise.defrag import MoveEntry
     from lamina.operations.advise.mechanisms import Advice
 
 Flag = bool | None
@@ -88,15 +93,48 @@ def mechanism(
 @advise.command("defrag")
 def defrag(
     moves: Annotated[int, typer.Option("--moves", min=1, help="Maximum number of pods to move.")] = 20,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="Form instead of sentences: table, wide, json, yaml or name.", show_default=False
+        ),
+    ] = "",
+    sort_by: SortBy = "",
+    no_headers: NoHeaders = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Suggest which pods to move so that GPUs become idle."""
     from lamina.cli.connection import read_cluster
+    from lamina.cli.lists import ListForm, ListKind, check, print_list
     from lamina.cli.terminal import console
-    from lamina.operations.advise.defrag import advice
+    from lamina.operations.advise.defrag import NO_MOVE, MoveEntry, advice, move_rows
 
-    for line in advice(read_cluster(kubeconfig), moves):
+    kind = ListKind(
+        row=MoveEntry,
+        table=lambda rows, wide: _move_table(rows),
+        name=lambda row: row.pod,
+        title=lambda row: row.pod,
+        empty=NO_MOVE,
+    )
+    form = ListForm(output or "table", sort_by, not no_headers)
+    check(kind, form)
+    cluster = read_cluster(kubeconfig)
+    if output or sort_by or no_headers:
+        print_list(kind, form, move_rows(cluster, moves))
+        return
+    for line in advice(cluster, moves):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _move_table(rows: "Sequence[MoveEntry]") -> "Table":
+    from rich.table import Table
+
+    table = Table("POD", "FROM", "GPU", "TO", "GPU", "FREES", box=None, pad_edge=False)
+    for row in rows:
+        gpus = [", ".join(map(str, each)) for each in (row.from_gpus, row.to_gpus)]
+        frees = f"GPU {row.frees_gpu} of {row.frees_node}"
+        table.add_row(row.pod, row.from_node, gpus[0], row.to_node, gpus[1], frees)
+    return table
 
 
 def _text(advice: "Advice") -> str:

@@ -1,27 +1,49 @@
 """`lamina doctor`: whether a cluster has what Lamina needs, and how to fix what is missing."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import Kubeconfig
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def doctor(kubeconfig: Kubeconfig = None) -> None:
-    """Check driver, runtime, Kubernetes, webhook, agents, scheduler and other plugins, and suggest fixes."""
     from rich.table import Table
 
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.terminal import console, print_table
-    from lamina.operations.doctor.examine import examine
-    from lamina.operations.doctor.finding import State
+    from lamina.operations.doctor.finding import Finding
 
+
+def doctor(
+    output: Output = "table", sort_by: SortBy = "", no_headers: NoHeaders = False, kubeconfig: Kubeconfig = None
+) -> None:
+    """Check driver, runtime, Kubernetes, webhook, agents, scheduler and other plugins, and suggest fixes."""
+    from lamina.cli.connection import with_cluster
+    from lamina.cli.lists import ListForm, ListKind, check, print_list
+    from lamina.operations.doctor.examine import examine
+    from lamina.operations.doctor.finding import Finding, State
+
+    kind = ListKind(
+        row=Finding,
+        table=lambda rows, wide: _table(rows),
+        name=lambda row: row.check,
+        title=lambda row: row.check,
+        empty="Nothing was checked.",
+        notes=lambda rows: (f"{row.check}: {row.fix}." for row in rows if row.fix),
+    )
+    form = ListForm(output, sort_by, not no_headers)
+    check(kind, form)
     findings = with_cluster(kubeconfig, examine)
-    table = Table("CHECK", "STATE", "FOUND", box=None, pad_edge=False)
-    for finding in findings:
-        table.add_row(finding.check, finding.state.value, finding.found)
-    print_table(console, table)
-    for finding in findings:
-        if finding.fix:
-            console.print(f"{finding.check}: {finding.fix}.", soft_wrap=True, markup=False, highlight=False)
+    print_list(kind, form, findings)
     if any(finding.state is State.FAILED for finding in findings):
         raise typer.Exit(ExitCode.NO)
+
+
+def _table(rows: "Sequence[Finding]") -> "Table":
+    from rich.table import Table
+
+    table = Table("CHECK", "STATE", "FOUND", box=None, pad_edge=False)
+    for finding in rows:
+        table.add_row(finding.check, finding.state.value, finding.found)
+    return table

@@ -1,4 +1,4 @@
-"""MIG on the nodes of a cluster: what they have, and the request for another configuration."""
+"""MIG: the profiles of cards, what the nodes of a cluster have, and the request for another configuration."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,8 +6,50 @@ from msgspec import Struct
 
 from lamina.agent.mig.partitioner import LABEL, PENDING, STATE
 from lamina.errors import BadInput
+from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.mig_devices import PREFIX
 from lamina.ports.kube import INVENTORIES, NODES, Kube, NotFound, Object
+
+
+class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A MIG profile of a card. Memory is in MiB; None is what is not known."""
+
+    card: str
+    profile: str
+    id: int
+    memory_mib: int | None
+    slices: int
+    """Of compute, of `card_slices`."""
+    card_slices: int
+    sms: int | None
+    most: int
+    """How many instances the card can have at once."""
+    starts: tuple[int, ...]
+    size: int
+    """In slices of memory."""
+
+
+def profile_rows(card: str) -> list[ProfileEntry]:
+    """The profiles of the cards whose names contain `card`. Raises BadInput where no card does."""
+    chosen = [mig_card for name, mig_card in MIG_CARDS.items() if card.casefold() in name.casefold()]
+    if not chosen:
+        raise BadInput(f"no card matches {card!r}; known cards are {', '.join(MIG_CARDS)}")
+    return [
+        ProfileEntry(
+            card=mig_card.model,
+            profile=profile.name,
+            id=profile.id,
+            memory_mib=profile.memory_mib,
+            slices=profile.slices,
+            card_slices=mig_card.profiles[-1].slices,
+            sms=profile.sms,
+            most=mig_card.most(profile),
+            starts=tuple(profile.starts),
+            size=profile.size,
+        )
+        for mig_card in chosen
+        for profile in mig_card.profiles
+    ]
 
 
 class MigNode(Struct, frozen=True):

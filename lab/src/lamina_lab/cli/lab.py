@@ -1,11 +1,19 @@
 """`lamina lab up`, `down`, `status`, `metrics`: an embedded cluster to try, learn and test Lamina."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli.options import NoHeaders, Output, SortBy
 from lamina_lab.cli.fault import fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from lamina_lab.cluster.survey import LabSummary
 
 app = typer.Typer(
     name="lab",
@@ -76,21 +84,30 @@ def down(name: Name = "default") -> None:
 
 
 @app.command()
-def status() -> None:
+def status(output: Output = "table", sort_by: SortBy = "", no_headers: NoHeaders = False) -> None:
     """List your labs."""
-    from rich.table import Table
-
-    from lamina.cli.terminal import console, print_table
+    from lamina.cli.lists import ListForm, ListKind, check, print_list
     from lamina_lab.cluster import survey
 
-    rows = survey.survey()
-    if not rows:
-        console.print("There is no lab. Start one with `lamina lab up`.")
-        return
+    kind = ListKind(
+        row=survey.LabSummary,
+        table=lambda rows, wide: _table(rows),
+        name=lambda row: row.name,
+        title=lambda row: row.name,
+        empty="There is no lab. Start one with `lamina lab up`.",
+    )
+    form = ListForm(output, sort_by, not no_headers)
+    check(kind, form)
+    print_list(kind, form, survey.survey())
+
+
+def _table(rows: "Sequence[LabSummary]") -> "Table":
+    from rich.table import Table
+
     table = Table("NAME", "STATE", "API", "NODES", "GPUS", "KUBECONFIG", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(row.name, row.state, row.url, str(row.nodes), str(row.gpus), str(row.kubeconfig))
-    print_table(console, table)
+        table.add_row(row.name, row.state, row.url, str(row.nodes), str(row.gpus), row.kubeconfig)
+    return table
 
 
 @app.command()

@@ -1,8 +1,5 @@
 """The labs of this user and their state."""
 
-from pathlib import Path
-from typing import NamedTuple
-
 import msgspec
 
 from lamina_lab.cluster.plan import LabPlan
@@ -10,7 +7,7 @@ from lamina_lab.host import status
 from lamina_lab.host.directory import LabDirectory, known_labs
 
 
-class LabSummary(NamedTuple):
+class LabSummary(msgspec.Struct, frozen=True):
     """One lab. `state` is starting, ready, stopping or crashed."""
 
     name: str
@@ -18,7 +15,7 @@ class LabSummary(NamedTuple):
     url: str
     nodes: int
     gpus: int
-    kubeconfig: Path
+    kubeconfig: str
 
 
 def survey() -> list[LabSummary]:
@@ -37,7 +34,7 @@ def _row(directory: LabDirectory) -> LabSummary:
         url=written.url if running and written is not None else "",
         nodes=len(plan.nodes),
         gpus=sum(group.count for node in plan.nodes for group in node.gpus),
-        kubeconfig=directory.kubeconfig,
+        kubeconfig=str(directory.kubeconfig),
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
+from msgspec import Struct
+
 from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
 from lamina.controller.pods import parse_pod
 from lamina.dialects import parse
@@ -11,6 +13,8 @@ from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.placement.eviction.defrag import DefragStep, Resident, advise
 from lamina.ports.kube import Object
+
+NO_MOVE = "No GPU can be freed by moving pods."
 
 
 def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
@@ -23,11 +27,42 @@ def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
             start, end = (", ".join(str(index[gpu]) for gpu in gpus) for gpus in (move.from_gpus, move.to_gpus))
             yield f"  {move.pod}: from GPU {start} of {move.from_node} to GPU {end} of {move.to_node}"
     if not steps:
-        yield "No GPU can be freed by moving pods."
+        yield NO_MOVE
         return
     moves = sum(len(step.moves) for step in steps)
     gpus = "1 GPU becomes" if len(steps) == 1 else f"{len(steps)} GPUs become"
     yield f"{gpus} idle after {moves} move{'s' if moves != 1 else ''}."
+
+
+class MoveEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One pod to move, in its order. GPUs are indices on their nodes."""
+
+    pod: str
+    from_node: str
+    from_gpus: tuple[int, ...]
+    to_node: str
+    to_gpus: tuple[int, ...]
+    frees_node: str
+    frees_gpu: int
+    """What becomes idle once all moves for it are done."""
+
+
+def move_rows(cluster: ClusterView, most_moves: int) -> list[MoveEntry]:
+    """The moves of all steps."""
+    index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
+    return [
+        MoveEntry(
+            pod=move.pod,
+            from_node=move.from_node,
+            from_gpus=tuple(index[gpu] for gpu in move.from_gpus),
+            to_node=move.to_node,
+            to_gpus=tuple(index[gpu] for gpu in move.to_gpus),
+            frees_node=step.node,
+            frees_gpu=index[step.frees],
+        )
+        for step in plan(cluster, most_moves)
+        for move in step.moves
+    ]
 
 
 def plan(cluster: ClusterView, most_moves: int, staying: Collection[str] = frozenset()) -> list[DefragStep]:
