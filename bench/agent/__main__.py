@@ -3,7 +3,6 @@
 import argparse
 import ctypes
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from bench.measures import Report, add_outputs
+from bench.program import end_with
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.claims import Confirmation
@@ -97,4 +97,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -1,7 +1,6 @@
 """`python -m bench.compute`: shares against limits; prints a table, writes the file, ends with 1 if a floor breaks."""
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from bench.compute import reactions
 from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
 from bench.measures import Report, add_outputs
+from bench.program import end_with
 from lamina.model.grants import ComputePolicy
 
 LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
@@ -109,4 +109,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

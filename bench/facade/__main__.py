@@ -1,13 +1,13 @@
 """`python -m bench.facade`: prints the table, writes the file, ends with 1 when a floor is broken."""
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 from bench.facade import calls, holding, instructions, starting, together
 from bench.machine import build, machine
 from bench.measures import Report, add_outputs
+from bench.program import end_with
 
 PARTS = ("calls", "together", "starting", "holding", "instructions")
 
@@ -41,4 +41,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -19,6 +19,7 @@ from bench.gpu.comparison import Result, results
 from bench.gpu.page import page, summary, text
 from bench.gpu.rows import PARTS, ROWS, Row, Value
 from bench.gpu.sides import Deadline, Facts, Side, side
+from bench.program import end_with
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.model.cards import card
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS
@@ -139,4 +140,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(lambda: main(sys.argv[1:]))

@@ -22,6 +22,7 @@ from bench.packing.published import FGD, published
 from bench.packing.replay import replay
 from bench.packing.studies import STUDIES
 from bench.packing.traces import Nodes, NoTrace, names, read_nodes, read_pods
+from bench.program import end_with
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FIRST_SEED = 42
@@ -154,4 +155,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -3,9 +3,9 @@
 import argparse
 import asyncio
 import statistics
-import sys
 
 from bench.measures import Report, add_outputs
+from bench.program import end_with
 from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
 from bench.scheduler.gangs import Gangs
@@ -88,4 +88,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measures import Report, add_outputs
+from bench.program import end_with
 from bench.shares.workload import MIXES, gpus, nodes, pods
 from lamina.operations.simulate.replay import replay
 
@@ -60,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)
