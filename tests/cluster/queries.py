@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina.api.v1alpha1 import API_VERSION
 from lamina.api.v1alpha1.conversion import write_grant
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
@@ -18,6 +19,15 @@ from tests.waiting import wait_until
 Object = dict[str, Any]
 PATIENCE_S = 90.0
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
+TWO_A100 = """
+driver: "550.54.15"
+cuda: "12.4"
+seed: {name}
+gpus:
+- model: A100-PCIE-40GB
+  count: 2
+"""
+"""For `other_gpus`."""
 SEEN = "0MiB /  3000MiB"
 """What nvidia-smi prints where a container has `SHARE` and does nothing with it."""
 
@@ -129,6 +139,18 @@ def sh(cluster: RealCluster, name: str, command: str) -> str:
 def cdi_specs(node: Node) -> set[str]:
     """The names of files in the node's folder for CDI; none where there is no folder."""
     return {*node.sandbox.run("sh", "-c", "ls /var/run/cdi || true").split()}
+
+
+@contextmanager
+def configured(cluster: RealCluster, config: Object) -> Iterator[None]:
+    """Lamina's ConfigMap with this configuration. Lamina is away before and after."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
+    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    data = {CONFIG_MAP_KEY: json.dumps(config)}
+    for each in (namespace, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}):
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
+    yield
+    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """A hostile tenant in a namespace of its own, next to honest pods: nothing of it reaches these or a component."""
 
-import json
 import os
-import random
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lamina.api.v1alpha1 import API_VERSION
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP_NAMESPACE
 from lamina.controller.admission import certificate_store
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
@@ -18,24 +16,14 @@ from tests.cluster.components.processes import Processes
 from tests.cluster.hostile.components import changes, programs
 from tests.cluster.hostile.soak import HostileSoak
 from tests.cluster.hostile.tenant import Tenant
-from tests.cluster.queries import other_gpus, pod, running
+from tests.cluster.queries import TWO_A100, configured, other_gpus, pod, running
 from tests.hostile_objects.pods import NAMESPACE as ODD_NAMESPACE
 from tests.waiting import wait_until
 
-PODS = int(os.environ.get("LAMINA_HOSTILE_PODS", "0"))
-pytestmark = [
-    pytest.mark.skipif(not PODS, reason="LAMINA_HOSTILE_PODS says next to how many honest pods a hostile tenant runs"),
-    pytest.mark.usefixtures("without_pods"),
-]
-SEED = int(os.environ.get("LAMINA_SOAK_SEED") or random.SystemRandom().randrange(1 << 32))
-MACHINE = """
-driver: "550.54.15"
-cuda: "12.4"
-seed: {name}
-gpus:
-- model: A100-PCIE-40GB
-  count: 2
-"""
+PODS = int(os.environ.get("LAMINA_HOSTILE_PODS", "8"))
+pytestmark = pytest.mark.usefixtures("without_pods")
+SEED = int(os.environ.get("LAMINA_SOAK_SEED", "1"))
+"""The same attacks and odd objects in each run, unless another seed is given."""
 LATE_S = 200.0
 TOO_BUSY = "this machine is too busy to keep even a simulated GPU busy"
 CONFIG = {
@@ -50,18 +38,12 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def lamina(cluster: RealCluster) -> Iterator[Processes]:
     """Lamina with caps and hidden GPUs."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
-    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: json.dumps(CONFIG)}}
-    for each in (namespace, config):
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
-    with other_gpus(cluster, MACHINE):
+    with configured(cluster, CONFIG), other_gpus(cluster, TWO_A100):
         processes = Processes(cluster)
         with cluster.steps("Lamina with caps"):
             processes.start()
         yield processes
         processes.remove()
-    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Whatever breaks while pods come and go: no GPU is given away twice, and in the end nothing is left over."""
 
-import json
 import os
 import random
 import time
@@ -9,28 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina_lab import simgpu
 from tests.cluster import injection, observation
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes
 from tests.cluster.invariants import disagreements, over_committed
-from tests.cluster.queries import apply, grant, other_gpus, pod, running
+from tests.cluster.queries import TWO_A100, apply, configured, grant, other_gpus, pod, running
 from tests.cluster.soak import LABEL, Soak
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_pods")
 PODS = int(os.environ.get("LAMINA_SOAK_PODS", "60"))
 SEED = int(os.environ.get("LAMINA_SOAK_SEED") or random.SystemRandom().randrange(1 << 32))
-MACHINE = """
-driver: "550.54.15"
-cuda: "12.4"
-seed: {name}
-gpus:
-- model: A100-PCIE-40GB
-  count: 2
-"""
 CARD_MIB = 40960
 REPLICAS = [{"name": "nvidia.com/gpu", "replicas": 4}]
 FILES = {
@@ -46,18 +36,12 @@ CONFIG = {"nvidia": {"configs": FILES}, "nodeconfig": [{"name": "node1", "modes"
 @pytest.fixture(scope="module")
 def lamina(cluster: RealCluster) -> Iterator[Processes]:
     """Two replicas of the controller, and nodes with A100, of which the first one's may be cut for pods."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
-    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: json.dumps(CONFIG)}}
-    for each in (namespace, config):
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
-    with other_gpus(cluster, MACHINE):
+    with configured(cluster, CONFIG), other_gpus(cluster, TWO_A100):
         processes = Processes(cluster, replicas=2)
         with cluster.steps("Lamina with two replicas"):
             processes.start()
         yield processes
         processes.remove()
-    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
 
 
 def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: Processes, figures: list[str]) -> None:
