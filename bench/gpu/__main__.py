@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from bench.gpu import verified
-from bench.gpu.comparison import Result, results
+from bench.gpu.comparison import Result, results, without_starved
 from bench.gpu.page import page, summary, text
 from bench.gpu.rows import PARTS, ROWS, Row, Value
 from bench.gpu.sides import Deadline, Facts, Side, side
@@ -74,6 +74,7 @@ def tried(
     options: argparse.Namespace, real: Side, other: Side | str, model: str, deadline: Deadline
 ) -> Iterator[Result]:
     """Results as they become known."""
+    known: list[Result] = []
     for part in options.parts or PARTS:
         if part == verified.PART:
             on_card = attempt_verify(options.gpu, options.simulate, deadline)
@@ -81,7 +82,9 @@ def tried(
             continue
         for row in (row for row in ROWS if row.part == part):
             compared = any(row.fact(fact.name).within is not None for fact in row.facts) or not row.facts
-            yield from results(row, attempt(real, row), attempt(other, row) if compared else None)
+            found = results(row, attempt(real, row), attempt(other, row) if compared else None)
+            known.extend(found)
+            yield from without_starved(row, found, known)
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Value], list[Result]]:

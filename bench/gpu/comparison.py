@@ -1,6 +1,6 @@
 """The card's facts next to their bounds and to the simulated driver's facts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -8,6 +8,8 @@ from bench.gpu.rows import Fact, Row, Value
 
 NO_ANSWER = "no answer"
 NOT_TESTED = "not tested"
+BUSY = 90.0
+"""Percent of the GPU's time that a program without limits gets on an idle machine, at least."""
 
 
 class Result(Struct, kw_only=True):
@@ -83,6 +85,20 @@ def _verdict(fact: Fact, value: Value) -> str:
     low = fact.least is None or value >= fact.least
     high = fact.most is None or value <= fact.most
     return "ok" if low and high else "FAILED"
+
+
+def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> list[Result]:
+    """The results of a row, where too little is `not tested` if even without limits the GPU was not kept busy."""
+    free = [each.card for each in before if each.part == row.part and row.after and each.row == row.after]
+    starved = any(_is_below(share, BUSY) for share in free)
+    for result in found:
+        if starved and result.verdict == "FAILED" and _is_below(result.card, result.least):
+            result.verdict, result.note = NOT_TESTED, "the processors are too busy to feed the GPU, or others use it"
+    return found
+
+
+def _is_below(value: Value, bound: float | None) -> bool:
+    return isinstance(value, int | float) and bound is not None and value < bound
 
 
 def _only_simulated(row: Row, card: Mapping[str, Value], simulated: Mapping[str, Value] | None) -> Iterator[Result]:

@@ -15,7 +15,7 @@ from lamina.errors import Outside
 from lamina.operations.verify.machine import Site, site
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-ROUNDS = 3
+ROUNDS = 5
 
 Facts = dict[str, Value]
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.gpu import programs
 from bench.gpu.__main__ import attempt, counterpart, main
-from bench.gpu.comparison import Result, alike, results, unanswered
+from bench.gpu.comparison import Result, alike, results, unanswered, without_starved
 from bench.gpu.page import page, summary
 from bench.gpu.rows import PARTS, ROWS, Fact, Row
 from bench.gpu.sides import Deadline, Side, added, facts, side
@@ -145,6 +146,16 @@ def test_no_row_begins_when_the_time_is_over() -> None:
 )
 def test_bounds_hold_on_both_sides(share: float | str | None, verdict: str) -> None:
     (result,) = results(BOUNDED, {"share": share}, None)
+    assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("unlimited", "share", "verdict"), [(95, 5, "FAILED"), (80, 5, "not tested"), (80, 13, "FAILED"), (80, 10, "ok")]
+)
+def test_too_little_is_no_failure_where_the_gpu_cannot_be_kept_busy(unlimited: int, share: int, verdict: str) -> None:
+    row = msgspec.structs.replace(BOUNDED, after="no limit")
+    before = [Result(part="p", row="no limit", fact="share", card=unlimited, verdict="ok")]
+    (result,) = without_starved(row, results(row, {"share": share}, None), before)
     assert result.verdict == verdict
 
 
