@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from docs.generate.markdown import code, page, table
 from lamina.agent.accounts.book import EMPTY
 from lamina.agent.metrics import families
-from lamina.agent.metrics.account_families import account_families
+from lamina.agent.metrics.account_families import account_families, price_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.ledger.ledger import Ledger
@@ -77,7 +77,7 @@ def pages() -> Iterator[tuple[str, str]]:
             look = families.look_family("", None)
             rows.append((code(look.name), _labels(look._labelnames), look.documentation))
         parts += [f"## {title}", table(_HEAD, rows), note]
-    rows = [(code(_name(each)), _labels(each._labelnames), each.documentation) for each in account_families("", EMPTY)]
+    rows = [(code(_name(each)), _labels(each._labelnames), each.documentation) for each in _accounts()]
     parts += ["## Workloads over time, from the agent", table(_HEAD, rows), _ACCOUNTS]
     served = sorted(_served(), key=lambda pair: (not pair[0].name.startswith("lamina"), pair[0].name))
     rows = [(code(_name(metric)), _labels(labels), metric.documentation) for metric, labels in served]
@@ -93,7 +93,7 @@ def series() -> dict[str, tuple[str, ...]]:
     own: list[tuple[Metric, tuple[str, ...]]] = [
         (families.look_family("", None), ("node",)),
         (SetAside(logging.getLogger()).family(), ("kind",)),
-        *((each, tuple(each._labelnames)) for each in account_families("", EMPTY)),
+        *((each, tuple(each._labelnames)) for each in _accounts()),
     ]
     found = {_name(metric): labels for metric, labels in (*own, *_served()) if metric.type != "histogram"}
     for metric, labels in _served():
@@ -105,6 +105,10 @@ def series() -> dict[str, tuple[str, ...]]:
             for family in table_.families:
                 found[family.name + ("_total" if family.counter else "")] = (*table_.labels, *family.labels)
     return found
+
+
+def _accounts() -> list[Metric]:
+    return [*account_families("", EMPTY), price_family("", (), DEFAULT.pricing)]
 
 
 def _labels(names: tuple[str, ...]) -> str:

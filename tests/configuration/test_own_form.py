@@ -18,6 +18,7 @@ from lamina.errors import BadInput
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.mig_rules import MigRule
+from lamina.model.prices import GpuPrice, Pricing
 
 HEADER = "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "configuration"
@@ -56,6 +57,11 @@ nodes:
       timeSlice: short
       excludedGpus: {uuids: [GPU-a], indices: [7]}
 defragmentation: {movesPerHour: 4}
+pricing:
+  currency: EUR
+  gpus: [{model: A100, perHour: 2.5}]
+  memoryPercent: 60
+  labels: [team, team]
 sharing:
   slots: 5
   memoryScaling: 1.25
@@ -146,6 +152,9 @@ def test_every_field_takes_effect() -> None:
     assert health.recovery_seconds == 5.0
     found = config.compatibility
     assert config.moves_per_hour == 4
+    assert config.pricing == Pricing(
+        currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team",)
+    )
     assert (found.labels, found.annotations, found.resources, found.metrics) == (False, ("hami",), ("cce",), ("dcgm",))
 
 

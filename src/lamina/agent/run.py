@@ -247,7 +247,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     await monitor.look()
     await mps.daemons.take_over()
     file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
-    owners = PodOwners()
+    owners = PodOwners(node.config.pricing.labels)
     partitioner = Partitioner(node, advertisement, maker, observed)
     with contextlib.suppress(Outside):
         await partitioner.advertise()

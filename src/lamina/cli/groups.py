@@ -10,7 +10,9 @@ from lamina.cli.exit_codes import Interrupted
 LAB = "Lab (lamina-lab)"
 GROUPS = {
     "On one machine": ("run", "verify", "simulate", "completion"),
-    "For users of a cluster": ("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "advise", "resize"),
+    "For users of a cluster": (
+        *("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "cost", "advise", "resize"),
+    ),
     "For administrators of a cluster": (
         *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
         *("reset", "uninstall"),

@@ -20,6 +20,7 @@ from lamina.cli import (
     config,
     controller,
     cordon,
+    cost,
     dashboard,
     defrag,
     doctor,
@@ -61,6 +62,7 @@ app.command("pods")(pods.pods)
 app.command("why")(why.why)
 app.command("fits")(fits.fits)
 app.command("dashboard")(dashboard.dashboard)
+app.command("cost")(cost.cost)
 app.command("quotas")(quotas.quotas)
 app.command("resize")(resize.resize)
 app.add_typer(advise.advise, name="advise")

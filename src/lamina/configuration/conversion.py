@@ -12,6 +12,7 @@ from lamina.model.config import CompatibilitySettings, Config, HealthRules, Nati
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.mig_rules import MigRule
+from lamina.model.prices import GpuPrice, Pricing
 from lamina.model.sharing import TimeSlice
 
 
@@ -36,6 +37,7 @@ def to_config(written: Configuration, where: str) -> Config:
         low_priority_percent=written.sharing.low_priority_percent,
         high_priority_namespaces=written.sharing.high_priority_namespaces,
         moves_per_hour=written.defragmentation.moves_per_hour,
+        pricing=_pricing(written),
         schedulers=written.schedulers.served,
         assigned_scheduler=written.schedulers.assigned,
         runtime_class_name=written.admission.runtime_class_name,
@@ -127,6 +129,16 @@ def _native_devices(written: Configuration) -> NativeDeviceSettings:
         configs=native.configs,
         mig_strategy=native.mig_strategy,
         equal_memory=native.replica_memory == "equal",
+    )
+
+
+def _pricing(written: Configuration) -> Pricing:
+    pricing = written.pricing
+    return Pricing(
+        currency=pricing.currency,
+        gpus=tuple(GpuPrice(model=each.model, per_hour=each.per_hour) for each in pricing.gpus),
+        memory_percent=pricing.memory_percent,
+        labels=tuple(dict.fromkeys(pricing.labels)),
     )
 
 

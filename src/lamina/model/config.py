@@ -9,6 +9,7 @@ from msgspec import Struct
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.mig_rules import MigRule
+from lamina.model.prices import Pricing
 from lamina.model.quantities import MAX_MIB
 from lamina.model.sharing import TimeSlice
 
@@ -116,6 +117,7 @@ class Config(Struct, frozen=True, kw_only=True):
     high_priority_namespaces: tuple[str, ...]
     moves_per_hour: int
     """Most pods that defragmentation evicts in an hour."""
+    pricing: Pricing
     schedulers: tuple[str, ...]
     assigned_scheduler: str
     runtime_class_name: str

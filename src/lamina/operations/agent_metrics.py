@@ -5,7 +5,7 @@ leaves its node without figures; everything else is known without it.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ class ClusterUse:
 
     def add(self, node: str, page: str) -> None:
         """Take in the page of a node's agent, which speaks for its own node only. Raises ValueError."""
-        for name, labels, value in _samples(page):
+        for name, labels, value in samples(page, _READ):
             if labels.get("node") != node:
                 continue
             if name in _OF_GPU:
@@ -86,21 +86,34 @@ _OF_SHARE = {
 
 async def read_use(kube: ProxiedKube, nodes: Iterable[str], pods: Iterable[Object]) -> ClusterUse:
     """Ask the agents of these nodes. `pods` are those of the cluster."""
-    agents, use, turns = _agents(pods), ClusterUse(), asyncio.Semaphore(_AT_ONCE)
+    use = ClusterUse()
+    use.silent = await read_pages(kube, nodes, pods, use.add)
+    return use
+
+
+async def read_pages(
+    kube: ProxiedKube, nodes: Iterable[str], pods: Iterable[Object], take: Callable[[str, str], None]
+) -> dict[str, str]:
+    """Call `take` with each of these nodes and the page of its agent; it may raise ValueError or KeyError.
+
+    Returns the nodes whose agents did not answer with a page that can be read, each with the reason.
+    """
+    agents, turns = _agents(pods), asyncio.Semaphore(_AT_ONCE)
+    silent: dict[str, str] = {}
 
     async def ask(node: str) -> None:
         resource, name, namespace = (PODS, agents[node], NAMESPACE) if node in agents else (NODES, node, "")
         try:
             async with turns:
                 page = await kube.proxied(resource, f"{name}:{METRICS_PORT}", _PAGE, namespace=namespace)
-            use.add(node, page.decode())
+            take(node, page.decode())
         except Outside as error:
-            use.silent[node] = str(error)
+            silent[node] = str(error)
         except (ValueError, KeyError) as error:
-            use.silent[node] = f"its metrics cannot be read: {error}"
+            silent[node] = f"its metrics cannot be read: {error}"
 
     await asyncio.gather(*map(ask, nodes))
-    return use
+    return silent
 
 
 def _agents(pods: Iterable[Object]) -> dict[str, str]:
@@ -116,9 +129,9 @@ def _agents(pods: Iterable[Object]) -> dict[str, str]:
     }
 
 
-def _samples(page: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """The samples of Lamina's own families; those of other systems are not read, which takes most of the time."""
-    own = "".join(f"{line}\n" for line in page.split("\n") if line.startswith(_READ))
+def samples(page: str, prefixes: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """The samples of families with these prefixes. Others are not parsed, which would take most of the time."""
+    own = "".join(f"{line}\n" for line in page.split("\n") if line.startswith(prefixes))
     for family in text_string_to_metric_families(own):
         sample: Sample
         for sample in family.samples:

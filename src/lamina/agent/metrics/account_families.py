@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from lamina.agent.accounts.amounts import Amounts
 from lamina.agent.accounts.book import Account, BookState
+from lamina.model.prices import Pricing
 
 _PARTS = {
     "memory": ("requested", "used"),
@@ -61,6 +62,21 @@ def _families(
 def _amount(amounts: Amounts, name: str) -> float:
     value: float = getattr(amounts, name)
     return value
+
+
+def price_family(node: str, models: Iterable[str], pricing: Pricing) -> GaugeMetricFamily:
+    """What the memory and the compute of GPUs of these models cost; without a sample for models without a price."""
+    metric = GaugeMetricFamily(
+        "lamina_gpu_price_per_hour",
+        "Price of all memory or all compute of a GPU for an hour, by the configuration.",
+        labels=("node", "model", "part", "currency"),
+    )
+    for model in sorted(set(models)):
+        for part in _PARTS:
+            price = pricing.per_hour(model, part)
+            if price is not None:
+                metric.add_metric((node, model, part, pricing.currency), price)
+    return metric
 
 
 def _gpus(node: str, book: BookState) -> CounterMetricFamily:

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from lamina.agent.accounts.book import BookState
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.metrics.account_families import account_families
+from lamina.agent.metrics.account_families import account_families, price_family
 from lamina.agent.metrics.families import families, look_family
 from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
 from lamina.dialects.samples import GpuSample
@@ -71,7 +71,8 @@ class MetricsPage:
         own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside)
         look = look_family(self._node.node, self._advertisement.looked_at)
         accounts = account_families(self._node.node, book)
-        registry.register(_Collected([*own, *accounts, look, self._aside.family()]))
+        prices = price_family(self._node.node, [gpu.model for gpu in gpus], self._node.config.pricing)
+        registry.register(_Collected([*own, *accounts, prices, look, self._aside.family()]))
         return generate_latest(registry)
 
 

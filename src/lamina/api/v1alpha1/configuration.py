@@ -47,6 +47,7 @@ from lamina.api.v1alpha1.field_types import (
     doc,
     must_be,
 )
+from lamina.api.v1alpha1.prices import Pricing
 from lamina.model.policies import PACKING
 
 KIND: Final = "Configuration"
@@ -388,6 +389,7 @@ class Configuration(Group, frozen=True, kw_only=True):
     dialects: Annotated[Dialects, doc("How pods request GPUs.")] = Dialects()
     placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
     defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
+    pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()
     mig: Annotated[Mig, doc("How MIG devices are offered, and which ones grants may make.")] = Mig()

@@ -52,6 +52,14 @@ Slots = Annotated[int, Meta(ge=1, le=1000), must_be("an integer from 1 to 1000")
 Scaling = Annotated[float, Meta(ge=0.01, le=100), must_be("a number from 0.01 to 100")]
 Seconds = Annotated[float, Meta(ge=0, le=86400), must_be("a number from 0 to 86400")]
 Limit = Annotated[int, Meta(ge=0), must_be("an integer from 0")]
+Price = Annotated[float, Meta(ge=0, le=1_000_000), must_be("a number from 0 to 1000000")]
+Currency = Annotated[str, Meta(max_length=16), must_be("a name of at most 16 characters")]
+ModelPart = Annotated[str, Meta(min_length=1, max_length=253), must_be("a part of the name of a GPU model")]
+LabelKeys = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=317)], ...],
+    Meta(max_length=4),
+    must_be("a list of at most 4 keys of labels"),
+]
 Xids = Annotated[tuple[Annotated[int, Meta(ge=0)], ...], must_be("a list of XID numbers")]
 LogLevel = Annotated[Literal[0, 1, 2, 3, 4], must_be("0 (errors), 1 (warnings), 2 or 3 (information) or 4 (debug)")]
 

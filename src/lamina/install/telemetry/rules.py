@@ -8,12 +8,18 @@ from lamina.install.telemetry.alerts import ALERTS, CAPACITY, GRANTED, Alert
 
 RUNBOOKS = "docs/how-to/alerts.md"
 
+REQUESTED = 'sum by (namespace, model, part) (rate(lamina_workload_gpu_seconds_total{figure="requested"}[5m]))'
 RECORDED = {
     "lamina:gpu_memory_granted:ratio": f"{GRANTED} / {CAPACITY}",
     "lamina:cluster_memory_granted:ratio": f"sum({GRANTED}) / sum({CAPACITY})",
     "lamina:namespace_memory_limit_bytes:sum": "sum by (namespace) (lamina_container_memory_limit_bytes)",
     "lamina:namespace_memory_used_bytes:sum": "sum by (namespace) (lamina_container_memory_used_bytes)",
     "lamina:namespace_busy_seconds:rate5m": "sum by (namespace) (rate(lamina_container_busy_seconds_total[5m]))",
+    "lamina:namespace_gpus_requested:rate5m": REQUESTED,
+    "lamina:namespace_cost_per_hour:rate5m": (
+        f"sum by (namespace) ({REQUESTED} * on (model, part) group_left () "
+        "max by (model, part) (lamina_gpu_price_per_hour))"
+    ),
     "lamina:container_waited_seconds:rate5m": (
         "sum by (node, namespace, pod, container, gpu) (rate(lamina_container_waited_seconds_total[5m]))"
     ),

@@ -1,0 +1,123 @@
+"""`lamina cost`: what workloads requested and used of GPUs over time, and what that costs."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamina.cli.options import Kubeconfig, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.model.prices import Pricing
+    from lamina.operations.cost.accounts import ClusterAccounts
+    from lamina.operations.cost.rows import CostRow
+    from lamina.ports.kube import ProxiedKube
+
+_OUTPUTS = ("table", "json")
+_FIGURES = (
+    *("memory_requested", "memory_used", "compute_requested", "compute_used"),
+    *("compute_borrowed", "compute_lent", "gib_requested", "gib_used"),
+)
+_HEAD = ("MEMORY", "USED", "COMPUTE", "USED", "BORROWED", "LENT", "GIB", "USED", "COST")
+
+
+def cost(
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.", show_default=False)] = "",
+    by: Annotated[str, typer.Option("--by", help="A row for each namespace, workload or label.")] = "namespace",
+    label: Annotated[
+        str, typer.Option("--label", help="The label of `--by label`, such as team.", show_default=False)
+    ] = "",
+    prometheus: Annotated[
+        str,
+        typer.Option("--prometheus", help="Address of a Prometheus that scrapes the agents.", show_default=False),
+    ] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Only this time until now, such as 30d. Needs --prometheus.")
+    ] = "",
+    output: Annotated[str, typer.Option("--output", "-o", help="Form: table or json.")] = "table",
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Show GPU-hours requested, used, borrowed and lent, and their cost by the prices of the configuration.
+
+    Without a Prometheus, the figures are all that the agents have counted.
+    """
+    from lamina.cli.connection import warn_of_refused_configuration, with_cluster
+    from lamina.errors import BadInput
+    from lamina.operations import cluster_view
+    from lamina.operations.cost import agents, rows
+    from lamina.operations.cost import prometheus as grown
+
+    one_of(output, _OUTPUTS, "--output")
+    one_of(by, (rows.NAMESPACE, rows.WORKLOAD, rows.LABEL), "--by")
+    if bool(label) != (by == rows.LABEL):
+        raise BadInput("--by label needs the label itself, and only it does, as in --by label --label team")
+    if bool(since) != bool(prometheus):
+        raise BadInput("--since and --prometheus need each other: agents have no figures of a time that has passed")
+    if since:
+        grown.checked_since(since)
+
+    async def read(kube: "ProxiedKube") -> "tuple[cluster_view.ClusterView, ClusterAccounts]":
+        cluster = await cluster_view.read(kube)
+        if prometheus:
+            return cluster, await grown.grown_accounts(prometheus, since)
+        return cluster, await agents.total_accounts(kube, cluster.inventories, cluster.pods)
+
+    cluster, accounts = with_cluster(kubeconfig, read)
+    warn_of_refused_configuration(cluster)
+    pricing = cluster.config.pricing
+    found = rows.cost_rows(accounts, pricing, by=by, label=label, namespace=namespace)
+    idle = None if namespace else rows.idle_row(accounts, pricing)
+    if output == "json":
+        _print_json(found, idle, pricing, accounts)
+    else:
+        _print_table(found, idle, pricing, by)
+        _print_silent(accounts)
+
+
+def _print_json(
+    found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "Pricing", accounts: "ClusterAccounts"
+) -> None:
+    import msgspec
+
+    document = {"currency": pricing.currency, "rows": found, "idle": idle, "silentNodes": sorted(accounts.silent)}
+    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def _print_table(found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "Pricing", by: str) -> None:
+    from rich.table import Table
+
+    from lamina.cli.terminal import console, print_table
+
+    if not found and idle is None:
+        console.print("Nothing was counted.")
+        return
+    names = {"namespace": ("NAMESPACE",), "workload": ("NAMESPACE", "WORKLOAD"), "label": ("LABEL",)}[by]
+    table = Table(*names, *_HEAD, box=None, pad_edge=False)
+    for row in found:
+        first = {"namespace": (row.namespace,), "workload": (row.namespace, _workload(row)), "label": (row.label,)}[by]
+        table.add_row(*(each or "(others)" for each in first), *_cells(row, pricing))
+    if idle is not None:
+        table.add_row("(idle)", *("" for _ in names[1:]), *_cells(idle, pricing))
+    print_table(console, table)
+    console.print("MEMORY and COMPUTE are requested GPU-hours, GIB is requested GiB-hours.", soft_wrap=True)
+
+
+def _workload(row: "CostRow") -> str:
+    return f"{row.kind}/{row.workload}" if row.workload else ""
+
+
+def _cells(row: "CostRow", pricing: "Pricing") -> Iterator[str]:
+    for name in _FIGURES:
+        yield f"{getattr(row, name):.2f}"
+    yield "-" if row.cost is None else f"{row.cost:.2f} {pricing.currency}".rstrip()
+
+
+def _print_silent(accounts: "ClusterAccounts") -> None:
+    from lamina.cli.terminal import console
+
+    if accounts.silent:
+        node = min(accounts.silent)
+        sentence = f"Figures of {len(accounts.silent)} nodes are missing, first {node}: {accounts.silent[node]}"
+        console.print(sentence, markup=False, soft_wrap=True)

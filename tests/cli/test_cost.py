@@ -1,0 +1,89 @@
+"""`lamina cost`: rows with hours and cost, as a table and JSON, from what agents serve."""
+
+import json
+
+import pytest
+
+from lamina.model.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.ports.kube import CONFIG_MAPS
+from lamina.ports.kube.fake import FakeKube
+from tests.cli.commands import Commands, Ended
+from tests.operations.agent_pages import serve
+from tests.operations.clusters import cluster, inventory
+from tests.operations.cost.samples import account_page, account_samples
+
+HOUR = 3600.0
+PRICES = """
+apiVersion: lamina.dev/v1alpha1
+kind: Configuration
+pricing:
+  currency: EUR
+  gpus: [{model: T4, perHour: 0.5}]
+  labels: [team]
+"""
+
+
+async def counted(config: str = PRICES) -> FakeKube:
+    """Two nodes have counted; the agent of a third one does not answer."""
+    kube = await cluster(inventory("n"), inventory("m"), inventory("silent"))
+    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {CONFIG_MAP_KEY: config}})
+    held = {"memory_requested": 8 * HOUR, "compute_requested": 4 * HOUR, "compute_used": HOUR, "gib_requested": HOUR}
+    idle = {"model": "Tesla T4", "part": "memory", "figure": "idle"}
+    on_n = [*account_samples("a", "web", **held), ("lamina_gpu_seconds_total", idle, 2 * HOUR)]
+    serve(kube, "n", account_page("n", *on_n) + account_page("pretends", *account_samples("a", "web", **held)))
+    of_team = account_samples("a", "red", label="team", memory_requested=HOUR)
+    serve(kube, "m", account_page("m", *account_samples("b", "job", memory_requested=HOUR), *of_team))
+    return kube
+
+
+async def run(monkeypatch: pytest.MonkeyPatch, kube: FakeKube, *options: str) -> Ended:
+    return await Commands(monkeypatch, kube).run("cost", *options)
+
+
+async def test_the_table_has_a_row_for_each_namespace_and_what_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, *rows, meaning, silent = (await run(monkeypatch, await counted())).output.splitlines()
+    assert head.split()[0] == "NAMESPACE" and head.split()[-1] == "COST"
+    assert [" ".join(row.split()) for row in rows] == [
+        "a 8.00 0.00 4.00 1.00 0.00 0.00 1.00 0.00 3.00 EUR",
+        "b 1.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.25 EUR",
+        "(idle) 2.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.50 EUR",
+    ]
+    assert "GPU-hours" in meaning and "silent" in silent
+
+
+async def test_json_has_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = await run(monkeypatch, await counted(), "--by", "workload", "-n", "a", "-o", "json")
+    document = json.loads(ended.output)
+    [row] = document.pop("rows")
+    assert document == {"currency": "EUR", "idle": None, "silentNodes": ["silent"]}
+    assert (row["kind"], row["workload"], row["memoryRequested"], row["cost"]) == ("Deployment", "web", 8.0, 3.0)
+
+
+async def test_values_of_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (await run(monkeypatch, await counted(), "--by", "label", "--label", "team")).rows
+    assert rows[1][:2] == ["red", "1.00"]
+
+
+async def test_without_prices_cost_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (await run(monkeypatch, await counted(PRICES.partition("pricing")[0]))).rows
+    assert rows[1][-1] == "-"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--by", "pod"), "--by must be one of namespace, workload, label"),
+        (("-o", "yaml"), "--output must be one of table, json"),
+        (("--by", "label"), "--by label needs the label itself"),
+        (("--label", "team"), "--by label needs the label itself"),
+        (("--since", "1d"), "--since and --prometheus need each other"),
+        (("--since", "1", "--prometheus", "http://h"), "--since must be a number"),
+        (("--by", "label", "--label", "x"), "has no accounts"),
+    ],
+)
+async def test_options_that_make_no_sense(
+    options: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = await run(monkeypatch, await counted(), *options)
+    assert ended.code == 2 and sentence in ended.error
