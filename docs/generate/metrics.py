@@ -32,6 +32,9 @@ GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `w
 and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context, module, and `foreign`,
 which no process of the container owns. CCE's documents name no labels for its series, so these are ours.
 """
+_CLAIMS = """
+All containers that name a request share its limits and its account, so the series name the claim and not pods.
+"""
 _ACCOUNTS = """
 `kind` and `workload` name what people made, such as a Deployment. `part` is `memory` or `compute`, and `figure` is
 `requested`, `used`, and of compute `borrowed` (used beyond the request) and `lent` (requested and left to others). For
@@ -63,6 +66,7 @@ def pages() -> Iterator[tuple[str, str]]:
         ("GPUs, from the agent", [one for metrics in every for one in metrics.gpus], ""),
         ("MIG devices, from the agent", [one for metrics in every for one in metrics.mig_devices], ""),
         ("Containers, from the agent", [one for metrics in every for one in metrics.shares], _CONTAINERS),
+        ("Requests of ResourceClaims, from the agent", [families.CLAIMS], _CLAIMS),
     ):
         rows = [
             (
@@ -104,6 +108,8 @@ def series() -> dict[str, tuple[str, ...]]:
         for table_ in (*metrics.gpus, *metrics.mig_devices, *metrics.shares):
             for family in table_.families:
                 found[family.name + ("_total" if family.counter else "")] = (*table_.labels, *family.labels)
+    for family in families.CLAIMS.families:
+        found[family.name + ("_total" if family.counter else "")] = (*families.CLAIMS.labels, *family.labels)
     return found
 
 

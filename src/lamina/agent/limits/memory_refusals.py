@@ -1,7 +1,8 @@
 """Reports containers that were refused GPU memory: an event on the pod, with the limit and the peak.
 
 The facade counts refusals in the usage file, which the tenant can write. So a container gets one event at most in
-QUIET_S, whatever is in its file, and only its own pod is named.
+QUIET_S, whatever is in its file, and only its own pod is named. Containers of a request of a claim have one file, so
+their events are the claim's.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from lamina.agent.state.record import Bound
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import LaminaError
 from lamina.model.quantities import MIB
-from lamina.ports.kube import PODS
+from lamina.ports.kube import PODS, RESOURCE_CLAIMS
 
 REASON = "OutOfGpuMemory"
 LOOK_S = 10.0
@@ -30,10 +31,11 @@ class RefusalCount(NamedTuple):
 
 
 class _Holder(NamedTuple):
-    """A container and the number of a GPU among those it has."""
+    """A container, or a request of a claim, and the number of a GPU among those it has."""
 
     bound: Bound
     device: int
+    of_claim: bool = False
 
 
 class _Reported(NamedTuple):
@@ -75,18 +77,22 @@ class RefusalEvents:
     async def _report(self, holder: _Holder, more: int, count: RefusalCount) -> None:
         bound = holder.bound
         pod = {"metadata": {"namespace": bound.namespace, "name": bound.pod, "uid": bound.pod_uid}}
-        await self._node.events.record(PODS, pod, REASON, message(bound.container, more, count), warning=True)
+        who = f"{'request' if holder.of_claim else 'container'} {bound.container}"
+        kind = RESOURCE_CLAIMS if holder.of_claim else PODS
+        await self._node.events.record(kind, pod, REASON, message(who, more, count), warning=True)
 
     def _counts(self) -> Iterator[tuple[_Holder, RefusalCount]]:
         """What the files of all prepared containers say. A container that fails is set aside."""
         known: set[tuple[str, str]] = set()
-        for allocation in self._node.record.allocations:
+        claims = self._node.claims.allocations
+        for allocation in (*self._node.record.allocations, *claims):
             bound = allocation.bound
             if bound is None or (bound.pod_uid, bound.container) in known:
                 continue
             known.add((bound.pod_uid, bound.container))
             with self._node.aside.around("refusals of a container", f"{bound.namespace}/{bound.pod}"):
-                yield from self._of(bound)
+                for holder, count in self._of(bound):
+                    yield holder._replace(of_claim=allocation in claims), count
 
     def _of(self, bound: Bound) -> list[tuple[_Holder, RefusalCount]]:
         folder = self._node.paths.containers / folder_name(bound.pod_uid, bound.container)
@@ -104,8 +110,8 @@ class RefusalEvents:
         ]
 
 
-def message(container: str, more: int, count: RefusalCount) -> str:
+def message(who: str, more: int, count: RefusalCount) -> str:
     """The sentence of an event. A peak beyond the limit is not possible, so it is not repeated."""
     what = "an allocation of GPU memory was refused" if more == 1 else f"{more} allocations of GPU memory were refused"
     limit, peak = count.limit // MIB, min(count.peak, count.limit) // MIB
-    return f"container {container}: {what}: its limit is {limit} MiB, and at most {peak} MiB were in use"
+    return f"{who}: {what}: its limit is {limit} MiB, and at most {peak} MiB were in use"

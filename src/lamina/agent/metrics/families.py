@@ -14,6 +14,34 @@ from lamina.ports.set_aside import SetAside
 
 S = TypeVar("S")
 
+
+def _of_shares(prefix: str, who: str) -> tuple[MetricFamily[ShareSample], ...]:
+    """The families about what `who` may use of a GPU, and uses."""
+    return (
+        gauge(f"{prefix}_memory_limit_bytes", f"Memory of the GPU that the {who} may use.",
+              lambda s: s.limit),
+        MetricFamily(f"{prefix}_memory_used_bytes",
+                     f"Memory that the {who} uses, by kind of allocation.",
+                     lambda s: (((kind,), size) for kind, size in s.held.items()), ("kind",)),
+        gauge(f"{prefix}_memory_spilled_bytes",
+              f"Memory of the {who} that became managed memory because the GPU was full.",
+              lambda s: s.spilled),
+        gauge(f"{prefix}_memory_peak_bytes", f"The most memory that the {who} ever used.",
+              lambda s: s.peak),
+        counter(f"{prefix}_memory_refusals", "Allocations refused because they exceeded the limit.",
+                lambda s: s.refusals),
+        gauge(f"{prefix}_cores_percent",
+              f"The {who}'s share of the GPU's time; 0 if it requested none.", lambda s: s.cores_percent),
+        counter(f"{prefix}_busy_seconds", f"GPU time of the {who}.", lambda s: s.busy_s),
+        counter(f"{prefix}_waited_seconds",
+                f"Time for which threads of the {who} waited for their share.", lambda s: s.waited_s),
+        gauge(f"{prefix}_utilization_percent", f"GPU time of the {who} over the last seconds.",
+              lambda s: s.busy_percent),
+        MetricFamily(f"{prefix}_enforcer", f"Always 1: what limits the memory of the {who}.",
+                     lambda s: (((s.enforcer,), 1.0),), ("enforcer",)),
+    )  # fmt: skip
+
+
 OWN = NodeMetrics(
     gpus=(
         MetricTable[GpuSample](
@@ -49,32 +77,17 @@ OWN = NodeMetrics(
         MetricTable[ShareSample](
             ("node", "namespace", "pod", "container", "gpu"),
             lambda s: (s.node, s.namespace, s.pod, s.container, s.gpu),
-            (
-                gauge("lamina_container_memory_limit_bytes", "Memory of the GPU that the container may use.",
-                      lambda s: s.limit),
-                MetricFamily("lamina_container_memory_used_bytes",
-                             "Memory that the container uses, by kind of allocation.",
-                             lambda s: (((kind,), size) for kind, size in s.held.items()), ("kind",)),
-                gauge("lamina_container_memory_spilled_bytes",
-                      "Memory of the container that became managed memory because the GPU was full.",
-                      lambda s: s.spilled),
-                gauge("lamina_container_memory_peak_bytes", "The most memory that the container ever used.",
-                      lambda s: s.peak),
-                counter("lamina_container_memory_refusals", "Allocations refused because they exceeded the limit.",
-                        lambda s: s.refusals),
-                gauge("lamina_container_cores_percent",
-                      "The container's share of the GPU's time; 0 if it requested none.", lambda s: s.cores_percent),
-                counter("lamina_container_busy_seconds", "GPU time of the container.", lambda s: s.busy_s),
-                counter("lamina_container_waited_seconds",
-                        "Time for which threads of the container waited for their share.", lambda s: s.waited_s),
-                gauge("lamina_container_utilization_percent", "GPU time of the container over the last seconds.",
-                      lambda s: s.busy_percent),
-                MetricFamily("lamina_container_enforcer", "Always 1: what limits the memory of the container.",
-                             lambda s: (((s.enforcer,), 1.0),), ("enforcer",)),
-            ),
+            _of_shares("lamina_container", "container"),
         ),
     ),
 )  # fmt: skip
+CLAIMS = MetricTable[ShareSample](
+    ("node", "namespace", "claim", "request", "gpu"),
+    lambda s: (s.node, s.namespace, s.pod, s.container, s.gpu),
+    _of_shares("lamina_claim", "request"),
+)
+"""Of the requests of ResourceClaims, each of which all of its containers have together. Samples have the claim in the
+place of the pod."""
 
 
 def families(
@@ -83,6 +96,7 @@ def families(
     mig_devices: Iterable[MigSample],
     shares: Iterable[ShareSample],
     aside: SetAside,
+    claims: Iterable[ShareSample] = (),
 ) -> Iterator[Metric]:
     """All families of Lamina and of the dialects that the configuration wants. Values that are unknown are left out.
 
@@ -92,6 +106,7 @@ def families(
     yield from _render((table for metrics in every for table in metrics.gpus), tuple(gpus), aside)
     yield from _render((table for metrics in every for table in metrics.mig_devices), tuple(mig_devices), aside)
     yield from _render((table for metrics in every for table in metrics.shares), tuple(shares), aside)
+    yield from _render((CLAIMS,), tuple(claims), aside)
 
 
 def look_family(node: str, looked_at: float | None) -> GaugeMetricFamily:

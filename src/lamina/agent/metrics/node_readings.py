@@ -9,6 +9,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.attribution import memory_by_pod
+from lamina.agent.state.record import Allocation
 from lamina.dialects.samples import MigSample, ShareSample
 from lamina.errors import Outside
 from lamina.ports.host import Host
@@ -19,11 +20,13 @@ _KIND = "answer of NVML"
 
 
 class NodeReadings(NamedTuple):
-    """`gpus` and `parts` are keyed by UUID. What does not answer is missing."""
+    """`gpus` and `parts` are keyed by UUID. What does not answer is missing. `claims` have a claim in the place of the
+    pod, and its request in that of the container."""
 
     gpus: Mapping[str, GpuReading]
     parts: Mapping[str, MigSample]
     shares: Sequence[ShareSample]
+    claims: Sequence[ShareSample] = ()
 
 
 class NodeReader:
@@ -36,6 +39,7 @@ class NodeReader:
         self._host = host
         self._aside = node.aside
         self._rates = collection.UsageRates()
+        self._rates_of_claims = collection.UsageRates()
 
     async def read(self) -> NodeReadings:
         """GPUs that do not answer leave what is known without asking them."""
@@ -64,13 +68,14 @@ class NodeReader:
             uuid: self._memory_by_pod(uuid, processes, sharers.get(uuid, ())) if processes is not None else None
             for uuid, processes in running.items()
         }
-        shares = collection.shares(
-            self._record.allocations,
-            self._node.paths,
-            collection.DeviceReadings(self._node.node, readings, parts, shared),
-            driver_limited=published.driver_limited if published else (),
-            rates=self._rates,
-            aside=self._aside,
-            now=self._node.clock.monotonic(),
-        )
-        return NodeReadings(readings, parts, shares)
+        devices = collection.DeviceReadings(self._node.node, readings, parts, shared)
+
+        def samples(of: Sequence[Allocation], rates: collection.UsageRates) -> list[ShareSample]:
+            limited = published.driver_limited if published else ()
+            now, paths = self._node.clock.monotonic(), self._node.paths
+            return collection.shares(
+                of, paths, devices, driver_limited=limited, rates=rates, aside=self._aside, now=now
+            )
+
+        shares = samples(self._record.allocations, self._rates)
+        return NodeReadings(readings, parts, shares, samples(self._node.claims.holders, self._rates_of_claims))

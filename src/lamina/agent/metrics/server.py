@@ -68,7 +68,7 @@ class MetricsPage:
             for uuid, gpu in self._advertisement.state.gpus.items()
         ]
         registry = CollectorRegistry()
-        own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside)
+        own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside, readings.claims)
         look = look_family(self._node.node, self._advertisement.looked_at)
         accounts = account_families(self._node.node, book)
         prices = price_family(self._node.node, [gpu.model for gpu in gpus], self._node.config.pricing)

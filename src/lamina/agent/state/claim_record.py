@@ -5,7 +5,7 @@ leaves nothing unknown and can be repeated. A claim that is not `ready` has no c
 or has been asked to forget it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -114,6 +114,14 @@ class ClaimRecord:
     @property
     def allocations(self) -> tuple[Allocation, ...]:
         """The requests with limits as containers: the claim stands for the pod."""
+        return self._as_allocations(lambda each: each.limited)
+
+    @property
+    def holders(self) -> tuple[Allocation, ...]:
+        """All requests that hold something as containers, those without limits included."""
+        return self._as_allocations(lambda each: not each.admin)
+
+    def _as_allocations(self, wanted: Callable[[PreparedRequest], bool]) -> tuple[Allocation, ...]:
         return tuple(
             Allocation(
                 name=cdi_name(claim.uid, each.name),
@@ -130,7 +138,7 @@ class ClaimRecord:
             )
             for claim in self.claims
             for each in claim.requests
-            if each.limited
+            if wanted(each)
         )
 
     def _save(self, claims: dict[str, PreparedClaim]) -> None:
