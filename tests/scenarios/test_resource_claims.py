@@ -23,6 +23,7 @@ for size in {sizes}:
 {then}
 """
 OUT_OF_MEMORY = "2"
+MORE = {"limits.nvidia.com/gpumem": "6000"}
 CLAIM = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -169,7 +170,7 @@ def test_commands_know_what_claims_hold(lab: Lab) -> None:
     assert "devices are offered to claims" in found and "other drivers for claims" in found
 
 
-def test_a_quota_counts_what_claims_hold(lab: Lab) -> None:
+def test_a_quota_counts_what_claims_hold_and_stops_the_next(lab: Lab) -> None:
     spec = {"hard": {"limits.nvidia.com/gpumem": "5000"}}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec}
     lab.apply(json.dumps(quota))
@@ -178,5 +179,12 @@ def test_a_quota_counts_what_claims_hold(lab: Lab) -> None:
         used = ["default", "team", "nvidia.com/gpumem", "4096", "5000"]
         listed = lambda: [line.split() for line in lab.lamina("quotas").stdout.splitlines()]  # noqa: E731
         wait_until(lambda: used in listed(), lambda: str(listed()))
+        lab.apply(CLAIM.format(name="over", exactly=json.dumps(wants(memory="1Gi"))))
+        expected = "quota team allows 5000 of nvidia.com/gpumem; 4096 are used and the claim has 1024"
+        wait_until(
+            lambda: expected in lab.kubectl("describe", "pod", "over"), lambda: lab.kubectl("describe", "pod", "over")
+        )
+        lab.kubectl("patch", "resourcequota", "team", "-p", json.dumps({"spec": {"hard": spec["hard"] | MORE}}))
+        running(lab, "over")
     finally:
         lab.kubectl("delete", "resourcequota", "team")

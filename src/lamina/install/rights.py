@@ -112,6 +112,7 @@ CLAIMS_CLUSTER = (
         "resourceslices.resource.k8s.io", "list watch create update delete", why="with `dra.enabled`, of its own node"
     ),
     Rule("resourceclaims.resource.k8s.io", "get", why="with `dra.enabled`, claims of pods on its node"),
+    Rule("resourcequotas", "list", why="with `dra.enabled`, quotas on GPUs of the namespaces of claims"),
     Rule("deviceclasses.resource.k8s.io", "create", why="with `dra.enabled`, where the cluster has none of that name"),
 )
 """Of agents, only where they serve ResourceClaims."""

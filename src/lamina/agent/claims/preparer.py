@@ -13,6 +13,7 @@ import logging
 from typing import NamedTuple
 
 from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.quotas import ClaimQuotas
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.limit_files import write_limits
@@ -69,6 +70,7 @@ class ClaimPreparer:
         self._advertisement = advertisement
         self._write_limits = write_limits
         self._turn = asyncio.Lock()
+        self._quotas = ClaimQuotas(node)
 
     async def prepare(self, ref: ClaimRef) -> list[ReadyDevice]:
         """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then."""
@@ -136,12 +138,14 @@ class ClaimPreparer:
             requests=requests,
             pods=tuple(each["uid"] for each in reserved if each.get("resource") == "pods"),
         )
+        await self._quotas.require_room(prepared)
         granted = await self._granted() if prepared.shares and self._offer.others.unknown else {}
         self._check_doors(prepared, granted)
         held = {str(each): each.shares for each in self._record.claims if each.uid != claim.uid}
         require_room(prepared.shares, held, offered.values())
         plan = self._plan(prepared)
         self._record.put(prepared)
+        self._quotas.prepared(prepared)
         self._offer.changed()
         write_plan(plan, self._node.files, self._write_limits)
         ready = _with_ready(prepared, ready=True)

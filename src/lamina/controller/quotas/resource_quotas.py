@@ -6,24 +6,15 @@ Kubernetes stores such keys but does not count them, so Lamina does. Amounts are
 larger of its largest init container and everything that runs side by side.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from lamina.configuration import Config
 from lamina.dialects import quota_names
-from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
+from lamina.dialects.quota_limits import QuotaLimits, quota_limits
 from lamina.model.ledger import Taken
 from lamina.model.requests import ContainerRequest, PodRequest
 from lamina.ports.kube import Object
-
-
-class QuotaLimits(NamedTuple):
-    """The limits of one ResourceQuota; None where it sets none."""
-
-    name: str
-    memory_mib: int | None
-    cores: int | None
 
 
 class QuotaAmounts(NamedTuple):
@@ -54,7 +45,7 @@ class ResourceQuotas:
 
     def of(self, namespace: str, config: Config) -> list[QuotaLimits]:
         """The quotas of the namespace that limit GPU resources."""
-        quotas = (_limits_of(obj, config) for obj in self._by_namespace.get(namespace, {}).values())
+        quotas = (quota_limits(obj, config) for obj in self._by_namespace.get(namespace, {}).values())
         return [quota for quota in quotas if quota.memory_mib is not None or quota.cores is not None]
 
     def uncounted(self, namespace: str, resources: Iterable[str], config: Config) -> str:
@@ -125,21 +116,3 @@ def _peak(request: PodRequest, amount: Callable[[ContainerRequest], int]) -> int
         elif container.init:
             peak = max(peak, sidecars + amount(container))
     return peak
-
-
-def _limits_of(obj: Mapping[str, Any], config: Config) -> QuotaLimits:
-    names = quota_names(config)
-    hard = (obj.get("spec") or {}).get("hard") or {}
-    memory = _whole_number(hard.get(f"limits.{names.memory}"))
-    cores = _whole_number(hard.get(f"limits.{names.cores}"))
-    return QuotaLimits(obj["metadata"]["name"], None if memory is None else memory * names.memory_unit_mib, cores)
-
-
-def _whole_number(quantity: object) -> int | None:
-    """The quantity rounded down. One that cannot be read allows nothing, as an explicit 0 does."""
-    if quantity is None:
-        return None
-    try:
-        return max(0, int(parse_quantity(quantity, where="hard").value))
-    except BadInput:
-        return 0
