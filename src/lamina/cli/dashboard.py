@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamina.cli.options import Kubeconfig, Namespace
+from lamina.errors import BadInput
 
 if TYPE_CHECKING:
     from lamina.ports.kube import Kube
@@ -17,27 +18,47 @@ def dashboard(
         typer.Option(
             "--metrics",
             metavar="URL",
+            envvar="LAMINA_DASHBOARD_METRICS",
             help="Page of metrics from which to read what containers use: an agent's, or Prometheus's /federate. "
             "Can be repeated.",
         ),
     ] = None,
     namespace: Namespace = "",
+    bind: Annotated[
+        str,
+        typer.Option(
+            "--bind",
+            metavar="ADDRESS",
+            envvar="LAMINA_DASHBOARD_BIND",
+            help="Serve HTTPS at this address, such as :9396, to viewers with a bearer token. Each sees what the API "
+            "server lets them list.",
+        ),
+    ] = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only."""
+    """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only without --bind."""
     from lamina.cli.connection import chosen_namespace, with_cluster
     from lamina.operations.dashboard.board import Board
     from lamina.operations.dashboard.feed import ClusterFeed
     from lamina.operations.dashboard.server import DashboardServer, serve
     from lamina.operations.dashboard.usage_pages import UsagePages
+    from lamina.operations.dashboard.viewer_server import ViewerServer
+    from lamina.operations.dashboard.viewers import DashboardViewers
     from lamina.ports.clock import SystemClock
+    from lamina.ports.listener import parse_address
 
     async def served(kube: "Kube") -> None:
         board, clock = Board(), SystemClock()
         pages = UsagePages(metrics or (), clock, board)
-        server = DashboardServer(board, clock, namespace=mine)
-        await serve(server, port, [ClusterFeed(kube, clock, board).run, pages.run], _say)
+        writers = [ClusterFeed(kube, clock, board).run, pages.run]
+        if address is not None:
+            await ViewerServer(board, clock, DashboardViewers(kube, clock)).serve(address, writers, _say_to_viewers)
+        else:
+            await serve(DashboardServer(board, clock, namespace=mine), port, writers, _say)
 
+    if bind and port:
+        raise BadInput("--bind names the port, as in :9396; leave out --port")
+    address = parse_address(bind, where="--bind") if bind else None
     mine = chosen_namespace(namespace, kubeconfig)
     with_cluster(kubeconfig, served)
 
@@ -45,3 +66,7 @@ def dashboard(
 def _say(address: str) -> None:
     typer.echo(f"The dashboard is at {address}")
     typer.echo("Keep this address secret: it is the key to the page. Ctrl-C ends it.")
+
+
+def _say_to_viewers(address: str) -> None:
+    typer.echo(f"The dashboard is at {address}, for viewers with a token")

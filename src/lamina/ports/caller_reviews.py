@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
-from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Kube
+from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Kube, Object
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +29,30 @@ class CallerVerdict(NamedTuple):
 
 
 _ALLOWED = CallerVerdict(200)
-_BUSY = CallerVerdict(429, "too many callers are being checked; try again")
-_UNAVAILABLE = CallerVerdict(503, "the API server cannot be asked about the caller; try again")
-_UNKNOWN = CallerVerdict(401, "send a token that the API server accepts, as Authorization: Bearer TOKEN")
+BUSY = CallerVerdict(429, "too many callers are being checked; try again")
+UNAVAILABLE = CallerVerdict(503, "the API server cannot be asked about the caller; try again")
+UNKNOWN = CallerVerdict(401, "send a token that the API server accepts, as Authorization: Bearer TOKEN")
 _FORBIDDEN = CallerVerdict(403, f"the caller may not get {PATH}; bind it to a ClusterRole with this nonResourceURL")
+
+
+async def user_of(kube: Kube, token: str) -> Object | None:
+    """Who has this token, as the API server says; None where it does not accept it. Raises Outside."""
+    status = (await kube.create(TOKEN_REVIEWS, {"metadata": {}, "spec": {"token": token}})).get("status") or {}
+    user: Object = status.get("user") or {}
+    return user if status.get("authenticated") is True and user.get("username") else None
+
+
+async def may(kube: Kube, user: Object, asked: Object) -> bool:
+    """Whether the API server allows a user what is asked, as in a SubjectAccessReview. Raises Outside."""
+    spec = asked | {"user": user["username"]} | {key: user[key] for key in ("groups", "uid", "extra") if user.get(key)}
+    answer = (await kube.create(SUBJECT_ACCESS_REVIEWS, {"metadata": {}, "spec": spec})).get("status") or {}
+    return answer.get("allowed") is True and answer.get("denied") is not True
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of a header, or nothing."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 class CallerReviews:
@@ -48,22 +68,21 @@ class CallerReviews:
 
     async def verdict(self, authorization: str) -> CallerVerdict:
         """What to answer to a caller with this header, which may be empty."""
-        scheme, _, token = authorization.partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
-            return _UNKNOWN
+        token = bearer_token(authorization)
+        if not token:
+            return UNKNOWN
         key = hashlib.sha256(token.encode(errors="replace")).digest()
         if self._clock.monotonic() < self._until.get(key, 0.0):
             return _ALLOWED
         if self._waiting >= MOST_WAITING:
-            return _BUSY
+            return BUSY
         self._waiting += 1
         try:
             async with self._free:
                 verdict = await self._review(token)
         except Outside as error:
             log.warning("A caller of %s cannot be checked: %s", PATH, error)
-            return _UNAVAILABLE
+            return UNAVAILABLE
         finally:
             self._waiting -= 1
         self._remember(key, allowed=verdict == _ALLOWED)
@@ -71,16 +90,11 @@ class CallerReviews:
 
     async def _review(self, token: str) -> CallerVerdict:
         """Ask the API server. Raises Outside."""
-        status = (await self._kube.create(TOKEN_REVIEWS, {"metadata": {}, "spec": {"token": token}})).get(
-            "status"
-        ) or {}
-        user = status.get("user") or {}
-        if status.get("authenticated") is not True or not user.get("username"):
-            return _UNKNOWN
-        asked = {"nonResourceAttributes": {"path": PATH, "verb": "get"}, "user": user["username"]}
-        asked |= {key: user[key] for key in ("groups", "uid", "extra") if user.get(key)}
-        answer = (await self._kube.create(SUBJECT_ACCESS_REVIEWS, {"metadata": {}, "spec": asked})).get("status") or {}
-        return _ALLOWED if answer.get("allowed") is True and answer.get("denied") is not True else _FORBIDDEN
+        user = await user_of(self._kube, token)
+        if user is None:
+            return UNKNOWN
+        asked = {"nonResourceAttributes": {"path": PATH, "verb": "get"}}
+        return _ALLOWED if await may(self._kube, user, asked) else _FORBIDDEN
 
     def _remember(self, key: bytes, *, allowed: bool) -> None:
         self._until.pop(key, None)

@@ -15,11 +15,11 @@ _VALID = timedelta(days=3650)
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def metrics_context(now: float) -> ssl.SSLContext:
+def metrics_context(now: float, name: str = "metrics") -> ssl.SSLContext:
     """TLS with a certificate for this process alone. It keeps tokens secret; callers cannot verify it."""
     context = server_context()
-    authority = Authority("metrics", datetime.fromtimestamp(now, UTC), _VALID)
-    use_certificate(context, *authority.sign("lamina metrics", SERVER, ["localhost"]))
+    authority = Authority(name, datetime.fromtimestamp(now, UTC), _VALID)
+    use_certificate(context, *authority.sign(f"lamina {name}", SERVER, ["localhost"]))
     return context
 
 

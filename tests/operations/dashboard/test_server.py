@@ -2,25 +2,25 @@
 
 import asyncio
 import contextlib
-import json
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import pytest
 
 from lamina.errors import BadInput
+from lamina.operations.dashboard.answers import BEAT_S
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
-from lamina.operations.dashboard.server import BEAT_S, DashboardServer, serve
+from lamina.operations.dashboard.server import DashboardServer, serve
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import FakeClock
+from tests.operations.dashboard.events import Events
 from tests.waiting import until
 
 FILES = (
-    "", "page.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js", "details.js",
-    "style.css", "icon.svg",
+    "", "page.js", "events.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js",
+    "details.js", "style.css", "icon.svg",
 )  # fmt: skip
 
 
@@ -35,23 +35,10 @@ class Served:
             return response.status, await response.text(), dict(response.headers)
 
     @contextlib.asynccontextmanager
-    async def events(self) -> AsyncIterator["Events"]:
+    async def events(self) -> AsyncIterator[Events]:
         async with self.session.get(f"{self.address}events") as response:
             assert response.headers["Content-Type"].startswith("text/event-stream")
             yield Events(response)
-
-
-class Events:
-    """The events of one stream."""
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    async def next(self) -> tuple[str, dict[str, Any]]:
-        kind = (await self._response.content.readline()).decode().removeprefix("event: ").strip()
-        data = (await self._response.content.readline()).decode().removeprefix("data: ")
-        await self._response.content.readline()
-        return kind, json.loads(data) if data else {}
 
 
 @pytest.fixture

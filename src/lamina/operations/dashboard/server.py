@@ -9,35 +9,15 @@ import contextlib
 import hmac
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from pathlib import Path
 
-import msgspec
 from aiohttp import web
 
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
 from lamina.operations.dashboard.board import Board, Posted
-from lamina.operations.dashboard.document import ClusterDocument, changes
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
 
 HOST = "127.0.0.1"
-BEAT_S = 5.0
-"""A page that hears nothing for three times as long counts the command as lost."""
-_PAGE = Path(__file__).with_name("page")
-_SCRIPTS = (
-    "page.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js", "details.js",
-)  # fmt: skip
-_FILES = {
-    "": "index.html",
-    **{name: name for name in ("style.css", "icon.svg", *_SCRIPTS)},
-}
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -56,7 +36,7 @@ class DashboardServer:
         """Serve meanwhile; yields the address to open. Raises BadInput if the port cannot be used."""
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/{token}/events", self._events)
-        app.router.add_get("/{token}/{name:[a-z.]*}", _file)
+        app.router.add_get("/{token}/{name:[a-z.]*}", page_file)
         async with listening("the dashboard", app, Address(HOST, port)) as address:
             self._hosts = frozenset(f"{host}:{address.port}" for host in (HOST, "localhost"))
             try:
@@ -75,51 +55,28 @@ class DashboardServer:
         try:
             response = await handler(request)
         except web.HTTPException as error:
-            return web.Response(status=error.status, text=error.reason, headers=_HEADERS)
+            return web.Response(status=error.status, text=error.reason, headers=HEADERS)
         if not response.prepared:
-            response.headers.update(_HEADERS)
+            response.headers.update(HEADERS)
         return response
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""
-        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         sent: Posted | None = None
         with contextlib.suppress(ConnectionError):
             while not self.board.closed:
                 current = self.board.current
-                await response.write(self._event(sent, current))
+                await response.write(event(sent, current, self.board.history, self._namespace))
                 sent = current
                 with contextlib.suppress(TimeoutError):
                     await within(self._clock, BEAT_S, self.board.newer(sent.version))
         return response
 
-    def _event(self, sent: Posted | None, current: Posted) -> bytes:
-        if sent is not None and sent.version == current.version:
-            return b"event: beat\ndata: {}\n\n"
-        before = sent.document if sent else ClusterDocument()
-        body = {
-            "first": sent is None,
-            "ready": current.ready,
-            "lost": current.lost,
-            "namespace": self._namespace,
-            "usage_problem": current.usage_problem,
-            "read_at": current.read_at,
-            "use": self.board.history.since(sent.read_at if sent else 0.0),
-            "changes": changes(before, current.document),
-        }
-        return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
-
-
-async def _file(request: web.Request) -> web.StreamResponse:
-    name = _FILES.get(request.match_info["name"])
-    if name is None:
-        raise web.HTTPNotFound
-    return web.FileResponse(_PAGE / name)
-
 
 def _refused(sentence: str) -> web.Response:
-    return web.Response(status=403, text=sentence, headers=_HEADERS)
+    return web.Response(status=403, text=sentence, headers=HEADERS)
 
 
 async def serve(

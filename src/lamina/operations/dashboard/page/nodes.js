@@ -74,6 +74,7 @@ function states(gpu) {
 }
 
 function button(gpu, part, open) {
+  if (!part.pod) return others(gpu, part);
   const used = part.used_mib === null ? [] : [`${memory(part.used_mib)} in use`];
   const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...used, ...part.instances].join(", ");
   const made = make("button", {
@@ -83,6 +84,12 @@ function button(gpu, part, open) {
   if (part.used_mib !== null) made.append(fill(part));
   made.addEventListener("click", () => open(part.pod));
   return toScale(made, part, part.memory_mib / gpu.capacity_mib);
+}
+
+// What pods hold of which nothing else may be shown.
+function others(gpu, part) {
+  const title = `${part.name}: ${memory(part.memory_mib)}, ${compute(part)} compute`;
+  return toScale(make("div", { class: "share others", title }, part.name), part, part.memory_mib / gpu.capacity_mib);
 }
 
 // How much of the share is in use, to scale in the share.

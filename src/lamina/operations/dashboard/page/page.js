@@ -3,6 +3,7 @@
 import { extend } from "./chart.js";
 import { drawDetails, openDetails } from "./details.js";
 import { counted } from "./elements.js";
+import { listen } from "./events.js";
 import { drawFigures, drawWarnings } from "./figures.js";
 import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
@@ -11,32 +12,28 @@ import { drawTable, drawWaiting } from "./pods.js";
 const SILENT_MS = 15_000;
 const known = { cluster: null, nodes: {}, pods: {}, use: {}, readAt: 0 };
 const at = (id) => document.getElementById(id);
-let source = null;
 let lost = "";
 let usageProblem = "";
 let ownNamespace = "";
+let nodesHidden = false;
 let heard = 0;
 
-function listen() {
-  source = new EventSource("events");
-  source.addEventListener("change", (event) => {
-    const change = JSON.parse(event.data);
-    if (change.first) Object.assign(known, { nodes: {}, pods: {}, use: {} });
-    known.cluster = change.changes.cluster;
-    merge(known.nodes, change.changes.nodes);
-    merge(known.pods, change.changes.pods);
-    extend(known, change);
-    ownNamespace = change.namespace;
-    usageProblem = change.usage_problem;
-    lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
-    hear(!change.lost);
-    draw();
-  });
-  source.addEventListener("beat", () => hear(false));
-  source.addEventListener("error", () => show(
-    source.readyState === EventSource.CLOSED
-      ? "The command has ended. Start `lamina dashboard` again and open the address that it prints."
-      : "No connection to the command. Trying again."));
+function take(kind, change) {
+  if (kind === "beat") {
+    hear(false);
+    return;
+  }
+  if (change.first) Object.assign(known, { nodes: {}, pods: {}, use: {} });
+  known.cluster = change.changes.cluster;
+  merge(known.nodes, change.changes.nodes);
+  merge(known.pods, change.changes.pods);
+  extend(known, change);
+  ownNamespace = change.namespace;
+  nodesHidden = change.nodes_hidden;
+  usageProblem = change.usage_problem;
+  lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
+  hear(!change.lost);
+  draw();
 }
 
 function merge(into, changed) {
@@ -71,7 +68,7 @@ function open(uid) {
 // The address names the view: #pods, or #pods/NAMESPACE, is "My pods", and everything else the cluster.
 function view() {
   const [name, namespace] = location.hash.slice(1).split("/");
-  return name === "pods" ? { namespace: namespace ? decoded(namespace) : ownNamespace } : { namespace: null };
+  return name === "pods" || nodesHidden ? { namespace: name === "pods" && namespace ? decoded(namespace) : ownNamespace } : { namespace: null };
 }
 
 function decoded(text) {
@@ -88,6 +85,7 @@ function draw() {
   at("cluster-view").hidden = mine;
   at("pods-view").hidden = !mine;
   at("skip").hidden = mine;
+  at("to-cluster").hidden = nodesHidden;
   for (const [id, current] of [["to-cluster", !mine], ["to-pods", mine]]) {
     if (current) at(id).setAttribute("aria-current", "page");
     else at(id).removeAttribute("aria-current");
@@ -125,4 +123,4 @@ at("namespace").addEventListener("change", (event) => {
 window.addEventListener("hashchange", draw);
 at("filter").addEventListener("submit", (event) => event.preventDefault());
 draw();
-listen();
+listen(take, show);

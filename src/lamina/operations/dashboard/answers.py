@@ -1,0 +1,60 @@
+"""What both servers of the page answer: its files, the headers of every answer, and events."""
+
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from lamina.operations.dashboard.board import Posted
+from lamina.operations.dashboard.document import ClusterDocument, changes
+from lamina.operations.dashboard.history import UseHistory
+
+BEAT_S = 5.0
+"""A page that hears nothing for three times as long counts the command as lost."""
+_PAGE = Path(__file__).with_name("page")
+_SCRIPTS = (
+    "page.js", "events.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js",
+    "details.js",
+)  # fmt: skip
+_FILES = {
+    "": "index.html",
+    **{name: name for name in ("style.css", "icon.svg", *_SCRIPTS)},
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+def event(
+    sent: Posted | None, current: Posted, history: UseHistory, namespace: str, *, nodes_hidden: bool = False
+) -> bytes:
+    """A server-sent event: `change` with what is new since `sent`, or `beat` if nothing is. Of the history, only pods
+    in the document are sent."""
+    if sent is not None and sent.version == current.version:
+        return b"event: beat\ndata: {}\n\n"
+    before = sent.document if sent else ClusterDocument()
+    use = history.since(sent.read_at if sent else 0.0)
+    body = {
+        "first": sent is None,
+        "ready": current.ready,
+        "lost": current.lost,
+        "namespace": namespace,
+        "nodes_hidden": nodes_hidden,
+        "usage_problem": current.usage_problem,
+        "read_at": current.read_at,
+        "use": {uid: points for uid, points in use.items() if uid in current.document.pods},
+        "changes": changes(before, current.document),
+    }
+    return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
+
+
+async def page_file(request: web.Request) -> web.StreamResponse:
+    name = _FILES.get(request.match_info["name"])
+    if name is None:
+        raise web.HTTPNotFound
+    return web.FileResponse(_PAGE / name)

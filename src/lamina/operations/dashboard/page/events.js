@@ -1,0 +1,68 @@
+// The stream of events, which is opened again when it ends. Viewers from elsewhere sign in with a token.
+
+const AGAIN_MS = 2000;
+const ENDED = "The command has ended. Start `lamina dashboard` again and open the address that it prints.";
+let token = ""; // Only in memory: it is gone when the page is.
+
+// Calls `hear` with the kind and the data of each event, and `show` with what is wrong.
+export async function listen(hear, show) {
+  for (;;) {
+    const response = await open();
+    if (response === null) show("No connection to the command. Trying again.");
+    else if (response.ok) {
+      await read(response.body, hear);
+      show("No connection to the command. Trying again.");
+    } else if (response.status === 403) {
+      show(ENDED);
+      return;
+    } else if (response.status === 401) {
+      show("Sign in to see the cluster.");
+      await signIn(token ? await response.text() : "");
+      continue;
+    } else show(`${await response.text()}. Trying again.`);
+    await new Promise((go) => setTimeout(go, AGAIN_MS));
+  }
+}
+
+async function open() {
+  try {
+    return await fetch("events", { headers: token ? { "Lamina-Token": token } : {}, cache: "no-store" });
+  } catch {
+    return null;
+  }
+}
+
+async function read(body, hear) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const events = (text + value).split("\n\n");
+      text = events.pop();
+      for (const event of events) {
+        const [kind, data] = event.split("\n");
+        hear(kind.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // The connection is lost.
+  }
+}
+
+function signIn(problem) {
+  const dialog = document.getElementById("sign-in");
+  document.getElementById("sign-in-problem").textContent = problem;
+  if (!dialog.open) dialog.showModal();
+  return new Promise((go) => {
+    document.getElementById("sign-in-form").addEventListener("submit", () => {
+      const field = document.getElementById("token");
+      token = field.value.trim();
+      field.value = "";
+      go();
+    }, { once: true });
+  });
+}
+
+document.getElementById("sign-in").addEventListener("cancel", (event) => event.preventDefault());

@@ -1,0 +1,121 @@
+"""The page and its events for viewers who come from elsewhere, each with a bearer token.
+
+The files of the page are the same for everyone and tell nothing of the cluster. Events are for viewers whose token the
+API server accepts, and have only what it lets them list.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from aiohttp import web
+
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
+from lamina.operations.dashboard.board import Board, Posted
+from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess
+from lamina.operations.dashboard.visible import namespaces_of, visible
+from lamina.ports.caller_reviews import CallerVerdict, bearer_token
+from lamina.ports.clock import Clock, within
+from lamina.ports.listener import Address, listening
+from lamina.ports.protected_metrics import metrics_context
+
+TOKEN_HEADER = "Lamina-Token"
+"""Of the page. Proxies of the API server keep `Authorization` for themselves."""
+MOST_STREAMS = 256
+_FULL = CallerVerdict(503, f"{MOST_STREAMS} viewers look at this dashboard already; try again later")
+
+
+class _View(NamedTuple):
+    """What one viewer may see now."""
+
+    posted: Posted
+    access: ViewerAccess
+
+
+class ViewerServer:
+    """Serves one board."""
+
+    def __init__(self, board: Board, clock: Clock, viewers: DashboardViewers) -> None:
+        self._board = board
+        self._clock = clock
+        self._viewers = viewers
+        self._streams = 0
+
+    def application(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/healthz", _alive)
+        app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/events", self._events)
+        app.router.add_get("/{name:[a-z.]*}", _headed_file)
+        return app
+
+    async def serve(
+        self, address: Address, writers: Sequence[Callable[[], Awaitable[None]]], say: Callable[[str], None]
+    ) -> None:
+        """Serve HTTPS while the writers of the board run. `say` gets the address. Raises BadInput."""
+        tls = metrics_context(self._clock.wall(), "dashboard")
+        async with listening("the dashboard", self.application(), address, tls) as bound:
+            say(f"https://{bound}/")
+            writing = asyncio.gather(*(write() for write in writers))
+            try:
+                await writing
+            finally:
+                writing.cancel()
+                self._board.close()
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        return web.Response(status=200 if self._board.current.ready else 503)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        token = bearer_token(request.headers.get("Authorization", "")) or request.headers.get(TOKEN_HEADER, "")
+        view = await self._view(token)
+        if self._streams >= MOST_STREAMS and isinstance(view, _View):
+            view = _FULL
+        if isinstance(view, CallerVerdict):
+            return web.Response(status=view.status, text=view.reason, headers=HEADERS)
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        self._streams += 1
+        try:
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionError):
+                await self._stream(response, token, view)
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _stream(self, response: web.StreamResponse, token: str, view: "_View | CallerVerdict") -> None:
+        """Write until the board is closed, or the viewer may see nothing any more."""
+        sent: _View | None = None
+        while isinstance(view, _View) and not self._board.closed:
+            await response.write(self._event(sent, view))
+            sent = view
+            with contextlib.suppress(TimeoutError):
+                await within(self._clock, BEAT_S, self._board.newer(sent.posted.version))
+            view = await self._view(token)
+
+    def _event(self, sent: _View | None, view: _View) -> bytes:
+        before = sent.posted if sent else None
+        if sent is not None and before is not None and sent.access != view.access:
+            before = before._replace(version=-1)  # what may be seen has changed, whether the cluster has or not
+        namespace = min(namespaces_of(view.posted.document), default="default")
+        return event(before, view.posted, self._board.history, namespace, nodes_hidden=not view.access.nodes)
+
+    async def _view(self, token: str) -> _View | CallerVerdict:
+        """What the viewer sees, of one moment. Asking may take long, so what is posted meanwhile is not shown yet."""
+        posted = self._board.current
+        access = await self._viewers.access(token, namespaces_of(posted.document))
+        if isinstance(access, CallerVerdict):
+            return access
+        problem = posted.usage_problem if access.nodes else ""
+        return _View(posted._replace(document=visible(posted.document, access), usage_problem=problem), access)
+
+
+async def _alive(_: web.Request) -> web.Response:
+    return web.Response()
+
+
+async def _headed_file(request: web.Request) -> web.StreamResponse:
+    response = await page_file(request)
+    response.headers.update(HEADERS)
+    return response

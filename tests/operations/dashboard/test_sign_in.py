@@ -1,0 +1,48 @@
+"""Two viewers with different rights, each in a real browser."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.viewer_server import ViewerServer
+from lamina.operations.dashboard.viewers import DashboardViewers
+from lamina.ports.clock import SystemClock
+from lamina.ports.listener import Address, listening
+from tests.browser import missing_browser
+from tests.operations.dashboard.pages import Page
+from tests.operations.dashboard.viewers import ViewersKube, two_teams
+
+pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
+
+
+async def signed_in(page: Page, token: str) -> None:
+    await asyncio.to_thread(page.driver.get, page.address)
+    await page.until("document.querySelector('#sign-in').open")
+    await page.run("document.querySelector('#token').focus()")
+    await page.keys(token, "\ue007")  # Enter
+
+
+async def test_each_viewer_sees_the_own_namespace(driver: Any) -> None:
+    board, clock = Board(), SystemClock()
+    board.post(two_teams())
+    server = ViewerServer(board, clock, DashboardViewers(ViewersKube(), clock))
+    async with listening("the dashboard", server.application(), Address("127.0.0.1", 0)) as address:
+        page = Page(driver, board, f"http://{address}/")
+        await signed_in(page, "wrong")
+        await page.until("document.querySelector('#sign-in-problem').textContent.startsWith('send a token')")
+        assert "team-" not in await page.run("document.documentElement.innerText")
+        await signed_in(page, "of-a")
+        await page.status("Live")
+        await page.until("document.querySelectorAll('#my-pods article').length === 2")
+        shown = await page.run("document.body.innerText")
+        assert "a-pod" in shown and "waits" in shown and "b-pod" not in shown and "team-b" not in shown
+        assert await page.run("document.querySelector('#to-cluster').hidden")
+        await signed_in(page, "of-b")
+        await page.status("Live")
+        await page.until("document.querySelectorAll('.share').length > 0")
+        assert await page.texts(".memory .share") == ["team-b/b-pod", "other namespaces"]
+        assert "a-pod" not in await page.run("document.documentElement.outerHTML")
+        board.close()
+        await asyncio.to_thread(driver.get, "about:blank")

@@ -1,0 +1,180 @@
+"""What viewers from elsewhere see: what the API server lets each of them list, and nothing without its answer."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.document import ClusterDocument
+from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
+from lamina.operations.dashboard.viewer_server import ViewerServer
+from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
+from lamina.ports.clock import FakeClock
+from lamina.ports.kube import Unreachable
+from lamina.ports.listener import Address, listening
+from tests.operations.dashboard.events import Events
+from tests.operations.dashboard.viewers import ViewersKube, two_teams
+from tests.waiting import until
+
+
+class Served:
+    """A dashboard for viewers, with its address and a client."""
+
+    def __init__(self, address: str, session: aiohttp.ClientSession) -> None:
+        self.kube, self.clock, self.board = ViewersKube(), FakeClock(), Board()
+        self.address, self.session = address, session
+
+    async def status(self, path: str = "events", **headers: str) -> tuple[int, str]:
+        async with self.session.get(self.address + path, headers=headers) as response:
+            return response.status, "" if response.status == 200 else await response.text()
+
+    @contextlib.asynccontextmanager
+    async def events(self, token: str) -> AsyncIterator[Events]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with self.session.get(f"{self.address}events", headers=headers) as response:
+            assert response.status == 200
+            yield Events(response)
+
+    async def first(self, token: str) -> dict[str, Any]:
+        async with self.events(token) as events:
+            return (await events.next())[1]
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with aiohttp.ClientSession() as session:
+        made = Served("", session)
+        server = ViewerServer(made.board, made.clock, DashboardViewers(made.kube, made.clock))
+        async with listening("the dashboard", server.application(), Address("127.0.0.1", 0)) as address:
+            made.address = f"http://{address}/"
+            made.board.post(two_teams())
+            holders = [ContainerOnGpu(f"team-{uid}", f"{uid}-pod", "main", "GPU-n-0") for uid in "ab"]
+            made.board.use(dict.fromkeys(holders, ShareUse(1000, 2000, 20)), "http://agent-of-team-a: no answer", 5.0)
+            try:
+                yield made
+            finally:
+                made.board.close()
+
+
+async def test_a_viewer_of_one_namespace_sees_its_pods_alone(served: Served) -> None:
+    first = await served.first("of-a")
+    assert set(first["changes"]["pods"]) == {"a", "w"} and set(first["use"]) == {"a"}
+    assert first["changes"]["nodes"] == {} and first["nodes_hidden"] and first["changes"]["cluster"]["gpus"] == 0
+    assert first["namespace"] == "team-a" and "team-b" not in json.dumps(first) and "b-pod" not in json.dumps(first)
+
+
+async def test_a_viewer_of_inventories_sees_what_others_hold_without_names(served: Served) -> None:
+    first = await served.first("of-b")
+    assert set(first["changes"]["pods"]) == {"b"} and set(first["use"]) == {"b"}
+    [gpu] = first["changes"]["nodes"]["n"]["gpus"]
+    assert [(part["pod"], part["name"], part["memory_mib"], part["cores"]) for part in gpu["parts"]] == [
+        ("b", "team-b/b-pod", 4000, 30),
+        ("", "other namespaces", 4000, 30),
+    ]
+    shown = json.dumps(first["changes"])
+    assert "team-a" not in shown and "a-pod" not in shown and "waits" not in shown
+
+
+async def test_a_viewer_of_everything_sees_everything(served: Served) -> None:
+    first = await served.first("of-all")
+    assert set(first["changes"]["pods"]) == {"a", "b", "w"} and not first["nodes_hidden"]
+    assert served.board.current.usage_problem == first["usage_problem"]
+    assert first["changes"]["pods"]["w"]["why"] == ["team-b/old holds 4000 MiB"]
+
+
+async def test_who_may_list_nothing_sees_nothing(served: Served) -> None:
+    first = await served.first("of-none")
+    assert first["changes"]["pods"] == {} == first["changes"]["nodes"] and first["usage_problem"] == ""
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Basic of-all"}, {"Authorization": "Bearer wrong"}, {"Lamina-Token": "wrong"}]
+)
+async def test_without_an_accepted_token_there_are_no_events(served: Served, headers: dict[str, str]) -> None:
+    status, said = await served.status(**headers)
+    assert status == 401 and said.startswith("send a token")
+
+
+async def test_the_page_sends_its_token_where_proxies_keep_authorization(served: Served) -> None:
+    async with served.session.get(f"{served.address}events", headers={"Lamina-Token": "of-a"}) as response:
+        assert set((await Events(response).next())[1]["changes"]["pods"]) == {"a", "w"}
+
+
+async def test_without_the_api_server_nothing_is_shown(served: Served) -> None:
+    served.kube.failure = Unreachable("no answer")
+    status, _ = await served.status(Authorization="Bearer of-all")
+    assert status == 503
+
+
+async def test_answers_of_the_api_server_hold_for_a_minute(served: Served) -> None:
+    await served.first("of-a")
+    asked = len(served.kube.reviews)
+    await served.first("of-a")
+    assert len(served.kube.reviews) == asked
+    await served.clock.advance(KEPT_S)
+    await served.first("of-a")
+    assert len(served.kube.reviews) == 2 * asked
+
+
+async def test_rights_that_are_lost_take_pods_from_the_page(served: Served) -> None:
+    async with served.events("of-a") as events:
+        await events.next()
+        served.kube.rights["of-a"] = ()
+        await served.clock.advance(KEPT_S)
+        gone: dict[str, Any] = {}
+        while not gone:
+            kind, event = await events.next()
+            gone = event["changes"]["pods"] if kind == "change" else {}
+        assert gone == {"a": None, "w": None}
+
+
+async def test_a_token_that_is_not_accepted_any_more_ends_the_stream(served: Served) -> None:
+    async with served.events("of-a") as events:
+        await events.next()
+        del served.kube.rights["of-a"]
+        await served.clock.advance(KEPT_S)
+        ended = False
+        while not ended:
+            ended = await events.next() == ("", {})
+
+
+async def test_a_new_namespace_is_asked_about(served: Served) -> None:
+    served.board.post(ClusterDocument())
+    async with served.events("of-a") as events:
+        assert (await events.next())[1]["changes"]["pods"] == {}
+        served.board.post(two_teams())
+        assert set((await events.next())[1]["changes"]["pods"]) == {"a", "w"}
+
+
+async def test_files_and_probes_need_no_token_and_tell_nothing(served: Served) -> None:
+    for path in ("", "page.js", "style.css", "healthz", "readyz"):
+        async with served.session.get(served.address + path) as response:
+            assert response.status == 200 and "team-" not in await response.text()
+    async with served.session.get(served.address) as response:
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'self';")
+    assert (await served.status("viewers.py"))[0] == 404 and served.kube.reviews == []
+
+
+async def test_a_dashboard_that_has_read_nothing_is_not_ready() -> None:
+    clock = FakeClock()
+    server = ViewerServer(Board(), clock, DashboardViewers(ViewersKube(), clock))
+    async with listening("it", server.application(), Address("127.0.0.1", 0)) as at, aiohttp.ClientSession() as session:
+        statuses = [(await session.get(f"http://{at}/{path}")).status for path in ("healthz", "readyz")]
+    assert statuses == [200, 503]
+
+
+async def test_viewers_come_by_https() -> None:
+    clock, board, said = FakeClock(), Board(), []
+    server = ViewerServer(board, clock, DashboardViewers(ViewersKube(), clock))
+    task = asyncio.ensure_future(server.serve(Address("127.0.0.1", 0), [asyncio.Event().wait], said.append))
+    try:
+        await until(lambda: said, task=task)
+        async with aiohttp.ClientSession() as session, session.get(f"{said[0]}healthz", ssl=False) as response:
+            assert response.status == 200 and said[0].startswith("https://")
+    finally:
+        task.cancel()
