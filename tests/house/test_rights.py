@@ -14,6 +14,7 @@ from lamina.operations import agent_metrics, cluster_view
 from lamina.operations.advise.defrag import plan
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
+from lamina.operations.dashboard.viewers import DashboardViewers
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
 from lamina.operations.mig import mig_nodes
@@ -29,6 +30,7 @@ from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
 from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
 from tests.operations.agent_pages import agent_pod
+from tests.operations.dashboard.viewers import ViewersKube
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
 from tests.waiting import until
@@ -40,6 +42,7 @@ RULES = {
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
+    "dashboard in the cluster": (*install_rights.DASHBOARD_CLUSTER, *install_rights.DASHBOARD_OWN),
     "refusals": rights_of_commands.REFUSALS,
     "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
@@ -221,6 +224,20 @@ async def test_the_dashboard() -> None:
     finally:
         following.cancel()
     assert noted.asked == as_a_reader("dashboard") - {("dashboard", "configmaps", "get")}
+
+
+async def test_the_dashboard_in_the_cluster() -> None:
+    kube = ViewersKube()
+    part = "dashboard in the cluster"
+    await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": {}})
+    noted, clock, board = Noted(part, kube), FakeClock(), Board()
+    following = asyncio.ensure_future(ClusterFeed(noted, clock, board).run())
+    try:
+        await DashboardViewers(noted, clock).access("of-a", ["team-a"])
+        await until(lambda: noted.asked >= rights(part), task=following, clock=clock)
+    finally:
+        following.cancel()
+    assert noted.asked == rights(part)
 
 
 async def test_defragmentation() -> None:

@@ -29,6 +29,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "control": {"extenderTlsSecret": "a"},
         "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://10.96.0.20:8445"},
     },
+    "a dashboard": {"dashboard": {"enabled": True, "metrics": "http://a/metrics http://b/metrics", "replicas": 2}},
     "open": {"networkPolicy": {"enabled": False}},
     "plain HTTP": {"control": {"extenderHttp": True}},
     "own images": {

@@ -9,6 +9,7 @@ GIVEN = {
         *rights.DEFRAGMENTATION_CLUSTER,
         *rights.PREEMPTION_CLUSTER,
     ),
+    "dashboard": (*rights.DASHBOARD_CLUSTER, *rights.DASHBOARD_OWN),
     "agent": (*rights.AGENT_CLUSTER, *rights.CLAIMS_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
 }
 

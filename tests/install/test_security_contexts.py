@@ -21,6 +21,7 @@ OF_AGENT = {
     ("agent.mig=true",): ["CHOWN", "SYS_ADMIN"],
     ("agent.mps=true",): ["CHOWN", "SYS_ADMIN"],
     ("agent.mig=true", "agent.mps=true"): ["CHOWN", "SYS_ADMIN"],
+    ("dashboard.enabled=true",): ["CHOWN"],
 }
 OF_CLEANER = {settings: ["SYS_ADMIN"] if "agent.mps=true" in settings else [] for settings in OF_AGENT}
 """It restores the compute modes of GPUs that were shared by MPS."""
@@ -50,7 +51,8 @@ def containers(settings: tuple[str, ...]) -> Iterator[tuple[str, Object]]:
 def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(settings: tuple[str, ...]) -> None:
     names = [name for name, _ in containers(settings)]
     with_mps = ["mps"] if "agent.mps=true" in settings else []
-    assert names == ["control", "scheduler", "scheduler", "agent", *with_mps, "cleaner"]
+    with_dashboard = ["dashboard"] if "dashboard.enabled=true" in settings else []
+    assert names == ["control", "scheduler", "scheduler", "agent", *with_mps, *with_dashboard, "cleaner"]
     for name, context in containers(settings):
         assert context["readOnlyRootFilesystem"] is True, name
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, name

@@ -6,7 +6,8 @@ from typing import Any
 from lamina.install import rights
 from lamina.install.agent import DRA_WANTED, MPS_WANTED
 from lamina.install.control import PREEMPTS
-from lamina.install.names import AGENT, CONTROL, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.dashboard import DASHBOARD_WANTED
+from lamina.install.names import AGENT, CONTROL, DASHBOARD, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
 from lamina.install.rights_of_commands import VIEW
@@ -53,6 +54,7 @@ def accounts() -> list[Any]:
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
         _viewer(),
+        *(When(DASHBOARD_WANTED, part) for part in _dashboard_objects()),
     ]
 
 
@@ -89,6 +91,19 @@ def _metrics_objects() -> list[Any]:
         head | {"metadata": checks, "rules": _rules(rights.METRICS_CLUSTER)},
         *(_cluster_role_binding(f"{part}-metrics", part, _CHECKS_CALLERS) for part in (CONTROL, AGENT)),
         head | {"metadata": cluster_meta("lamina-metrics-reader"), "rules": reads},
+    ]
+
+
+def _dashboard_objects() -> list[Any]:
+    """The rights of the dashboard, and a role for viewers who may see nodes too."""
+    sees = [Rule("inventories.lamina.dev", "list").policy()]
+    head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta("lamina-dashboard-viewer")}
+    return [
+        _service_account(DASHBOARD),
+        *_cluster_role(DASHBOARD, rights.DASHBOARD_CLUSTER),
+        _role(DASHBOARD, DASHBOARD, rights.DASHBOARD_OWN),
+        _role_binding(DASHBOARD, DASHBOARD, "Role", DASHBOARD),
+        head | {"rules": sees},
     ]
 
 

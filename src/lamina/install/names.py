@@ -7,6 +7,7 @@ from lamina.controller.admission.webhook_configuration import NAMESPACE as NAMES
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
 COMPONENT = "app.kubernetes.io/component"
 CONTROL, SCHEDULER, AGENT, MPS = "lamina-control", "lamina-scheduler", "lamina-agent", "lamina-mps"
+DASHBOARD = "lamina-dashboard"
 
 
 def chosen(part: str) -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any
 from lamina.install import control, scheduler
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.agent import METRICS_PORT
-from lamina.install.names import AGENT, CONTROL, SCHEDULER, chosen, meta
+from lamina.install.dashboard import DASHBOARD_PORT, DASHBOARD_WANTED
+from lamina.install.names import AGENT, CONTROL, DASHBOARD, SCHEDULER, chosen, meta
 from lamina.install.terms import Each, Given, Value, When
 
 _EXTENDER_FROM = Value("networkPolicy.extenderFrom")
@@ -33,6 +34,7 @@ def network() -> list[Any]:
         _policy(CONTROL, controller_rules),
         _policy(AGENT, [_metrics_rule(METRICS_PORT)]),
         When(SCHEDULER_WANTED, _policy(SCHEDULER, [_metrics_rule(scheduler.PORT)])),
+        When(DASHBOARD_WANTED, _policy(DASHBOARD, [_ingress(DASHBOARD_PORT)])),  # it asks who calls
     ]
     return [When(_ENABLED, policy) for policy in policies]
 

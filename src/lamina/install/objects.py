@@ -7,6 +7,7 @@ from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.install.accounts import accounts
 from lamina.install.agent import agent
 from lamina.install.control import control
+from lamina.install.dashboard import dashboard
 from lamina.install.mps import mps
 from lamina.install.names import NAMESPACE, labels, meta
 from lamina.install.network import network
@@ -43,6 +44,7 @@ def objects() -> list[Any]:
         *scheduler(),
         *agent(),
         *mps(),
+        *dashboard(),
         *telemetry(),
     ]
 

@@ -123,6 +123,19 @@ METRICS_CLUSTER = (
 )
 """Of the controller and the agents, only where metrics are protected."""
 
+DASHBOARD_CLUSTER = (
+    Rule("pods", "list watch"),
+    Rule("grants.lamina.dev", "list watch"),
+    Rule("inventories.lamina.dev", "list watch"),
+    Rule("resourcequotas", "list watch"),
+    Rule("nodes", "list watch"),
+    Rule("events", "list watch", why="when pods were refused GPU memory"),
+    Rule("tokenreviews.authentication.k8s.io", "create", why="who looks"),
+    Rule("subjectaccessreviews.authorization.k8s.io", "create", why="what a viewer may list"),
+)
+DASHBOARD_OWN = (Rule("configmaps", "list watch", (CONFIG_MAP,)),)
+"""Of the dashboard, only with `dashboard.enabled`."""
+
 MAKES_ITS_NAMESPACE = Rule(
     "namespaces", "create", why="only where Lamina's namespace is missing; the installation makes it"
 )
@@ -139,5 +152,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Agent, in the namespace of NVIDIA's operator": AGENT_OF_NVIDIA,
     "Controller and agent, with `metrics.protected`": METRICS_CLUSTER,
     "Scheduler, in its namespace": SCHEDULER_OWN,
+    "Dashboard, in the cluster, with `dashboard.enabled`": DASHBOARD_CLUSTER,
+    "Dashboard, in its namespace, with `dashboard.enabled`": DASHBOARD_OWN,
 }
 """All of it, by where it holds."""

@@ -240,6 +240,25 @@ class DraValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = DRIVER
 
 
+class DashboardValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dashboard in the cluster, for viewers with a bearer token."""
+
+    enabled: Annotated[
+        Switch, Meta(title="Install the dashboard. Each viewer sees what the API server lets them list")
+    ] = False
+    replicas: Annotated[Count, Meta(title="Number of replicas. Each has its own history of use and health")] = 1
+    metrics: Annotated[
+        str,
+        Meta(
+            description="addresses with spaces between them, or an empty text",
+            title="Pages of metrics from which it reads what containers use, such as Prometheus's /federate",
+        ),
+    ] = ""
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
+        default_factory=lambda: _asks("50m", "128Mi", "1Gi")
+    )
+
+
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Network policies of all components."""
 
@@ -292,6 +311,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: Agent = Agent()
     mps: MpsValues = MpsValues()
     dra: DraValues = DraValues()
+    dashboard: DashboardValues = DashboardValues()
     networkPolicy: NetworkPolicy = NetworkPolicy()
     metrics: MetricsAccess = MetricsAccess()
     serviceMonitor: Monitoring = Monitoring()
