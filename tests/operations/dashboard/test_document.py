@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lamina.controller.ledger.grant_objects import grant_object
+from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.model.grants import ContainerGrant, MigInstance, Share
 from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
@@ -142,6 +143,27 @@ async def test_deleted_pods_whose_processes_run() -> None:
     survivor = Survivor(namespace="team", pod="old", pod_uid="u", containers=containers)
     document = await shown(msgspec.structs.replace(inventory(), survivors=(survivor,)))
     assert document.pods["u"].state == "deleted" and document.nodes["n"].gpus[0].parts[0].name == "team/old"
+
+
+def claim(memory_mib: int) -> HeldClaim:
+    request = ContainerGrant(name="gpu", shares=(Share(gpu="GPU-n-0", memory_mib=memory_mib, cores=30),))
+    return HeldClaim(namespace="team", name="big", uid="c", requests=(request,))
+
+
+async def test_claims_are_in_the_map_and_their_pods_in_the_list() -> None:
+    uses = pod("uses", container(), namespace="team", node="n")
+    uses["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimName": "big"}]
+    uses["spec"]["containers"][0]["resources"]["claims"] = [{"name": "mine"}]
+    other = pod("other", container(), namespace="team", node="n")
+    document = await shown(msgspec.structs.replace(inventory(gpus=2), claims=(claim(4096),)), uses, other)
+    first, second = document.nodes["n"].gpus
+    assert [(part.pod, part.name, part.memory_mib, part.cores) for part in first.parts] == [
+        ("", "claim team/big", 4096, 30)
+    ]
+    assert second.parts == () and document.cluster.idle_gpus == 1
+    [(uid, card)] = document.pods.items()
+    assert (uid, card.name, card.state) == ("uid-team-uses", "uses", "running")
+    assert [(row.container, row.index, row.memory_mib) for row in card.shares] == [("big/gpu", 0, 4096)]
 
 
 async def test_an_odd_pod_hides_no_other() -> None:

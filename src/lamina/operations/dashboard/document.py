@@ -10,7 +10,8 @@ from msgspec import Struct
 
 
 class GpuPart(Struct, frozen=True, kw_only=True):
-    """What one pod holds of one GPU. `pod` is its UID."""
+    """What a pod or a ResourceClaim holds of one GPU. `pod` is a UID; it is empty for a claim, and for pods that
+    may not be shown."""
 
     pod: str
     name: str

@@ -11,6 +11,7 @@ from lamina.model.grants import ComputePolicy, ContainerGrant
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
+from lamina.operations.held_claims import requests_by_claims
 from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because, why_pod
 from lamina.operations.ways_out import ways_out
@@ -59,10 +60,12 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: Mapping[t
         request = parse(pod, cluster.config)
     except BadInput as problem:
         refusal = str(problem)
-    if phase == "Succeeded" or (grant is None and request is None and not refusal and not counted(pod)):
+    claimed = requests_by_claims(pod, cluster.inventories)
+    if phase == "Succeeded" or not (grant or request or refusal or claimed or counted(pod)):
         return None
     node = str(pod["spec"].get("nodeName") or "")
     held = grant is not None and node and phase != "Failed"
+    containers = (*(grant.containers if grant and held else ()), *claimed)
     reason = waiting_because(cluster, pod)
     return PodCard(
         namespace=pod["metadata"]["namespace"],
@@ -71,7 +74,7 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: Mapping[t
         phase=phase,
         node=node,
         dialect=grant.dialect if grant else request.dialect if request else "",
-        shares=tuple(_shares(grant.containers, node, cluster.inventories.get(node))) if grant and held else (),
+        shares=tuple(_shares(containers, node, cluster.inventories.get(node))),
         limits=tuple(_limits(pod)),
         reason=reason,
         why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),

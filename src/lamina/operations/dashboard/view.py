@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lamina.model.gpus import Mode
-from lamina.model.ledger import Taken
+from lamina.model.ledger import Taken, taken_by_claims
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, pod_cards
@@ -58,11 +58,14 @@ def _node(
 
 
 def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict[str, list[GpuPart]]:
-    """What each pod holds, by UUID of the GPU, in the order of names."""
+    """What each pod holds, by UUID of the GPU, in the order of names, and then what ResourceClaims hold."""
     found: dict[str, list[GpuPart]] = {}
     for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.holdings.pods_on(node)):
         for uuid, taken in cluster.ledger.holdings.of(uid).get(node, {}).items():
             found.setdefault(uuid, []).append(_part(uid, name, taken))
+    for claim in cluster.inventories[node].claims:
+        for uuid, taken in taken_by_claims([claim]).items():
+            found.setdefault(uuid, []).append(_part("", f"claim {claim}", taken))
     return found
 
 
@@ -124,7 +127,7 @@ def _figures(
     return ClusterFigures(
         nodes=len(nodes),
         gpus=len(gpus),
-        idle_gpus=sum(not gpu.mode and not gpu.native for gpu in gpus),
+        idle_gpus=sum(not gpu.mode and not gpu.native and not gpu.parts for gpu in gpus),
         unhealthy_gpus=sum(not gpu.healthy for gpu in gpus),
         cordoned_gpus=sum(gpu.cordoned for gpu in gpus),
         memory_mib=sum(gpu.capacity_mib for gpu in gpus),

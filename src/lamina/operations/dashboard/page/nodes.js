@@ -63,7 +63,7 @@ function drawGpu(gpu, open) {
 }
 
 function states(gpu) {
-  const mode = gpu.native ? `allocated by kubelet as ${gpu.native}` : MODES[gpu.mode] ?? gpu.mode;
+  const mode = gpu.native ? `allocated by kubelet as ${gpu.native}` : gpu.parts.length && !gpu.mode ? "used by claims" : MODES[gpu.mode] ?? gpu.mode;
   const physical = gpu.capacity_mib > gpu.memory_mib ? `; ${memory(gpu.memory_mib)} physical` : "";
   return [
     make("span", {}, `Mode: ${mode}${physical}. `),
@@ -86,9 +86,10 @@ function button(gpu, part, open) {
   return toScale(made, part, part.memory_mib / gpu.capacity_mib);
 }
 
-// What pods hold of which nothing else may be shown.
+// What a claim holds, or pods of which nothing else may be shown.
 function others(gpu, part) {
-  const title = `${part.name}: ${memory(part.memory_mib)}, ${compute(part)} compute`;
+  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...part.instances].join(", ");
+  const title = `${part.name}: ${amounts}`;
   return toScale(make("div", { class: "share others", title }, part.name), part, part.memory_mib / gpu.capacity_mib);
 }
 
@@ -106,7 +107,7 @@ function stripe(gpu, part) {
 
 function toScale(element, part, width) {
   element.style.width = `${Math.min(100, 100 * width)}%`;
-  element.style.setProperty("--hue", hue(part.pod));
+  element.style.setProperty("--hue", hue(part.pod || part.name));
   if (width === 0) element.hidden = true;
   if (width < 0.06) element.classList.add("narrow");
   return element;
