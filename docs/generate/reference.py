@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-from docs.generate import commands, configuration, lab_file, man, messages, metrics, refusals, rights, values
+from docs.generate import (
+    commands,
+    compatibility,
+    configuration,
+    lab_file,
+    man,
+    messages,
+    metrics,
+    refusals,
+    rights,
+    values,
+)
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 MAN = Path(__file__).resolve().parents[2] / "man"
@@ -10,7 +21,7 @@ MAN = Path(__file__).resolve().parents[2] / "man"
 
 
 def pages() -> dict[str, str]:
-    made = (commands, configuration, values, metrics, rights, messages, refusals, lab_file)
+    made = (commands, configuration, values, metrics, rights, messages, refusals, lab_file, compatibility)
     return {name: text for module in made for name, text in module.pages()}
 
 

@@ -1,0 +1,25 @@
+"""What the page of keys of other systems says about container variables is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate.compatibility import VARIABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+READ = {
+    name
+    for path in (ROOT / "native/facade").rglob("*.c")
+    for name in re.findall(r'getenv\("(\w+)"\)', path.read_text())
+}
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_the_facade_does_not_read_a_variable_that_is_ignored(variable: str) -> None:
+    assert variable not in READ
+    assert not any(f'"{variable}' in path.read_text() for path in (ROOT / "native").rglob("*.[ch]"))
+
+
+def test_the_facade_reads_the_variable_that_chooses_among_granted_gpus() -> None:
+    assert "CUDA_VISIBLE_DEVICES" in READ
