@@ -19,6 +19,13 @@ _NOTE = """
 More memory than any GPU has is not a mistake, because a larger node may come: such a pod waits, and [`lamina
 why`](messages.md) says so.
 """
+
+
+def _kai(**annotations: str) -> Mapping[str, Any]:
+    """The rest of a pod that requests by annotations."""
+    return {"metadata": {"annotations": annotations}, "spec": {"schedulerName": "kai-scheduler"}}
+
+
 _PODS: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("gpumem: -1", {"nvidia.com/gpumem": -1}, {}),
     ("gpumem: 10Gi", {"nvidia.com/gpumem": "10Gi"}, {}),
@@ -35,6 +42,11 @@ _PODS: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
      {"container": {"resources": {"limits": {"nvidia.com/gpumem": 2000}, "requests": {"nvidia.com/gpumem": 1000}}}}),
     ("gpu-scheduler-policy: sprad", {"nvidia.com/gpumem": 1000},
      {"metadata": {"annotations": {"hami.io/gpu-scheduler-policy": "sprad"}}}),
+    ("gpu-fraction: 1.5", {}, _kai(**{"gpu-fraction": "1.5"})),
+    ("gpu-fraction and gpu-memory", {}, _kai(**{"gpu-fraction": "0.5", "gpu-memory": "2000"})),
+    ("gpu-fraction and nvidia.com/gpu", {"nvidia.com/gpu": 1}, _kai(**{"gpu-fraction": "0.5"})),
+    ("gpu-compute-sharing-mode: sm-sharing", {},
+     _kai(**{"gpu-memory": "2000", "kai.scheduler/gpu-compute-sharing-mode": "sm-sharing"})),
     ("vgpu-mode: mps", {"nvidia.com/gpumem": 1000}, {"metadata": {"annotations": {"nvidia.com/vgpu-mode": "mps"}}}),
 )  # fmt: skip
 _CONFIGURATIONS = (

@@ -54,6 +54,23 @@ def test_only_pods_that_name_a_resource_under_our_prefixes_are_sent(pod: Object,
     assert is_sent(pod, DEFAULT) == sent
 
 
+@pytest.mark.parametrize(
+    ("key", "sent"),
+    [
+        ("gpu-fraction", True),
+        ("gpu-fractions", True),
+        ("gpu-memory", True),
+        ("nvidia.com/container.main.gpu-memory.limit", True),
+        ("gpu", False),
+        ("nvidia.com/use-gputype", False),
+    ],
+)
+def test_pods_with_an_annotation_that_requests_gpus_are_sent(key: str, sent: bool) -> None:
+    pod = gpu_pod()
+    pod["metadata"]["annotations"] = {"other": "x", key: "y"}
+    assert is_sent(pod, DEFAULT) == sent
+
+
 def test_the_prefixes_follow_the_configured_names() -> None:
     pod = gpu_pod()
     pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": "1"}

@@ -74,6 +74,21 @@ def test_admission_fills_in_its_defaults(toy_config: Config) -> None:
     assert explain_missing_defaults(after, request, toy_config) == ""
 
 
+def test_annotations_of_a_registered_dialect_request_gpus_under_the_schedulers_that_are_served(
+    toy_config: Config,
+) -> None:
+    asked = {"annotations": {"toy.example/one-gpu-for": "main"}}
+    manifest = pod(container(), schedulerName="toy-scheduler", **asked)
+    request = parse(manifest, toy_config)
+    assert request is not None and [each.container for each in request.containers] == ["main"]
+    after = admitted(manifest, toy_config)
+    assert after["spec"]["containers"][0]["resources"]["limits"] == {COUNT: "1"}
+    assert parse(after, toy_config) == request
+    assert "name.startsWith('toy.example/one-gpu-for')" in match_expression(toy_config)
+    for scheduler in ("default-scheduler", "theirs"):
+        assert parse(pod(container(), schedulerName=scheduler, **asked), toy_config) is None
+
+
 def test_webhook_and_scheduler_are_configured_for_its_names(toy_config: Config) -> None:
     assert "name.startsWith('toy.example/')" in match_expression(toy_config)
     managed = extender(toy_config, access=ExtenderAccess("http://x", ""), weight=1)["managedResources"]

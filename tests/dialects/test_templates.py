@@ -12,7 +12,7 @@ from lamina.controller.admission.review import ALLOWED, AdmissionRequest, is_wor
 from lamina.controller.admission.webhook_configuration import template_expression, webhook_configuration
 from lamina.dialects import explain_missing_defaults, fill_template, parse
 from lamina.dialects.hami.fractions import PERCENTAGE
-from lamina.dialects.templates import WORKLOADS
+from lamina.dialects.templates import WORKLOADS, template_warnings
 from lamina.errors import BadInput
 from tests.controller.match_expressions import holds
 from tests.dialects.pods import changes_of, container, pod
@@ -202,3 +202,13 @@ def test_the_name_of_the_count_is_the_configured_one() -> None:
     config = load("resourceName: example.com/gpu", "c")
     made = admitted(workload(container(**{"example.com/gpu": "0.1"})), config)
     assert asked(made)["limits"] == {"example.com/gpu": "0", PERCENTAGE: "10"}
+
+
+def test_a_template_whose_annotations_request_gpus_is_sent_and_its_mistakes_are_warned_of() -> None:
+    made = workload(container())
+    template(made)["metadata"] = {"annotations": {"gpu-memory": "2Gi"}}
+    template(made)["spec"]["schedulerName"] = "kai-scheduler"
+    assert holds(template_expression(DEFAULT), made)
+    assert "its pods will be refused: annotation gpu-memory must be" in template_warnings(made, "default", DEFAULT)[0]
+    template(made)["metadata"] = {"annotations": {"memory": "2Gi"}}
+    assert not holds(template_expression(DEFAULT), made)

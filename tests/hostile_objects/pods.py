@@ -14,15 +14,24 @@ _RESOURCES = (
     *("nvidia.com/priority", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb", "nvidia.com/mig-9g.900gb"),
     *("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage"),
     *("volcano.sh/vgpu-cores", "volcano.sh/gpu-num", "volcano.sh/gpu-mem.128Mi", "volcano.sh/gpu-core.percentage"),
-    *("volcano.sh/gpu-memory", "aliyun.com/gpu-mem", "tencent.com/vcuda-core", "example.com/thing"),
+    *(
+        "volcano.sh/gpu-memory",
+        "lamina.dev/gpu-shares",
+        "aliyun.com/gpu-mem",
+        "tencent.com/vcuda-core",
+        "example.com/thing",
+    ),
 )
 _ANNOTATIONS = (
     *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
     *("nvidia.com/vgpu-mode", "nvidia.com/numa-bind", "hami.io/node-scheduler-policy", "hami.io/gpu-scheduler-policy"),
     *("hami.io/device-scoring-weights", "hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-mig-allocations"),
     *("volcano.sh/vgpu-mode", "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/bind-time", GROUP_ANNOTATION, PERCENTAGE),
+    *("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices", "gpu-fraction-container-name", "mps"),
+    *("nvidia.com/container.c0-1.gpu-memory.limit", "nvidia.com/container.", "kai.scheduler/gpu-compute-sharing-mode"),
     *(COUNTS_GPUS, "example.com/note"),
 )
+_SCHEDULERS = ("default-scheduler", "hami-scheduler", "volcano", "kai-scheduler", "theirs")
 NAMESPACE = "tenant"
 
 
@@ -34,7 +43,7 @@ def pod(random: Random, nodes: list[str]) -> Object:
         {
             "containers": _containers(random, at_least=1),
             "initContainers": _containers(random, at_least=0),
-            "schedulerName": random.choice(("default-scheduler", "hami-scheduler", "volcano", values.name(random))),
+            "schedulerName": random.choice(_SCHEDULERS),
             "priority": random.choice((0, -2147483648, 2000001000)),
             "overhead": {"cpu": random.choice(values.AMOUNTS), "memory": random.choice(values.AMOUNTS)},
             "runtimeClassName": values.name(random),

@@ -1,6 +1,6 @@
 """Dialects: the resource names and annotations of GPU-sharing systems, parsed into neutral requests. Pure.
 
-registry        the dialects that are supported: HAMi, Volcano, CCE and NVIDIA, a folder each
+registry        the dialects that are supported: HAMi, Volcano, CCE, KAI and NVIDIA, a folder each
 protocol        what a dialect implements
 parser          a pod -> its request, in whatever dialect it is written
 admission       the defaults that admission fills into pods
@@ -22,7 +22,13 @@ from lamina.dialects.object_shapes import check_pod, check_workload
 from lamina.dialects.parser import parse, ticket_holders
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames
-from lamina.dialects.registry import dialect_named, quota_names, resource_domains, resource_names
+from lamina.dialects.registry import (
+    dialect_named,
+    quota_names,
+    requesting_annotations,
+    resource_domains,
+    resource_names,
+)
 from lamina.dialects.templates import fill_template, find_template, template_condition, template_warnings
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "parse",
     "places",
     "quota_names",
+    "requesting_annotations",
     "resource_domains",
     "resource_names",
     "scheduler_names",

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lamina.dialects.containers import read_containers
-from lamina.dialects.parser import dialect_of, read_pod, zero_counts
+from lamina.dialects.parser import DEFAULT_SCHEDULER, dialect_of, read_pod, zero_counts
 from lamina.dialects.patches import PatchOperation, remove_resource
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 from lamina.model.config import Config
 from lamina.model.requests import PodRequest
-
-DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def scheduler_names(config: Config) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from lamina.model.config import Config
 from lamina.model.requests import MAX_CONTAINERS, MAX_GPU_CONTAINERS, PodRequest
 
 DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
@@ -25,7 +26,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     """
     index = name_index(config)
     containers = tuple(_without_zero_counts(container, index) for container in read_containers(pod))
-    dialect = _find_dialect(containers, index)
+    dialect = _find_dialect(pod, containers, index)
     if dialect is None:
         return None
     names = index.names[dialect.name]
@@ -96,8 +97,8 @@ def dialect_of(request: PodRequest) -> Dialect:
     return dialect
 
 
-def _find_dialect(containers: Sequence[ContainerManifest], index: NameIndex) -> Dialect | None:
-    """The dialect of these containers, None where they request no GPU.
+def _find_dialect(pod: Mapping[str, Any], containers: Sequence[ContainerManifest], index: NameIndex) -> Dialect | None:
+    """The dialect of the pod with these containers, None where they request no GPU.
 
     Raises BadInput for mixed, unsupported and misspelled names.
     """
@@ -110,18 +111,39 @@ def _find_dialect(containers: Sequence[ContainerManifest], index: NameIndex) -> 
             if name in index.owners or name.startswith(index.guarded_prefixes) or system_of(name):
                 concerned[name] = container
     granted = [name for name in sorted(concerned) if name in index.owners and _needs_grant(name, index)]
-    first = granted[0] if granted else ""
+    cause = _requesting_annotation(pod, index) or (granted[0] if granted else "")
+    dialect = _owner(cause, index)
     for name in sorted(concerned):
         owner = index.owners.get(name)
         system = owner.name if owner else system_of(name)
-        if system and first and system != index.owners[first].name:
+        if system and dialect and system != dialect.name:
+            what = cause if cause in index.owners else f"annotation {cause}"
             raise BadInput(
-                f"{concerned[name].where}: {name} of the {system} dialect cannot be combined with {first} in one pod; "
+                f"{concerned[name].where}: {name} of the {system} dialect cannot be combined with {what} in one pod; "
                 "use one of the two"
             )
         if owner is None and (problem := explain_unknown(name, index)):
             raise BadInput(f"{concerned[name].where}: {problem}")
-    return index.owners[first] if first else None
+    return dialect
+
+
+def _owner(cause: str, index: NameIndex) -> Dialect | None:
+    """The dialect that has a resource or an annotation."""
+    by_annotation = (one for prefix, one in index.requesting_annotations.items() if cause.startswith(prefix))
+    return index.owners.get(cause) or next(by_annotation, None)
+
+
+def _requesting_annotation(pod: Mapping[str, Any], index: NameIndex) -> str:
+    """The first annotation by which the pod requests GPUs, or nothing. Pods of other schedulers request none by it.
+
+    Such keys may mean anything elsewhere, so only a pod that names a scheduler of Lamina's has them read.
+    """
+    named = (pod.get("spec") or {}).get("schedulerName")
+    if named == DEFAULT_SCHEDULER or named not in index.config.schedulers:
+        return ""
+    prefixes = tuple(index.requesting_annotations)
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return min((key for key in annotations if key.startswith(prefixes)), default="")
 
 
 def _needs_grant(name: str, index: NameIndex) -> bool:

@@ -110,6 +110,9 @@ class Dialect(Protocol):
     """The annotations of nodes that `labels_of_others` reads."""
     limits_by_quota: bool = False
     """Whether ResourceQuotas name memory and cores as this dialect does."""
+    annotation_prefixes: tuple[str, ...] = ()
+    """What the annotations start with by which pods request GPUs without naming a resource. They count in pods that
+    name one of `schedulers.served` other than the default scheduler; admission fills in the tickets."""
 
     def resource_names(self, config: Config) -> ResourceNames:
         """The names of its resources, as configured."""

@@ -10,6 +10,7 @@ from lamina.dialects import choices
 from lamina.dialects.cce import CceDialect
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.hami import HamiDialect
+from lamina.dialects.kai import KaiDialect
 from lamina.dialects.metadata import Metadata, NodeFacts
 from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
 from lamina.dialects.nvidia import NvidiaDialect
@@ -17,7 +18,7 @@ from lamina.dialects.protocol import Dialect, Listed, ResourceNames
 from lamina.dialects.volcano import VolcanoDialect
 from lamina.model.config import Config
 
-DIALECTS: tuple[Dialect, ...] = (HamiDialect(), VolcanoDialect(), CceDialect(), NvidiaDialect())
+DIALECTS: tuple[Dialect, ...] = (HamiDialect(), VolcanoDialect(), CceDialect(), KaiDialect(), NvidiaDialect())
 
 _MAX_CACHED = 8
 
@@ -34,6 +35,8 @@ class NameIndex:
     """Which dialect has a resource."""
     tickets: frozenset[str]
     """The resources of all dialects by which kubelet allocates tickets."""
+    requesting_annotations: Mapping[str, Dialect]
+    """Which dialect has the annotations that request GPUs, by what their keys start with."""
     guarded_prefixes: tuple[str, ...]
     choice_annotations: ChoiceAnnotations
 
@@ -64,6 +67,7 @@ def _build_index(config: Config) -> NameIndex:
         names=names,
         owners=owners,
         tickets=frozenset(each.ticket for each in names.values() if each.ticket),
+        requesting_annotations={prefix: one for one in DIALECTS for prefix in one.annotation_prefixes},
         guarded_prefixes=tuple({prefix: None for one in DIALECTS for prefix in one.guarded_prefixes(config)}),
         choice_annotations=choices.merge(dialect.choice_annotations for dialect in DIALECTS),
     )
@@ -89,6 +93,11 @@ def resource_domains(config: Config) -> tuple[str, ...]:
     """Prefixes such as `nvidia.com/` under which a resource can concern Lamina, misspelled ones included."""
     index = name_index(config)
     return tuple(sorted({f"{name.partition('/')[0]}/" for name in (*index.owners, *index.guarded_prefixes)}))
+
+
+def requesting_annotations(config: Config) -> tuple[str, ...]:
+    """What the keys of annotations start with by which pods request GPUs."""
+    return tuple(name_index(config).requesting_annotations)
 
 
 def node_annotations() -> frozenset[str]:

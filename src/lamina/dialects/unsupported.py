@@ -33,7 +33,8 @@ def explain_unknown(name: str, index: NameIndex) -> str:
     """Why a resource that no dialect has is refused, or nothing where it is not about GPUs."""
     system = system_of(name)
     if system:
-        tickets = list_options(names.ticket for names in index.names.values() if names.ticket)
+        written = (index.names[one.name].ticket for one in index.dialects if not one.annotation_prefixes)
+        tickets = list_options(ticket for ticket in written if ticket)
         return f"{name} of the {system} dialect is not supported; use {tickets}"
     if name.startswith(index.guarded_prefixes) and not any(
         fnmatchcase(name, pattern) for pattern in index.config.other_resources

@@ -18,6 +18,7 @@ from tests.dialects.toy.section import ToySection
 PLACED, DEVICES = "toy.example/placed", "toy.example/devices"
 COUNT, CHANGED = "toy.example/count", "toy.example/changed"
 OTHERS = "toy.example/labels-of-others"
+HOLDER = "toy.example/one-gpu-for"
 
 
 NODE = NodeMetrics(
@@ -52,6 +53,7 @@ class ToyDialect(Dialect):
     choice_annotations = ChoiceAnnotations(uuids=("toy.example/use-gpu",), guarded_prefixes=("toy.example/use-",))
     node_annotations = (DEVICES,)
     label_prefixes = ("toy.example/",)
+    annotation_prefixes = (HOLDER,)
     observed_annotations = (OTHERS,)
 
     def resource_names(self, config: Config) -> ResourceNames:
@@ -71,7 +73,8 @@ class ToyDialect(Dialect):
         return "lamina-scheduler"
 
     def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest:
-        requesting = [container for container in pod.containers if container.requests_any(names.all)]
+        holder = pod.annotations.get(HOLDER)
+        requesting = [each for each in pod.containers if each.requests_any(names.all) or each.name == holder]
         choices, section = pod.read_choices(), pod.config.section(ToySection)
         return PodRequest(
             dialect=self.name,

@@ -1,6 +1,7 @@
 """The MutatingWebhookConfiguration: which pods the API server sends to Lamina, and how it reaches Lamina.
 
-* `pods` gets pods that name a resource in one of Lamina's domains, so an outage stops no other pod. It fails closed.
+* `pods` gets pods that name a resource in one of Lamina's domains, or an annotation that requests GPUs, so an outage
+  stops no other pod. It fails closed.
   API servers without match conditions (before 1.28) drop the condition and would send every pod. There the webhook
   must not be able to stop the cluster, so it fails open, and a GPU pod that it missed gets no grant.
 * `templates` gets workloads whose pod template names such a resource. It fails open, which is safe: the API server
@@ -17,7 +18,7 @@ from typing import Any
 
 from lamina.configuration import Config
 from lamina.controller.comparison import includes
-from lamina.dialects import resource_domains, template_condition
+from lamina.dialects import requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
 
@@ -103,24 +104,36 @@ def _hiding_address(address: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def match_expression(config: Config) -> str:
-    """CEL: whether any container names a resource in one of Lamina's domains, even a misspelled one."""
-    return _any_container("object.spec", lambda amounts: _names_ours(amounts, config))
+    """CEL: whether any container names a resource in one of Lamina's domains, even a misspelled one.
+
+    Or whether the pod has an annotation that requests GPUs, whatever scheduler it names.
+    """
+    by_container = _any_container("object.spec", lambda amounts: _names_ours(amounts, config))
+    return f"{by_container}{_or_by_annotation('object', config)}"
 
 
 def template_expression(config: Config) -> str:
     """CEL: whether a container of a template names such a resource, or has the result of an earlier rewrite."""
-    of_job = "object.spec.jobTemplate.spec.template.spec"
-    spec = f"has(object.spec.jobTemplate) ? {of_job} : object.spec.template.spec"
+    of_job = "object.spec.jobTemplate.spec.template"
+    template = f"has(object.spec.jobTemplate) ? {of_job} : object.spec.template"
 
     def concerned(amounts: str) -> str:
         return f"({_names_ours(amounts, config)} || {template_condition(amounts, config)})"
 
-    return f"[{spec}].exists(spec, {_any_container('spec', concerned)})"
+    by_container = _any_container("template.spec", concerned)
+    return f"[{template}].exists(template, {by_container}{_or_by_annotation('template', config)})"
 
 
 def _names_ours(amounts: str, config: Config) -> str:
     ours = " || ".join(f"name.startsWith('{domain}')" for domain in resource_domains(config))
     return f"{amounts}.exists(name, {ours})"
+
+
+def _or_by_annotation(pod: str, config: Config) -> str:
+    """CEL: the further condition that the pod has an annotation that requests GPUs; empty if there are none."""
+    ours = " || ".join(f"name.startsWith('{prefix}')" for prefix in requesting_annotations(config))
+    annotations = f"{pod}.metadata.annotations"
+    return f" || (has({pod}.metadata) && has({annotations}) && {annotations}.exists(name, {ours}))" if ours else ""
 
 
 def _any_container(spec: str, condition: Callable[[str], str]) -> str:

@@ -27,9 +27,11 @@ SCHEDULERS = {
     "4pd-vgpu-scheduler": "4pd-scheduler",
     "volcano-scheduler": "volcano",
     "vc-scheduler": "volcano",
+    "kai-scheduler": "kai-scheduler",
+    "runai-scheduler": "runai-scheduler",
 }
 """Other schedulers, and the schedulerName that each of them serves."""
-WEBHOOKS = ("hami", "4pd", "vgpu")
+WEBHOOKS = ("hami", "4pd", "vgpu", "kai-admission")
 """Webhooks that change pods with GPUs, in dialects that Lamina reads too."""
 
 

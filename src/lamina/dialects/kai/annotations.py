@@ -1,0 +1,131 @@
+"""The annotations of KAI's dialect, and how each is read. Every reader raises BadInput with one sentence."""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from lamina.dialects.choices import list_options
+from lamina.dialects.containers import MAX_MEMORY, quote
+from lamina.errors import BadInput
+from lamina.model.requests import MAX_GPUS
+from lamina.name_hints import nearest
+
+FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
+COUNT, CONTAINER = "gpu-fraction-num-devices", "gpu-fraction-container-name"
+OF_CONTAINER = "nvidia.com/container."
+COMPUTE_MODE, TIME_SLICING = "kai.scheduler/gpu-compute-sharing-mode", "time-slicing"
+MPS = "mps"
+REQUESTING = (FRACTION, MEMORY, OF_CONTAINER)
+"""What the annotations start with by which pods request; a misspelled one is refused."""
+_KEYS = (FRACTION, MEMORY, COUNT, CONTAINER, COMPUTE_MODE)
+_GUARDED = (FRACTION, MEMORY, "kai.scheduler/gpu-")
+_REQUEST, _LIMIT = "gpu-memory.request", "gpu-memory.limit"
+_DEVICES = "gpus.devices"
+_DECIMAL = re.compile(r"[0-9]{0,9}\.?[0-9]{0,18}([eE][+-]?[0-9]{1,2})?")
+_AMOUNT = re.compile(r"([0-9]{1,10})(Mi|Gi|Ti)?")
+_MIB = {None: 1, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
+
+
+class GpuPart(NamedTuple):
+    """What one container requests of each GPU: an amount of memory, or a percentage of memory and time."""
+
+    memory_mib: int | None = None
+    percent: int | None = None
+
+
+def check_keys(annotations: Mapping[str, str]) -> None:
+    """Refuse what would be lost silently: unknown keys, and features that Lamina does not have."""
+    for key in annotations:
+        if key.startswith(_GUARDED) and key not in _KEYS:
+            raise BadInput(f"unknown annotation {key}{nearest(key, _KEYS)}")
+    mode = annotations.get(COMPUTE_MODE, TIME_SLICING)
+    if mode != TIME_SLICING:
+        raise BadInput(
+            f"annotation {COMPUTE_MODE} must be {TIME_SLICING}, the only mode that is supported, got {quote(mode)}"
+        )
+    if annotations.get(MPS, "").strip().lower() == "true":
+        raise BadInput(
+            f"annotation {MPS} is not supported, because the node decides how its GPUs are shared; remove it"
+        )
+
+
+def read_count(annotations: Mapping[str, str]) -> int:
+    """How many GPUs each container gets."""
+    return _integer(COUNT, annotations[COUNT], MAX_GPUS, "") if COUNT in annotations else 1
+
+
+def read_part(annotations: Mapping[str, str]) -> GpuPart | None:
+    """What the pod's annotations request for its one container with GPUs, if they request anything."""
+    if FRACTION in annotations and MEMORY in annotations:
+        raise BadInput(f"annotations {FRACTION} and {MEMORY} exclude each other; remove one of them")
+    if FRACTION in annotations:
+        return GpuPart(percent=_percent(annotations[FRACTION]))
+    if MEMORY in annotations:
+        return GpuPart(memory_mib=_integer(MEMORY, annotations[MEMORY], MAX_MEMORY, " in MiB without a unit"))
+    return None
+
+
+def read_parts_by_container(annotations: Mapping[str, str]) -> dict[str, GpuPart]:
+    """What the annotations request for the containers that they name."""
+    written: dict[str, dict[str, int]] = {}
+    for key in sorted(annotations):
+        if key.startswith(OF_CONTAINER):
+            container, field = _split(key)
+            written.setdefault(container, {})[field] = _mib(key, annotations[key])
+    return {container: GpuPart(memory_mib=_agreed(container, amounts)) for container, amounts in written.items()}
+
+
+def _split(key: str) -> tuple[str, str]:
+    """The container and the field in the key of an annotation."""
+    container, _, field = key.removeprefix(OF_CONTAINER).partition(".")
+    if field == _DEVICES:
+        raise BadInput(f"annotation {key} cannot be set, because Lamina chooses the GPUs; remove it")
+    if not container or field not in (_REQUEST, _LIMIT):
+        raise BadInput(
+            f"unknown annotation {quote(key)}; after {OF_CONTAINER} and the name of a container comes "
+            f"{list_options((_REQUEST, _LIMIT))}"
+        )
+    return container, field
+
+
+def _agreed(container: str, amounts: Mapping[str, int]) -> int:
+    """The amount that the request and the limit of a container give, of which one may be absent."""
+    if len({*amounts.values()}) > 1:
+        key = f"{OF_CONTAINER}{container}"
+        raise BadInput(
+            f"annotation {key}.{_LIMIT} must be equal to {key}.{_REQUEST}, {amounts[_REQUEST]} MiB, "
+            f"got {amounts[_LIMIT]} MiB"
+        )
+    return next(iter(amounts.values()))
+
+
+def _percent(written: str) -> int:
+    try:
+        percent = Fraction(written) * 100 if _DECIMAL.fullmatch(written) else Fraction(0)
+    except ValueError:
+        percent = Fraction(0)
+    if not 1 <= percent <= 99 or percent.denominator != 1:
+        raise BadInput(
+            f"annotation {FRACTION} must be a number from 0.01 to 0.99 with at most two digits after the point, "
+            f"got {quote(written)}; for other amounts, use {MEMORY}"
+        )
+    return int(percent)
+
+
+def _integer(key: str, written: str, maximum: int, unit: str) -> int:
+    plain = written.isascii() and written.isdecimal() and len(written) <= len(str(maximum))
+    if not plain or not 1 <= int(written) <= maximum:
+        raise BadInput(f"annotation {key} must be an integer from 1 to {maximum}{unit}, got {quote(written)}")
+    return int(written)
+
+
+def _mib(key: str, written: str) -> int:
+    match = _AMOUNT.fullmatch(written)
+    mib = int(match[1]) * _MIB[match[2]] if match else 0
+    if not 1 <= mib <= MAX_MEMORY:
+        raise BadInput(
+            f"annotation {key} must be a number of MiB such as 8000, or a number with Mi, Gi or Ti such as 8Gi, "
+            f"got {quote(written)}"
+        )
+    return mib
