@@ -30,6 +30,16 @@ def test_ctrl_c_ends_a_command_that_shows_its_progress(command: str) -> None:
         wait_until(lambda: not terminal.others, lambda: f"{terminal.others} still run")
 
 
+def test_an_interrupted_verification_leaves_files_as_they_were(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.html"
+    old.write_text("[1]")
+    with Terminal("verify", *LONG["verify"], "--json", str(old), "--html", str(new)) as terminal:
+        terminal.until_shown(PROGRESS["verify"])
+        terminal.type(CTRL_C)
+        assert terminal.ended() == 130
+    assert old.read_text() == "[1]" and not new.exists()
+
+
 def test_an_interrupted_demo_leaves_no_lab() -> None:
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
         lab = Path(folder) / "demo"

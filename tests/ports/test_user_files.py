@@ -21,6 +21,15 @@ def test_what_was_written_is_read(tmp_path: Path, content: bytes) -> None:
     assert user_files.read_text(path) == content.decode()
 
 
+def test_a_check_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    user_files.check_writable(path)
+    assert not path.exists()
+    path.write_text("text")
+    user_files.check_writable(path)
+    assert path.read_text() == "text"
+
+
 @pytest.mark.parametrize("content", [b"\xff", b"caf\xe9", b"\xed\xa0\x80", "x".encode("utf-16")])
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
@@ -33,6 +42,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path, content: bytes) -> N
 CALLS: dict[str, Callable[[Path, str], object]] = {
     "read": user_files.read_text,
     "write": lambda path, what: user_files.write(path, b"", what),
+    "write, when it is checked": user_files.check_writable,
 }
 
 
@@ -54,10 +64,11 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path, verb: str, name
     path = tmp_path / name
     with pytest.raises(BadInput) as refused:
         CALLS[verb](path, "--option")
-    assert str(refused.value) == f"cannot {verb} --option {path}: {reason}"
+    does = verb.partition(",")[0]
+    assert str(refused.value) == f"cannot {does} --option {path}: {reason}"
     with pytest.raises(BadInput) as refused:
         CALLS[verb](path, "")
-    assert str(refused.value) == f"cannot {verb} {path}: {reason}"
+    assert str(refused.value) == f"cannot {does} {path}: {reason}"
 
 
 def test_a_new_folder_has_the_files_and_nothing_else(tmp_path: Path) -> None:

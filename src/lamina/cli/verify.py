@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from lamina.cli.exit_codes import ExitCode
-from lamina.ports.user_files import write
+from lamina.ports.user_files import check_writable, write
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,9 +41,9 @@ def verify(
     from lamina.operations.verify.report import charts
     from lamina.operations.verify.run import verify
 
-    for path, option, nothing in ((file, "--json", b"[]\n"), (html, "--html", b"")):
+    for path, option in ((file, "--json"), (html, "--html")):
         if path is not None:
-            write(path, nothing, option)  # report an unwritable path before the measurement, not after it
+            check_writable(path, option)  # report an unwritable path before the measurement, not after it
     measured = ("30,70", 2.0) if quick else (shares, seconds)
     rows = verify(
         gpu=gpu,

@@ -32,6 +32,17 @@ def write(path: Path, content: bytes, what: str = "") -> None:
         raise BadInput(f"cannot write {_named(path, what)}: {error.strerror}") from error
 
 
+def check_writable(path: Path, what: str = "") -> None:
+    """Leaves everything as it is. Raises BadInput where `write` would."""
+    try:
+        existed = path.exists()
+        path.open("ab").close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise BadInput(f"cannot write {_named(path, what)}: {error.strerror}") from error
+
+
 def write_new_folder(folder: Path, files: dict[str, str], what: str = "") -> None:
     """Make a folder with files, by relative path. Raises BadInput, also where the folder exists."""
     try:
