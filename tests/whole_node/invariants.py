@@ -22,7 +22,7 @@ async def check(world: World) -> set[str]:
     """How containers use GPUs now, such as `mig by grant`. Raises AssertionError with what is not so."""
     await _nothing_is_promised_twice(world)
     uses: set[str] = set()
-    modes: dict[str, set[Mode]] = defaultdict(set)
+    modes: dict[str, set[Mode | str]] = defaultdict(set)
     holders: dict[str, set[str]] = defaultdict(set)
     instances: dict[str, set[str]] = defaultdict(set)
     for pod, container in world.kubelet.containers:
@@ -41,6 +41,9 @@ async def check(world: World) -> set[str]:
             modes[gpu].add(mode)
             holders[gpu].add(pod.uid)
             uses.add(f"{mode.value} by {'device' if running.grant is None else 'grant'}")
+    for gpu in _claims_fit(world):
+        modes[gpu].add("claims")
+        uses.add("claim")
     for gpu, found_modes in modes.items():
         assert len(found_modes) == 1, f"{gpu} is in the modes {found_modes}"
         assert found_modes != {Mode.WHOLE} or len(holders[gpu]) == 1, f"{gpu} is given whole to several pods"
@@ -76,6 +79,22 @@ async def _nothing_is_promised_twice(world: World) -> None:
             assert taken.memory_mib <= FACTS[0].memory_mib, f"{gpu}: {taken}"  # type: ignore[operator]
             assert taken.cores <= 100 and taken.slots <= SLOTS, f"{gpu}: {taken}"
         assert not taken.whole or taken.slots == 1, f"{gpu}: {taken}"
+
+
+def _claims_fit(world: World) -> dict[str, int]:
+    """What running containers have by claims, in MiB by GPU: what was allocated to them, and no more than there is."""
+    total = FACTS[0].memory_mib or 0
+    used: dict[str, int] = defaultdict(int)
+    for claim in world.door.claims.values():
+        if (running := claim.running) is None:
+            continue
+        _nothing_was_touched(running)
+        assert _observed(running) == [claim.gpu], "not the GPU of the claim"
+        limits = [each.memory_bytes // MIB for each in running.limits.devices] if running.limits else []
+        assert limits == ([claim.memory_mib] if claim.memory_mib else []), "not the limits of the claim"
+        used[claim.gpu] += claim.memory_mib or total
+    assert all(amount <= total for amount in used.values()), f"claims have more than there is: {used}"
+    return used
 
 
 def _nothing_was_touched(running: Running) -> None:

@@ -178,7 +178,7 @@ class Kubelet:
         except FileNotFoundError as missing:
             container.reason = f"unresolvable CDI device: {missing}"
             return
-        container.running, container.reason = _started(specs), ""
+        container.running, container.reason = started(specs), ""
 
     def drop(self, uid: str) -> None:
         """The pod's containers end, and what it held is free."""
@@ -195,7 +195,8 @@ def _containers(spec: dict[str, Any]) -> list[Container]:
     return found
 
 
-def _started(specs: dict[Path, str]) -> Running:
+def started(specs: dict[Path, str]) -> Running:
+    """What a container starts with."""
     running = Running({}, {}, specs, None)
     for text in specs.values():
         edits = json.loads(text)["devices"][0]["containerEdits"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.whole_node import kinds
+from tests.whole_node.claims import CLAIMS
 from tests.whole_node.invariants import check
 from tests.whole_node.mortal_ports import all_done
 from tests.whole_node.recovery import everything_comes_to_rest
@@ -95,6 +96,18 @@ class WholeNode(RuleBasedStateMachine):
     @rule(numbers=NUMBERS)
     def pods_that_suit_come(self, numbers: list[int]) -> None:
         self.pods_come([self.node_setup.pods[number % len(self.node_setup.pods)] for number in numbers])
+
+    @rule(chosen=st.lists(st.sampled_from(sorted(CLAIMS)), min_size=1, max_size=3))
+    def claims_come(self, chosen: list[str]) -> None:
+        for kind in chosen:
+            self.run(self.world.door.comes(kind))
+        self.run(self.world.schedule())
+
+    @rule(number=NUMBER, forced=st.booleans())
+    def a_claim_ends(self, number: int, forced: bool) -> None:
+        claims = list(self.world.door.claims.values())
+        if claims:
+            self.run(self.world.door.ends(claims[number % len(claims)], forced=forced))
 
     @rule(times=st.integers(1, 3))
     def pods_go_on(self, times: int) -> None:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.mig.ownership import Ownership
+from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Record
 from lamina.model.sharing import TimeSlice
 from lamina.ports.kube import PODS
 from tests.whole_node import kinds
+from tests.whole_node.claims import CLAIMS
 from tests.whole_node.invariants import check
 from tests.whole_node.kubelet import UNTRIED
 from tests.whole_node.world import POLL_S, World
@@ -46,6 +48,16 @@ async def settle(world: World, rounds: int = 4) -> None:
         await check(world)
 
 
+async def claims_run_or_wait(world: World) -> None:
+    """Claims that are allocated run, or wait for a GPU that the other door has handed out. Then all of them end."""
+    for claim in list(world.door.claims.values()):
+        waits = not claim.gpu or any(words in claim.reason for words in ("through the device plugin", "is in mode"))
+        assert claim.running is not None or claim.over or waits, claim.reason
+        await world.door.ends(claim, forced=False)
+    await settle(world)
+    assert world.door.claims == {}, "claims that are over are still prepared"
+
+
 async def who_can_run_runs(world: World) -> None:
     """Pods that run, or say why they never will in a way that people can act upon; these are deleted."""
     for _ in range(4):
@@ -70,6 +82,7 @@ async def all_end(world: World) -> None:
 
 
 async def nothing_of_pods_is_left(world: World) -> None:
+    assert ClaimRecord(world.settings.claims, world.files).claims == (), "the record of claims"
     record = Record(world.settings.record, world.files)
     assert record.allocations == (), "the record"
     assert names(world.root / "cdi") == [], "CDI specs"
@@ -90,6 +103,12 @@ async def a_neutral_node_serves(world: World) -> None:
     assert not any(world.nvml.instances.values()), f"instances: {world.nvml.instances}"
     for kind in ("small", "a GPU", "two GPUs", "vgpu, mig", "timed units", "after init"):
         await runs_alone(world, kind)
+    for kind in CLAIMS:
+        claim = await world.door.comes(kind)
+        await settle(world, 2)
+        assert claim.running is not None, f"{kind}: {claim.reason}"
+        await world.door.ends(claim, forced=False)
+        await settle(world, 2)
 
 
 async def runs_alone(world: World, kind: str) -> None:
@@ -120,6 +139,7 @@ def names(folder: Path) -> list[str]:
 
 async def everything_comes_to_rest(world: World) -> None:
     await recover(world)
+    await claims_run_or_wait(world)
     await who_can_run_runs(world)
     await all_end(world)
     await nothing_of_pods_is_left(world)

@@ -37,6 +37,7 @@ from lamina.ports.time_slices import FakeTimeSlices
 from tests.controller.binders import Bench
 from tests.controller.reviews import review
 from tests.whole_node import kinds
+from tests.whole_node.claims import ClaimDoor
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Container, Kubelet, Pod, Registrations, is_device
 from tests.whole_node.mortal_ports import Clock, Died, Life, MortalPort, QuickFiles, all_done
@@ -79,6 +80,7 @@ class World:
         self.kube, self.mps, self.slices = FakeKube(), FakeMps(), FakeTimeSlices()
         self.nvml = FakeNvml(FACTS, self.clock)
         self.kubelet = Kubelet(root / "cdi", self.clock)
+        self.door = ClaimDoor(self.kube, root / "cdi")
         self.files = QuickFiles()
         for folder in ("driver", "facade"):
             (root / folder).mkdir(parents=True)
@@ -92,6 +94,7 @@ class World:
             driver_dir=root / "driver",
             facade_dir=root / "facade",
             mps_root=root / "mps",
+            dra=True,
             poll_s=POLL_S,
         ).checked()
         self.life = Life()
@@ -113,6 +116,7 @@ class World:
                 "run.NvidiaSmi": lambda: self.slices,
                 "run.ArbitrationLoop": _Idle,
                 "kubelet.plugins.Registration": Registrations(self.kubelet),
+                "run.ClaimRegistration": self.door.register,
             }.items():
                 stack.enter_context(mock.patch(f"lamina.agent.{name}", fake))
             yield
@@ -192,7 +196,8 @@ class World:
         return (await self.kube.list(PODS)).items
 
     async def schedule(self) -> None:
-        """What kube-scheduler does with the pods that wait."""
+        """What kube-scheduler does with the pods and claims that wait."""
+        await self.door.allocate()
         for pod in await self.pods():
             meta = pod["metadata"]
             if pod["spec"].get("nodeName") or _over(pod) or not await self._counts(pod):
@@ -227,6 +232,7 @@ class World:
                     await self.finish(pod["metadata"]["name"], "Failed")
         for admitted in list(self.kubelet.pods.values()):
             await self._start(admitted)
+        await self.door.works()
 
     async def _start(self, pod: Pod) -> None:
         for each in pod.containers:
@@ -317,6 +323,8 @@ class World:
         await self.agent_dies()
         for _, each in self.kubelet.containers:
             each.running, each.done = None, False
+        for claim in self.door.claims.values():
+            claim.running = None
         self.nvml.instances.clear()
         self.nvml.running.clear()
         self.nvml.exclusive.clear()
