@@ -14,6 +14,7 @@ from lamina.cli.main import app
 _FILES = {
     "On one machine": ("cli-machine", "Commands on one machine"),
     "For users of a cluster": ("cli-users", "Commands for users of a cluster"),
+    "Cost and advice": ("cli-advice", "Commands for cost and advice"),
     "For administrators of a cluster": ("cli-administrators", "Commands for administrators"),
     "Lab (lamina-lab)": ("cli-lab", "Commands of the lab"),
     "Components, started by manifests": ("cli-components", "Components"),

@@ -9,6 +9,7 @@ from docs.generate.markdown import code, page, table
 from lamina.agent.accounts.book import EMPTY
 from lamina.agent.metrics import families
 from lamina.agent.metrics.account_families import account_families, price_family
+from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.ledger.ledger import Ledger
@@ -39,6 +40,8 @@ _ACCOUNTS = """
 `kind` and `workload` name what people made, such as a Deployment. `part` is `memory` or `compute`, and `figure` is
 `requested`, `used`, and of compute `borrowed` (used beyond the request) and `lent` (requested and left to others). For
 each GPU, the sum of what is requested and `idle` is `capacity`. [Cost](../how-to/cost.md) says how to use them.
+
+[Advice](../how-to/right-size.md) is computed from `lamina_history_memory_peak_bytes` and the series after it.
 """
 _CONTROLLER = """
 Only the replica that leads serves what is granted and who waits, so that a sum over all replicas counts it once.
@@ -114,7 +117,12 @@ def series() -> dict[str, tuple[str, ...]]:
 
 
 def _accounts() -> list[Metric]:
-    return [*account_families("", EMPTY), price_family("", (), DEFAULT.pricing)]
+    return [
+        *account_families("", EMPTY),
+        price_family("", (), DEFAULT.pricing),
+        *history_families("", ()),
+        idle_family("", (), (), 0.0),
+    ]
 
 
 def _labels(names: tuple[str, ...]) -> str:

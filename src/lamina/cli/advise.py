@@ -1,9 +1,10 @@
-"""`lamina advise`: which mechanism suits a workload, and which pods to move so that GPUs become idle."""
+"""`lamina advise`: a mechanism for a workload, pods to move so that GPUs become idle, and what is unused."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamina.cli import use_advice
 from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
 from lamina.cli.questions import answered
 
@@ -19,6 +20,8 @@ Flag = bool | None
 _OPTIONS = "the options --one-program, --vms, --isolated, --concurrent and --memory, or their opposites"
 
 advise = typer.Typer(invoke_without_command=True)
+advise.command("shares")(use_advice.shares)
+advise.command("idle")(use_advice.idle)
 
 
 @advise.callback()

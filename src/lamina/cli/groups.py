@@ -10,9 +10,8 @@ from lamina.cli.exit_codes import Interrupted
 LAB = "Lab (lamina-lab)"
 GROUPS = {
     "On one machine": ("run", "verify", "simulate", "completion"),
-    "For users of a cluster": (
-        *("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "cost", "advise", "resize"),
-    ),
+    "For users of a cluster": (*("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "resize"),),
+    "Cost and advice": ("cost", "advise"),
     "For administrators of a cluster": (
         *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
         *("reset", "uninstall"),

@@ -76,8 +76,8 @@ VIEW = _merged(READER, REFUSALS, WORKLOADS, NODE_LABELS, MIG_LIST, CONFIGURATION
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
-    "gpus, top, pods, why, fits, quotas, cost, advise defrag": READER,
-    "gpus, top, cost, in addition to the first": METRICS,
+    "gpus, top, pods, why, fits, quotas, cost, advise defrag, advise shares, advise idle": READER,
+    "gpus, top, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,

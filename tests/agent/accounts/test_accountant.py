@@ -19,6 +19,7 @@ from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.metrics.account_families import account_families
 from lamina.agent.metrics.accountant import Accountant, holdings
+from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
@@ -75,7 +76,7 @@ class Counted:
     def series(self, *containing: str) -> dict[tuple[str, frozenset[str]], float]:
         class Served(Collector):
             def collect(_) -> Any:
-                return account_families("node-1", self.accountant.written)
+                return account_families("node-1", self.accountant.written.book)
 
         registry = CollectorRegistry()
         registry.register(Served())
@@ -128,6 +129,21 @@ async def test_what_is_not_on_disk_is_not_served(counted: Counted) -> None:
     assert counted.value("web", "memory", "requested") == 30
 
 
+async def test_what_containers_used_and_when_is_served(counted: Counted) -> None:
+    await counted.passes(20)
+    await counted.passes(20)
+    written = counted.accountant.written
+    [history] = written.histories
+    assert history.key == ("default", "Pod", "web", "main") and history.compute_percent(0.99) == 5
+    [peak, *_] = history_families("node-1", written.histories)
+    assert [sample.labels["workload"] for sample in peak.samples] == ["web"]
+    [counter] = written.book.busy
+    share = sample("main", 1, namespace="default", pod="web", pod_uid=counter.pod_uid)
+    [idle] = idle_family("node-1", [share], written.book.busy, counted.node.clock.wall()).samples
+    assert idle.value == 40 and idle.labels == {"node": "node-1", "namespace": "default", "pod": "web", "gpu": GPU[0]}
+    assert not idle_family("node-1", [], written.book.busy, 0).samples, "a pod that is gone"
+
+
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff", b'{"version": 2, "book": {}}', b'{"version": 1, "book": {"at": "now"}}']
 )
@@ -147,7 +163,8 @@ async def test_accounts_that_cannot_be_used_begin_at_zero(
 async def test_all_that_the_book_knows_is_on_disk(counted: Counted) -> None:
     await counted.passes(20)
     on_disk = AccountJournal(counted.node.root / "accounts.json", Files()).read()
-    assert on_disk == counted.accountant.written and on_disk.accounts and on_disk.busy and on_disk.workloads
+    assert on_disk == counted.accountant.written and on_disk.histories
+    assert on_disk.book.accounts and on_disk.book.busy and on_disk.book.workloads
 
 
 async def test_the_watch_of_pods_knows_owners(counted: Counted) -> None:

@@ -80,6 +80,18 @@ def test_a_counter_that_starts_again_counts_from_zero() -> None:
     assert amounts(observed(*ticks)).compute_used == 4 + 1 + 2
 
 
+def test_when_a_gpu_was_used_last_is_known() -> None:
+    idle = [holds(busy_s={"main": 4.0}), holds("whole", gpu="GPU-1", busy_percent=0.0)]
+    busy = [holds(busy_s={"main": 5.0}), holds("whole", gpu="GPU-1", busy_percent=1.0)]
+    book = observed((10, idle), (10, idle))
+    assert {counter.changed_at for counter in book.state.busy} == {1010}
+    book = AccountBook(book.state)
+    book.observe(GPUS, idle, passed_s=10, now=1030)
+    assert {counter.changed_at for counter in book.state.busy} == {1010}
+    book.observe(GPUS, busy, passed_s=10, now=1040)
+    assert {counter.changed_at for counter in book.state.busy} == {1040}
+
+
 @pytest.mark.parametrize(("passed", "counted"), [(-5, 0), (0, 0), (7, 7), (1e9, LONGEST_S)])
 def test_time_is_never_negative_and_has_a_bound(passed: float, counted: float) -> None:
     book = observed((passed, [holds(gib=16, busy_s={"main": 1e12}, used_bytes=1 << 70)]))

@@ -70,12 +70,16 @@ class GpuTime(Struct, frozen=True, kw_only=True):
 
 
 class BusyCounter(Struct, frozen=True, array_like=True):
-    """GPU time of a container on a GPU as it was read last, in seconds."""
+    """GPU time of a container on a GPU as it was read last, in seconds. The container is empty for a whole GPU.
+
+    `changed_at` is when it grew last, or was read first, in seconds since 1970.
+    """
 
     pod_uid: str
     container: str
     gpu: str
     busy_s: float
+    changed_at: float = 0.0
 
 
 class BookState(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,7 +106,7 @@ class AccountBook:
         self._open = {account.key: account for account in state.accounts}
         self._past = {account.key: account for account in state.past}
         self._gpus = dict(state.gpus)
-        self._busy = {(each.pod_uid, each.container, each.gpu): each.busy_s for each in state.busy}
+        self._busy = {(each.pod_uid, each.container, each.gpu): each for each in state.busy}
         self._workloads = dict(state.workloads)
         self._most = most
         self._namespaces = namespaces
@@ -115,7 +119,7 @@ class AccountBook:
             accounts=tuple(self._open.values()),
             past=tuple(self._past.values()),
             gpus=dict(self._gpus),
-            busy=tuple(BusyCounter(*holder, busy_s) for holder, busy_s in self._busy.items()),
+            busy=tuple(self._busy.values()),
             workloads=dict(self._workloads),
         )
 
@@ -125,7 +129,7 @@ class AccountBook:
         """`holdings` are what pods had of the node's GPUs for the last `passed_s` seconds; `now` is since 1970."""
         passed = min(max(passed_s, 0.0), LONGEST_S)
         self._at = now
-        busy: dict[tuple[str, str, str], float] = {}
+        busy: dict[tuple[str, str, str], BusyCounter] = {}
         for uuid, gpu in gpus.items():
             on_gpu = [holding for holding in holdings if holding.gpu == uuid]
             idle = self._observe_gpu(gpu, on_gpu, passed, busy)
@@ -135,7 +139,7 @@ class AccountBook:
         self._fold_gone()
 
     def _observe_gpu(
-        self, gpu: AccountedGpu, on_gpu: Sequence[Holding], passed: float, busy: dict[tuple[str, str, str], float]
+        self, gpu: AccountedGpu, on_gpu: Sequence[Holding], passed: float, busy: dict[tuple[str, str, str], BusyCounter]
     ) -> GpuTime:
         memory = memory_parts([each.memory_bytes for each in on_gpu], gpu)
         asked = [each.cores / 100 or part for each, part in zip(on_gpu, memory, strict=True)]
@@ -159,16 +163,21 @@ class AccountBook:
             idle_compute=passed * max(0.0, 1 - sum(compute)),
         )
 
-    def _worked(self, holding: Holding, passed: float, busy: dict[tuple[str, str, str], float]) -> float | None:
+    def _worked(self, holding: Holding, passed: float, busy: dict[tuple[str, str, str], BusyCounter]) -> float | None:
         """The part of the time in which the pod used the GPU; None where it is not known. Remembers the counters."""
-        if holding.busy_s is None:
-            return None if holding.busy_percent is None else holding.busy_percent / 100
+        counters = holding.busy_s
+        if counters is None:
+            if holding.busy_percent is None:
+                return None
+            known = self._busy.get((holding.pod_uid, "", holding.gpu))
+            counters = {"": (known.busy_s if known else 0.0) + holding.busy_percent / 100 * passed}
         grown = 0.0
-        for container, counter in holding.busy_s.items():
+        for container, counter in counters.items():
             holder = holding.pod_uid, container, holding.gpu
-            before = self._busy.get(holder, 0.0)
-            grown += counter - before if counter >= before else counter  # a container that started again is at 0
-            busy[holder] = counter
+            before = self._busy.get(holder) or BusyCounter(*holder, 0.0, self._at)
+            more = counter - before.busy_s if counter >= before.busy_s else counter  # one that started again is at 0
+            busy[holder] = BusyCounter(*holder, counter, self._at if more > 0 else before.changed_at)
+            grown += more
         return grown / passed if passed else 0.0
 
     def _add(self, holding: Holding, model: str, amounts: Amounts) -> None:

@@ -7,5 +7,6 @@ node_readings     all of it, read at one moment
 families          samples -> series: Lamina's own and those of dialects
 accountant        samples at regular intervals -> accounts of workloads
 account_families  accounts -> series
+history_families  what containers used lately -> series
 server            the HTTP endpoints
 """

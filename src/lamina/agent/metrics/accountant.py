@@ -6,15 +6,17 @@ Only what is on disk is served. A counter that went back when the agent starts a
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
-from lamina.agent.accounts.book import AccountBook, BookState
+from lamina.agent.accounts.book import AccountBook
+from lamina.agent.accounts.histories import Histories, HistoryKey, MomentaryUse
 from lamina.agent.accounts.holdings import AccountedGpu, Holding
-from lamina.agent.accounts.journal import AccountJournal
+from lamina.agent.accounts.journal import AccountJournal, WrittenAccounts
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.dialects.samples import MigSample, ShareSample
 from lamina.model.quantities import MIB
+from lamina.model.workloads import UNKNOWN
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
@@ -33,8 +35,9 @@ class Accountant:
         self._owners = owners
         self._journal = AccountJournal(node.settings.accounts, node.files)
         self._clock = node.clock
-        self.written: BookState = self._journal.read()
-        self._book = AccountBook(self.written)
+        self.written: WrittenAccounts = self._journal.read()
+        self._book = AccountBook(self.written.book)
+        self._histories = Histories(self.written.histories)
         self._looked_at: float | None = None
 
     async def run(self) -> None:
@@ -53,7 +56,8 @@ class Accountant:
         passed = self._passed(wall, now)
         self._looked_at = now
         self._book.observe(gpus, found, passed_s=passed, now=wall)
-        state = self._book.state
+        self._histories.observe(list(uses(readings.shares, found)), passed_s=passed, now=wall)
+        state = WrittenAccounts(book=self._book.state, histories=self._histories.state)
         self._journal.write(state)
         self.written = state
 
@@ -61,7 +65,7 @@ class Accountant:
         """Seconds since the last look. Of the time before the start, only the wall clock knows."""
         if self._looked_at is not None:
             return now - self._looked_at
-        return wall - self.written.at if self.written.at else 0.0
+        return wall - self.written.book.at if self.written.book.at else 0.0
 
 
 def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owners: PodOwners) -> Iterator[Holding]:
@@ -87,6 +91,16 @@ def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owne
             workload=owner.workload,
             labels=owner.labels,
         )
+
+
+def uses(shares: Sequence[ShareSample], found: Sequence[Holding]) -> Iterator[MomentaryUse]:
+    """What each container does whose workload and use are known. `found` are the holdings of the pods."""
+    workloads = {holding.pod_uid: holding.workload for holding in found if holding.workload != UNKNOWN}
+    for share in shares:
+        of = workloads.get(share.pod_uid)
+        if of is not None and share.enforcer in ("facade", "driver", "whole"):
+            key = HistoryKey(share.namespace, of.kind, of.name, share.container)
+            yield MomentaryUse(key, max(share.peak, share.used or 0), share.busy_percent)
 
 
 def _larger(amounts: Sequence[tuple[bool, int]]) -> int:

@@ -8,11 +8,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.agent.accounts.book import BookState
+from lamina.agent.accounts.journal import NOTHING_WRITTEN, WrittenAccounts
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics.account_families import account_families, price_family
 from lamina.agent.metrics.families import families, look_family
+from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
 from lamina.dialects.samples import GpuSample
 from lamina.model.quantities import MIB
@@ -31,7 +32,7 @@ class MetricsPage:
         node: NodeContext,
         advertisement: Advertisement,
         host: Host,
-        accounts: Callable[[], BookState] = BookState,
+        accounts: Callable[[], WrittenAccounts] = lambda: NOTHING_WRITTEN,
     ) -> None:
         self._node = node
         self._advertisement = advertisement
@@ -49,7 +50,7 @@ class MetricsPage:
         """Whether the node's inventory is known, so that the node can be used."""
         return self._advertisement.inventory.value is not None
 
-    def _text(self, readings: NodeReadings, book: BookState) -> bytes:
+    def _text(self, readings: NodeReadings, written: WrittenAccounts) -> bytes:
         shares = readings.shares
         gpus = [
             GpuSample(
@@ -70,7 +71,11 @@ class MetricsPage:
         registry = CollectorRegistry()
         own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside, readings.claims)
         look = look_family(self._node.node, self._advertisement.looked_at)
-        accounts = account_families(self._node.node, book)
+        accounts = [
+            *account_families(self._node.node, written.book),
+            *history_families(self._node.node, written.histories),
+            idle_family(self._node.node, shares, written.book.busy, self._node.clock.wall()),
+        ]
         prices = price_family(self._node.node, [gpu.model for gpu in gpus], self._node.config.pricing)
         registry.register(_Collected([*own, *accounts, prices, look, self._aside.family()]))
         return generate_latest(registry)
