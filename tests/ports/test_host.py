@@ -71,6 +71,12 @@ def test_the_name_of_a_file_forges_no_mapping(tmp_path: Path, character: str) ->
     assert LinuxHost(tmp_path).has_mapped(7, wanted), "another file's name is no text"
 
 
+def test_a_process_that_is_gone_has_mapped_nothing(tmp_path: Path) -> None:
+    wanted = tmp_path / "usage"
+    wanted.touch()
+    assert not LinuxHost(tmp_path).has_mapped(7, wanted)
+
+
 def test_a_process_of_this_machine() -> None:
     host = LinuxHost()
     own = host.process_identity(os.getpid())

@@ -14,4 +14,4 @@ def kernel_text(path: Path) -> str:
 
 def kernel_lines(text: str) -> list[str]:
     """The lines that the kernel wrote."""
-    return text.removesuffix("\n").split("\n")
+    return text.removesuffix("\n").split("\n") if text else []
