@@ -153,7 +153,10 @@ def test_what_is_written_for_tools_is_there_by_default_and_not_where_its_list_le
 
 @toys
 def test_its_schedulers_are_served_unless_the_configuration_lists_others() -> None:
-    before = ("default-scheduler", "lamina-scheduler", "hami-scheduler", "4pd-scheduler", "volcano")
+    before = (
+        *("default-scheduler", "lamina-scheduler", "hami-scheduler", "4pd-scheduler", "volcano"),
+        *("kai-scheduler", "runai-scheduler"),
+    )
     assert DEFAULT.schedulers == before
     assert load(HEADER, "c").schedulers == load("", "c").schedulers == (*before, "toy-scheduler")
     assert load(HEADER + "schedulers: {served: [mine]}", "c").schedulers == ("mine",)

@@ -1,6 +1,6 @@
 """A pod -> its request: find the dialect that it uses, and let that dialect read it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import Any
 
@@ -51,10 +51,10 @@ def ticket_holders(pod: Mapping[str, Any], config: Config) -> frozenset[str]:
     return frozenset(container["name"] for container in containers if _requests(container, tickets))
 
 
-def _requests(container: Mapping[str, Any], names: Iterable[str]) -> bool:
+def _requests(container: Mapping[str, Any], names: Set[str]) -> bool:
     resources = container.get("resources") or {}
     amounts = [resources.get(field) or {} for field in ("limits", "requests")]
-    return any(name in each and not is_zero(each[name]) for each in amounts for name in names)
+    return any(not is_zero(each[name]) for each in amounts for name in each.keys() & names)
 
 
 def zero_counts(container: ContainerManifest, index: NameIndex) -> tuple[str, ...]:

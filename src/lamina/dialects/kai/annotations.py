@@ -27,7 +27,7 @@ _AMOUNT = re.compile(r"([0-9]{1,10})(Mi|Gi|Ti)?")
 _MIB = {None: 1, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
 
 
-class GpuPart(NamedTuple):
+class RequestedPart(NamedTuple):
     """What one container requests of each GPU: an amount of memory, or a percentage of memory and time."""
 
     memory_mib: int | None = None
@@ -55,25 +55,25 @@ def read_count(annotations: Mapping[str, str]) -> int:
     return _integer(COUNT, annotations[COUNT], MAX_GPUS, "") if COUNT in annotations else 1
 
 
-def read_part(annotations: Mapping[str, str]) -> GpuPart | None:
+def read_part(annotations: Mapping[str, str]) -> RequestedPart | None:
     """What the pod's annotations request for its one container with GPUs, if they request anything."""
     if FRACTION in annotations and MEMORY in annotations:
         raise BadInput(f"annotations {FRACTION} and {MEMORY} exclude each other; remove one of them")
     if FRACTION in annotations:
-        return GpuPart(percent=_percent(annotations[FRACTION]))
+        return RequestedPart(percent=_percent(annotations[FRACTION]))
     if MEMORY in annotations:
-        return GpuPart(memory_mib=_integer(MEMORY, annotations[MEMORY], MAX_MEMORY, " in MiB without a unit"))
+        return RequestedPart(memory_mib=_integer(MEMORY, annotations[MEMORY], MAX_MEMORY, " in MiB without a unit"))
     return None
 
 
-def read_parts_by_container(annotations: Mapping[str, str]) -> dict[str, GpuPart]:
+def read_parts_by_container(annotations: Mapping[str, str]) -> dict[str, RequestedPart]:
     """What the annotations request for the containers that they name."""
     written: dict[str, dict[str, int]] = {}
     for key in sorted(annotations):
         if key.startswith(OF_CONTAINER):
             container, field = _split(key)
             written.setdefault(container, {})[field] = _mib(key, annotations[key])
-    return {container: GpuPart(memory_mib=_agreed(container, amounts)) for container, amounts in written.items()}
+    return {container: RequestedPart(memory_mib=_agreed(container, amounts)) for container, amounts in written.items()}
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, quote, read_integer
 from lamina.dialects.kai import annotations
-from lamina.dialects.kai.annotations import CONTAINER, COUNT, FRACTION, MEMORY, OF_CONTAINER, GpuPart
+from lamina.dialects.kai.annotations import CONTAINER, COUNT, FRACTION, MEMORY, OF_CONTAINER, RequestedPart
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
 from lamina.model.gpus import Mode
@@ -46,7 +46,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
     )
 
 
-def _read_parts(pod: PodManifest) -> Mapping[str, GpuPart]:
+def _read_parts(pod: PodManifest) -> Mapping[str, RequestedPart]:
     """What each container requests, by name."""
     written = pod.annotations
     part, by_container = annotations.read_part(written), annotations.read_parts_by_container(written)
@@ -83,7 +83,7 @@ def _check_tickets(container: ContainerManifest, ticket: str, count: int) -> Non
         )
 
 
-def _request(container: ContainerManifest, part: GpuPart, count: int) -> ContainerRequest:
+def _request(container: ContainerManifest, part: RequestedPart, count: int) -> ContainerRequest:
     check_not_privileged(container)
     return ContainerRequest(
         container=container.name,
