@@ -101,6 +101,7 @@ MIGRATIONS: Mapping[str, list[Says]] = {
         *MOVED[1:],
         Says("lamina gpus", r"node-0 +0"),
     ],
+    "how-to/migrate-from-kai.md": [*MOVED, Says("kubectl exec", r"(?s)MiB / +2000MiB.*MiB / +2000MiB")],
     "how-to/migrate-from-nvidia.md": [
         *MOVED,
         Says("lamina gpus", r"node-0 +0"),
@@ -146,7 +147,10 @@ def test_a_page_on_one_node(lab: Lab, tmp_path: Path, page: str) -> None:
 
 @pytest.fixture(scope="module")
 def moved(start_lab: StartLab) -> Lab:
-    return start_lab("moved")
+    """A lab whose node has its annotation about GPUs, as a node that has been there for a while."""
+    lab = start_lab("moved")
+    wait_until(lambda: "node-nvidia-register" in lab.kubectl("get", "node", "node-0", "-o", "json"), "no annotation")
+    return lab
 
 
 @pytest.mark.parametrize("page", MIGRATIONS)
