@@ -4,8 +4,10 @@ Pods are reached by routes through their node. All addresses exist in the cluste
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
+from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.sandboxes import Sandbox
 
 BRIDGE = "br0"
@@ -20,6 +22,11 @@ PODS = "10.232.0.0/16"
 
 def node_address(number: int) -> str:
     return f"10.231.0.{10 + number}"
+
+
+def cable_to(number: int) -> str:
+    """The cable's name at its end on the bridge."""
+    return f"node{number}"
 
 
 def pods_of(number: int) -> str:
@@ -37,7 +44,7 @@ def make_bridge(control: Sandbox) -> None:
 
 def plug_in(control: Sandbox, node: Sandbox, number: int, count: int) -> None:
     """A cable from the bridge to node `number` of `count`, and its routes to the pods of the others."""
-    cable = f"node{number}"
+    cable = cable_to(number)
     control.run_outside_pids("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
     control.run("ip", "link", "set", cable, "master", BRIDGE, "up")
     control.run("ip", "route", "replace", pods_of(number), "via", node_address(number))
@@ -48,6 +55,16 @@ def plug_in(control: Sandbox, node: Sandbox, number: int, count: int) -> None:
         if other != number:
             node.run("ip", "route", "add", pods_of(other), "via", node_address(other))
     node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+
+def unplug(control: Sandbox, number: int) -> None:
+    """Take the cable to node `number` away, whose sandbox has ended.
+
+    The kernel takes it away too, but only when it gets to the old sandbox's network, and until then the cable's name
+    is in use.
+    """
+    with suppress(Unavailable):  # the kernel was faster
+        control.run("ip", "link", "delete", cable_to(number))
 
 
 def write_cni(folder: Path, number: int) -> None:

@@ -98,6 +98,7 @@ class Node:
     def power_off(self) -> None:
         """Everything ends at once; the disk stays."""
         self.sandbox.close()
+        network.unplug(self._control.sandbox, self.number)
         deadline = time.monotonic() + 20
         while guard.remove_groups(self.group) and time.monotonic() < deadline:
             time.sleep(0.05)

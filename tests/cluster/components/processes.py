@@ -110,11 +110,12 @@ class Processes:
         self.controls[0].until(self._admits, "a word of admission")
 
     def _offers(self, node: str) -> bool:
+        """Whether the node has GPUs under NVIDIA's name, or under the one that `renameByDefault` gives them."""
         try:
-            got = self._cluster.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}")
+            got = json.loads(self._cluster.kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]
         except Unavailable:
             return False
-        return got not in ("", "0")
+        return any(got.get(name, "0") != "0" for name in ("nvidia.com/gpu", "nvidia.com/gpu.shared"))
 
     def _admits(self) -> bool:
         """Whether a pod that asks for nonsense is refused; nothing is made."""
