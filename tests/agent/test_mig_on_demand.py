@@ -128,6 +128,19 @@ async def test_instances_of_pods_that_have_ended_do_not_block_the_next(node: Nod
     assert not on(node)
 
 
+async def test_a_pod_of_the_same_name_with_the_same_device_is_not_blocked_by_the_one_before(node: Node) -> None:
+    """As with a StatefulSet: kubelet's list has the name and the device of both pods."""
+    old = await admitted(node, "p", instance())
+    await start(node, "p")
+    node.kubelet.listed.clear()
+    await node.kube.delete(PODS, "p", namespace="default")
+    new = await admitted(node, "p", instance())
+    await start(node, "p")
+    assert node.spec(old) is None
+    assert node.spec(new) is not None
+    assert places(node) == [("1g.5gb", 6)]
+
+
 async def test_one_that_lamina_did_not_make_is_used_where_it_fits_and_never_destroyed(node: Node) -> None:
     await node.nvml.set_mig_mode(GPU, True)
     theirs = await node.nvml.create_mig(GPU, Placed("1g.5gb", 6))

@@ -92,6 +92,15 @@ async def test_tickets_given_to_another_pod_are_free_of_the_first(node: Node) ->
     assert node.spec(new) is not None
 
 
+async def test_devices_assigned_again_to_the_same_pod_release_nothing(node: Node) -> None:
+    """A kubelet that lost its file assigns devices again while the container runs."""
+    name = await started(node)
+    again = await node.admit("p", {"main": ["ticket-0"]})
+    await node.releaser.sweep()
+    assert node.spec(name) is not None
+    assert {each.name for each in node.record.allocations} == {name, again["main"]}
+
+
 async def test_two_sweeps_at_once_do_not_disturb_each_other(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container that waits for others' parts to go begins a sweep, whatever else sweeps at that moment."""
     old = await started(node)

@@ -2,8 +2,9 @@
 
 A name is released when kubelet no longer lists its pod with any of its devices, and Kubernetes has no such pod, or only
 a finished or newer one. Both are required: kubelet's list is empty for a moment after it restarts, and Kubernetes may
-forget a pod whose containers still run. Devices that were assigned to another pod since are free in any case. But as
-long as processes of the pod run, its record and files stay, see `survivors`.
+forget a pod whose containers still run. Devices that were assigned to another pod since are free in any case, and
+kubelet's list does not count for devices that it assigned again: it names pods without their UIDs, so it may mean a
+newer pod of the same name. But as long as processes of the pod run, its record and files stay, see `survivors`.
 
 The spec is removed first, so that no container can start from it, then the directory and finally the record, so that an
 interrupted release is repeated. A name that no container ever used, for example because its pod was deleted before it
@@ -12,7 +13,7 @@ that request its resource; if one of those is not listed, and so may be the hold
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.containers import cdi
@@ -57,7 +58,8 @@ class Releaser:
         listed = await self._node.pod_resources.holders(resources)
         ended = {a for number, a in enumerate(known, 1) if _superseded(a, known[number:])}
         ended |= await self._unclaimed(known, listed)
-        unlisted = [a for a in known if a.bound and a not in ended and not _lists(listed, a)]
+        own = {a: a.tickets.difference(*_tickets_of(known[number:], a)) for number, a in enumerate(known, 1)}
+        unlisted = [a for a in known if a.bound and a not in ended and not _lists(listed, a.bound, own[a])]
         for bound in {a.bound.pod_uid: a.bound for a in unlisted if a.bound}.values():
             if await self._has_ended(bound):
                 ended |= {a for a in unlisted if a.bound and a.bound.pod_uid == bound.pod_uid}
@@ -128,10 +130,13 @@ def _superseded(allocation: Allocation, later: Sequence[Allocation]) -> bool:
     )
 
 
-def _lists(listed: Sequence[Holder], allocation: Allocation) -> bool:
-    """Whether kubelet lists the pod of a bound name with any of its devices."""
-    bound = allocation.bound
-    return bound is not None and any(
-        (holder.namespace, holder.pod) == (bound.namespace, bound.pod) and holder.devices & allocation.tickets
-        for holder in listed
+def _tickets_of(later: Sequence[Allocation], allocation: Allocation) -> Iterator[frozenset[str]]:
+    """The devices of the same resource that were assigned later, also to containers that have not started yet."""
+    return (each.tickets for each in later if each.resource == allocation.resource)
+
+
+def _lists(listed: Sequence[Holder], bound: Bound, tickets: frozenset[str]) -> bool:
+    """Whether kubelet lists the pod of a bound name with any of the devices that no one else has got since."""
+    return any(
+        (holder.namespace, holder.pod) == (bound.namespace, bound.pod) and holder.devices & tickets for holder in listed
     )
