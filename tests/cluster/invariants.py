@@ -49,8 +49,8 @@ class Folder(NamedTuple):
 
 class Container(NamedTuple):
     """A container with processes that sees GPUs. `folder` is the one mounted in it, empty where none is. `held_mib` is
-    what its processes hold by GPU, as the driver tells it, `busy_ns` the GPU time that they have used, and `at_work`
-    how many of them have a context."""
+    what its processes hold by GPU, as the driver tells it, `busy_ns` the GPU time that they have used, `waited_ns` how
+    long they were ready to run and had no core, and `at_work` how many of them have a context."""
 
     pod_uid: str
     id: str
@@ -58,6 +58,7 @@ class Container(NamedTuple):
     folder: str = ""
     held_mib: Mapping[str, int] = {}
     busy_ns: int = 0
+    waited_ns: int = 0
     at_work: int = 0
 
 

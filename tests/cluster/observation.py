@@ -188,14 +188,21 @@ def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Containe
             uid, id = matched.groups()
             pid = _pid_on_node(path)
             mine = held.get(pid, {})
+            waited_ns = _waited_ns(path) if pid in busy_ns else 0
             before = found.get(id) or _container(path, uid, id)
         except OSError:
             continue
         if before:
             sums = {gpu: before.held_mib.get(gpu, 0) + mine.get(gpu, 0) for gpu in {*before.held_mib, *mine}}
             busy, at_work = before.busy_ns + busy_ns[pid], before.at_work + (pid in busy_ns)
-            found[id] = before._replace(held_mib=sums, busy_ns=busy, at_work=at_work)
+            waited_ns += before.waited_ns
+            found[id] = before._replace(held_mib=sums, busy_ns=busy, waited_ns=waited_ns, at_work=at_work)
     return tuple(found.values()), frozenset(gpu.uuid for gpu in machine.gpus if gpu.uuid.encode() in served)
+
+
+def _waited_ns(path: Path) -> int:
+    """How long the threads of a process were ready to run and had no core."""
+    return sum(int(task.read_text().split()[1]) for task in path.glob("task/*/schedstat"))
 
 
 def _pid_on_node(path: Path) -> int:

@@ -10,7 +10,7 @@ from lamina.enforcement import layout
 from lamina.enforcement.usage import new_usage, read_usage
 from tests.cluster.hostile import program
 from tests.cluster.hostile.components import MOST_MIB, Program, changes
-from tests.cluster.hostile.fairness import WARM_UP_S, WINDOW_S, Fairness, Work
+from tests.cluster.hostile.fairness import MOST_WAIT, WARM_UP_S, WINDOW_S, Fairness, Work
 from tests.cluster.hostile.tenant import LIMITS, WITHOUT_GPU, attack_pod
 
 UUIDS = ("GPU-00000000-0000-0000-0000-000000000000",)
@@ -52,11 +52,16 @@ def test_what_cannot_be_compared_says_nothing() -> None:
     assert fairness.windows == 0
 
 
-def test_nothing_is_compared_on_a_machine_that_is_too_busy() -> None:
-    fairness = Fairness()
-    for now, busy in courses(5, until_s=100):
-        assert fairness.look(now, CAPS, {"c": Work(busy)}, busy=now % 16 == 0) == []
-    assert fairness.windows == 0
+def test_work_that_waited_for_a_core_is_not_missed() -> None:
+    """But nothing explains more work than the cap."""
+    little, late, much = Fairness(), Fairness(), Fairness()
+    for now, busy in courses(5, until_s=WARM_UP_S + WINDOW_S):
+        found = little.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MOST_WAIT * 0.99))})
+        assert late.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MOST_WAIT * 1.01))}) == []
+    for now, busy in courses(90, until_s=WARM_UP_S + WINDOW_S):
+        found += much.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9))})
+    assert [sentence.split()[3] for sentence in found] == ["5.0", "90.0"]
+    assert (little.windows, late.windows, much.windows) == (1, 0, 1)
 
 
 def test_a_container_that_is_gone_is_forgotten() -> None:

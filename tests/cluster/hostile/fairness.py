@@ -9,10 +9,16 @@ WINDOW_S = 20.0
 MOST_POINTS = 3.0
 
 
+MOST_WAIT = 0.03
+"""A program that waits for a core launches late, and may miss as much of its GPU's time."""
+
+
 class Work(NamedTuple):
-    """GPU time that a container has used since it started, in ns, and how many processes of it have a context."""
+    """GPU time that a container has used since it started, in ns, how long its processes have waited for a core, and
+    how many of them have a context."""
 
     busy_ns: int
+    waited_ns: int = 0
     processes: int = 1
 
 
@@ -25,7 +31,8 @@ class Fairness:
     """Compares what containers get with their caps, in windows of some seconds.
 
     `worst` is the largest difference so far in points, and `windows` says how many were compared. A window in which a
-    process came or went says nothing, because the driver forgets what a process did that has ended.
+    process came or went says nothing, because the driver forgets what a process did that has ended. Nor does one with
+    less work than the cap in which the processes waited for a core for more than `MOST_WAIT` of the time.
     """
 
     def __init__(self, window_s: float = WINDOW_S, most_points: float = MOST_POINTS) -> None:
@@ -35,13 +42,10 @@ class Fairness:
         self._windows: dict[str, _Window] = {}
         self.worst, self.windows = 0.0, 0
 
-    def look(self, now_s: float, caps: Mapping[str, int], work: Mapping[str, Work], *, busy: bool = False) -> list[str]:
-        """What is wrong after this look. `caps` are percents by container; one that is not in `work` is gone.
-
-        While the machine is too `busy` for programs to launch their work in time, nothing is compared.
-        """
+    def look(self, now_s: float, caps: Mapping[str, int], work: Mapping[str, Work]) -> list[str]:
+        """What is wrong after this look. `caps` are percents by container; one that is not in `work` is gone."""
         sentences = []
-        self._windows = {} if busy else {name: window for name, window in self._windows.items() if name in work}
+        self._windows = {name: window for name, window in self._windows.items() if name in work}
         for name, cap in caps.items():
             now = work.get(name)
             if now is None or not now.busy_ns or now_s - self._first.setdefault(name, now_s) < WARM_UP_S:
@@ -56,7 +60,10 @@ class Fairness:
         return sentences
 
     def _compare(self, name: str, cap: int, before: _Window, after: _Window) -> list[str]:
-        got = 100 * (after.work.busy_ns - before.work.busy_ns) / ((after.at_s - before.at_s) * 1e9)
+        length_ns = (after.at_s - before.at_s) * 1e9
+        got = 100 * (after.work.busy_ns - before.work.busy_ns) / length_ns
+        if got < cap and after.work.waited_ns - before.work.waited_ns > MOST_WAIT * length_ns:
+            return []
         self.windows += 1
         self.worst = max(self.worst, abs(got - cap))
         if abs(got - cap) <= self._most:

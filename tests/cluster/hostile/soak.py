@@ -33,8 +33,8 @@ CORES = (10, 15, 20, 30)
 MEMORY_MIB = 2000
 ODD_OBJECTS, ODD_EVERY = 25, 12
 """So many odd objects are put into the cluster, once in so many looks."""
-MOST_LOAD = 4.0 * (os.cpu_count() or 1)
-"""With more programs that wait for a core, a simulated GPU is idle because programs launch too late."""
+CPU = "200m"
+"""What an honest pod requests, as programs do that must launch their work in time. Nodes have room for it."""
 START_S = 240.0
 """The longest time in which an honest pod starts."""
 
@@ -44,6 +44,7 @@ def honest_pod(number: int, cores: int) -> Object:
     words = ["gpu-load", "--kernel-ms", "10", "--memory-mib", "1000", "--seconds", str(HONEST_S)]
     made: Object = json.loads(pod(f"honest-{number}", *words, limits=limits))
     made["metadata"]["labels"] = {"app": "honest"}
+    made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": CPU}
     made["spec"]["restartPolicy"] = "Never"
     return made
 
@@ -90,8 +91,7 @@ class HostileSoak:
             observed = observation.look(self._cluster)
             self._note(over_committed(observed))
             self._note(self._settling.stays(disagreements(observed), time.monotonic()))
-            busy = os.getloadavg()[0] > MOST_LOAD
-            self._note(self.fairness.look(time.monotonic(), self._caps_of(observed), _work(observed), busy=busy))
+            self._note(self.fairness.look(time.monotonic(), self._caps_of(observed), _work(observed)))
         with suppress(Unavailable):
             self._look_at_pods(json.loads(self._cluster.kubectl("get", "pods", "-l", "app=honest", "-o", "json")))
             self._look_at_attacks(json.loads(self._cluster.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json")))
@@ -181,7 +181,7 @@ class HostileSoak:
 
 def _work(observed: Observation) -> dict[str, Work]:
     return {
-        each.id[:12]: Work(each.busy_ns, each.at_work)
+        each.id[:12]: Work(each.busy_ns, each.waited_ns, each.at_work)
         for node in observed.nodes.values()
         for each in node.containers
         if each.at_work
