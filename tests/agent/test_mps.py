@@ -339,6 +339,35 @@ async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node
     assert [(gpu.by_grant, gpu.mode) for gpu in inventory.gpus] == [(False, Mode.MPS)] * 2
 
 
+async def test_a_gpu_that_the_label_partitions_keeps_its_daemon_only_for_its_clients(node: Node) -> None:
+    node.start(10)
+    await node.look()
+    name = node.hold("client")
+    node.offer.update(to_partition=frozenset({FIRST, SECOND}))
+    await node.look(2)
+    assert sorted(node.mps.daemons) == [FIRST]
+    node.record.drop([name])
+    await node.look(2)
+    assert node.traces() == ([], [], [], b"{}")
+    node.offer.update(to_partition=frozenset())
+    await node.look(2)
+    assert sorted(node.mps.daemons) == sorted([FIRST, SECOND])
+
+
+async def test_no_daemon_starts_on_a_gpu_that_the_label_begins_to_partition(node: Node) -> None:
+    node.start(10)
+    processes = node.nvml.processes
+
+    async def meanwhile(uuid: str) -> tuple[GpuProcess, ...]:
+        node.offer.update(to_partition=frozenset({FIRST}))
+        return await processes(uuid)
+
+    node.nvml.processes = meanwhile  # type: ignore[method-assign]
+    await node.look()
+    assert node.state() == ("waiting", "the node's label partitions the GPU")
+    assert sorted(node.mps.daemons) == [SECOND]
+
+
 async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
     node.start(10)
     await node.look()

@@ -99,6 +99,24 @@ async def test_a_client_of_mps_starts_again_as_it_was_while_the_node_gives_out_w
     await everything_comes_to_rest(world)
 
 
+async def test_a_gpu_is_partitioned_when_its_daemon_of_mps_has_ended(world: World) -> None:
+    """Also when the pod that was its client has just ended."""
+    await set_up(world, file="mps")
+    name = await world.a_pod_comes("a GPU")
+    await settle(world, 2)
+    await world.label(kinds.MIG_LABEL, "all-3g.20gb")
+    for step in range(30):
+        await check(world)
+        assert not world.mps.daemons.keys() & {each.uuid for each in world.nvml.present if each.mig_enabled}
+        await world.time_passes(POLL_S)
+        if step == 10:
+            assert not all(each.mig_enabled for each in world.nvml.present), "the client's GPU waits"
+            await world.delete(name)
+            await world.kubelet_works()
+    assert all(each.mig_enabled for each in world.nvml.present) and not world.mps.daemons
+    await everything_comes_to_rest(world)
+
+
 async def test_a_replica_of_the_same_name_by_another_resource_takes_nothing_from_its_holder(world: World) -> None:
     """`GPU-...::0` is a device of nvidia.com/gpu.shared and of nvidia.com/gpu."""
     await set_up(world, file="renamed")

@@ -52,6 +52,8 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
     """GPUs that no new container may get."""
     labelled: Set[str] | None = frozenset()
     """GPUs that the node's label partitions, so that no grant may."""
+    to_partition: Set[str] = frozenset()
+    """Those of them that have MIG mode by the label, and so no MPS daemon."""
     on_demand: OnDemandInstances | None = OnDemandInstances()
     """The MIG instances on GPUs that grants may partition."""
     driver: str | None = None

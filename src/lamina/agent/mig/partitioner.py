@@ -99,7 +99,7 @@ class Partitioner:
             self._name, self._failed_at, self._read_at = name, float("-inf"), float("-inf")
         now = self._node.clock.monotonic()
         if not name:
-            self._advertisement.update(labelled=frozenset())
+            self._advertisement.update(labelled=frozenset(), to_partition=frozenset())
         if name and now - self._failed_at >= RETRY_S:
             await self._apply(name, observed)
         if not name and STATE in observed.labels:
@@ -137,7 +137,8 @@ class Partitioner:
         except Exception:
             self._advertisement.update(labelled=frozenset(self._advertisement.gpus))
             raise
-        self._advertisement.update(labelled=frozenset(desired))
+        to_partition = frozenset(uuid for uuid, target in desired.items() if target.enabled)
+        self._advertisement.update(labelled=frozenset(desired), to_partition=to_partition)
         for uuid in desired:
             self._maker.ownership.note_label(uuid, labelled=True)
         return desired
@@ -178,8 +179,14 @@ class Partitioner:
             await self._node.kube.patch(NODES, self._node.node, patch)
 
     async def _users(self) -> Users:
-        """Who has a GPU by a grant, a GPU or MIG device as a native device, or uses either without both."""
+        """Who has a GPU by a grant, a GPU or MIG device as a native device, or uses either without both.
+
+        An MPS daemon uses its GPU also while it has no clients. It stops, because the GPU is to be partitioned.
+        """
         users = await pods_using(self._node, self._advertisement.resources)
+        for gpu, daemon in self._advertisement.state.daemons.items():
+            if daemon.made:
+                users.setdefault(gpu, []).append("an MPS daemon")
         granted: dict[Instance, str] = {}
         for pod, grant in (await self._node.cluster.list_grants()).items():
             shares = [share for container in grant.containers for share in container.shares]

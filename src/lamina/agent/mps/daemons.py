@@ -101,6 +101,7 @@ class DaemonSupervisor:
         if inventory is None:
             return
         wanted = {gpu.uuid for gpu in inventory.gpus} if self._shared.replicas else set()
+        wanted -= self._advertisement.state.to_partition
         await asyncio.gather(*(self._look_at(gpu, gpu in wanted) for gpu in sorted(wanted | self._journal.gpus)))
         for gpu in self._daemons.keys() - wanted - self._journal.gpus:
             del self._daemons[gpu]
@@ -182,6 +183,8 @@ class DaemonSupervisor:
             return before if before and not before.ready else self._daemon(home.gpu, MpsState.FAILED, "it has ended")
         await self._lifecycle.clear(home)
         pids = [str(process.pid) for process in await self._node.nvml.processes(home.gpu)]
+        if home.gpu in self._advertisement.state.to_partition:
+            return self._daemon(home.gpu, MpsState.WAITING, "the node's label partitions the GPU")
         others = self._pods(home.gpu).others  # again, because the calls above took time
         if others or pids:
             users = _subject("pod", others) if others else _subject("process", pids)
