@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan
+from lamina.operations.dashboard.document import ClusterDocument, GpuPart, HealthSpan
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
 from tests.browser import missing_browser, use_scheme
-from tests.operations.dashboard.pages import Page, gpu, node, running, small
+from tests.operations.dashboard.pages import Page, gpu, node, small
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
 HOSTILE = "<img src=x onerror=\"document.title='spoiled'\">"
@@ -199,25 +199,3 @@ async def test_texts_have_enough_contrast(page: Page, scheme: str) -> None:
     for hue in range(0, 360, 15):
         await page.run("document.querySelector('button.share').style.setProperty('--hue', arguments[0])", hue)
         assert await page.run(CONTRAST("button.share")) == [], hue
-
-
-async def test_a_thousand_nodes(page: Page) -> None:
-    nodes, pods = {}, {}
-    for number in range(1000):
-        name = f"node-{number}"
-        parts = [
-            GpuPart(pod=f"{number}-{slot}", name=f"team/p-{number}-{slot}", memory_mib=4000, cores=25)
-            for slot in (0, 1)
-        ]
-        nodes[name] = node(name, *(gpu(name, index, part, mode="quota") for index, part in enumerate(parts)))
-        pods |= {part.pod: running(part.name.removeprefix("team/")) for part in parts}
-    page.board.post(ClusterDocument(cluster=ClusterFigures(nodes=1000, gpus=2000), nodes=nodes, pods=pods))
-    await page.until("document.querySelectorAll('.node').length === 1000")
-    assert await page.run("document.querySelectorAll('button.share').length") == 2000
-    assert await page.texts("#shown") == ["1,000 nodes, 2,000 pods"]
-    assert await page.texts("#more-pods") == ["1,500 more pods not shown; use the filter to find them."]
-    await page.run("document.querySelector('#words').focus()")
-    await page.keys("node-777")
-    await page.until("document.querySelectorAll('.node').length === 1")
-    page.board.post(ClusterDocument(nodes={"node-777": node("node-777", gpu("node-777", 0))}))
-    await page.until("document.querySelectorAll('button.share').length === 0")

@@ -19,8 +19,8 @@ from tests.operations.dashboard.events import Events
 from tests.waiting import until
 
 FILES = (
-    "", "page.js", "events.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js",
-    "details.js", "style.css", "icon.svg",
+    "", "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js",
+    "pods.js", "mine.js", "chart.js", "details.js", "style.css", "icon.svg",
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = (
-    "page.js", "events.js", "elements.js", "figures.js", "nodes.js", "health.js", "pods.js", "mine.js", "chart.js",
-    "details.js",
+    "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js", "pods.js",
+    "mine.js", "chart.js", "details.js",
 )  # fmt: skip
 _FILES = {
     "": "index.html",

@@ -18,8 +18,10 @@ export function words(text) {
   return text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
 }
 
+const NUMBERS = new Intl.NumberFormat("en-US");
+
 export function number(amount) {
-  return amount.toLocaleString("en-US");
+  return NUMBERS.format(amount);
 }
 
 export function counted(amount, one, several = `${one}s`) {
@@ -47,9 +49,26 @@ export function hue(uid) {
 
 // Replace the children of `parent`, and keep the focus on what has the same data-key.
 export function replace(parent, ...children) {
+  keepFocus(parent, () => parent.replaceChildren(...children));
+}
+
+// Make these elements the children of `parent`. Those that are there already are left alone.
+export function arrange(parent, children) {
+  keepFocus(parent, () => {
+    const kept = new Set(children);
+    for (const each of [...parent.children]) if (!kept.has(each)) each.remove();
+    let next = parent.firstElementChild;
+    for (const child of children) {
+      if (child === next) next = next.nextElementSibling;
+      else parent.insertBefore(child, next);
+    }
+  });
+}
+
+function keepFocus(parent, change) {
   const focused = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-  parent.replaceChildren(...children);
-  if (focused !== undefined) {
+  change();
+  if (focused !== undefined && document.activeElement?.dataset.key !== focused) {
     [...parent.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused)?.focus();
   }
 }

@@ -34,13 +34,16 @@ async function open() {
 
 async function read(body, hear) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
+  let pieces = []; // Of the event that has not ended. A large one comes in hundreds of them.
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      const events = (text + value).split("\n\n");
-      text = events.pop();
+      const ends = ((pieces.at(-1)?.at(-1) ?? "") + value).includes("\n\n");
+      pieces.push(value);
+      if (!ends) continue;
+      const events = pieces.join("").split("\n\n");
+      pieces = [events.pop()].filter(Boolean);
       for (const event of events) {
         const [kind, data] = event.split("\n");
         hear(kind.slice("event: ".length), JSON.parse(data.slice("data: ".length)));

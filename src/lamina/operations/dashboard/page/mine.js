@@ -16,18 +16,14 @@ export function drawNamespaces(chooser, pods, chosen) {
 }
 
 export function drawMine(place, note, known, namespace, open) {
-  const found = Object.entries(known.pods).filter(([, pod]) => pod.namespace === namespace).sort(byNeed);
-  const cards = found.slice(0, MOST_PODS).map(([uid, pod]) => drawPod(uid, pod, known, open));
+  const own = known.orderedPods.entries.filter(({ card }) => card.namespace === namespace);
+  // Pods that wait come first, because something can be done about them.
+  const found = [...own.filter(({ card }) => card.state !== "running"), ...own.filter(({ card }) => card.state === "running")];
+  const cards = found.slice(0, MOST_PODS).map(({ id, card }) => drawPod(id, card, known, open));
   const none = `No pod in the namespace ${namespace} requests or holds a GPU.`;
   replace(place, ...(cards.length ? cards : [make("p", {}, none)]));
   const hidden = found.length - MOST_PODS;
   note.textContent = hidden > 0 ? `${counted(hidden, "more pod")} not shown; the view of the cluster has a filter.` : "";
-}
-
-// Pods that wait come first, because something can be done about them.
-function byNeed([, one], [, other]) {
-  const rank = (pod) => (pod.state === "running" ? 1 : 0);
-  return rank(one) - rank(other) || one.name.localeCompare(other.name, "en", { numeric: true });
 }
 
 function drawPod(uid, pod, known, open) {

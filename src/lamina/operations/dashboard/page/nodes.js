@@ -1,37 +1,35 @@
 // The map: each node with its GPUs, and on each GPU the shares, drawn to scale.
 
-import { compute, counted, hue, list, make, memory, replace } from "./elements.js";
+import { arrange, compute, counted, hue, list, make, memory } from "./elements.js";
+import { fill, forget } from "./filling.js";
 import { drawHealth } from "./health.js";
 
 const MODES = {
   "": "idle", whole: "whole GPUs", quota: "shared by quota", timeslice: "shared by time slices", mps: "shared by MPS",
   mig: "divided by MIG",
 };
-const drawn = new Map(); // By name: the section of a node and the card that it shows.
+const drawn = new Map(); // By name: the section of a node.
 
 export function drawNodes(place, nodes, words, open) {
-  const names = Object.keys(nodes).filter((name) => matches(nodes[name], words)).sort(byName);
-  for (const name of [...drawn.keys()].filter((name) => !(name in nodes))) drawn.delete(name);
-  const sections = names.map((name) => sectionOf(nodes[name], open));
-  const same = sections.length === place.children.length && sections.every((each, at) => place.children[at] === each);
-  if (!same) place.replaceChildren(...sections);
-  return names.length;
-}
-
-function byName(one, other) {
-  return one.localeCompare(other, "en", { numeric: true });
+  const found = words ? nodes.entries.filter(({ card }) => matches(card, words)) : nodes.entries;
+  const names = new Set(nodes.entries.map(({ id }) => id));
+  for (const [name, section] of drawn) {
+    if (names.has(name)) continue;
+    forget(section);
+    drawn.delete(name);
+  }
+  arrange(place, found.map(({ id, card }) => sectionOf(id, card, open)));
+  return found.length;
 }
 
 function matches(node, words) {
   return node.name.includes(words) || node.gpus.some((gpu) => gpu.parts.some((part) => part.name.includes(words)));
 }
 
-function sectionOf(node, open) {
-  const known = drawn.get(node.name);
-  if (known?.card === node) return known.section;
-  const section = known?.section ?? make("section", { class: "node", "aria-label": `Node ${node.name}` });
-  replace(section, ...contents(node, open));
-  drawn.set(node.name, { section, card: node });
+function sectionOf(name, node, open) {
+  if (!drawn.has(name)) drawn.set(name, make("section", { class: "node", "aria-label": `Node ${name}` }, make("h3", {}, name)));
+  const section = drawn.get(name);
+  fill(section, node, () => contents(node, open));
   return section;
 }
 
@@ -81,7 +79,7 @@ function button(gpu, part, open) {
     class: "share", type: "button", "data-key": `${gpu.uuid} ${part.pod}`, title: `${part.name}: ${amounts}`,
     "aria-label": `${part.name}: ${amounts}`,
   }, part.name);
-  if (part.used_mib !== null) made.append(fill(part));
+  if (part.used_mib !== null) made.append(usedLine(part));
   made.addEventListener("click", () => open(part.pod));
   return toScale(made, part, part.memory_mib / gpu.capacity_mib);
 }
@@ -94,7 +92,7 @@ function others(gpu, part) {
 }
 
 // How much of the share is in use, to scale in the share.
-function fill(part) {
+function usedLine(part) {
   const made = make("span", { class: "used" });
   made.style.width = `${Math.min(100, 100 * part.used_mib / Math.max(1, part.memory_mib))}%`;
   return made;

@@ -7,10 +7,11 @@ import { listen } from "./events.js";
 import { drawFigures, drawWarnings } from "./figures.js";
 import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
+import { Ordered } from "./order.js";
 import { drawTable, drawWaiting } from "./pods.js";
 
 const SILENT_MS = 15_000;
-const known = { cluster: null, nodes: {}, pods: {}, use: {}, readAt: 0 };
+const known = { cluster: null, readAt: 0, ...nothing() };
 const at = (id) => document.getElementById(id);
 let lost = "";
 let usageProblem = "";
@@ -23,10 +24,12 @@ function take(kind, change) {
     hear(false);
     return;
   }
-  if (change.first) Object.assign(known, { nodes: {}, pods: {}, use: {} });
+  if (change.first) Object.assign(known, nothing());
   known.cluster = change.changes.cluster;
   merge(known.nodes, change.changes.nodes);
   merge(known.pods, change.changes.pods);
+  known.orderedNodes.take(change.changes.nodes);
+  known.orderedPods.take(change.changes.pods);
   extend(known, change);
   ownNamespace = change.namespace;
   nodesHidden = change.nodes_hidden;
@@ -34,6 +37,11 @@ function take(kind, change) {
   lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
   hear(!change.lost);
   draw();
+}
+
+function nothing() {
+  const orderedPods = new Ordered((pod) => `${pod.namespace}/${pod.name}`);
+  return { nodes: {}, pods: {}, use: {}, orderedNodes: new Ordered((node) => node.name), orderedPods };
 }
 
 function merge(into, changed) {
@@ -104,14 +112,14 @@ function drawPods(namespace) {
 
 function drawCluster() {
   drawFigures(at("figures"), known.cluster);
-  drawWaiting(at("waiting"), known.pods, open);
+  drawWaiting(at("waiting"), known.orderedPods, open);
   drawFiltered();
 }
 
 function drawFiltered() {
   const words = at("words").value.trim();
-  const nodes = drawNodes(at("node-list"), known.nodes, words, open);
-  const pods = drawTable(at("pod-rows"), at("more-pods"), known.pods, words, open);
+  const nodes = drawNodes(at("node-list"), known.orderedNodes, words, open);
+  const pods = drawTable(at("pod-rows"), at("more-pods"), known.orderedPods, words, open);
   const shown = `${counted(nodes, "node")}, ${counted(pods, "pod")}`;
   if (at("shown").textContent !== shown) at("shown").textContent = shown;
 }

@@ -1,27 +1,42 @@
 // Pods: those that wait, in groups with one reason, and the table of all.
 
-import { compute, counted, list, make, memory, replace, words } from "./elements.js";
+import { arrange, compute, counted, list, make, memory, words } from "./elements.js";
 
 const MOST_ROWS = 500;
 const MOST_GROUPS = 50;
 const MOST_NAMES = 20;
 
+const keys = new WeakMap(); // Of pods that wait: what the pods of a group have in common.
+const rows = new WeakMap(); // Of pods.
+let articles = new Map(); // By what they show.
+
 export function drawWaiting(place, pods, open) {
   const groups = new Map();
-  for (const [uid, pod] of Object.entries(pods)) {
-    if (pod.state !== "pending" && pod.state !== "refused") continue;
-    const key = JSON.stringify([pod.state, pod.reason, pod.ways_out]);
-    groups.set(key, [...(groups.get(key) ?? []), [uid, pod]]);
+  for (const entry of pods.entries) {
+    if (entry.card.state !== "pending" && entry.card.state !== "refused") continue;
+    const key = keyOf(entry.card);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(entry);
   }
-  const shown = [...groups.values()].slice(0, MOST_GROUPS).map((members) => drawGroup(members, open));
-  if (groups.size > MOST_GROUPS) shown.push(make("p", {}, `${groups.size - MOST_GROUPS} more reasons are not shown.`));
-  replace(place, ...(shown.length ? shown : [make("p", {}, "None.")]));
+  const shown = new Map([...groups].slice(0, MOST_GROUPS).map(([key, members]) => {
+    const whole = JSON.stringify([key, members.length, ...members.slice(0, MOST_NAMES).map(({ id, name }) => [id, name])]);
+    return [whole, articles.get(whole) ?? drawGroup(members, open)];
+  }));
+  articles = shown;
+  const more = groups.size - MOST_GROUPS;
+  const note = more > 0 ? `${more} more reasons are not shown.` : groups.size ? "" : "None.";
+  arrange(place, [...shown.values(), ...(note ? [make("p", {}, note)] : [])]);
+}
+
+function keyOf(pod) {
+  if (!keys.has(pod)) keys.set(pod, JSON.stringify([pod.state, pod.reason, pod.ways_out]));
+  return keys.get(pod);
 }
 
 function drawGroup(members, open) {
-  const [, first] = members[0];
+  const first = members[0].card;
   const word = first.state === "refused" ? "refused" : "pending";
-  const names = members.slice(0, MOST_NAMES).map(([uid, pod]) => opener(uid, pod, `waiting ${uid}`, open));
+  const names = members.slice(0, MOST_NAMES).map(({ id, name }) => opener(id, `waiting ${id}`, open, name));
   const more = members.length - MOST_NAMES;
   return make("article", { class: "group" },
     make("h3", {}, `${counted(members.length, "pod")} ${word}`),
@@ -31,31 +46,31 @@ function drawGroup(members, open) {
     make("div", { class: "names" }, ...names, more > 0 ? `and ${counted(more, "more pod")}` : null));
 }
 
-function opener(uid, pod, key, open, text = `${pod.namespace}/${pod.name}`) {
+function opener(uid, key, open, text) {
   const made = make("button", { type: "button", "data-key": key }, text);
   made.addEventListener("click", () => open(uid));
   return made;
 }
 
 export function drawTable(body, note, pods, words, open) {
-  const found = Object.entries(pods)
-    .filter(([, pod]) => `${pod.namespace}/${pod.name}`.includes(words) || pod.node.includes(words))
-    .sort(([, one], [, other]) => order(one).localeCompare(order(other), "en", { numeric: true }));
+  const matches = ({ name, card }) => name.includes(words) || card.node.includes(words);
+  const found = words ? pods.entries.filter(matches) : pods.entries;
   const hidden = found.length - MOST_ROWS;
-  replace(body, ...found.slice(0, MOST_ROWS).map(([uid, pod]) => row(uid, pod, open)));
+  arrange(body, found.slice(0, MOST_ROWS).map(({ id, card }) => rowOf(id, card, open)));
   note.textContent = hidden > 0 ? `${counted(hidden, "more pod")} not shown; use the filter to find them.` : "";
   return found.length;
 }
 
-function order(pod) {
-  return `${pod.namespace}/${pod.name}`;
+function rowOf(uid, pod, open) {
+  if (!rows.has(pod)) rows.set(pod, row(uid, pod, open));
+  return rows.get(pod);
 }
 
 function row(uid, pod, open) {
   const column = (text) => make("td", {}, ...pod.shares.map((share) => make("span", {}, text(share))));
   return make("tr", {},
     make("td", {}, pod.namespace),
-    make("th", { scope: "row" }, opener(uid, pod, `row ${uid}`, open, pod.name)),
+    make("th", { scope: "row" }, opener(uid, `row ${uid}`, open, pod.name)),
     make("td", {}, pod.state === "running" && pod.phase !== "Running" ? pod.phase : pod.state),
     make("td", {}, pod.node),
     column((share) => `${share.index ?? share.gpu}${share.mig ? ` (${share.mig})` : ""}`),

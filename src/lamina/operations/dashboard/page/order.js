@@ -1,0 +1,57 @@
+// Cards in the natural order of their names, such as node-2 before node-10. Only what changes is compared again.
+
+const DIGITS = 20;
+
+export class Ordered {
+  #nameOf;
+  #entries = new Map(); // By id.
+  #sorted = [];
+
+  constructor(nameOf) {
+    this.#nameOf = nameOf;
+  }
+
+  get size() {
+    return this.#sorted.length;
+  }
+
+  // Entries as { id, card, name, key } in order.
+  get entries() {
+    return this.#sorted;
+  }
+
+  // Cards by id; null stands for what is gone.
+  take(changed) {
+    const added = [];
+    let removed = false;
+    for (const [id, card] of Object.entries(changed)) {
+      const known = this.#entries.get(id);
+      const name = card && this.#nameOf(card);
+      if (known && card && known.name === name) {
+        known.card = card;
+        continue;
+      }
+      if (known) {
+        known.card = null;
+        this.#entries.delete(id);
+        removed = true;
+      }
+      if (card) {
+        const entry = { id, card, name, key: keyOf(name) };
+        this.#entries.set(id, entry);
+        added.push(entry);
+      }
+    }
+    if (removed) this.#sorted = this.#sorted.filter((entry) => entry.card);
+    if (added.length) this.#sorted = this.#sorted.concat(added).sort(byKey);
+  }
+}
+
+// Numbers in a name compare as text once they have the same number of digits.
+function keyOf(name) {
+  return name.replace(/\d+/g, (digits) => digits.padStart(DIGITS, "0"));
+}
+
+function byKey({ key: one }, { key: other }) {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
