@@ -1,0 +1,1 @@
+"""How fast the dashboard shows a large cluster, in a real browser."""

@@ -1,0 +1,61 @@
+"""A document of many nodes with eight GPUs, two pods on each GPU, and many pods that wait."""
+
+from lamina.operations.dashboard.document import (
+    ClusterDocument,
+    ClusterFigures,
+    GpuCard,
+    GpuPart,
+    NodeCard,
+    PodCard,
+    ShareRow,
+)
+
+GPUS, SHARES, WAITING, REASONS = 8, 2, 10_000, 5
+
+
+def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int = WAITING) -> ClusterDocument:
+    """Pods of `changed` nodes, the first ones, have a name of this generation."""
+    cards: dict[str, NodeCard] = {}
+    pods: dict[str, PodCard] = {}
+    for number in range(nodes):
+        name = f"node-{number}"
+        suffix = f"-{generation}" if number < changed else ""
+        gpus = [_gpu(number, index, suffix) for index in range(GPUS)]
+        cards[name] = NodeCard(name=name, driver="580.65.06", gpus=tuple(gpus))
+        pods |= {part.pod: _running(name, gpu, part) for gpu in gpus for part in gpu.parts}
+    pods |= {f"w{number}": _waiting(number) for number in range(waiting)}
+    figures = ClusterFigures(nodes=nodes, gpus=GPUS * nodes, waiting_pods=waiting)
+    return ClusterDocument(cluster=figures, nodes=cards, pods=pods)
+
+
+def _gpu(node: int, index: int, suffix: str) -> GpuCard:
+    parts = tuple(
+        GpuPart(
+            pod=f"{node}-{index}-{share}", name=f"team/pod-{node}-{index}-{share}{suffix}", memory_mib=4000, cores=25
+        )
+        for share in range(SHARES)
+    )
+    return GpuCard(
+        uuid=f"GPU-{node}-{index}", index=index, model="Tesla T4", memory_mib=16000, capacity_mib=16000,
+        cores_capacity=100, slots=10, mode="quota", taken_mib=8000, taken_cores=50, taken_slots=2, parts=parts,
+    )  # fmt: skip
+
+
+def _running(node: str, gpu: GpuCard, part: GpuPart) -> PodCard:
+    share = ShareRow(
+        container="main", node=node, gpu=gpu.uuid, index=gpu.index, mode="quota", memory_mib=part.memory_mib,
+        physical_mib=part.memory_mib, cores=part.cores,
+    )  # fmt: skip
+    return PodCard(
+        namespace="team", name=part.name.removeprefix("team/"), state="running", phase="Running", node=node,
+        shares=(share,),
+    )  # fmt: skip
+
+
+def _waiting(number: int) -> PodCard:
+    needs = 99_000 + number % REASONS
+    reason = f"1000 nodes: needs {needs} MiB; the largest GPU has 16000 MiB"
+    return PodCard(
+        namespace="team", name=f"waits-{number}", state="pending", phase="Pending", reason=reason,
+        why=(f"waits-{number} is pending: {reason}",), ways_out=("Request at most 16000 MiB, on node node-0.",),
+    )  # fmt: skip
