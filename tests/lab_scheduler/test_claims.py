@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from lamina.ports.kube import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
+from lamina.ports.kube import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Object,
+)
 from lamina_lab.controllers.run import run as run_controllers
 from lamina_lab.kubernetes import objects
 from lamina_lab.scheduler.claims.of_pod import classes_by_resource, extended_claim
@@ -217,6 +225,15 @@ async def test_a_plugin_of_the_node_serves_its_resource_before_claims(cluster: C
     await cluster.pod("p", limits={"nvidia.com/gpu": "1"})
     assert cluster.node_of("p") == "n1"
     assert cluster.all(RESOURCE_CLAIMS) == []
+
+
+async def test_a_claim_serves_a_resource_of_which_the_plugin_has_no_device_left(cluster: ClaimCluster) -> None:
+    await cluster.begin(*on_n1(gpu("gpu-0")))
+    await cluster.create(DEVICE_CLASSES, device_class("whole", "gpu", extendedResourceName="nvidia.com/gpu"))
+    await cluster.change(NODES, "n1", {"status": {"allocatable": {"nvidia.com/gpu": "0"}}}, "status")
+    await cluster.pod("p", limits={"nvidia.com/gpu": "1"})
+    assert cluster.node_of("p") == "n1"
+    assert len(cluster.all(RESOURCE_CLAIMS)) == 1
 
 
 async def test_claims_in_flight_count(cluster: ClaimCluster) -> None:

@@ -1,6 +1,7 @@
 """What the claims of one pod would get on each node, decided with the view of one attempt."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -38,9 +39,9 @@ class ClaimPlan:
         self._allocator = allocator
         self._found: dict[str, PodAllocation] = {}
 
-    def by_claim(self, allocatable: Iterable[str]) -> frozenset[str]:
-        """The extended resources of the pod that a node without a device plugin for them serves through a claim."""
-        return frozenset(self._served) - frozenset(allocatable)
+    def by_claim(self, allocatable: Mapping[str, Fraction]) -> frozenset[str]:
+        """The extended resources of the pod of which no device plugin of the node has any: a claim serves them."""
+        return frozenset(name for name in self._served if not allocatable.get(name))
 
     def reason(self, node: Object, by_claim: frozenset[str]) -> str | None:
         """Why the node cannot serve the claims; None if it can."""
