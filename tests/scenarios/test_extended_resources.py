@@ -1,0 +1,77 @@
+"""Plain pods whose resources DeviceClasses serve: the scheduler makes a claim for them, and the agent prepares it."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.examples import EXAMPLES, apply, running, smi
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
+
+CONFIG = EXAMPLES / "configuration" / "v1alpha1" / "gpu-by-claim.yaml"
+MACHINES = EXAMPLES / "lab-dra-mig.yaml"
+
+
+@pytest.fixture(scope="module")
+def extended_lab(start_lab: StartLab) -> Lab:
+    lab = start_lab("ext", "--machines", str(MACHINES), "--config", str(CONFIG))
+    wait_until(lambda: len(devices(lab)) == 2, lambda: lab.kubectl("get", "resourceslices", "-o", "yaml"))
+    return lab
+
+
+@pytest.fixture
+def lab(extended_lab: Lab) -> Iterator[Lab]:
+    yield extended_lab
+    extended_lab.delete_workloads()
+    wait_until(lambda: not claims(extended_lab), lambda: extended_lab.kubectl("get", "resourceclaims", "-o", "yaml"))
+
+
+def devices(lab: Lab) -> list[str]:
+    slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    return [device["name"] for each in slices for device in each["spec"]["devices"]]
+
+
+def claims(lab: Lab) -> list[str]:
+    found = lab.read("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+def scheduled(lab: Lab, pod: str) -> str:
+    """What the scheduler says about the pod."""
+    conditions = lab.read(f"/api/v1/namespaces/default/pods/{pod}")["status"].get("conditions", [])
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def test_a_plain_pod_gets_a_whole_gpu_by_a_claim(lab: Lab) -> None:
+    apply(lab, "dra/gpu-by-count")
+    running(lab, "gpu-by-count")
+    (claim,) = claims(lab)
+    assert claim.startswith("gpu-by-count-extended-resources-")
+    assert re.search(r" 0MiB / (32768|40960)MiB", smi(lab, "gpu-by-count"))
+    row = lab.lamina("pods").stdout.splitlines()[1].split()
+    assert row[:2] == ["gpu-by-count", "Running"] and row[-1] == "whole"
+
+
+def test_a_pod_without_a_free_gpu_waits_for_the_end_of_another(lab: Lab) -> None:
+    manifest = (EXAMPLES / "dra" / "gpu-by-count.yaml").read_text()
+    pods = [f"counted-{number}" for number in range(3)]
+    for pod in pods[:2]:
+        lab.apply(manifest.replace("name: gpu-by-count", f"name: {pod}"))
+        running(lab, pod)
+    lab.apply(manifest.replace("name: gpu-by-count", f"name: {pods[2]}"))
+    wait_until(lambda: "2 cannot allocate all claims" in scheduled(lab, pods[2]), lambda: scheduled(lab, pods[2]))
+    lab.kubectl("delete", "pod", pods[0], "--grace-period=1")
+    running(lab, pods[2])
+    seen = [lab.kubectl("exec", pod, "--", "nvidia-smi", "-L") for pod in pods[1:]]
+    assert seen[0] != seen[1]
+
+
+def test_a_class_serves_mig_devices_by_their_profile(lab: Lab) -> None:
+    assert lab.lamina("mig", "apply", "node-1", "all-1g.5gb").returncode == 0
+    wait_until(lambda: len([name for name in devices(lab) if "mig-1g5gb" in name]) == 7, lambda: str(devices(lab)))
+    apply(lab, "dra/mig-by-profile")
+    running(lab, "mig-by-profile")
+    listed = lab.kubectl("exec", "mig-by-profile", "--", "nvidia-smi", "-L")
+    assert listed.count("MIG 1g.5gb") == 2, listed
