@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.ports.kube import RESOURCE_QUOTAS, Object
+from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
 from tests.operations.clusters import cluster, container, grant, inventory, pod
@@ -50,7 +50,8 @@ async def test_a_pod_that_misses_is_answered_with_numbers_and_what_to_change(fit
     assert ended.code == 1 and ended.output.splitlines() == [
         "Pod web does not fit now: node n: needs 2 GPUs; 1 fits; on 1 of 2 GPUs: needs 2000 MiB; the best of them has "
         "1000 MiB free.",
-        "  To change that on n: request at most 1000 MiB, or wait until 1000 MiB more are free on a GPU of the node.",
+        "  To change that on n: request at most 1000 MiB.",
+        "  To change that on n: wait until 1000 MiB more are free on a GPU of the node.",
     ]
 
 
@@ -59,7 +60,8 @@ async def test_pods_take_their_places_from_those_after_them(fits: Fits) -> None:
     assert ended.code == 1 and ended.output.splitlines() == [
         "2 of 4 pods of Deployment web fit now: 2 on n GPU 1.",
         "One more pod of Deployment web does not fit now: node n: needs 7000 MiB; the best GPU has 1360 MiB free.",
-        "  To change that on n: request at most 1360 MiB, or wait until 5640 MiB more are free on a GPU of the node.",
+        "  To change that on n: request at most 1360 MiB.",
+        "  To change that on n: wait until 5640 MiB more are free on a GPU of the node.",
         "Pod last fits now on n GPU 1.",
     ]
 
@@ -112,3 +114,126 @@ async def test_bad_input_ends_with_2(fits: Fits) -> None:
     ended = await fits.ask(manifest(gpumem=-1))
     assert ended.code == 2 and ended.error.startswith("Pod web: ") and "nvidia.com/gpumem" in ended.error
     assert (await fits.ask({"kind": "Service", "metadata": {"name": "s"}})).code == 2
+
+
+def with_spec(obj: Object, **spec: Any) -> Object:
+    """The manifest of a pod with further fields of its specification."""
+    return {**obj, "spec": {**obj["spec"], **spec}}
+
+
+TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
+CPU = {"name": "main", "resources": {"limits": {"nvidia.com/gpumem": "1000"}, "requests": {"cpu": "3"}}}
+
+
+@pytest.mark.parametrize(
+    ("node", "spec", "reason", "ways"),
+    [
+        (
+            {"spec": {"unschedulable": True}},
+            {},
+            "the node is unschedulable (kubectl cordon)",
+            ["run `kubectl uncordon n`"],
+        ),
+        (
+            {"spec": {"taints": [TAINT]}},
+            {},
+            "the pod does not tolerate the taint team=a:NoSchedule",
+            ["let the pod tolerate the taint", "remove the taint from the node"],
+        ),
+        (
+            {},
+            {"nodeSelector": {"pool": "a"}},
+            "the node does not have the label pool=a that the pod selects",
+            ["remove pool=a from the pod's nodeSelector", "label the node pool=a"],
+        ),
+        (
+            {"status": {"allocatable": {"cpu": "2500m"}}},
+            {"containers": [CPU]},
+            "needs 3 CPU; this node offers 2.5",
+            ["request at most 2.5 CPU", "add a node with more CPU"],
+        ),
+    ],
+)
+async def test_what_kube_scheduler_refuses_has_its_reason_and_ways_out(
+    fits: Fits, node: Object, spec: Object, reason: str, ways: list[str]
+) -> None:
+    await fits.kube.patch(NODES, "n", node)
+    ended = await fits.ask(with_spec(manifest(gpumem=1000), **spec))
+    assert ended.code == 1 and ended.output.splitlines() == [
+        f"Pod web does not fit now: node n: {reason}.",
+        *[f"  To change that on n: {way}." for way in ways],
+    ]
+
+
+async def test_pods_take_cpu_from_those_after_them(fits: Fits) -> None:
+    """The node has 8 CPU."""
+    template = with_spec(manifest("Deployment", replicas=5), template={"spec": {"containers": [CPU]}})
+    ended = await fits.ask(template)
+    assert ended.code == 1 and ended.output.splitlines() == [
+        "2 of 5 pods of Deployment web fit now: 1 on n GPU 0; 1 on n GPU 1.",
+        "One more pod of Deployment web does not fit now: node n: needs 3 CPU; 2 of 8 free.",
+        "  To change that on n: request at most 2 CPU.",
+        "  To change that on n: wait until a pod on the node has ended.",
+    ]
+
+
+async def test_several_obstacles_of_a_node_are_one_way_out(fits: Fits) -> None:
+    await fits.kube.patch(NODES, "n", {"spec": {"unschedulable": True}})
+    ended = await fits.ask(manifest(gpumem=16000))
+    assert ended.output.splitlines()[1:] == [
+        "  To change that on n: run `kubectl uncordon n`, and request at most 15360 MiB."
+    ]
+
+
+async def test_of_two_nodes_each_has_its_own_ways_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs = pod("runs", container(gpu=1), node="a")
+    fits = Fits(monkeypatch, tmp_path, await cluster(inventory("a"), inventory("b"), runs, grant(runs, "a", 15000)))
+    await fits.kube.patch(NODES, "b", {"spec": {"taints": [TAINT]}})
+    ended = await fits.ask(manifest(gpumem=1000))
+    assert ended.output.splitlines() == [
+        "Pod web does not fit now: 0 of 2 nodes fit: 1 short of memory, 1 with a taint; nearest is a: needs 1000 MiB; "
+        "the best GPU has 360 MiB free.",
+        "  a: needs 1000 MiB; the best GPU has 360 MiB free",
+        "  b: the pod does not tolerate the taint team=a:NoSchedule",
+        "  To change that on b: let the pod tolerate the taint.",
+        "  To change that on b: remove the taint from the node.",
+        "  To change that on a: request at most 360 MiB.",
+        "  To change that on a: wait until 640 MiB more are free on a GPU of the node.",
+    ]
+
+
+async def test_a_node_that_is_gone_takes_nothing(fits: Fits) -> None:
+    await fits.kube.delete(NODES, "n")
+    ended = await fits.ask(manifest(gpumem=1000))
+    assert ended == Ended(1, "Pod web does not fit now: node n: the node no longer exists.\n")
+
+
+async def test_who_may_not_list_nodes_is_warned(fits: Fits, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fits.kube.patch(NODES, "n", {"spec": {"unschedulable": True}})
+    listed = fits.kube.list
+
+    async def refuse_nodes(kind: Any, **options: Any) -> Any:
+        if kind == NODES:
+            raise Refused("nodes is forbidden")
+        return await listed(kind, **options)
+
+    monkeypatch.setattr(fits.kube, "list", refuse_nodes)
+    ended = await fits.ask(manifest(gpumem=1000))
+    warning, answer = ended.output.splitlines()
+    assert ended.code == 0 and answer == "Pod web fits now on n GPU 0."
+    assert warning.startswith("Warning: you may not list nodes")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"pool": 1}},
+        {"nodeSelector": ["pool"]},
+        {"tolerations": ["team"]},
+        {"tolerations": [{"key": 1}]},
+        {"affinity": {"nodeAffinity": []}},
+    ],
+)
+async def test_what_selects_nodes_must_have_the_shape_of_kubernetes(fits: Fits, spec: Object) -> None:
+    ended = await fits.ask(with_spec(manifest(gpumem=1000), **spec))
+    assert ended.code == 2 and "Pod web: the pod is malformed: " in ended.error

@@ -47,6 +47,7 @@ RULES = {
     "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
     "labels": rights_of_commands.NODE_LABELS,
+    "hosts": rights_of_commands.HOSTS,
     "mig list": rights_of_commands.MIG_LIST,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
@@ -174,6 +175,12 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster_view.read(noted)
     assert noted.asked == rights("reader")
+
+
+async def test_people_who_ask_where_pods_fit() -> None:
+    noted = Noted("hosts", FakeKube())
+    await cluster_view.read(noted, hosts=True)
+    assert noted.asked == as_a_reader("hosts")
 
 
 async def test_people_who_look_at_refusals() -> None:

@@ -11,7 +11,7 @@ from lamina.model.grants import ContainerGrant, Share
 from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
 from lamina.operations.pending_reasons import waiting_because, why
-from lamina.ports.kube import RESOURCE_QUOTAS, Object
+from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object
 from tests.operations.clusters import cluster, container, grant, inventory, pod
 
 
@@ -193,3 +193,30 @@ async def test_a_quota_is_used_by_survivors_of_its_namespace(namespace: str, nam
     lines = list(why(await cluster_view.read(kube), "default", "p"))
     assert "quota q allows" in lines[0]
     assert any("default/old" in line for line in lines) == named and len(lines) == 1 + named
+
+
+async def test_why_gives_the_reasons_of_kube_scheduler_that_fits_gives() -> None:
+    of = pod("p", container(gpumem=1000), nodeSelector={"pool": "a"})
+    kube = await cluster(of, inventory("a"), inventory("b"))
+    for read, expected in (
+        (await cluster_view.read(kube), "p would fit now, as far as GPUs are concerned: fits on 2 of 2 nodes: a, b."),
+        (
+            await cluster_view.read(kube, hosts=True),
+            "p is pending: 0 of 2 nodes fit: 2 not selected by the pod; nearest is a: the node does not have the label "
+            "pool=a that the pod selects.",
+        ),
+    ):
+        assert next(iter(why(read, "default", "p"))) == expected
+    await kube.patch(NODES, "b", {"metadata": {"labels": {"pool": "a"}}})
+    first, second = why(await cluster_view.read(kube, hosts=True), "default", "p")
+    assert first == "p would fit now: fits on 1 of 2 nodes: b."
+    assert second == "  a: the node does not have the label pool=a that the pod selects"
+
+
+async def test_pods_that_differ_in_their_selector_alone_have_reasons_of_their_own() -> None:
+    chosen, free = (
+        pod("chosen", container(gpumem=1000), nodeSelector={"pool": "a"}),
+        pod("free", container(gpumem=1000)),
+    )
+    view = await cluster_view.read(await cluster(chosen, free, inventory()), hosts=True)
+    assert [bool(waiting_because(view, each).startswith("node n: ")) for each in view.pods] == [True, False]

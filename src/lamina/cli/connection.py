@@ -48,6 +48,14 @@ def read_cluster(kubeconfig: Path | None) -> "ClusterView":
     return cluster
 
 
+def warn_of_unread_nodes(cluster: "ClusterView") -> None:
+    """Print a warning where nodes may not be listed."""
+    if cluster.hosts is None:
+        typer.echo(
+            "Warning: you may not list nodes, so only GPUs and quotas are checked; ask for `lamina-view`", err=True
+        )
+
+
 def warn_of_refused_configuration(cluster: "ClusterView") -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
     for warning in warnings(cluster):

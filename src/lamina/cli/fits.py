@@ -22,12 +22,19 @@ def fits(
     """Tell whether the pods of a manifest would fit now, on which GPUs, or what is missing in numbers.
 
     Pods of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are tried one after another, as many as they
-    have. Only GPUs and quotas on them are checked, not CPU, memory, taints or selectors of nodes. Exits with 0 if all
-    pods fit, 1 if one does not, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the
-    cluster cannot be reached.
+    have. What counts is what is free of GPUs, quotas on them, node selectors and required node affinity, taints,
+    cordoned nodes, and CPU, memory and other resources of nodes. What pods demand of each other's places, host ports
+    and volumes are not checked. Exits with 0 if all pods fit, 1 if one does not, 2 for a manifest that cannot be read
+    or that admission would refuse, and 3 if the cluster cannot be reached.
     """
-    from lamina.cli.connection import chosen_namespace, read_cluster
+    from lamina.cli.connection import (
+        chosen_namespace,
+        warn_of_refused_configuration,
+        warn_of_unread_nodes,
+        with_cluster,
+    )
     from lamina.cli.terminal import console
+    from lamina.operations import cluster_view
     from lamina.operations.fit_check import FitCheck
     from lamina.operations.pod_templates import pod_templates
     from lamina.ports.user_files import read_text
@@ -35,7 +42,10 @@ def fits(
     text = sys.stdin.read() if file == _STDIN else read_text(file)
     where = "standard input" if file == _STDIN else str(file)
     templates = pod_templates(text, where, chosen_namespace(namespace, kubeconfig))
-    check = FitCheck(read_cluster(kubeconfig))
+    cluster = with_cluster(kubeconfig, lambda kube: cluster_view.read(kube, hosts=True))
+    warn_of_refused_configuration(cluster)
+    warn_of_unread_nodes(cluster)
+    check = FitCheck(cluster)
     answers = [check.check(template) for template in templates]
     for answer in answers:
         for line in answer.lines:

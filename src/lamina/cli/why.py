@@ -23,7 +23,12 @@ def why(
     Exits with 0 if the pod has a place and its containers start, 1 if it is pending, refused or cannot start, 2 if
     there is no such pod, and 3 if the cluster cannot be reached. Of a workload, that holds for all of its pods.
     """
-    from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, with_cluster
+    from lamina.cli.connection import (
+        chosen_namespace,
+        warn_of_refused_configuration,
+        warn_of_unread_nodes,
+        with_cluster,
+    )
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view, pending_reasons, workloads
     from lamina.operations.refused_memory import last_refusal
@@ -31,8 +36,9 @@ def why(
     chosen = chosen_namespace(namespace, kubeconfig)
 
     async def explain(kube: "Kube") -> workloads.Explained:
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_view.read(kube, hosts=True)
         warn_of_refused_configuration(cluster)
+        warn_of_unread_nodes(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):
             return await workloads.why(kube, cluster, chosen, name)
         pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])

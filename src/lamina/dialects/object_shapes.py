@@ -28,6 +28,36 @@ class _Container(Struct):
     securityContext: dict[str, Any] | None = None
 
 
+class _Toleration(Struct):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class _NodeRequirement(Struct):
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class _NodeTerm(Struct):
+    matchExpressions: list[_NodeRequirement] | None = None
+    matchFields: list[_NodeRequirement] | None = None
+
+
+class _NodeTerms(Struct):
+    nodeSelectorTerms: list[_NodeTerm] | None = None
+
+
+class _NodeAffinity(Struct):
+    requiredDuringSchedulingIgnoredDuringExecution: _NodeTerms | None = None
+
+
+class _Affinity(Struct):
+    nodeAffinity: _NodeAffinity | None = None
+
+
 class _PodSpec(Struct):
     containers: list[_Container]
     initContainers: list[_Container] | None = None
@@ -38,6 +68,9 @@ class _PodSpec(Struct):
     priority: int | None = None
     resources: _Resources | None = None
     overhead: _Amounts | None = None
+    nodeSelector: dict[str, str] | None = None
+    tolerations: list[_Toleration] | None = None
+    affinity: _Affinity | None = None
 
 
 class _ObjectMetadata(Struct):

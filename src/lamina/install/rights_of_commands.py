@@ -21,6 +21,7 @@ METRICS = (
     Rule("pods/proxy", "get", why="what GPUs use, from the pods of agents in Lamina's namespace; `-` without it"),
 )
 NODE_LABELS = (Rule("nodes", "list"),)
+HOSTS = (Rule("nodes", "list", why="which nodes kube-scheduler allows a pod; only GPUs and quotas count without it"),)
 MIG_LIST = (Rule("nodes", "list"), Rule("inventories.lamina.dev", "list"))
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
@@ -79,6 +80,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, top, pods, why, fits, quotas, cost, advise defrag, advise shares, advise idle": READER,
     "gpus, top, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,
+    "why, fits, in addition to the first": HOSTS,
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,

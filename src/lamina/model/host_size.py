@@ -28,31 +28,41 @@ class HostSize(NamedTuple):
 
 def offered_by(node: Mapping[str, Any]) -> HostSize:
     """What a node lets pods have."""
-    status = node.get("status") or {}
-    offered = status.get("allocatable") or status.get("capacity") or {}
-    return HostSize(_amount(offered.get("cpu"), 1000), _amount(offered.get("memory"), 1) // _MIB).clamped()
+    return HostSize(offered_of(node, "cpu"), offered_of(node, "memory") // _MIB).clamped()
 
 
 def asked_by(pod: Mapping[str, Any]) -> HostSize:
-    """What a pod takes of its node: what runs together, or what starts before it where that is more, and its overhead.
-
-    Init containers that keep running count with the containers, and with each init container after them. What is
-    asked for the pod as a whole takes the place of what its containers ask. Of more containers than a pod with GPUs may
-    have, the first ones count.
-    """
+    """The CPU and memory that a pod takes of its node."""
     spec = pod.get("spec") or {}
-    whole, overhead = spec.get("resources") or {}, spec.get("overhead") or {}
+    return HostSize(asked_of(spec, "cpu"), -(-asked_of(spec, "memory") // _MIB)).clamped()
 
-    def total(name: str, times: int) -> int:
-        def of(container: Mapping[str, Any]) -> int:
-            return _requested(container.get("resources") or {}, name, times) or 0
 
-        together = _requested(whole, name, times)
-        if together is None:
-            together = _together(spec, of)
-        return together + _amount(overhead.get(name), times)
+def asked_of(spec: Mapping[str, Any], resource: str) -> int:
+    """What a pod takes of one resource of its node, in thousandths of CPU or in whole units, each amount rounded up.
 
-    return HostSize(total("cpu", 1000), -(-total("memory", 1) // _MIB)).clamped()
+    It is what runs together, or what starts before it where that is more, and the overhead. Init containers that keep
+    running count with the containers, and with each init container after them. What is asked for the pod as a whole
+    takes the place of what its containers ask. Of more containers than a pod with GPUs may have, the first ones count.
+    """
+    times = _parts(resource)
+
+    def of(container: Mapping[str, Any]) -> int:
+        return _requested(container.get("resources") or {}, resource, times) or 0
+
+    together = _requested(spec.get("resources") or {}, resource, times)
+    if together is None:
+        together = _together(spec, of)
+    return together + _amount((spec.get("overhead") or {}).get(resource), times)
+
+
+def offered_of(node: Mapping[str, Any], resource: str) -> int:
+    """What a node lets pods have of one resource, in the same units."""
+    status = node.get("status") or {}
+    return _amount((status.get("allocatable") or status.get("capacity") or {}).get(resource), _parts(resource))
+
+
+def _parts(resource: str) -> int:
+    return 1000 if resource == "cpu" else 1
 
 
 def _together(spec: Mapping[str, Any], of: Callable[[Mapping[str, Any]], int]) -> int:

@@ -1,7 +1,7 @@
 """A cluster from one reading of its API: pods, grants, and what is free on each node.
 
 `lamina pods` and `lamina why` compute the same sums with the same code as the controller, so that explanation and
-decision agree. They need read access only.
+decision agree. They need read access only. `lamina why` and `lamina fits` also read what the nodes are like.
 """
 
 import logging
@@ -19,17 +19,29 @@ from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import parse_pod
+from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
-from lamina.dialects import parse
+from lamina.dialects import parse, resource_names
+from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations.native_capacity import counted, forbidden, missing
-from lamina.placement import Explanation, Miss, NodeState, explain
-from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object
+from lamina.placement import Explanation, HostRefusal, Hosts, Miss, NodeState, explain
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    GRANTS,
+    INVENTORIES,
+    NODES,
+    PODS,
+    RESOURCE_QUOTAS,
+    Kube,
+    NotFound,
+    Object,
+    Refused,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +58,15 @@ class ClusterView:
     inventories: Mapping[str, Inventory]
     ledger: Ledger
     quotas: ResourceQuotas = field(default_factory=ResourceQuotas)
+    hosts: Hosts | None = None
+    """The nodes themselves; None where they were not read, so that only GPUs count."""
     config_refusal: str = ""
     """Why the text in the ConfigMap is refused; `config` is then the configuration in force."""
-    _explained: dict[tuple[PodRequest, frozenset[tuple[str, int]], str], Explanation] = field(
+    _explained: dict[tuple[PodRequest, frozenset[tuple[str, int]], str, bytes], Explanation] = field(
         default_factory=dict, repr=False
     )
-    """By request, counted native devices, of which a request has the names alone, and why a quota forbids them."""
+    """By request, counted native devices, of which a request has the names alone, why a quota forbids them, and what
+    decides on which nodes kube-scheduler allows the pod."""
 
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
@@ -59,23 +74,37 @@ class ClusterView:
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
-        lacking = self.lacking(pod, request.native_devices)
+        lacking = self.lacking(pod, request)
         if self.ledger.grants_of(uid):
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
-        key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices)
+        template = ParsedPod(pod, self.config, request).template if self.hosts is not None else b""
+        key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices), template
         if key not in self._explained:
             self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
 
-    def lacking(self, pod: Object, resources: Collection[str]) -> dict[str, Miss | None]:
-        """What nodes lack that offer all of these native resources, which the pod counts; None if there is enough."""
+    def lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
+        """Why nodes do not fit, whatever is free of their GPUs. None for nodes with enough native devices."""
+        lacking = self.lacking_devices(pod, request)
+        for name in list(lacking) if request is None else self.inventories:
+            if self.hosts is not None and (miss := self.hosts.miss(pod, name)) is not None:
+                lacking[name] = miss
+        return lacking
+
+    def lacking_devices(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
+        """What nodes lack that offer all native resources of the pod, which it counts; None if there is enough."""
+        resources: Collection[str] = counted(pod) if request is None else request.native_devices
         uncounted = self._uncounted(pod, resources)
         return {
             name: forbidden(uncounted) if uncounted else missing(pod, inventory, self.pods)
             for name, inventory in self.inventories.items()
             if inventory.offers_native_devices(resources)
         }
+
+    def host_refusals(self, pod: Object, node: str) -> tuple[HostRefusal, ...]:
+        """All that keeps the pod from the node, whatever is free of its GPUs."""
+        return () if self.hosts is None else self.hosts.refusals(pod, node)
 
     def _uncounted(self, pod: Object, resources: Collection[str]) -> str:
         return self.quotas.uncounted(pod["metadata"]["namespace"], resources, self.config)
@@ -117,20 +146,25 @@ class ClusterView:
 
 
 class ClusterObjects(NamedTuple):
-    """What a view is computed from, as the API has it. `config_map` is None where there is none."""
+    """What a view is computed from, as the API has it. `config_map` is None where there is none, `nodes` where they
+    were not read."""
 
     inventories: list[Object]
     grants: list[Object]
     pods: list[Object]
     quotas: list[Object]
     config_map: Object | None = None
+    nodes: list[Object] | None = None
 
 
 NOT_INSTALLED = "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
 
 
-async def read(kube: Kube) -> ClusterView:
-    """Read all of it. Raises BadInput where Lamina is not installed."""
+async def read(kube: Kube, *, hosts: bool = False) -> ClusterView:
+    """Read all of it, the nodes themselves only with `hosts` and where that is allowed.
+
+    Raises BadInput where Lamina is not installed.
+    """
     config_map = await _config_map(kube)
     try:
         inventories = (await kube.list(INVENTORIES)).items
@@ -139,7 +173,15 @@ async def read(kube: Kube) -> ClusterView:
         raise BadInput(NOT_INSTALLED) from error
     pods = (await kube.list(PODS)).items
     quotas = (await kube.list(RESOURCE_QUOTAS)).items
-    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map))
+    nodes = await _nodes(kube) if hosts else None
+    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes))
+
+
+async def _nodes(kube: Kube) -> list[Object] | None:
+    try:
+        return (await kube.list(NODES)).items
+    except Refused:
+        return None
 
 
 def view_of(objects: ClusterObjects) -> ClusterView:
@@ -167,8 +209,15 @@ def view_of(objects: ClusterObjects) -> ClusterView:
         inventories={inventory.node: inventory for inventory in inventories},
         ledger=ledger,
         quotas=quotas,
+        hosts=None if objects.nodes is None else Hosts(objects.nodes, objects.pods, _counted_elsewhere(config)),
         config_refusal=configured.refusal,
     )
+
+
+def _counted_elsewhere(config: Config) -> Callable[[str], bool]:
+    """The resources that Lamina counts, or that inventories have the count of."""
+    names = {name for each in resource_names(config) for name in each.all}
+    return lambda resource: resource in names or bool(native_resources([resource]))
 
 
 def _observed(ledger: Ledger, pod: Object, config: Config, now: float) -> bool:

@@ -1,11 +1,10 @@
 """`lamina fits`: whether the pods of a manifest would fit now, on which GPUs, or by how much they miss.
 
-Pods are tried one after another on one reading of the cluster, and each takes its place from those after it. Only GPUs
-and their quotas count: kube-scheduler also looks at CPU, memory, taints and selectors of nodes.
+Pods are tried one after another on one reading of the cluster, and each takes its place from those after it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from lamina.controller.ledger.claims import GrantRecord
@@ -14,12 +13,12 @@ from lamina.errors import BadInput
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.fit_changes import changes
 from lamina.operations.native_capacity import counted
+from lamina.operations.pending_reasons import node_lines
 from lamina.operations.pod_templates import PodTemplate
-from lamina.placement import Misfit, Miss, NodeState, PodPlacement, explain, fit, miss_of, remedies, summary
+from lamina.placement import PodPlacement, explain, fit, summary
 from lamina.ports.kube import Object
-
-_SHOWN_NODES = 5
 
 
 class FitAnswer(NamedTuple):
@@ -59,12 +58,9 @@ class FitCheck:
         meta = {**template.pod["metadata"], "uid": f"tried-{self._tried}"}
         return {**template.pod, "metadata": meta}
 
-    def _lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
-        return self._cluster.lacking(pod, counted(pod) if request is None else request.native_devices)
-
     def _place(self, pod: Object, request: PodRequest | None) -> str:
         """Give the pod its place on the node with the best score. Returns the place in words, empty without one."""
-        lacking = self._lacking(pod, request)
+        lacking = self._cluster.lacking(pod, request)
         native = next((name for name in sorted(lacking) if lacking[name] is None), "")
         placements = {} if request is None else self._placements(request, without=lacking)
         if placements and request is not None:
@@ -72,6 +68,7 @@ class FitCheck:
             return self._grant(pod, node, placements[node].containers, request)
         if native:
             self._cluster.pods.append({**pod, "spec": {**pod["spec"], "nodeName": native}})
+            self._take_host(pod, native)
             return f"{native}, where kubelet chooses the devices"
         return ""
 
@@ -88,9 +85,14 @@ class FitCheck:
         grant = Grant(pod=meta["name"], pod_uid=meta["uid"], node=node, dialect=request.dialect, containers=containers)
         self._cluster.ledger.observe_grant(GrantRecord(meta["uid"], meta["namespace"], meta["name"], grant))
         self._states[node] = self._cluster.node(node)
+        self._take_host(pod, node)
         indices = {gpu.uuid: gpu.index for gpu in self._cluster.inventories[node].gpus}
         used = sorted({indices[share.gpu] for container in containers for share in container.shares})
         return f"{node} GPU {', '.join(map(str, used))}"
+
+    def _take_host(self, pod: Object, node: str) -> None:
+        if self._cluster.hosts is not None:
+            self._cluster.hosts.take(pod, node)
 
     def _reasons(
         self, template: PodTemplate, pod: Object, request: PodRequest | None, places: Counter[str]
@@ -101,33 +103,16 @@ class FitCheck:
             yield f"{who} does not fit: {over}."
             yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
             return
-        lacking = self._lacking(pod, request)
+        lacking = self._cluster.lacking(pod, request)
         if request is None:
             misses = [(miss, [node]) for node, miss in lacking.items() if miss is not None]
             names = " and ".join(counted(pod))
             yield f"{who} does not fit now: {summary((), misses) if misses else f'no node offers {names}'}."
-            return
-        explanation = explain(request, self._states.values(), lacking)
-        yield f"{who} does not fit now: {explanation.summary}."
-        if sum(len(group.nodes) for group in explanation.groups) > 1:
-            for group in explanation.groups:
-                more = len(group.nodes) - _SHOWN_NODES
-                shown = ", ".join(group.nodes[:_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
-                yield f"  {shown}: {group.reason}"
-        states = (state for name, state in self._states.items() if name not in lacking)
-        if (nearest := _nearest(request, states)) is not None:
-            yield f"  To change that on {nearest.node.name}: {', or '.join(remedies(request, nearest))}."
-
-
-def _nearest(request: PodRequest, states: Iterable[NodeState]) -> Misfit | None:
-    """The misfit that misses by the least."""
-    best: tuple[Miss, Misfit] | None = None
-    for state in states:
-        if isinstance(answer := fit(request, state), Misfit):
-            miss = miss_of(answer)
-            if best is None or miss.nearness > best[0].nearness:
-                best = miss, answer
-    return None if best is None else best[1]
+        else:
+            explanation = explain(request, self._states.values(), lacking)
+            yield f"{who} does not fit now: {explanation.summary}."
+            yield from node_lines(explanation)
+        yield from changes(self._cluster, pod, request, self._states)
 
 
 def _fitting(template: PodTemplate, places: Counter[str]) -> Iterator[str]:

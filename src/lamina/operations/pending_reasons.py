@@ -36,7 +36,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield f"{name} is pending: {quota_reason}."
         yield from _survivors(cluster, namespace)
         return
-    yield from _unplaced(pod, explanation)
+    yield from _unplaced(pod, explanation, checked=cluster.hosts is not None)
     if explanation is not None and not explanation.fitting:
         yield from _survivors(cluster)
         yield from held_claims.lines(cluster.inventories)
@@ -92,7 +92,8 @@ def _container_reasons(pod: Object) -> Iterator[str]:
         yield str(status["message"])
 
 
-def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
+def _unplaced(pod: Object, explanation: Explanation | None, *, checked: bool) -> Iterator[str]:
+    """With `checked`, the nodes themselves were looked at too."""
     name = pod["metadata"]["name"]
     if explanation is None and (names := counted(pod)):
         yield f"{name} requests {' and '.join(names)}, which kube-scheduler counts itself."
@@ -102,11 +103,17 @@ def _unplaced(pod: Object, explanation: Explanation | None) -> Iterator[str]:
         return
     if explanation.fitting:
         alone = "" if group_of(pod) is None else " without the rest of its group"
-        yield f"{name} would fit now{alone}, as far as GPUs are concerned: {explanation.summary}."
+        only = "" if checked else ", as far as GPUs are concerned"
+        yield f"{name} would fit now{alone}{only}: {explanation.summary}."
     else:
         yield f"{name} is pending: {explanation.summary}."
+    yield from node_lines(explanation)
+
+
+def node_lines(explanation: Explanation) -> Iterator[str]:
+    """A line for each group of nodes that do not fit, unless the summary already names the only node."""
     if not explanation.fitting and sum(len(group.nodes) for group in explanation.groups) == 1:
-        return  # the summary already names the only node
+        return
     for group in explanation.groups:
         shown = ", ".join(group.nodes[:_SHOWN_NODES])
         more = len(group.nodes) - _SHOWN_NODES

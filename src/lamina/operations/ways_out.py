@@ -15,6 +15,9 @@ from lamina.placement.state.nodes import GpuState
 _TRIED = 4
 """How many smaller amounts are tried, the largest first."""
 _WAYS = {
+    Cause.UNSCHEDULABLE: "Run `kubectl uncordon NODE` when maintenance is over.",
+    Cause.TAINTED: "Let the pod tolerate the taint, or remove it from a node.",
+    Cause.NOT_SELECTED: "Change the node selector or node affinity of the pod, or the labels of a node.",
     Cause.NO_GPU: "Add a node with GPUs, and label it so that it gets an agent.",
     Cause.UNHEALTHY: "Repair or replace the GPUs that are not healthy; the map gives the reason for each.",
     Cause.CORDONED: "Run `lamina uncordon gpu NODE GPU` when maintenance is over.",
@@ -35,6 +38,7 @@ _WAYS = {
     Cause.TIME: "Give the container a share of compute, or wait until a pod ends.",
     Cause.APART: "Remove the demand for one NUMA node, or request fewer GPUs.",
     Cause.TOGETHER: "Request less for one of the containers, or split the pod.",
+    Cause.HOST: "Request less CPU, memory or other resources of the node, or wait until a pod ends.",
 }
 _MEMORY, _CORES = (Cause.MEMORY, Cause.SIZE), (Cause.CORES, Cause.SIZE)
 

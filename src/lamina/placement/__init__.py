@@ -2,6 +2,8 @@
 
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.explanation.summary import Miss, miss_of, summary
+from lamina.placement.hosts.hosts import Hosts
+from lamina.placement.hosts.refusals import HostRefusal
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.bounds import most_pods
 from lamina.placement.search.explain import Explanation, explain
@@ -18,6 +20,8 @@ __all__ = [
     "NO_NODE",
     "Cause",
     "Explanation",
+    "HostRefusal",
+    "Hosts",
     "Misfit",
     "Miss",
     "NodeNames",

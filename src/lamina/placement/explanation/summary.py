@@ -8,6 +8,9 @@ from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.rules.refusal import Cause
 
 _COUNTED = {
+    Cause.UNSCHEDULABLE: "unschedulable",
+    Cause.TAINTED: "with a taint",
+    Cause.NOT_SELECTED: "not selected by the pod",
     Cause.NO_GPU: "without a GPU",
     Cause.UNHEALTHY: "without a healthy GPU",
     Cause.CORDONED: "with cordoned GPUs",
@@ -30,6 +33,7 @@ _COUNTED = {
     Cause.APART: "without enough GPUs on one NUMA node",
     Cause.MIXED: "without enough GPUs in one mode",
     Cause.TOGETHER: "without room for all containers",
+    Cause.HOST: "short of CPU or other resources of the node",
 }
 
 

@@ -17,6 +17,9 @@ from lamina.placement.state.nodes import GpuState
 class Cause(IntEnum):
     """Why something does not fit, from the farthest miss to the nearest."""
 
+    UNSCHEDULABLE = -3
+    TAINTED = -2
+    NOT_SELECTED = -1
     NO_GPU = 0
     UNHEALTHY = 1
     CORDONED = 2
@@ -39,6 +42,7 @@ class Cause(IntEnum):
     APART = 19
     MIXED = 20
     TOGETHER = 21
+    HOST = 22
 
     @property
     def lasting(self) -> bool:
