@@ -24,6 +24,18 @@ OWN_LABS = {
         Says("kubectl exec", r"\[lamina\] Device 0 OOM \d+ / 10485760000"),
         Says("lamina lab down", r"is stopped"),
     ],
+    "tutorials/claims.md": [
+        Says("kubectl get resourceslices", r"node-0-gpu\.nvidia\.com-0"),
+        Says("lamina pods", r"shared-claim +Running +node-0 +\d +4096 MiB +30 %"),
+        Says("kubectl exec", r"MiB / +4096MiB"),
+        Says("kubectl exec", r"out of memory"),
+        Says("kubectl exec", r"^$"),
+        Says("kubectl exec", r"3\d\d\dMiB / +4096MiB"),
+        Says("kubectl exec", r"out of memory"),
+        Says("lamina gpus", r"claims 24576 of 32768 MiB.*\n.*idle "),
+        Says("lamina why", r"ResourceClaim default/neighbor\S* holds 20480 MiB of GPU \d of node node-0"),
+        Says("lamina gpus", r"whole +32768 of 32768 MiB"),
+    ],
     "tutorials/mig.md": [
         Says("lamina mig profiles", r"3g\.20gb"),
         Says("lamina mig apply", r"all-3g\.20gb"),
