@@ -1,0 +1,103 @@
+"""Manifests in the formats of the quickstart of NVIDIA's driver for Dynamic Resource Allocation, on Lamina's.
+
+quickstart/ has one for each of its files gpu-test1 to gpu-test6.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.conftest import StartLab
+from tests.scenarios.examples import running
+from tests.scenarios.labs import Lab
+from tests.waiting import wait_until
+
+FOLDER = Path(__file__).parent / "quickstart"
+MACHINES = """
+dra: true
+nodes:
+- name: node-0
+  gpus: [{model: V100-SXM2-32GB, count: 2}]
+- name: node-1
+  gpus: [{model: A100-SXM4-40GB, count: 1}]
+"""
+
+
+@pytest.fixture(scope="module")
+def quickstart_lab(start_lab: StartLab, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    machines = tmp_path_factory.mktemp("quick") / "machines.yaml"
+    machines.write_text(MACHINES)
+    lab = start_lab("quick", "--machines", str(machines))
+    wait_until(lambda: len(devices(lab)) == 3, lambda: str(devices(lab)))
+    return lab
+
+
+@pytest.fixture
+def lab(quickstart_lab: Lab) -> Iterator[Lab]:
+    yield quickstart_lab
+    quickstart_lab.kubectl("delete", "resourceclaimtemplates", "--all")
+    quickstart_lab.delete_workloads()
+    quickstart_lab.kubectl("delete", "resourceclaims", "--all")
+    wait_until(lambda: not claims(quickstart_lab), lambda: str(claims(quickstart_lab)))
+
+
+def devices(lab: Lab) -> list[str]:
+    slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    return [device["name"] for each in slices for device in each["spec"]["devices"]]
+
+
+def claims(lab: Lab) -> list[str]:
+    found = lab.read("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+def started(lab: Lab, number: int, *pods: str) -> None:
+    lab.kubectl("apply", "-f", str(FOLDER / f"gpu-test{number}.yaml"))
+    for pod in pods:
+        running(lab, pod)
+
+
+def seen(lab: Lab, pod: str, container: str = "ctr0") -> str:
+    """The devices of a container."""
+    return lab.kubectl("exec", pod, "-c", container, "--", "nvidia-smi", "-L")
+
+
+def test_1_two_pods_get_two_gpus(lab: Lab) -> None:
+    started(lab, 1, "pod1", "pod2")
+    assert seen(lab, "pod1").count("GPU-") == seen(lab, "pod2").count("GPU-") == 1
+    assert seen(lab, "pod1") != seen(lab, "pod2")
+
+
+def test_2_two_containers_share_a_gpu(lab: Lab) -> None:
+    started(lab, 2, "pod")
+    assert seen(lab, "pod") == seen(lab, "pod", "ctr1")
+    assert len(claims(lab)) == 1
+
+
+def test_3_two_pods_share_a_gpu(lab: Lab) -> None:
+    started(lab, 3, "pod1", "pod2")
+    assert seen(lab, "pod1") == seen(lab, "pod2")
+
+
+def test_5_time_slices_and_mps_are_refused_and_nothing_starts(lab: Lab) -> None:
+    started(lab, 5)
+    described = lambda: lab.kubectl("describe", "pod", "pod")  # noqa: E731
+    expected = "the interval Long would apply to all claims on the GPU"
+    wait_until(lambda: expected in described(), described)
+    assert lab.phases() == {"Pending": 1}
+
+
+def test_6_a_gpu_is_selected_by_its_name_and_index(lab: Lab) -> None:
+    started(lab, 6, "pod")
+    assert "A100" in seen(lab, "pod")
+
+
+def test_4_four_containers_have_a_mig_device_each(lab: Lab) -> None:
+    assert lab.lamina("mig", "apply", "node-1", "all-balanced").returncode == 0
+    wait_until(lambda: len(devices(lab)) == 6, lambda: str(devices(lab)))
+    started(lab, 4, "pod")
+    profiles = [seen(lab, "pod", f"ctr{number}") for number in range(4)]
+    for listed, profile in zip(profiles, ("1g.5gb", "1g.5gb", "2g.10gb", "3g.20gb"), strict=True):
+        assert listed.count("MIG-") == 1 and f"MIG {profile}" in listed
+    assert len(set(profiles)) == 4
