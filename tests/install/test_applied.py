@@ -21,7 +21,15 @@ from tests.waiting import until
 
 
 def printed(*arguments: str) -> str:
-    command = [sys.executable, "-m", "lamina", "install", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "lamina",
+        "install",
+        "--set",
+        "image.repository=registry.example/lamina",
+        *arguments,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout

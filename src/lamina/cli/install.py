@@ -1,14 +1,16 @@
 """`lamina install`: the manifests of Lamina for one cluster, or its Helm chart; and `lamina scheduler-config`."""
 
-import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
 from lamina.ports.user_files import read_text, write, write_new_folder
+
+if TYPE_CHECKING:
+    from lamina.operations.installed import InstalledCluster
 
 KubeVersion = Annotated[
     str, typer.Option("--kube-version", help="Kubernetes version of the cluster. Defaults to asking the cluster.")
@@ -31,10 +33,15 @@ def install(
         _write_chart(chart)
         return
     from lamina.install import values as install_values
+    from lamina.operations.installed import InstalledCluster, configuration_change
 
     read = install_values.read([(str(path), read_text(path)) for path in values or ()], set_values or ())
-    version = kube_version or _version(kubeconfig)
-    typer.echo(_manifests(install_values.plain(read), version), nl=False)
+    install_values.check_image(read)
+    cluster = InstalledCluster(kube_version, None) if kube_version else _ask(kubeconfig)
+    change = configuration_change(read.config, cluster.configuration)
+    for warning in filter(None, (_version_warning(cluster.version), change.warning)):
+        typer.echo(f"Warning: {warning}", err=True)
+    typer.echo(_manifests(install_values.plain(read), cluster.version, keep_configuration=change.keep), nl=False)
 
 
 def scheduler_config(
@@ -87,33 +94,35 @@ def scheduler_config(
     write(out, text.encode(), "--out")
 
 
-def _manifests(values: dict[str, object], version: str) -> str:
+def _manifests(values: dict[str, object], version: str, *, keep_configuration: bool = False) -> str:
+    """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
     import yaml
 
-    from lamina.install.objects import definitions, namespace, objects
+    from lamina.install.objects import definitions, is_configuration, namespace, objects
     from lamina.install.render import render
     from lamina.install.terms import Setting, parse_version
 
     setting = Setting(values=values, version=parse_version(version))
     documents = [namespace(), *definitions(), *render(objects(), setting)]
+    documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
     return yaml.safe_dump_all(documents, sort_keys=False, width=116, explicit_start=True)
 
 
-def _version(kubeconfig: Path | None) -> str:
-    return asyncio.run(_ask_version(kubeconfig))
+def _version_warning(version: str) -> str:
+    from lamina.install.terms import parse_version
+    from lamina.install.versions import warning_of
+
+    return warning_of(parse_version(version))
 
 
-async def _ask_version(kubeconfig: Path | None) -> str:
-    from lamina.ports.kube.client import connect
+def _ask(kubeconfig: Path | None) -> "InstalledCluster":
+    from lamina.cli.connection import with_cluster
+    from lamina.operations.installed import read_installed
 
     try:
-        kube = await connect(kubeconfig)
+        return with_cluster(kubeconfig, read_installed)
     except BadInput as problem:
         raise type(problem)(f"{problem}; to render without a cluster, set --kube-version") from problem
-    try:
-        return str((await kube.version())["gitVersion"])
-    finally:
-        await kube.close()
 
 
 def _write_chart(folder: Path) -> None:

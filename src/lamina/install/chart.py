@@ -18,6 +18,7 @@ from lamina.install.objects import definitions, objects
 from lamina.install.telemetry.objects import files as telemetry_files
 from lamina.install.terms import Each, Term, When
 from lamina.install.values import Values, plain
+from lamina.install.versions import OLDEST
 
 _WIDTH, _UNBOUNDED = 116, 10_000
 _DESCRIPTION = "GPU sharing for Kubernetes"
@@ -31,7 +32,7 @@ _NAMESPACE_CHECK = (
 def chart() -> dict[str, str]:
     """The chart's files, by path."""
     head = {"apiVersion": "v2", "name": "lamina", "description": _DESCRIPTION, "type": "application"}
-    versions = {"version": __version__, "appVersion": __version__, "kubeVersion": ">=1.20.0-0"}
+    versions = {"version": __version__, "appVersion": __version__, "kubeVersion": f">={OLDEST[0]}.{OLDEST[1]}.0-0"}
     files = {
         "Chart.yaml": _yaml(head | versions),
         "values.yaml": "\n".join(_values(Values, plain(Values()), 0)) + "\n",

@@ -1,5 +1,6 @@
 """All objects of an installation, in the order of their creation."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from lamina.api.v1alpha1.definitions import custom_resource_definitions
@@ -47,6 +48,11 @@ def objects() -> list[Any]:
         *dashboard(),
         *telemetry(),
     ]
+
+
+def is_configuration(document: Mapping[str, Any]) -> bool:
+    """Whether this is the ConfigMap with Lamina's configuration."""
+    return (document["kind"], document["metadata"]["name"]) == ("ConfigMap", CONFIG_MAP)
 
 
 def _configuration() -> dict[str, Any]:

@@ -337,6 +337,16 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
     return values
 
 
+def check_image(values: Values) -> None:
+    """Raises BadInput for the default repository, which nodes would look for in a public registry."""
+    default = Image().repository
+    if values.image.repository == default:
+        raise BadInput(
+            f"the value image.repository must name a registry, such as --set image.repository=REGISTRY/{default}; "
+            f"for an image {default} that the nodes already have, use docker.io/library/{default}"
+        )
+
+
 def _check_extender(values: Values) -> None:
     """Raises BadInput where the scheduler could not reach the extender."""
     control, scheduler = values.control, values.scheduler
