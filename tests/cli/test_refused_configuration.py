@@ -40,7 +40,9 @@ async def test_a_command_that_reads_goes_on_and_warns(
 
 
 async def test_pods_are_read_by_the_names_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = pod("waits", {"name": "main", "resources": {"limits": {"example.com/mem": "99999"}}})
+    waits = pod(
+        "waits", {"name": "main", "resources": {"limits": {"example.com/gpu": "1", "example.com/mem": "99999"}}}
+    )
     ended = await Commands(monkeypatch, await refused(waits, in_force=RENAMED)).run("why", "waits")
     assert "waits is pending: node n: needs 99999 MiB" in ended.output
 

@@ -85,3 +85,12 @@ def test_the_namespace_is_that_of_the_current_context(context: dict[str, str], e
     }
     path.write_text(yaml.safe_dump(document))
     assert context_namespace(path) == expected
+
+
+async def test_a_pod_that_admission_has_not_seen_is_explained_by_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await cluster(inventory("n"), pod("p", container(gpumem=99999))))
+    reason = 'container "main": nvidia.com/gpu is missing because admission has not seen this pod; '
+    ended = await commands.run("why", "p")
+    assert (ended.code, ended.output) == (1, f"p cannot be placed: {reason}delete the pod and create it again\n")
+    listed = await commands.run("pods")
+    assert listed.output.splitlines()[-1] == f"(1) {reason}delete the pod and create it again"

@@ -196,7 +196,7 @@ async def test_a_quota_is_used_by_survivors_of_its_namespace(namespace: str, nam
 
 
 async def test_why_gives_the_reasons_of_kube_scheduler_that_fits_gives() -> None:
-    of = pod("p", container(gpumem=1000), nodeSelector={"pool": "a"})
+    of = pod("p", container(gpu=1, gpumem=1000), nodeSelector={"pool": "a"})
     kube = await cluster(of, inventory("a"), inventory("b"))
     for read, expected in (
         (await cluster_view.read(kube), "p would fit now, as far as GPUs are concerned: fits on 2 of 2 nodes: a, b."),
@@ -215,8 +215,8 @@ async def test_why_gives_the_reasons_of_kube_scheduler_that_fits_gives() -> None
 
 async def test_pods_that_differ_in_their_selector_alone_have_reasons_of_their_own() -> None:
     chosen, free = (
-        pod("chosen", container(gpumem=1000), nodeSelector={"pool": "a"}),
-        pod("free", container(gpumem=1000)),
+        pod("chosen", container(gpu=1, gpumem=1000), nodeSelector={"pool": "a"}),
+        pod("free", container(gpu=1, gpumem=1000)),
     )
     view = await cluster_view.read(await cluster(chosen, free, inventory()), hosts=True)
     assert [bool(waiting_because(view, each).startswith("node n: ")) for each in view.pods] == [True, False]

@@ -22,6 +22,7 @@ from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
 from lamina.dialects import parse, resource_names
+from lamina.dialects.admission import explain_missing_defaults
 from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
@@ -83,6 +84,11 @@ class ClusterView:
         if key not in self._explained:
             self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
+
+    def unseen(self, pod: Object) -> str:
+        """Why the pod is refused because admission has not seen it, or nothing. Raises BadInput as admission does."""
+        request = parse(pod, self.config)
+        return "" if request is None else explain_missing_defaults(pod, request, self.config)
 
     def lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
         """Why nodes do not fit, whatever is free of their GPUs. None for nodes with enough native devices."""

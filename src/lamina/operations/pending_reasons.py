@@ -27,10 +27,14 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from _on_node(pod, node)
         return
     try:
+        unseen = cluster.unseen(pod)
         explanation = cluster.explain(pod)
         quota_reason = cluster.over_quota(pod)
     except BadInput as error:
         yield f"{name} cannot be placed: {error}"
+        return
+    if unseen:
+        yield f"{name} cannot be placed: {unseen}"
         return
     if quota_reason:
         yield f"{name} is pending: {quota_reason}."
@@ -57,8 +61,8 @@ def waiting_because(cluster: ClusterView, pod: Object) -> str:
     if pod["spec"].get("nodeName"):
         return "; ".join(_container_reasons(pod))
     try:
-        if quota_reason := cluster.over_quota(pod):
-            return quota_reason
+        if refusal := cluster.unseen(pod) or cluster.over_quota(pod):
+            return refusal
         explanation = cluster.explain(pod)
     except BadInput as error:
         return str(error)
