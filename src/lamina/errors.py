@@ -2,6 +2,7 @@
 
     LaminaError            one sentence for a person; the command line prints it and ends with `exit_code`
     ├── BadInput           an input is wrong: a manifest, a configuration, an argument
+    │   └── NoKubeconfig   there is no kubeconfig, so no cluster is named
     ├── NotYet             the answer is not there yet; the caller should ask again
     └── Outside            another system failed or refused: Kubernetes, NVML, kubelet, the file system
 
@@ -17,6 +18,10 @@ class LaminaError(Exception):
 
 class BadInput(LaminaError):
     """An input is wrong; the message says what, where, and what is allowed."""
+
+
+class NoKubeconfig(BadInput):
+    """The file that names the cluster does not exist."""
 
 
 class NotYet(LaminaError):

@@ -10,7 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from lamina.cli.completion import vocabulary
-from lamina.cli.main import app
+from lamina.cli.main import app, main
 from lamina.errors import BadInput
 
 SHELLS = ("bash", "zsh", "fish")
@@ -54,3 +54,16 @@ def test_each_script_has_every_command_and_is_valid(shell: str) -> None:
 def test_another_shell_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^SHELL must be one of bash, zsh, fish, got 'tcsh'$"):
         script("tcsh")
+
+
+@pytest.mark.parametrize("asked", ["bash_source", "source_zsh", ""])
+def test_the_variable_of_other_programs_is_refused_with_the_command(
+    asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_LAMINA_COMPLETE", asked)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "lamina: _LAMINA_COMPLETE is not supported; use `source <(lamina completion bash)`\n"

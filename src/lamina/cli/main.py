@@ -3,6 +3,7 @@
 What a command needs is imported when the command runs, so that `lamina --help` and `lamina run` start quickly.
 """
 
+import os
 import signal
 import sys
 from importlib.metadata import entry_points
@@ -34,6 +35,7 @@ from lamina.cli import (
     reset,
     resize,
     run,
+    running_clusters,
     simulate,
     top,
     uninstall,
@@ -42,7 +44,7 @@ from lamina.cli import (
 )
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
-from lamina.errors import LaminaError
+from lamina.errors import BadInput, LaminaError, NoKubeconfig
 
 app = typer.Typer(
     name="lamina",
@@ -96,6 +98,10 @@ def version_option(
         raise typer.Exit
 
 
+_COMPLETE = "_LAMINA_COMPLETE"
+"""The variable by which programs with the same library print their completion."""
+
+
 def main(program: str = "lamina") -> None:
     """The console script: an expected error ends in one sentence on standard error.
 
@@ -106,9 +112,12 @@ def main(program: str = "lamina") -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     try:
+        if _COMPLETE in os.environ:
+            raise BadInput(f"{_COMPLETE} is not supported; use `source <(lamina completion bash)`")
         app(prog_name=program)
     except LaminaError as error:
-        sentence = str(error).replace("`lamina ", f"`{program} ")
+        hint = running_clusters.hint() if isinstance(error, NoKubeconfig) else ""
+        sentence = f"{error}{hint}".replace("`lamina ", f"`{program} ")
         print(f"{program}: {sentence}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:

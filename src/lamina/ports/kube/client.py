@@ -22,7 +22,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 from yarl import URL
 
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
 from lamina.ports.kube.errors import Gone, NoCluster, Refused, Unreachable
@@ -112,6 +112,8 @@ def _load(path: Path | None, context: str) -> SingleConfig:
     inside = path is None and "KUBERNETES_SERVICE_HOST" in os.environ
     path = path or Path("~/.kube/config").expanduser()
     where = "the pod's service account" if inside else _named(path)
+    if not inside and not path.exists():
+        raise NoKubeconfig(f"{where} cannot be used: not found; set KUBECONFIG or --kubeconfig")
     try:
         config = KubeConfig.from_service_account() if inside else KubeConfig.from_file(path)
         chosen = config.get(context or None)
