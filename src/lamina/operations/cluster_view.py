@@ -8,17 +8,18 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 from lamina import configuration
 from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import TextInForce, in_force
+from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.grantless_pods import running_request
+from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.pod_stages import Stage, pod_state
+from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
 from lamina.dialects import parse, resource_names
@@ -29,7 +30,9 @@ from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
+from lamina.operations import held_claims
 from lamina.operations.native_capacity import counted, forbidden, missing
+from lamina.operations.read_objects import ReadObjects
 from lamina.placement import Explanation, HostRefusal, Hosts, Miss, NodeState, explain
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -69,20 +72,32 @@ class ClusterView:
     """By request, counted native devices, of which a request has the names alone, why a quota forbids them, and what
     decides on which nodes kube-scheduler allows the pod."""
 
+    parsed: Mapping[int, ParsedPod] = field(default_factory=dict, repr=False)
+    """Pods that have been parsed, by the `id` of their objects."""
+
+    def request(self, pod: Object) -> PodRequest | None:
+        """What the pod requests of GPUs, None if nothing. Raises BadInput as admission does."""
+        known = self.parsed.get(id(pod))
+        if known is None or known.obj is not pod:
+            return parse(pod, self.config)
+        if known.problem:
+            raise BadInput(known.problem)
+        return known.request
+
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
-        request = parse(pod, self.config)
+        request = self.request(pod)
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
-        lacking = self.lacking(pod, request)
         if self.ledger.grants_of(uid):
+            lacking = self.lacking(pod, request)
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
         template = ParsedPod(pod, self.config, request).template if self.hosts is not None else b""
         key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices), template
         if key not in self._explained:
-            self._explained[key] = explain(request, self.nodes, lacking)
+            self._explained[key] = explain(request, self.nodes, self.lacking(pod, request))
         return self._explained[key]
 
     def unseen(self, pod: Object) -> str:
@@ -120,15 +135,22 @@ class ClusterView:
 
         What an agent has published of a pod that Kubernetes still lists as running counts by the grant of the pod.
         """
-        for node in sorted(self.inventories):
-            for survivor in self.inventories[node].survivors:
-                running = self.ledger.pod(survivor.pod_uid).stage in (Stage.PENDING, Stage.BOUND)
-                if not running and namespace in (None, survivor.namespace):
-                    yield node, survivor
+        yield from (each for each in self._survivors if namespace in (None, each[1].namespace))
+
+    @cached_property
+    def _survivors(self) -> list[tuple[str, Survivor]]:
+        published = [(node, each) for node in sorted(self.inventories) for each in self.inventories[node].survivors]
+        running = (Stage.PENDING, Stage.BOUND)
+        return [found for found in published if self.ledger.pod(found[1].pod_uid).stage not in running]
+
+    @cached_property
+    def claim_lines(self) -> tuple[str, ...]:
+        """The GPUs that take no shares because ResourceClaims have them, in sentences."""
+        return tuple(held_claims.lines(self.inventories))
 
     def over_quota(self, pod: Object) -> str:
         """Which quota of its namespace the pod exceeds, in a sentence, or nothing. Raises BadInput."""
-        request = parse(pod, self.config)
+        request = self.request(pod)
         if request is None:
             return ""
         namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
@@ -192,49 +214,77 @@ async def _nodes(kube: Kube) -> list[Object] | None:
 
 def view_of(objects: ClusterObjects) -> ClusterView:
     """The view of these objects. What cannot be read is left out and logged."""
-    configured = _in_force(objects.config_map)
-    config = configured.config
-    inventories = list(readable(read_inventory, objects.inventories))
-    records = list(readable(grant_record, objects.grants))
-    quotas = ResourceQuotas()
-    for quota in objects.quotas:
-        quotas.observe(quota)
+    return ClusterReader().view_of(objects)
+
+
+class _ReadPod(NamedTuple):
+    uid: str
+    parsed: ParsedPod
+    state: PodState
+    running: RunningRequest | None
+
+
+class ClusterReader:
+    """Makes views of one cluster, and reads only objects that the view before did not have."""
+
+    def __init__(self) -> None:
+        self._inventories = ReadObjects(partial(_readable, read_inventory))
+        self._grants = ReadObjects(partial(_readable, grant_record))
+        self._config = configuration.DEFAULT
+        self._pods = ReadObjects(self._pod)
+
+    def view_of(self, objects: ClusterObjects) -> ClusterView:
+        """The view of these objects. What cannot be read is left out and logged."""
+        configured = _in_force(objects.config_map)
+        if configured.config != self._config:
+            self._config, self._pods = configured.config, ReadObjects(self._pod)
+        inventories = [each for each in self._inventories.all(objects.inventories) if each is not None]
+        records = [each for each in self._grants.all(objects.grants) if each is not None]
+        pods = [each for each in self._pods.all(objects.pods) if each is not None]
+        quotas = ResourceQuotas()
+        for quota in objects.quotas:
+            quotas.observe(quota)
+        return ClusterView(
+            config=configured.config,
+            pods=[each.parsed.obj for each in pods],
+            grants={record.grant.pod_uid: record.grant for record in records},
+            inventories={inventory.node: inventory for inventory in inventories},
+            ledger=_ledger(inventories, pods, records),
+            quotas=quotas,
+            hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
+            config_refusal=configured.refusal,
+            parsed={id(each.parsed.obj): each.parsed for each in pods},
+        )
+
+    def _pod(self, pod: Object) -> _ReadPod | None:
+        """What can be read of the pod. One that cannot be read must not hide the others."""
+        metadata = pod["metadata"]
+        try:
+            parsed = parse_pod(pod, self._config)
+            return _ReadPod(metadata["uid"], parsed, pod_state(pod), running_request(parsed))
+        except Exception as error:
+            log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
+            return None
+
+
+def _ledger(inventories: list[Inventory], pods: list[_ReadPod], records: list[GrantRecord]) -> Ledger:
     ledger = Ledger()
     now = time.monotonic()
     for inventory in inventories:
         ledger.observe_inventory(inventory)
-    pods = [pod for pod in objects.pods if _observed(ledger, pod, config, now)]
-    alive = {pod["metadata"]["uid"] for pod in pods}
+    for pod in pods:
+        ledger.observe_pod(pod.uid, pod.state, now, pod.running)
+    alive = {pod.uid for pod in pods}
     for record in records:
         if record.grant.pod_uid in alive:
             ledger.observe_grant(record)
-    return ClusterView(
-        config=config,
-        pods=pods,
-        grants={record.grant.pod_uid: record.grant for record in records},
-        inventories={inventory.node: inventory for inventory in inventories},
-        ledger=ledger,
-        quotas=quotas,
-        hosts=None if objects.nodes is None else Hosts(objects.nodes, objects.pods, _counted_elsewhere(config)),
-        config_refusal=configured.refusal,
-    )
+    return ledger
 
 
-def _counted_elsewhere(config: Config) -> Callable[[str], bool]:
-    """The resources that Lamina counts, or that inventories have the count of."""
+def _hosts(nodes: list[Object], pods: list[Object], config: Config) -> Hosts:
+    """The nodes themselves, without resources that Lamina counts, or that inventories have the count of."""
     names = {name for each in resource_names(config) for name in each.all}
-    return lambda resource: resource in names or bool(native_resources([resource]))
-
-
-def _observed(ledger: Ledger, pod: Object, config: Config, now: float) -> bool:
-    """Whether the pod can be read. One that cannot must not hide the others."""
-    metadata = pod["metadata"]
-    try:
-        ledger.observe_pod(metadata["uid"], pod_state(pod), now, running_request(parse_pod(pod, config)))
-    except Exception as error:
-        log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
-        return False
-    return True
+    return Hosts(nodes, pods, lambda resource: resource in names or bool(native_resources([resource])))
 
 
 async def text_in_force(kube: Kube) -> TextInForce:
@@ -251,6 +301,10 @@ async def _config_map(kube: Kube) -> Object | None:
         return await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
     except NotFound:
         return None
+
+
+def _readable(read: Callable[[Object], _T], item: Object) -> _T | None:
+    return next(readable(read, [item]), None)
 
 
 def readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:

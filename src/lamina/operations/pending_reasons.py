@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
 from lamina.model.ledger import taken_by
-from lamina.operations import held_claims
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.native_capacity import counted
 from lamina.placement import Explanation
@@ -43,7 +42,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     yield from _unplaced(pod, explanation, checked=cluster.hosts is not None)
     if explanation is not None and not explanation.fitting:
         yield from _survivors(cluster)
-        yield from held_claims.lines(cluster.inventories)
+        yield from cluster.claim_lines
     if message := _scheduler_message(pod):
         yield f"Scheduler: {message}"
 

@@ -8,14 +8,16 @@ it still answers. So the board never shows as current what is not.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
-from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, view_of
+from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.health import HealthHistory
+from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.operations.refused_memory import REASON, last_refusals
 from lamina.ports.clock import Clock, within
@@ -78,7 +80,7 @@ class ClusterFeed:
         self._kube = kube
         self._clock = clock
         self._board = board
-        self._compute = compute or _document
+        self._compute = compute or partial(_document, ClusterReader(), PodCards())
         self._objects: dict[Resource, dict[_Key, Object]] = {}
         self._health = HealthHistory()
         self._changed = asyncio.Event()
@@ -174,9 +176,11 @@ class ClusterFeed:
         self._board.lose(reason)
 
 
-def _document(objects: ClusterObjects, nodes: list[Object], events: list[Object]) -> ClusterDocument:
+def _document(
+    reader: ClusterReader, cards: PodCards, objects: ClusterObjects, nodes: list[Object], events: list[Object]
+) -> ClusterDocument:
     conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
-    return document_of(view_of(objects), conditions, last_refusals(events))
+    return document_of(reader.view_of(objects), conditions, last_refusals(events), cards)
 
 
 def _condition(node: Object) -> NodeCondition:

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from operator import is_
+from typing import NamedTuple
 
-from lamina.dialects import parse
+from lamina.controller.pods import ParsedPod
 from lamina.dialects.containers import read_containers
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
-from lamina.model.grants import ComputePolicy, ContainerGrant
+from lamina.model.grants import ComputePolicy, ContainerGrant, Grant
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
@@ -25,39 +27,87 @@ _WaysOut = dict[tuple[PodRequest, str], tuple[str, ...]]
 _DELETED = "It is deleted, but its processes still run, so its shares count."
 
 
-def pod_cards(cluster: ClusterView, refused: Mapping[tuple[str, str], str]) -> tuple[dict[str, PodCard], int]:
-    """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out. `refused` says of pods
-    when they were refused memory, by namespace and UID."""
-    cards: dict[str, PodCard] = {}
-    unread = 0
-    known: _WaysOut = {}
-    for pod in cluster.pods:
-        try:
-            card = _card(cluster, pod, known, refused)
-        except Exception as error:  # what one tenant wrote must not hide the pods of the others
-            log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
-            unread += 1
-            continue
-        if card is not None:
-            cards[pod["metadata"]["uid"]] = card
+class _Sources(NamedTuple):
+    """All that the card of a pod on a node is made of."""
+
+    parsed: ParsedPod
+    grant: Grant | None
+    inventory: Inventory | None
+    refused: str
+
+    def same(self, others: "_Sources") -> bool:
+        """Whether these are the same objects."""
+        return self.refused == others.refused and all(map(is_, self[:3], others[:3]))
+
+
+class PodCards:
+    """Cards of one cluster after the other. A pod on a node keeps its card while nothing has changed in what it shows;
+    what a pod waits for can change with every other pod."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[_Sources, PodCard | None]] = {}
+
+    def of(self, cluster: ClusterView, refused: Mapping[tuple[str, str], str]) -> tuple[dict[str, PodCard], int]:
+        """Cards by UID, and how many pods could not be read. Pods that have succeeded are left out. `refused` says of
+        pods when they were refused memory, by namespace and UID."""
+        cards: dict[str, PodCard] = {}
+        unread = 0
+        known: _WaysOut = {}
+        before, self._kept = self._kept, {}
+        for pod in cluster.pods:
+            try:
+                card = self._card(cluster, pod, known, refused, before)
+            except Exception as error:  # what one tenant wrote must not hide the pods of the others
+                log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
+                unread += 1
+                continue
+            if card is not None:
+                cards[pod["metadata"]["uid"]] = card
+        return cards | dict(_deleted(cluster)), unread
+
+    def _card(
+        self,
+        cluster: ClusterView,
+        pod: Object,
+        known: _WaysOut,
+        refused: Mapping[tuple[str, str], str],
+        before: Mapping[str, tuple[_Sources, PodCard | None]],
+    ) -> PodCard | None:
+        uid, node = pod["metadata"]["uid"], str(pod["spec"].get("nodeName") or "")
+        text = refused.get((pod["metadata"]["namespace"], uid), "")
+        parsed = cluster.parsed.get(id(pod))
+        if not node or parsed is None:
+            return _card(cluster, pod, known, text)
+        sources = _Sources(parsed, cluster.grants.get(uid), cluster.inventories.get(node), text)
+        kept = before.get(uid)
+        if kept is None or not kept[0].same(sources):
+            kept = sources, _card(cluster, pod, known, text)
+        self._kept[uid] = kept
+        return kept[1]
+
+
+def _deleted(cluster: ClusterView) -> Iterator[tuple[str, PodCard]]:
+    """Pods that are gone while their processes run, by UID."""
     for node, survivor in cluster.survivors():
-        cards[survivor.pod_uid] = PodCard(
-            namespace=survivor.namespace,
-            name=survivor.pod,
-            state=DELETED,
-            node=node,
-            shares=tuple(_shares(survivor.containers, node, cluster.inventories.get(node))),
-            reason=_DELETED,
+        yield (
+            survivor.pod_uid,
+            PodCard(
+                namespace=survivor.namespace,
+                name=survivor.pod,
+                state=DELETED,
+                node=node,
+                shares=tuple(_shares(survivor.containers, node, cluster.inventories.get(node))),
+                reason=_DELETED,
+            ),
         )
-    return cards, unread
 
 
-def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: Mapping[tuple[str, str], str]) -> PodCard | None:
+def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> PodCard | None:
     uid, status = pod["metadata"]["uid"], pod.get("status") or {}
     grant, refusal, request = cluster.grants.get(uid), "", None
     phase = str(status.get("phase") or "Unknown")
     try:
-        request = parse(pod, cluster.config)
+        request = cluster.request(pod)
     except BadInput as problem:
         refusal = str(problem)
     claimed = requests_by_claims(pod, cluster.inventories)
@@ -79,7 +129,7 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: Mapping[t
         reason=reason,
         why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),
         ways_out=_ways_out(cluster, pod, request, known) if request is not None and not node else (),
-        refused_memory=refused.get((pod["metadata"]["namespace"], uid), ""),
+        refused_memory=refused,
     )
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.placement import alike
 from lamina.placement.rules.refusal import refusal
@@ -37,15 +36,19 @@ class StrandedGpus:
 def kinds(cluster: ClusterView) -> Iterator[_Kind]:
     """Each kind of container in the pods of the cluster once. Wishes for certain GPUs are left out."""
     seen: set[_Kind] = set()
+    requests: set[PodRequest] = set()
     for pod in cluster.pods:
         if cluster.ledger.pod(pod["metadata"]["uid"]).ended:
             continue
         try:
-            request = parse(pod, cluster.config)
+            request = cluster.request(pod)
         except BadInput:
             continue
-        for container in alike(request).containers if request else ():
-            selector = msgspec.structs.replace(request.selector, uuids=(), not_uuids=()) if request else GpuSelector()
+        if request is None or request in requests:
+            continue
+        requests.add(request)
+        selector = msgspec.structs.replace(request.selector, uuids=(), not_uuids=())
+        for container in alike(request).containers:
             kind = msgspec.structs.replace(container, container="", count=1), selector
             if kind not in seen:
                 seen.add(kind)

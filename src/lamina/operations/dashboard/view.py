@@ -8,7 +8,7 @@ from lamina.model.gpus import Mode
 from lamina.model.ledger import Taken, taken_by_claims
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
-from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, pod_cards
+from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards
 from lamina.operations.dashboard.stranded import stranded_gpus
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
@@ -27,10 +27,11 @@ def document_of(
     cluster: ClusterView,
     conditions: Mapping[str, NodeCondition],
     refused: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    cards: PodCards | None = None,
 ) -> ClusterDocument:
     """The document of this view. A node that Kubernetes does not have is not ready. `refused` says of pods when they
-    were refused memory, by namespace and UID."""
-    pods, unread = pod_cards(cluster, refused)
+    were refused memory, by namespace and UID; `cards` made those of the views before."""
+    pods, unread = (cards or PodCards()).of(cluster, refused)
     states = cluster.nodes
     stranded = stranded_gpus(cluster, states)
     gone = NodeCondition(ready=False)
