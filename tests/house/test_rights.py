@@ -17,8 +17,10 @@ from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.dashboard.viewers import DashboardViewers
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
+from lamina.operations.fit_groups import read_needed
 from lamina.operations.mig import mig_nodes
 from lamina.operations.node_labels import labeled_nodes
+from lamina.operations.pod_templates import PodTemplate
 from lamina.operations.refused_memory import last_refusal
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
@@ -48,6 +50,7 @@ RULES = {
     "metrics": rights_of_commands.METRICS,
     "labels": rights_of_commands.NODE_LABELS,
     "hosts": rights_of_commands.HOSTS,
+    "groups": rights_of_commands.GROUPS,
     "mig list": rights_of_commands.MIG_LIST,
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
@@ -181,6 +184,16 @@ async def test_people_who_ask_where_pods_fit() -> None:
     noted = Noted("hosts", FakeKube())
     await cluster_view.read(noted, hosts=True)
     assert noted.asked == as_a_reader("hosts")
+
+
+async def test_people_who_ask_where_pod_groups_fit() -> None:
+    noted = Noted("groups", FakeKube())
+    pods = [
+        {"metadata": {"namespace": "default", "labels": labels, "annotations": annotations}}
+        for labels, annotations in (({GROUP_LABEL: "g"}, {}), ({}, {GROUP_ANNOTATION: "g"}))
+    ]
+    await read_needed(noted, [PodTemplate("Pod p", pod, 1) for pod in pods], {})
+    assert noted.asked == rights("groups")
 
 
 async def test_people_who_look_at_refusals() -> None:

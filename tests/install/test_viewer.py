@@ -11,7 +11,16 @@ from lamina.install.objects import objects
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import CONFIG_MAPS, DEPLOYMENTS, JOBS, Object, Refused, Resource
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    PLUGIN_POD_GROUPS,
+    VOLCANO_POD_GROUPS,
+    Object,
+    Refused,
+    Resource,
+)
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import agent_pod
@@ -24,6 +33,16 @@ apiVersion: v1
 kind: Pod
 metadata: {name: coming}
 spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 1000}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: member, labels: {scheduling.x-k8s.io/pod-group: g}}
+spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 1000}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: volcano, annotations: {scheduling.k8s.io/group-name: g}}
+spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 1000}}}]}
 """
 COMMANDS = (
     *("gpus", "gpus -l team=a", "top --once", "pods -A", "why waits", "why runs", "why deploy/web", "why job/once"),
@@ -66,6 +85,8 @@ async def viewed() -> FakeKube:
     spec = {"selector": {"matchLabels": {"app": "w"}}, "template": {"spec": {"containers": [container(gpu=1)]}}}
     for resource, name in ((DEPLOYMENTS, "web"), (JOBS, "once")):
         await kube.create(resource, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    for resource in (PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS):
+        await kube.create(resource, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1}})
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {}})
     return kube
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
 from tests.waiting import wait_until
 
@@ -69,3 +70,33 @@ def test_the_answer_is_what_happens(lab: Lab, case: str) -> None:
     finally:
         lab.kubectl("patch", "node", NODE, "--type=merge", "-p", '{"spec": {"taints": null, "unschedulable": null}}')
         lab.kubectl("delete", "resourcequota", "asked", "--ignore-not-found")
+
+
+@pytest.mark.parametrize(("members", "running"), [(2, 2), (3, 0)])
+def test_a_pod_group_fits_as_a_whole_or_not_at_all(lab: Lab, members: int, running: int) -> None:
+    """The node has two GPUs, each with room for one member."""
+    definition = (EXAMPLES / "gang" / "definition.yaml").read_text()
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "asked"}}
+    gang = deployment(members)
+    gang["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "asked"
+    text = json.dumps(gang).replace('"2000"', '"20000"')
+    lab.apply(definition)
+    try:
+        lab.apply(json.dumps({**group, "spec": {"minMember": members}}))
+        file = lab.root / "asked.json"
+        file.write_text(text)
+        answer = lab.lamina("fits", "-f", str(file))
+        file.unlink()
+        assert answer.returncode == (0 if running else 1), answer.stdout + answer.stderr
+        lab.apply(text)
+        wait_until(lambda: len(lab.pods("app=asked")) == members, lambda: str(lab.phases()))
+        lab.settled("app=asked", {"Running": running} if running else {"Pending": members})
+        if not running:
+            words = f"{members} members must be placed at once, but only 2 can be placed now"
+            assert words in answer.stdout
+            wait_until(
+                lambda: words in lab.kubectl("get", "events", "-o", "yaml"), lambda: lab.kubectl("get", "events")
+            )
+    finally:
+        lab.kubectl("delete", "podgroup", "asked", "--ignore-not-found")
+        lab.kubectl("delete", "-f", "-", stdin=definition)

@@ -2,12 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig, Namespace
+
+if TYPE_CHECKING:
+    from lamina.dialects.groups import GroupName
+    from lamina.operations.cluster_view import ClusterView
+    from lamina.ports.kube import Kube
 
 _STDIN = Path("-")
 
@@ -23,7 +28,8 @@ def fits(
 
     Pods of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are tried one after another, as many as they
     have. What counts is what is free of GPUs, quotas on them, node selectors and required node affinity, taints,
-    cordoned nodes, and CPU, memory and other resources of nodes. What pods demand of each other's places, host ports
+    cordoned nodes, and CPU, memory and other resources of nodes. A pod group fits with as many members as its
+    PodGroup needs, in the file or the cluster, or not at all. What pods demand of each other's places, host ports
     and volumes are not checked. Exits with 0 if all pods fit, 1 if one does not, 2 for a manifest that cannot be read
     or that admission would refuse, and 3 if the cluster cannot be reached.
     """
@@ -36,17 +42,22 @@ def fits(
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view
     from lamina.operations.fit_check import FitCheck
-    from lamina.operations.pod_templates import pod_templates
+    from lamina.operations.fit_groups import read_needed
+    from lamina.operations.pod_templates import pod_groups, pod_templates
     from lamina.ports.user_files import read_text
 
     text = sys.stdin.read() if file == _STDIN else read_text(file)
     where = "standard input" if file == _STDIN else str(file)
-    templates = pod_templates(text, where, chosen_namespace(namespace, kubeconfig))
-    cluster = with_cluster(kubeconfig, lambda kube: cluster_view.read(kube, hosts=True))
+    chosen = chosen_namespace(namespace, kubeconfig)
+    templates, groups = pod_templates(text, where, chosen), pod_groups(text, where, chosen)
+
+    async def read(kube: "Kube") -> "tuple[ClusterView, dict[GroupName, int | str]]":
+        return await cluster_view.read(kube, hosts=True), await read_needed(kube, templates, groups)
+
+    cluster, needed = with_cluster(kubeconfig, read)
     warn_of_refused_configuration(cluster)
     warn_of_unread_nodes(cluster)
-    check = FitCheck(cluster)
-    answers = [check.check(template) for template in templates]
+    answers = list(FitCheck(cluster).check_all(templates, needed))
     for answer in answers:
         for line in answer.lines:
             console.print(line, soft_wrap=True, markup=False)

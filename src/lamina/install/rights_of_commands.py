@@ -24,6 +24,10 @@ NODE_LABELS = (Rule("nodes", "list"),)
 HOSTS = (Rule("nodes", "list", why="which nodes kube-scheduler allows a pod; only GPUs and quotas count without it"),)
 MIG_LIST = (Rule("nodes", "list"), Rule("inventories.lamina.dev", "list"))
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
+GROUPS = (
+    Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
+    Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
+)
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
 WORKLOADS = (
     Rule("deployments.apps", "get"),
@@ -73,7 +77,7 @@ def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(resource, " ".join(sorted(of)), names) for (resource, names), of in verbs.items())
 
 
-VIEW = _merged(READER, REFUSALS, WORKLOADS, NODE_LABELS, MIG_LIST, CONFIGURATION, DASHBOARD)
+VIEW = _merged(READER, REFUSALS, WORKLOADS, NODE_LABELS, MIG_LIST, GROUPS, CONFIGURATION, DASHBOARD)
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
@@ -81,6 +85,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, top, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,
     "why, fits, in addition to the first": HOSTS,
+    "fits, for pods of a group whose PodGroup is not in the file": GROUPS,
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,

@@ -3,17 +3,20 @@
 Pods are tried one after another on one reading of the cluster, and each takes its place from those after it.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.ledger.claims import GrantRecord
+from lamina.controller.pods import parse_pod
 from lamina.dialects import parse
+from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.fit_changes import changes
+from lamina.operations.fit_groups import GroupTrial, Member
 from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import node_lines
 from lamina.operations.pod_templates import PodTemplate
@@ -35,13 +38,26 @@ class FitCheck:
         self._cluster = cluster
         self._states = {name: cluster.node(name) for name in sorted(cluster.inventories)}
         self._tried = 0
+        self._placed: dict[str, str] = {}
+        """The node of each pod that fit, by UID."""
+
+    def check_all(self, templates: list[PodTemplate], needed: Mapping[GroupName, int | str]) -> Iterator[FitAnswer]:
+        """Try the templates in turn, those of a pod group together. `needed` is how many members each group needs, or
+        why that is not known. Raises BadInput as `check`."""
+        groups: dict[GroupName, list[PodTemplate]] = {}
+        for template in templates:
+            if (name := group_of(template.pod)) is not None:
+                groups.setdefault(name, []).append(template)
+        for template in templates:
+            name = group_of(template.pod)
+            if name is None:
+                yield self.check(template)
+            elif members := groups.pop(name, None):
+                yield self._check_group(name, needed[name], members)
 
     def check(self, template: PodTemplate) -> FitAnswer:
         """Try the pods of a template until one does not fit. Raises BadInput for pods that admission refuses."""
-        try:
-            request = parse(template.pod, self._cluster.config)
-        except BadInput as problem:
-            raise BadInput(f"{template.title}: {problem}") from problem
+        request = self._request(template)
         if request is None and not counted(template.pod):
             return FitAnswer(True, (f"{template.title} requests no GPU.",))
         places: Counter[str] = Counter()
@@ -52,6 +68,61 @@ class FitCheck:
                 return FitAnswer(False, (*_fitting(template, places), *self._reasons(template, pod, request, places)))
             places[place] += 1
         return FitAnswer(True, tuple(_fitting(template, places)))
+
+    def _check_group(self, name: GroupName, needed: int | str, templates: list[PodTemplate]) -> FitAnswer:
+        """Try the pods of a group, the largest first. They keep their places only if as many fit as are needed."""
+        if isinstance(needed, str):
+            return FitAnswer(False, (f"{needed}.",))
+        plain = [template for template in templates if self._request(template) is None]
+        lines = [line for template in plain for line in self.check(template).lines]
+        trial = GroupTrial.of(self._cluster, name, needed - sum(template.number for template in plain))
+        pods = [
+            Member(parse_pod(self._next_pod(template), self._cluster.config), template)
+            for template in templates
+            if template not in plain
+            for _ in range(template.number)
+        ]
+        if too_few := trial.too_few(len(pods)):
+            return FitAnswer(False, (*lines, f"{too_few}."))
+        places: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        placed, missing = [], None
+        for pod, template in trial.in_order(pods):
+            place = "" if self._cluster.over_quota(pod.obj) else self._place(pod.obj, pod.request)
+            if place:
+                placed.append(pod.obj)
+                places[template.title][place] += 1
+            elif missing is None:
+                missing = pod, template
+        if missing is None:
+            lines += [line for template in templates for line in _fitting(template, places[template.title])]
+            return FitAnswer(True, tuple(lines))
+        enough = len(placed) >= trial.lacking
+        if enough:
+            lines += [line for template in templates for line in _fitting(template, places[template.title])]
+        else:
+            lines.append(f"{trial.too_few_places(len(placed))}.")
+        pod, template = missing
+        lines += self._reasons(template, pod.obj, pod.request, Counter({"placed": len(placed)}))
+        for other in () if enough else placed:
+            self._remove(other)
+        return FitAnswer(False, tuple(lines))
+
+    def _request(self, template: PodTemplate) -> PodRequest | None:
+        try:
+            return parse(template.pod, self._cluster.config)
+        except BadInput as problem:
+            raise BadInput(f"{template.title}: {problem}") from problem
+
+    def _remove(self, pod: Object) -> None:
+        """Undo `_place`."""
+        uid = pod["metadata"]["uid"]
+        node = self._placed.pop(uid)
+        if self._cluster.ledger.grants_of(uid):
+            self._cluster.ledger.remove_grant(uid, uid, 0.0)
+            self._states[node] = self._cluster.node(node)
+        self._cluster.pods[:] = [other for other in self._cluster.pods if other["metadata"]["uid"] != uid]
+        if self._cluster.hosts is not None:
+            self._cluster.hosts.take(pod, node, -1)
 
     def _next_pod(self, template: PodTemplate) -> Object:
         self._tried += 1
@@ -91,6 +162,7 @@ class FitCheck:
         return f"{node} GPU {', '.join(map(str, used))}"
 
     def _take_host(self, pod: Object, node: str) -> None:
+        self._placed[pod["metadata"]["uid"]] = node
         if self._cluster.hosts is not None:
             self._cluster.hosts.take(pod, node)
 

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.yaml_documents import load_documents
+from lamina.controller.gangs.pod_groups import members_needed
 from lamina.dialects import check_pod, check_workload, find_template
+from lamina.dialects.groups import SCHEDULER_PLUGINS, VOLCANO, GroupName
 from lamina.errors import BadInput
 from lamina.ports.kube import Object
 
@@ -33,6 +35,22 @@ def pod_templates(text: str, where: str, namespace: str) -> list[PodTemplate]:
     ]
     if not found:
         raise BadInput(f"{where} has no pod and no workload; name a file with a Pod, Deployment or Job, for example")
+    return found
+
+
+def pod_groups(text: str, where: str, namespace: str) -> dict[GroupName, int]:
+    """How many members the PodGroups of the documents need. Raises BadInput."""
+    found: dict[GroupName, int] = {}
+    for obj in (obj for document in load_documents(text, where) for obj in _objects(document, where)):
+        api = str(obj.get("apiVersion")).partition("/")[0]
+        if obj["kind"] != "PodGroup" or api not in (SCHEDULER_PLUGINS, VOLCANO):
+            continue
+        meta, spec = obj.get("metadata"), obj.get("spec")
+        if not isinstance(meta, dict) or not isinstance(spec, dict):
+            raise BadInput(f"{where}: a PodGroup needs metadata and a spec")
+        name = GroupName(api, str(meta.get("namespace") or namespace), str(meta.get("name") or ""))
+        name.check()
+        found[name] = members_needed(name, spec)
     return found
 
 

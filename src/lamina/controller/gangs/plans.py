@@ -63,13 +63,13 @@ class GangPlanner:
         bound = len(self.bound_members(group))
         needed = group.needed - bound
         if len(members) < needed:
-            return NoPlan(f"{name} waits for its members: {bound + len(members)} of {group.needed} exist")
+            return NoPlan(too_few_members(name, group.needed, bound + len(members)))
         kinds = Counter(kind_of(pod) for pod in members)
         if len(kinds) > MAX_KINDS:
             return NoPlan(f"{name} has {len(kinds)} kinds of members; it may have at most {MAX_KINDS}")
         most = sum(min(count, self._most_places(request)) for (_, request), count in kinds.items())
         if most < needed:
-            return NoPlan(_too_few_places(name, group, bound, most))
+            return NoPlan(too_few_places(name, group.needed, bound, most))
         if len(members) == needed:
             members.sort(key=size_order)
         search = PlanSearch(self._capacity, self._decisions)
@@ -87,7 +87,7 @@ class GangPlanner:
             elif len(plan) < needed:
                 search.place(pod, allowed.get(pod.template))
         if len(plan) < needed or first.uid not in plan:
-            return NoPlan(_too_few_places(name, group, bound, len(plan)))
+            return NoPlan(too_few_places(name, group.needed, bound, len(plan)))
         amounts = granted(taken for place in plan.values() for taken in place.taken.values())
         excess = self._decisions.quota_excess(first, amounts, requester=str(name))
         return NoPlan(excess) if excess else plan
@@ -142,12 +142,17 @@ class GangPlanner:
         return most_pods(request, self._capacity.table)
 
 
-def _too_few_places(name: GroupName, group: PodGroup, bound: int, free: int) -> str:
-    needed = group.needed - bound
+def too_few_members(name: GroupName, needed: int, existing: int) -> str:
+    """The sentence about a group that waits for pods to be created."""
+    return f"{name} waits for its members: {existing} of {needed} exist"
+
+
+def too_few_places(name: GroupName, needed: int, bound: int, free: int) -> str:
+    """The sentence about a group of which `bound` members have a node, and `free` could get one."""
     if bound:
         return (
-            f"{name} is placed in part: {bound} of {group.needed} members have a node; "
-            f"{needed} more must be placed at once, but only {free} can be placed now"
+            f"{name} is placed in part: {bound} of {needed} members have a node; "
+            f"{needed - bound} more must be placed at once, but only {free} can be placed now"
         )
     return (
         f"{name} is placed completely or not at all: "

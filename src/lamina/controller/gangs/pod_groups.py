@@ -1,8 +1,8 @@
 """A pod group as the cluster describes it: how many members it needs, how long it may take, and which pods they are."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
 from lamina.errors import BadInput
-from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, NotFound, Object
+from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kube, NotFound, Object
 
 MAX_MEMBERS = 1000
 """The most members that a group may need."""
@@ -70,14 +70,8 @@ class PodGroups:
 
     async def _read(self, name: GroupName, known: dict[str, ParsedPod], started: float) -> _Reading:
         kube, plugins = self._context.kube, name.api == SCHEDULER_PLUGINS
-        resource = PLUGIN_POD_GROUPS if plugins else VOLCANO_POD_GROUPS
-        try:
-            spec = (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
-        except NotFound as error:
-            raise BadInput(f"{name} ({resource.api_version}) does not exist") from error
-        minimum, timeout = spec.get("minMember"), spec.get("scheduleTimeoutSeconds") or _TIMEOUT_S
-        if not isinstance(minimum, int) or not 1 <= minimum <= MAX_MEMBERS:
-            raise BadInput(f"{name}: minMember must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
+        spec = await read_spec(kube, name)
+        minimum, timeout = members_needed(name, spec), spec.get("scheduleTimeoutSeconds") or _TIMEOUT_S
         if not isinstance(timeout, int | float) or timeout < 0:
             raise BadInput(f"{name}: scheduleTimeoutSeconds must be a number of seconds from 0, got {timeout!r}")
         labels = f"{GROUP_LABEL}={name.name}" if plugins else ""
@@ -110,6 +104,23 @@ class PodGroups:
         self._readings = {
             name: reading for name, reading in self._readings.items() if now < reading.fresh_until + _TIMEOUT_S
         }
+
+
+async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
+    """What the PodGroup requests. Raises BadInput where there is no such group; Outside."""
+    resource = PLUGIN_POD_GROUPS if name.api == SCHEDULER_PLUGINS else VOLCANO_POD_GROUPS
+    try:
+        return (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
+    except NotFound as error:
+        raise BadInput(f"{name} ({resource.api_version}) does not exist") from error
+
+
+def members_needed(name: GroupName, spec: Mapping[str, Any]) -> int:
+    """How many members of the group must run together. Raises BadInput."""
+    minimum = spec.get("minMember")
+    if not isinstance(minimum, int) or isinstance(minimum, bool) or not 1 <= minimum <= MAX_MEMBERS:
+        raise BadInput(f"{name}: minMember must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
+    return minimum
 
 
 def size_order(pod: ParsedPod) -> tuple[int, int, int]:

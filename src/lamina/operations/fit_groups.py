@@ -1,0 +1,83 @@
+"""Pod groups that pods of a manifest belong to: how many members they need next to those that exist."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from lamina.controller.gangs.plans import too_few_members, too_few_places
+from lamina.controller.gangs.pod_groups import members_needed, read_spec, size_order
+from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.dialects.groups import GroupName, group_of
+from lamina.errors import BadInput
+from lamina.operations.cluster_view import ClusterView
+from lamina.operations.pod_templates import PodTemplate
+from lamina.ports.kube import Kube
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class Member(NamedTuple):
+    """A pod of a group, and what it is from."""
+
+    pod: ParsedPod
+    template: PodTemplate
+
+
+async def read_needed(
+    kube: Kube, templates: Iterable[PodTemplate], written: Mapping[GroupName, int]
+) -> dict[GroupName, int | str]:
+    """How many members the groups of the pods need, or why that is not known. `written` is what the manifest says.
+
+    Raises BadInput for a name that no group can have; Outside.
+    """
+    needed: dict[GroupName, int | str] = dict(written)
+    for name in {group_of(template.pod) for template in templates}:
+        if name is not None and name not in needed:
+            name.check()
+            try:
+                needed[name] = members_needed(name, await read_spec(kube, name))
+            except BadInput as problem:
+                needed[name] = str(problem)
+    return needed
+
+
+class GroupTrial(NamedTuple):
+    """`needed` members with GPUs must have a place together; `bound` have one. `waiting` exist without one."""
+
+    name: GroupName
+    needed: int
+    bound: int
+    waiting: tuple[Member, ...]
+
+    @classmethod
+    def of(cls, cluster: ClusterView, name: GroupName, needed: int) -> "GroupTrial":
+        """With the pods of the group in the cluster; those without GPUs count as present."""
+        bound, waiting = 0, []
+        for obj in cluster.pods:
+            if group_of(obj) != name or (obj.get("status") or {}).get("phase") in _ENDED:
+                continue
+            pod = parse_pod(obj, cluster.config)
+            if pod.request is None:
+                needed -= 1
+            elif obj["spec"].get("nodeName"):
+                bound += 1
+            elif not pod.metadata.get("deletionTimestamp"):
+                waiting.append(Member(pod, PodTemplate(f"Pod {pod.name}", obj, 1)))
+        return cls(name, max(0, needed), bound, tuple(waiting))
+
+    @property
+    def lacking(self) -> int:
+        """How many more members must have a place."""
+        return self.needed - self.bound
+
+    def in_order(self, members: Iterable[Member]) -> list[Member]:
+        """These members and those that wait, in the order in which they are placed."""
+        return sorted([*self.waiting, *members], key=lambda member: size_order(member.pod))
+
+    def too_few(self, members: int) -> str:
+        """Why the group waits for pods even with so many more, or nothing."""
+        existing = self.bound + len(self.waiting) + members
+        return too_few_members(self.name, self.needed, existing) if existing < self.needed else ""
+
+    def too_few_places(self, free: int) -> str:
+        """Why so many places are not enough."""
+        return too_few_places(self.name, self.needed, self.bound, free)
