@@ -10,8 +10,9 @@ from lamina.cli.main import app
 from lamina.errors import BadInput
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.ports.kube import INVENTORIES, NODES
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES
 from lamina.ports.kube.fake import FakeKube
+from tests.cli.commands import Commands
 
 
 def profiles(*arguments: str) -> list[list[str]]:
@@ -34,6 +35,65 @@ def test_an_a100_has_the_profiles_of_the_post() -> None:
 def test_every_card_is_there() -> None:
     rows = profiles()[1:]
     assert [(row[0], row[1]) for row in rows] == [(c.model, p.name) for c in MIG_CARDS.values() for p in c.profiles]
+
+
+@pytest.mark.parametrize("name", ["A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB"])
+def test_a_card_is_found_by_the_names_of_its_driver(name: str) -> None:
+    assert {row[0] for row in profiles(name)[1:]} == {"A100-40GB"}
+
+
+def node(name: str, model: str = "NVIDIA A100-SXM4-40GB") -> dict[str, object]:
+    """An inventory of a node with one GPU."""
+    gpu = Gpu(uuid="GPU-0", index=0, model=model, memory_mib=40960, capacity_mib=40960, mig_capable=True)
+    return {"metadata": {"name": name}, "spec": write_inventory(Inventory(node=name, gpus=(gpu,) if model else ()))}
+
+
+FILE = """
+version: v1
+mig-configs:
+  ours: [{devices: all, mig-enabled: false}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "refusal"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "all-1g.5gb", ""),
+        ("NVIDIA A100-SXM4-40GB", "all-balanced", ""),
+        ("NVIDIA A100-SXM4-40GB", "ours", ""),
+        ("NVIDIA A100-SXM4-40GB", "all-1g.5gbb", "have no MIG configuration all-1g.5gbb; did you mean all-1g.5gb?"),
+        ("NVIDIA A100-SXM4-40GB", "x", "x; it must be one of all-1g.10gb, all-1g.5gb, all-1g.5gb.me, all-2g.10gb"),
+        ("Tesla T4", "all-1g.5gb", "have no MIG configuration all-1g.5gb"),
+        ("", "all-1g.5gb", ""),
+        ("", "all-1g.5gbb", "did you mean all-1g.5gb?"),
+        ("a card of next year", "all-1g.99gb", ""),
+    ],
+)
+async def test_a_configuration_that_the_node_cannot_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, model: str, name: str, refusal: str
+) -> None:
+    kube = FakeKube()
+    await kube.create(NODES, {"metadata": {"name": "n"}})
+    await kube.create(INVENTORIES, node("n", model))
+    meta = {"name": "mig-parted-config", "namespace": "lamina-system"}
+    await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {"config.yaml": FILE}})
+    ended = await Commands(monkeypatch, kube).run("mig", "apply", "n", name)
+    assert (ended.code, refusal in ended.error) == (2 if refusal else 0, True)
+    labels = (await kube.get(NODES, "n"))["metadata"].get("labels") or {}
+    assert labels.get("nvidia.com/mig.config") == (None if refusal else name)
+
+
+async def test_the_list_says_why_a_configuration_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    for name, state in (("a", "failed"), ("b", "success")):
+        labels = {"nvidia.com/mig.config": "all-1g.5gb", "nvidia.com/mig.config.state": state}
+        await kube.create(NODES, {"metadata": {"name": name, "labels": labels}})
+        for number, reason in ((2, "MigNotApplied"), (1, "MigNotApplied"), (3, "Other")):
+            event = {"involvedObject": {"name": name}, "reason": reason, "message": f"failure {number}"}
+            meta = {"name": f"{name}.{number}", "namespace": "default"}
+            await kube.create(EVENTS, {"metadata": meta, "lastTimestamp": f"2026-01-0{number}T00:00:00Z", **event})
+    ended = await Commands(monkeypatch, kube).run("mig", "list")
+    assert ended.rows[3:] == [["a", "failed:", "failure", "2"]]
 
 
 def test_a_card_without_mig_is_refused_with_those_that_have_it() -> None:

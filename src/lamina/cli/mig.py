@@ -60,6 +60,7 @@ def list_nodes(
         name=lambda row: f"node/{row.name}",
         title=lambda row: f"node {row.name}",
         empty=f"No node {'with these labels ' if selector else ''}has MIG devices or a requested MIG configuration.",
+        notes=lambda rows: (f"{row.name} failed: {row.reason}" for row in rows if row.reason),
     )
 
     async def read(kube: "Kube") -> "ListReading[MigNode]":

@@ -5,7 +5,7 @@ all-balanced, and all-<profile> for as many of a profile as fit, with + written 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -140,6 +140,12 @@ def targets(name: str, configs: Configs, gpus: Sequence[SelectableGpu]) -> dict[
     return found
 
 
+def standard_names(cards: Iterable[MigCard]) -> set[str]:
+    """The names that need no file."""
+    profiles = {f"all-{resource_part(profile.name)}" for card in cards for profile in card.profiles}
+    return {"all-disabled", "all-enabled", "all-balanced", *profiles}
+
+
 def _of_file(entries: Sequence[Entry], gpus: Sequence[SelectableGpu]) -> dict[str, MigTarget]:
     return {gpu.uuid: entry.target for entry in entries for gpu in gpus if entry.selects(gpu)}
 
@@ -159,7 +165,6 @@ def _standard(name: str, gpus: Sequence[SelectableGpu], configs: Configs) -> dic
         if name == f"all-{resource_part(profile.name)}"
     }
     if not found:
-        standard = {f"all-{resource_part(profile.name)}" for card in cards.values() for profile in card.profiles}
-        known = sorted({*configs, "all-disabled", "all-enabled", "all-balanced", *standard})
+        known = sorted({*configs, *standard_names(cards.values())})
         raise BadInput(f"the GPUs of this node have no MIG configuration {name}; it must be one of {', '.join(known)}")
     return found

@@ -22,7 +22,11 @@ METRICS = (
 )
 NODE_LABELS = (Rule("nodes", "list"),)
 HOSTS = (Rule("nodes", "list", why="which nodes kube-scheduler allows a pod; only GPUs and quotas count without it"),)
-MIG_LIST = (Rule("nodes", "list"), Rule("inventories.lamina.dev", "list"))
+MIG_LIST = (
+    Rule("nodes", "list"),
+    Rule("inventories.lamina.dev", "list"),
+    Rule("events", "list", why="why a MIG configuration failed; left out without it"),
+)
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 GROUPS = (
     Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),

@@ -1,14 +1,19 @@
 """MIG: the profiles of cards, what the nodes of a cluster have, and the request for another configuration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from lamina.agent.mig.partitioner import LABEL, PENDING, STATE
+from lamina.agent.mig.partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
+from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
+from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.errors import BadInput
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.cards import card as gpu_card
+from lamina.model.mig import MigCard
+from lamina.model.mig_cards import MIG_CARDS, mig_card
 from lamina.model.mig_devices import PREFIX
-from lamina.ports.kube import INVENTORIES, NODES, Kube, NotFound, Object
+from lamina.name_hints import nearest
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, Kube, NotFound, Object, Refused
 
 
 class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -31,7 +36,7 @@ class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def profile_rows(card: str) -> list[ProfileEntry]:
     """The profiles of the cards whose names contain `card`. Raises BadInput where no card does."""
-    chosen = [mig_card for name, mig_card in MIG_CARDS.items() if card.casefold() in name.casefold()]
+    chosen = [mig_card for name, mig_card in MIG_CARDS.items() if _matches(name, card.casefold())]
     if not chosen:
         raise BadInput(f"no card matches {card!r}; known cards are {', '.join(MIG_CARDS)}")
     return [
@@ -52,6 +57,12 @@ def profile_rows(card: str) -> list[ProfileEntry]:
     ]
 
 
+def _matches(name: str, wanted: str) -> bool:
+    """Also by the names of NVML, such as NVIDIA A100-SXM4-40GB for A100-40GB."""
+    known = name.casefold()
+    return wanted in known or {*known.split("-")} <= {*wanted.replace(" ", "-").split("-")}
+
+
 class MigNode(Struct, frozen=True):
     """A node that has MIG devices or is asked to have some."""
 
@@ -61,6 +72,8 @@ class MigNode(Struct, frozen=True):
     state: str
     devices: tuple[str, ...]
     """Devices that kubelet allocates, counted by profile, and instances that were created for grants."""
+    reason: str = ""
+    """Why the configuration could not be applied; empty while it did not fail, or where events cannot be read."""
 
 
 async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | None = None) -> list[MigNode]:
@@ -70,7 +83,7 @@ async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | 
     except NotFound:
         inventories = []
     instances = {inventory["metadata"]["name"]: _instances(inventory["spec"]) for inventory in inventories}
-    nodes = []
+    nodes, reasons = [], await _reasons(kube)
     for node in (await kube.list(NODES)).items:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         if selected is not None and not selected(labels):
@@ -80,8 +93,21 @@ async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | 
         if LABEL in labels or counts or instances.get(name):
             devices = sorted(f"{count} {profile}" for profile, count in counts.items() if count != "0")
             described = (*devices, *instances.get(name, ()))
-            nodes.append(MigNode(name, labels.get(LABEL, ""), labels.get(STATE, ""), described))
+            wanted, state = labels.get(LABEL, ""), labels.get(STATE, "")
+            reason = reasons.get(name, "") if state == FAILED else ""
+            nodes.append(MigNode(name, wanted, state, described, reason))
     return nodes
+
+
+async def _reasons(kube: Kube) -> dict[str, str]:
+    """The last failure of each node whose events can be read."""
+    try:
+        events = (await kube.list(EVENTS, namespace="default", fields=f"reason={NOT_APPLIED}")).items
+    except (Refused, NotFound):
+        return {}
+    failures = [event for event in events if event.get("reason") == NOT_APPLIED]
+    failures.sort(key=lambda event: str(event.get("lastTimestamp") or ""))
+    return {event["involvedObject"]["name"]: str(event.get("message", "")) for event in failures}
 
 
 def _instances(inventory: Object) -> list[str]:
@@ -93,8 +119,44 @@ def _instances(inventory: Object) -> list[str]:
 
 
 async def request_configuration(kube: Kube, node: str, configuration: str) -> None:
-    """Label the node with the configuration; its agent applies it. Raises BadInput where there is no such node."""
+    """Label the node with the configuration; its agent applies it.
+
+    Raises BadInput where there is no such node, or where its GPUs cannot have such a configuration.
+    """
+    await _check(kube, node, configuration)
     try:
         await kube.patch(NODES, node, {"metadata": {"labels": {LABEL: configuration, STATE: PENDING}}})
     except NotFound as missing:
         raise BadInput(f"there is no node {node}") from missing
+
+
+async def _check(kube: Kube, node: str, configuration: str) -> None:
+    """Raises BadInput for a name that is neither in mig-parted's file nor a standard one of the node's cards."""
+    cards = await _cards(kube, node)
+    if cards is None:
+        return
+    names = mig_parted.standard_names(cards)
+    try:
+        file = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
+        text = str((file.get("data") or {}).get(CONFIG_MAP_KEY, ""))
+        names = {*mig_parted.load(text, f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"), *names}
+    except NotFound:
+        pass
+    if configuration not in names:
+        hint = nearest(configuration, names) or f"; it must be one of {', '.join(sorted(names))}"
+        raise BadInput(f"the GPUs of node {node} have no MIG configuration {configuration}{hint}")
+
+
+async def _cards(kube: Kube, node: str) -> Iterable[MigCard] | None:
+    """The cards with MIG that the node may have; None where it has GPUs that are not known."""
+    try:
+        gpus = (await kube.get(INVENTORIES, node))["spec"].get("gpus") or ()
+    except NotFound:
+        gpus = ()
+    if not gpus:  # partitioned GPUs are not listed
+        return MIG_CARDS.values()
+    try:
+        found = [mig_card(gpu_card(gpu["model"]).pci_device) for gpu in gpus]
+    except BadInput:
+        return None
+    return [each for each in found if each is not None]

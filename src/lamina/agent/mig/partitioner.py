@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 LABEL = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
+NOT_APPLIED = "MigNotApplied"
+"""The reason of the event with which a node says why a configuration failed."""
 RETRY_S = 5.0
 """The pause after a failure, and how often the ConfigMap is read while the label is set."""
 _WHERE = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
@@ -124,7 +126,7 @@ class Partitioner:
             else:
                 self._node.aside.add("MIG configuration", name, error)
             await self._set_state(FAILED, observed)
-            await self._event(observed, "MigNotApplied", f"{LABEL}={name}: {error}")
+            await self._event(observed, NOT_APPLIED, f"{LABEL}={name}: {error}")
             return
         self._failed_at = float("-inf")
         self._node.aside.forget("MIG configuration", name)
