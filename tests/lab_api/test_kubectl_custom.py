@@ -1,6 +1,7 @@
 """Custom resources through a real kubectl, and through lightkube as our own parts use it."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.types import PatchType
 
+from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina_lab.api.server import serve
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import FakeKubelets, Threaded
@@ -41,6 +43,16 @@ kind: Share
 metadata: {name: s}
 spec: {pod: a, memoryMiB: 1000, shares: [{gpu: GPU-1}, {gpu: GPU-2}]}
 """
+
+
+def test_explain_shows_the_fields_of_a_definition(lab: Threaded, kubectl: Kubectl) -> None:
+    for definition in custom_resource_definitions():
+        kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    kubectl("wait", "--for=condition=Established", "crd/inventories.lamina.dev", "--timeout=120s")
+    assert "Version of the NVIDIA driver" in kubectl("explain", "inventory.spec.driver")
+    assert "capacityMiB" in kubectl("explain", "inv.spec.gpus")
+    assert "containers" in kubectl("explain", "grants.spec")
+    assert "does not exist" in kubectl.refused("explain", "grants.spec.absent")
 
 
 def test_a_custom_resource_is_served_as_soon_as_it_is_defined(lab: Threaded, kubectl: Kubectl) -> None:

@@ -1,4 +1,8 @@
-"""The OpenAPI that kubectl needs: writes accept `fieldValidation`, so that kubectl leaves validation to the server."""
+"""The OpenAPI that kubectl needs.
+
+Writes accept `fieldValidation`, so that kubectl leaves validation to the server. Custom resources have schemas, for
+`kubectl explain`.
+"""
 
 from lamina.ports.kube import Object
 from lamina_lab.api.schema.resources import ApiResource, Catalog
@@ -23,7 +27,8 @@ def document(catalog: Catalog, path: str) -> Object:
     if not found:
         raise no_such_path()
     paths = {f"/{path}/{_place(resource)}/{{name}}": {"patch": _patch(resource)} for resource in found}
-    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": {}}}
+    schemas = {f"{path.replace('/', '.')}.{resource.kind}": _schema(resource) for resource in found if resource.schema}
+    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
 def _prefix(resource: ApiResource) -> str:
@@ -34,13 +39,23 @@ def _place(resource: ApiResource) -> str:
     return f"namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else resource.plural
 
 
+def _schema(resource: ApiResource) -> Object:
+    """What the definition says, with the fields that all objects have."""
+    common = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    properties = common | (resource.schema.get("properties") or {})
+    return {**resource.schema, "properties": properties, "x-kubernetes-group-version-kind": [_kind(resource)]}
+
+
+def _kind(resource: ApiResource) -> Object:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
 def _patch(resource: ApiResource) -> Object:
     names = ("dryRun", "fieldManager", "fieldValidation", "force")
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     return {
         "operationId": f"patch{resource.kind}",
         "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names],
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        "x-kubernetes-group-version-kind": kind,
+        "x-kubernetes-group-version-kind": _kind(resource),
     }

@@ -44,6 +44,7 @@ def resources(crd: Object) -> list[ApiResource]:
             categories=tuple(names.get("categories") or ()),
             columns=tuple(version.get("additionalPrinterColumns") or ()),
             custom=True,
+            schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
         )
         for version in sorted(served, key=lambda version: not version.get("storage"))
     ]

@@ -23,6 +23,8 @@ class ApiResource(Struct, frozen=True):
     categories: tuple[str, ...] = ()
     columns: tuple[dict[str, Any], ...] = ()
     custom: bool = False
+    schema: dict[str, Any] = {}
+    """What its objects contain, as its CustomResourceDefinition says."""
     shares: str = ""
 
     @property
