@@ -11,7 +11,7 @@ from lamina.api.v1alpha1.schema import Schema, structural_schema
 
 
 class PrinterColumn(NamedTuple):
-    """A column of `kubectl get`. A path that matches several values shows the first."""
+    """A column of `kubectl get`. Of several values at its path, a string shows all and another type the first."""
 
     name: str
     type: str
@@ -43,8 +43,8 @@ INVENTORY = ObjectKind(
     namespaced=False,
     columns=(
         PrinterColumn("Driver", "string", ".spec.driver", "Version of the driver"),
-        PrinterColumn("Model", "string", ".spec.gpus[*].model", "Model of the first GPU"),
-        PrinterColumn("Memory", "integer", ".spec.gpus[*].memoryMiB", "Memory of the first GPU in MiB"),
+        PrinterColumn("Model", "string", ".spec.gpus[0].model", "Model of the first GPU"),
+        PrinterColumn("Memory", "integer", ".spec.gpus[0].memoryMiB", "Memory of the first GPU in MiB"),
         _AGE,
     ),
 )
@@ -56,9 +56,9 @@ GRANT = ObjectKind(
     columns=(
         PrinterColumn("Pod", "string", ".spec.pod", "Pod that has the shares"),
         PrinterColumn("Node", "string", ".spec.node", "Node of the pod and its GPUs"),
-        PrinterColumn("GPU", "string", f"{_SHARE}.gpu", "GPU of the first share"),
-        PrinterColumn("Memory", "integer", f"{_SHARE}.memoryMiB", "Memory of the first share in MiB"),
-        PrinterColumn("Cores", "integer", f"{_SHARE}.cores", "Compute time of the first share in percent"),
+        PrinterColumn("GPU", "string", f"{_SHARE}.gpu", "GPU of each share"),
+        PrinterColumn("Memory", "string", f"{_SHARE}.memoryMiB", "Memory of each share in MiB"),
+        PrinterColumn("Cores", "string", f"{_SHARE}.cores", "Compute time of each share in percent"),
         _AGE,
     ),
 )
