@@ -76,6 +76,25 @@ def test_an_instance_is_shown_with_its_gpu() -> None:
     assert row.split() == ["a", "Running", "node-0", "0", "(1g.5gb", "at", "6)", "4864", "MiB", "14", "%"]
 
 
+def test_containers_are_named_where_a_pod_has_several() -> None:
+    seen = cluster(pod("a", node="node-0", phase="Running"), pod("b", node="node-0", phase="Running"))
+    shares = (Share(gpu="GPU-1", memory_mib=2000),)
+    containers = (
+        ContainerGrant(name="prepare", shares=(Share(gpu="GPU-1", memory_mib=6000),), init=True),
+        ContainerGrant(name="log", shares=shares, init=True, sidecar=True),
+        ContainerGrant(name="train", shares=shares),
+    )
+    grants = {**seen.grants, "uid-of-a": msgspec.structs.replace(seen.grants["uid-of-a"], containers=containers)}
+    head, *lines = printed(ClusterView(DEFAULT, seen.pods, grants, seen.inventories, seen.ledger))
+    assert head.split()[-2:] == ["CONTAINER", "WHY"]
+    assert [line.split()[-5:] for line in lines] == [
+        ["6000", "MiB", "shared", "prepare", "(init)"],
+        ["0", "2000", "MiB", "shared", "log"],
+        ["0", "2000", "MiB", "shared", "train"],
+        ["0", "1000", "MiB", "shared", "main"],
+    ]
+
+
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_no_cell_is_truncated_at_any_width(width: int) -> None:
     text = io.StringIO()

@@ -4,6 +4,7 @@ A reason is a sentence that many pods may share, so the table has its number and
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rich.console import Console
 from rich.table import Table
@@ -32,14 +33,16 @@ def print_pods(console: Console, cluster: ClusterView, namespace: str | None) ->
 
 
 def pod_table(rows: Sequence[PodEntry], *, wide: bool, namespaces: bool) -> Table:
-    """A wide table has containers, modes and UUIDs too."""
+    """A wide table has containers, modes and UUIDs too, another one containers where a pod has several with shares."""
     numbers = _numbers(rows)
-    head = (*_HEAD[:-1], *_MORE, _HEAD[-1]) if wide else _HEAD
+    several = any(len({share.container for share in row.shares}) > 1 for row in rows)
+    more = len(_MORE) if wide else int(several)
+    head = (*_HEAD[:-1], *_MORE[:more], _HEAD[-1])
     table = Table(*(("NAMESPACE",) if namespaces else ()), *head, box=None, pad_edge=False)
     for row in rows:
         first = (row.namespace,) if namespaces else ()
         mark = f"({numbers[row.reason]})" if row.reason else ""
-        table.add_row(*first, *_cells(row), *(_more(row) if wide else ()), mark)
+        table.add_row(*first, *_cells(row), *islice(_more(row), more), mark)
     return table
 
 
@@ -64,7 +67,7 @@ def _cells(row: PodEntry) -> Iterator[str]:
 
 
 def _more(row: PodEntry) -> Iterator[str]:
-    yield "\n".join(share.container for share in row.shares)
+    yield "\n".join(f"{share.container}{' (init)' if share.init else ''}" for share in row.shares)
     yield "\n".join(share.mode for share in row.shares)
     yield "\n".join(share.gpu for share in row.shares)
 

@@ -33,6 +33,8 @@ class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
     """None for a whole GPU; 0 where compute is shared without a limit."""
     mig: str = ""
     """The profile of its MIG instance and where it starts."""
+    init: bool = False
+    """Of an init container that ends before the others start; on each GPU, the larger of both counts."""
 
 
 class PodEntry(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -127,16 +129,17 @@ def _entry(
 
 def _held(containers: Iterable[ContainerGrant], inventory: Inventory | None) -> tuple[HeldShare, ...]:
     indices = {gpu.uuid: gpu.index for gpu in inventory.gpus} if inventory else {}
-    return tuple(_share(each.name, share, indices) for each in containers for share in each.shares)
+    return tuple(_share(each, share, indices) for each in containers for share in each.shares)
 
 
-def _share(container: str, share: Share, indices: Mapping[str, int]) -> HeldShare:
+def _share(container: ContainerGrant, share: Share, indices: Mapping[str, int]) -> HeldShare:
     return HeldShare(
-        container=container,
+        container=container.name,
         gpu=share.gpu,
         index=indices.get(share.gpu),
         mode=share.mode.value,
         memory_mib=share.memory_mib,
         compute_percent=None if share.mode is Mode.WHOLE else share.cores,
         mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
+        init=container.init and not container.sidecar,
     )
