@@ -283,7 +283,7 @@ def test_amounts_have_a_unit() -> None:
     assert without_unit == set()
 
 
-NOWHERE_ELSE = {"defragmentation.yaml"}
+NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml"}
 """Examples of what no other form can say."""
 
 

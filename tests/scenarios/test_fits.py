@@ -66,7 +66,8 @@ def test_the_answer_is_what_happens(lab: Lab, case: str) -> None:
         waiting = [pod["metadata"]["name"] for pod in lab.pods("app=asked") if "nodeName" not in pod["spec"]]
         for name in waiting:
             why = lab.lamina("why", name).stdout
-            assert why.splitlines()[0].partition("is pending: ")[2].split(".")[0] in answer.stdout
+            _, pending, reason = why.splitlines()[0].partition("is pending: ")
+            assert pending and reason.split(".")[0] in answer.stdout
     finally:
         lab.kubectl("patch", "node", NODE, "--type=merge", "-p", '{"spec": {"taints": null, "unschedulable": null}}')
         lab.kubectl("delete", "resourcequota", "asked", "--ignore-not-found")
