@@ -87,9 +87,9 @@ async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatc
     output = (await Commands(monkeypatch, await cluster(*objects)).run("pods")).output
     rows = [line.split() for line in output.splitlines()[1:]]
     assert rows == [
-        ["both", "Running", "n", "1", "1000", "MiB", "shared"],
-        ["0", "4096", "MiB", "30", "%"],
-        ["claims", "Running", "n", "0", "4096", "MiB", "30", "%"],
+        ["both", "Running", "n", "1", "1000", "MiB", "shared", "main"],
+        ["0", "4096", "MiB", "30", "%", "c/a"],
+        ["claims", "Running", "n", "0", "4096", "MiB", "30", "%", "c/a"],
     ]
 
 
