@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from docs.generate.markdown import code, page, table
 from lamina.configuration import DEFAULT
+from lamina.dialects.container_variables import IGNORED
 from lamina.dialects.protocol import Dialect
 from lamina.dialects.registry import DIALECTS, name_index
 
@@ -30,27 +31,22 @@ _ANNOTATIONS = {
     "numa_bind": "all GPUs of a container on one NUMA node",
     "unsupported": "**refused** unless it is empty",
 }
-VARIABLES = {
-    "CUDA_DISABLE_CONTROL": "does not switch limits off",
-    "CUDA_DEVICE_MEMORY_LIMIT": "the limit is that of the pod's grant",
-    "CUDA_DEVICE_SM_LIMIT": "the limit is that of the pod's grant",
-    "GPU_CORE_UTILIZATION_POLICY": "use the annotation `lamina.dev/gpucores-limit` for a cap",
-    "CUDA_TASK_PRIORITY": "use the resource for the priority",
-    "CUDA_OVERSUBSCRIBE": "use `sharing.memoryScaling`",
-    "CUDA_DEVICE_MEMORY_SHARED_CACHE": "counts are kept where the agent puts them",
-    "ACTIVE_OOM_KILLER": "an allocation over the limit fails with CUDA error 2; no program is killed",
-    "LIBCUDA_LOG_LEVEL": "the facade logs refusals only",
-}
-"""Variables of containers by which HAMi and its ancestors are controlled, and what holds here instead."""
+_POLICIES = (
+    ("`GPU_CORE_UTILIZATION_POLICY=default`", "idle GPU time is lent to the container"),
+    ("`GPU_CORE_UTILIZATION_POLICY=force`", "the requested cores are also the most that the container gets"),
+    ("`GPU_CORE_UTILIZATION_POLICY=disable`", "the limit stays, with a warning: other pods on the GPU rely on it"),
+    ("another `GPU_CORE_UTILIZATION_POLICY`", "**refused**"),
+)
 _VARIABLES = """
-The facade reads none of these variables, because a tenant can change them. Limits come from files that the agent
-writes. `CUDA_VISIBLE_DEVICES` chooses among the granted GPUs.
+Admission reads these variables in the pod, before it runs. The facade reads none of them, because a tenant can change
+them: limits come from files that the agent writes. A value in `valueFrom`, `envFrom` or the image is not read;
+`GPU_CORE_UTILIZATION_POLICY` with `valueFrom` is refused. `CUDA_VISIBLE_DEVICES` chooses among the granted GPUs.
 """
 
 
 def pages() -> Iterator[tuple[str, str]]:
     parts = [part for dialect in DIALECTS for part in _dialect(dialect)]
-    rows = [(code(name), f"ignored: {instead}") for name, instead in VARIABLES.items()]
+    rows = [*_POLICIES, *((code(name), f"no effect, with a warning: {instead}") for name, instead in IGNORED.items())]
     variables = ("## Variables of containers", _VARIABLES, table(("variable", "effect"), rows))
     yield "keys-of-others.md", page(
         "Keys of other systems", "src/lamina/dialects", _INTRODUCTION, *parts, *variables

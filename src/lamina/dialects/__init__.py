@@ -7,6 +7,7 @@ admission       the defaults that admission fills into pods
 hidden_gpus     what hides GPUs from containers that request none
 templates       what admission changes in the pod templates of workloads
 high_priority   where high priority counts
+container_variables  HAMi's variables of containers
 unsupported     resources that no dialect has
 template_nodes  what a node that does not exist yet will offer, by its template
 native_devices  the resources of NVIDIA's device plugin, which need no grant
@@ -29,7 +30,13 @@ from lamina.dialects.registry import (
     resource_domains,
     resource_names,
 )
-from lamina.dialects.templates import fill_template, find_template, template_condition, template_warnings
+from lamina.dialects.templates import (
+    fill_template,
+    find_template,
+    template_condition,
+    template_refusal,
+    template_warnings,
+)
 
 __all__ = [
     "Dialect",
@@ -52,6 +59,7 @@ __all__ = [
     "resource_names",
     "scheduler_names",
     "template_condition",
+    "template_refusal",
     "template_warnings",
     "ticket_holders",
 ]

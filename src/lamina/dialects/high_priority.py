@@ -21,7 +21,7 @@ def lower_priorities(request: PodRequest, namespace: str, config: Config, resour
         for container in request.containers
         if container.priority == HIGH
     )
-    return msgspec.structs.replace(request, containers=lowered, warnings=warnings)
+    return msgspec.structs.replace(request, containers=lowered, warnings=(*request.warnings, *warnings))
 
 
 def _lowered(container: ContainerRequest) -> ContainerRequest:

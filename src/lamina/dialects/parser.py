@@ -5,6 +5,7 @@ from itertools import chain, islice
 from typing import Any
 
 from lamina.dialects.compute_limits import limit_compute
+from lamina.dialects.container_variables import apply_variables
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
 from lamina.dialects.high_priority import lower_priorities
 from lamina.dialects.protocol import Dialect, PodManifest
@@ -34,7 +35,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     request = dialect.parse(manifest, names)
     if request is None:
         return None
-    request = limit_compute(request, manifest.annotations)
+    request = apply_variables(limit_compute(request, manifest.annotations), containers)
     if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
         raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
     namespace = (pod.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE

@@ -10,6 +10,7 @@ from lamina.dialects.patches import PatchOperation
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 from lamina.model.config import Config
+from lamina.model.requests import PodRequest
 
 WORKLOADS = {
     "": ("replicationcontrollers",),
@@ -45,15 +46,28 @@ def template_condition(amounts: str, config: Config) -> str:
 
 def template_warnings(workload: Mapping[str, Any], namespace: str, config: Config) -> tuple[str, ...]:
     """What the user should know about the pods of a workload in this namespace: that they will be refused, and why."""
-    _, template = find_template(workload)
-    if not places(template.get("spec") or {}, config):
-        return ()
-    pod = {**template, "metadata": {**(template.get("metadata") or {}), "namespace": namespace}}
     try:
-        request = parse(pod, config)
+        request = _request(workload, namespace, config)
     except BadInput as problem:
         return (f"its pods will be refused: {problem}",)
     return () if request is None else request.warnings
+
+
+def template_refusal(workload: Mapping[str, Any], namespace: str, config: Config) -> str:
+    """Why the pods of a workload in this namespace are refused, or nothing."""
+    try:
+        _request(workload, namespace, config)
+    except BadInput as problem:
+        return str(problem)
+    return ""
+
+
+def _request(workload: Mapping[str, Any], namespace: str, config: Config) -> PodRequest | None:
+    """What its pods request of Lamina's schedulers. Raises BadInput."""
+    _, template = find_template(workload)
+    if not places(template.get("spec") or {}, config):
+        return None
+    return parse({**template, "metadata": {**(template.get("metadata") or {}), "namespace": namespace}}, config)
 
 
 def find_template(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
