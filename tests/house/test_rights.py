@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lamina.configuration import DEFAULT
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
@@ -22,6 +23,7 @@ from lamina.operations.mig import mig_nodes
 from lamina.operations.node_labels import labeled_nodes
 from lamina.operations.pod_templates import PodTemplate
 from lamina.operations.refused_memory import last_refusal
+from lamina.operations.refused_workloads import refused_workloads
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
 from lamina.ports.kube.fake import FakeKube
@@ -49,6 +51,7 @@ RULES = {
     "configuration": rights_of_commands.CONFIGURATION,
     "metrics": rights_of_commands.METRICS,
     "labels": rights_of_commands.NODE_LABELS,
+    "refused workloads": rights_of_commands.REFUSED_WORKLOADS,
     "hosts": rights_of_commands.HOSTS,
     "groups": rights_of_commands.GROUPS,
     "mig list": rights_of_commands.MIG_LIST,
@@ -178,6 +181,12 @@ async def test_people_who_look() -> None:
     noted = Noted("reader", kube)
     await cluster_view.read(noted)
     assert noted.asked == rights("reader")
+
+
+async def test_people_who_look_at_refused_workloads() -> None:
+    noted = Noted("refused workloads", FakeKube())
+    await refused_workloads(noted, DEFAULT, None)
+    assert noted.asked == rights("refused workloads")
 
 
 async def test_people_who_ask_where_pods_fit() -> None:

@@ -40,6 +40,10 @@ WORKLOADS = (
     Rule("daemonsets.apps", "get"),
     Rule("jobs.batch", "get"),
 )
+REFUSED_WORKLOADS = tuple(
+    Rule(rule.resource, "list", why="whose pods are refused; left out, with a warning, without it")
+    for rule in WORKLOADS
+)
 DASHBOARD = (
     *(Rule(rule.resource, "list watch" if rule.names else "watch", rule.names, rule.why) for rule in READER),
     Rule("nodes", "list watch"),
@@ -81,7 +85,7 @@ def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(resource, " ".join(sorted(of)), names) for (resource, names), of in verbs.items())
 
 
-VIEW = _merged(READER, REFUSALS, WORKLOADS, NODE_LABELS, MIG_LIST, GROUPS, CONFIGURATION, DASHBOARD)
+VIEW = _merged(READER, REFUSALS, WORKLOADS, REFUSED_WORKLOADS, NODE_LABELS, MIG_LIST, GROUPS, CONFIGURATION, DASHBOARD)
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
@@ -93,6 +97,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,
+    "pods, in addition to the first": REFUSED_WORKLOADS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
     "the cluster role lamina-view": VIEW,

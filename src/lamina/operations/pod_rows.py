@@ -16,7 +16,7 @@ from lamina.ports.kube import Object
 
 _ENDED = ("Succeeded", "Failed")
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
-DELETED = "Deleted"
+DELETED, REFUSED = "Deleted", "Refused"
 
 
 class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,10 +38,11 @@ class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodEntry(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One pod that requests GPUs, or a deleted one whose processes still run."""
+    """One pod that requests GPUs, a deleted one whose processes still run, or a workload whose pods are refused."""
 
     namespace: str
     pod: str
+    """For a workload, its kind and name, such as `deployment/web`."""
     status: str
     node: str
     memory_mib: int
@@ -77,6 +78,11 @@ def _deleted(cluster: ClusterView, namespace: str | None) -> Iterator[PodEntry]:
             _held(survivor.containers, cluster.inventories[node]),
             reason=_SURVIVES,
         )
+
+
+def refused_row(namespace: str, workload: str, reason: str) -> PodEntry:
+    """The row of a workload, given as kind/name, none of whose pods is admitted."""
+    return _entry((namespace, workload, REFUSED, ""), (), reason=reason)
 
 
 def _order(pod: Object) -> tuple[bool, str, str]:
