@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_grant, write_inventory
 from lamina.errors import BadInput
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
+from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
@@ -83,6 +83,7 @@ INVENTORY = Inventory(
     survivors=(Survivor(namespace="default", pod="p", pod_uid="u", containers=(CONTAINER,)),),
     resized=(AppliedSize(pod_uid="u", container="c", generation=3, waiting="w"),),
     claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
+    mig_devices=(MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/mig-1g.5gb", reason="x"),),
 )
 GRANT = Grant(pod="p", pod_uid="u", node="n", dialect="hami", containers=(CONTAINER,), revision=4)
 

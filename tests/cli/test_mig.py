@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.cli.main import app
 from lamina.errors import BadInput
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory
+from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.mig_devices import NO_STRATEGY
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
@@ -128,3 +129,22 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "missing", "all-1g.5gb"])
     assert isinstance(missing.exception, BadInput) and "there is no node missing" in str(missing.exception)
+
+
+async def test_devices_that_are_not_offered_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = FakeKube()
+    devices = (
+        MigDeviceCount(profile="1g.5gb", count=28, reason=NO_STRATEGY),
+        MigDeviceCount(profile="2g.10gb", count=3, resource="nvidia.com/gpu"),
+        MigDeviceCount(profile="3g.20gb", count=1, resource="nvidia.com/mig-3g.20gb"),
+    )
+    spec = write_inventory(Inventory(node="n", mig_devices=devices))
+    await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": spec})
+    await kube.create(NODES, {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/mig-3g.20gb": "1"}}})
+    ended = await Commands(monkeypatch, kube).run("mig", "list")
+    first, second = ended.output.splitlines()[1:]
+    assert first.endswith("1 3g.20gb, 28 1g.5gb (not offered), 3 2g.10gb as nvidia.com/gpu")
+    assert second == (
+        "n does not offer all of its MIG devices: the MIG strategy is none; set it to mixed (hami.migStrategy, or "
+        "mig.strategy in Lamina's own form)"
+    )

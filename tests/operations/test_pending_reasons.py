@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory
+from lamina.model.gpus import Inventory, MigDeviceCount, NativeResource
 from lamina.model.grants import ContainerGrant, Share
+from lamina.model.mig_devices import NO_STRATEGY
 from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
 from lamina.operations.pending_reasons import waiting_because, why
@@ -93,6 +94,30 @@ async def test_a_pod_that_counts_native_devices_is_kube_schedulers() -> None:
     assert reason == "not yet tried by the scheduler"
     lines, _ = await explained(pod("p", container("a", mig_1g_5gb=1), container("b", gpu_shared=1)))
     assert lines[0].startswith("p requests nvidia.com/mig-1g.5gb and nvidia.com/gpu.shared, which")
+
+
+def mig_node(name: str, *devices: MigDeviceCount, offered: int = 0) -> Inventory:
+    resources = [NativeResource("nvidia.com/mig-1g.5gb", offered)] if offered else []
+    return Inventory(node=name, native_resources=tuple(resources), mig_devices=devices)
+
+
+async def test_mig_devices_that_are_not_offered_are_named_with_what_to_set() -> None:
+    withheld = MigDeviceCount(profile="1g.5gb", count=28, reason=NO_STRATEGY)
+    single = MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/gpu")
+    other = MigDeviceCount(profile="2g.10gb", count=3, reason=NO_STRATEGY)
+    nodes = [mig_node("a", withheld), mig_node("b", single), mig_node("c", other)]
+    lines, _ = await explained(pod("p", container(mig_1g_5gb=1)), *nodes)
+    assert lines[1:] == [
+        "  a has 28 such devices, but the MIG strategy is none; set it to mixed (hami.migStrategy, or mig.strategy in "
+        "Lamina's own form)",
+        "  b has 7 such devices, but offers them as nvidia.com/gpu; request that",
+    ]
+
+
+async def test_nodes_that_offer_too_few_devices_are_named_with_their_number() -> None:
+    offering = MigDeviceCount(profile="1g.5gb", count=2, resource="nvidia.com/mig-1g.5gb")
+    lines, _ = await explained(pod("p", container(mig_1g_5gb=3)), mig_node("a", offering, offered=2))
+    assert lines[1:] == ["  a: needs 3 nvidia.com/mig-1g.5gb; this node offers 2"]
 
 
 async def test_what_admission_would_refuse_is_the_reason() -> None:

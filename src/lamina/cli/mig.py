@@ -49,7 +49,7 @@ def list_nodes(
 ) -> None:
     """List nodes with MIG devices or a requested MIG configuration: its state and the devices."""
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.cli.mig_tables import node_table
+    from lamina.cli.mig_tables import node_notes, node_table
     from lamina.operations.mig import MigNode, mig_nodes
     from lamina.ports.kube.selectors import label_selector
 
@@ -60,7 +60,7 @@ def list_nodes(
         name=lambda row: f"node/{row.name}",
         title=lambda row: f"node {row.name}",
         empty=f"No node {'with these labels ' if selector else ''}has MIG devices or a requested MIG configuration.",
-        notes=lambda rows: (f"{row.name} failed: {row.reason}" for row in rows if row.reason),
+        notes=node_notes,
     )
 
     async def read(kube: "Kube") -> "ListReading[MigNode]":

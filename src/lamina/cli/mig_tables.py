@@ -1,6 +1,6 @@
 """The tables of MIG profiles, and of nodes with MIG devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
@@ -29,3 +29,12 @@ def node_table(rows: Sequence[MigNode]) -> Table:
     for node in rows:
         table.add_row(node.name, node.configuration, node.state, ", ".join(node.devices))
     return table
+
+
+def node_notes(rows: Sequence[MigNode]) -> Iterator[str]:
+    """Why configurations failed, and why devices are not offered."""
+    for row in rows:
+        if row.reason:
+            yield f"{row.name} failed: {row.reason}"
+        if row.withheld:
+            yield f"{row.name} does not offer all of its MIG devices: {row.withheld}"

@@ -93,6 +93,17 @@ class NativeResource(Struct, frozen=True):
     sharing: Strategy = Strategy.NONE
 
 
+class MigDeviceCount(Struct, frozen=True, kw_only=True):
+    """The MIG devices of one profile on a node that kubelet may allocate."""
+
+    profile: str
+    count: int
+    resource: str = ""
+    """The resource by which the node offers them; empty if it does not."""
+    reason: str = ""
+    """Why it does not; empty if it does."""
+
+
 class Inventory(Struct, frozen=True, kw_only=True):
     """What one node has."""
 
@@ -113,6 +124,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Containers that were resized, with the size that they have."""
     claims: tuple[HeldClaim, ...] = ()
     """ResourceClaims that are prepared here. A GPU that one has takes no grants."""
+    mig_devices: tuple[MigDeviceCount, ...] = ()
+    """Those that exist, offered or not, except instances on GPUs that grants may partition."""
 
     def offers_native_devices(self, resources: Iterable[str]) -> bool:
         """Whether the node offers all of these, and there are any."""

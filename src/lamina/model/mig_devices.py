@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lamina.model.gpu_facts import GpuFacts, MigInstanceFacts
+from lamina.model.gpus import MigDeviceCount
 from lamina.model.mig import MigProfile
 
 PREFIX = "nvidia.com/mig-"
 NONE, SINGLE, MIXED = "none", "single", "mixed"
+NO_STRATEGY = f"the MIG strategy is {NONE}"
+"""Why a node with that strategy offers no MIG devices."""
 
 
 class MigDevice(NamedTuple):
@@ -35,6 +38,13 @@ def resource_part(profile: str) -> str:
 def profile_resource(profile: str) -> str:
     """The resource of a profile: nvidia.com/mig-1g.5gb.me for 1g.5gb+me."""
     return PREFIX + resource_part(profile)
+
+
+def strategy_hint(devices: MigDeviceCount) -> str:
+    """What to set so that devices are offered that no strategy offers, or nothing where that is not the cause."""
+    if devices.reason != NO_STRATEGY:
+        return ""
+    return "; set it to mixed (hami.migStrategy, or mig.strategy in Lamina's own form)"
 
 
 def single_strategy_problem(gpus: Sequence[GpuFacts], devices: Sequence[MigDevice]) -> str:

@@ -9,9 +9,10 @@ from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.errors import BadInput
 from lamina.model.cards import card as gpu_card
+from lamina.model.gpus import MigDeviceCount
 from lamina.model.mig import MigCard
 from lamina.model.mig_cards import MIG_CARDS, mig_card
-from lamina.model.mig_devices import PREFIX
+from lamina.model.mig_devices import PREFIX, strategy_hint
 from lamina.name_hints import nearest
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, Kube, NotFound, Object, Refused
 
@@ -71,9 +72,11 @@ class MigNode(Struct, frozen=True):
     """The value of the label nvidia.com/mig.config."""
     state: str
     devices: tuple[str, ...]
-    """Devices that kubelet allocates, counted by profile, and instances that were created for grants."""
+    """Devices that kubelet allocates or that are not offered, by profile, and instances created for grants."""
     reason: str = ""
     """Why the configuration could not be applied; empty while it did not fail, or where events cannot be read."""
+    withheld: str = ""
+    """Why some of the devices are not offered; empty if all are."""
 
 
 async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | None = None) -> list[MigNode]:
@@ -82,7 +85,8 @@ async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | 
         inventories = (await kube.list(INVENTORIES)).items
     except NotFound:
         inventories = []
-    instances = {inventory["metadata"]["name"]: _instances(inventory["spec"]) for inventory in inventories}
+    specs = {inventory["metadata"]["name"]: inventory["spec"] for inventory in inventories}
+    instances = {name: _instances(spec) for name, spec in specs.items()}
     nodes, reasons = [], await _reasons(kube)
     for node in (await kube.list(NODES)).items:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
@@ -90,12 +94,13 @@ async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | 
             continue
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         counts = {key.removeprefix(PREFIX): count for key, count in allocatable.items() if key.startswith(PREFIX)}
-        if LABEL in labels or counts or instances.get(name):
+        others, withheld = _others(specs.get(name, {}))
+        if LABEL in labels or counts or others or instances.get(name):
             devices = sorted(f"{count} {profile}" for profile, count in counts.items() if count != "0")
-            described = (*devices, *instances.get(name, ()))
+            described = (*devices, *others, *instances.get(name, ()))
             wanted, state = labels.get(LABEL, ""), labels.get(STATE, "")
             reason = reasons.get(name, "") if state == FAILED else ""
-            nodes.append(MigNode(name, wanted, state, described, reason))
+            nodes.append(MigNode(name, wanted, state, described, reason, withheld))
     return nodes
 
 
@@ -108,6 +113,24 @@ async def _reasons(kube: Kube) -> dict[str, str]:
     failures = [event for event in events if event.get("reason") == NOT_APPLIED]
     failures.sort(key=lambda event: str(event.get("lastTimestamp") or ""))
     return {event["involvedObject"]["name"]: str(event.get("message", "")) for event in failures}
+
+
+def _others(inventory: Object) -> tuple[list[str], str]:
+    """The devices that are offered under another resource than that of their profile or not at all, and why not."""
+    shown, withheld = [], ""
+    for wire in inventory.get("migDevices", ()):
+        devices = MigDeviceCount(
+            profile=wire["profile"],
+            count=wire["count"],
+            resource=wire.get("resource", ""),
+            reason=wire.get("reason", ""),
+        )
+        if not devices.resource:
+            shown.append(f"{devices.count} {devices.profile} (not offered)")
+            withheld = f"{devices.reason}{strategy_hint(devices)}"
+        elif not devices.resource.startswith(PREFIX):
+            shown.append(f"{devices.count} {devices.profile} as {devices.resource}")
+    return shown, withheld
 
 
 def _instances(inventory: Object) -> list[str]:

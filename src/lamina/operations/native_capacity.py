@@ -1,11 +1,12 @@
 """Pods that request native devices: whether nodes have enough of them, counted as kube-scheduler counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from lamina.dialects.containers import read_containers
 from lamina.dialects.native_devices import native_resources
 from lamina.model.gpus import Inventory
 from lamina.model.kube_quantity import parse_quantity
+from lamina.model.mig_devices import profile_resource, strategy_hint
 from lamina.placement import Cause, Miss
 from lamina.ports.kube import Object
 
@@ -52,3 +53,21 @@ def missing(pod: Object, inventory: Inventory, pods: Iterable[Object]) -> Miss |
             )
             return Miss(reason, Cause.SLOTS, False, (0, 0, 0.0))
     return None
+
+
+def native_lines(pod: Object, misses: Mapping[str, Miss | None], inventories: Iterable[Inventory]) -> Iterator[str]:
+    """A line for each node that offers the native devices of the pod and has too few, and for each that has such MIG
+    devices and does not offer them. `misses` are by node."""
+    for node in sorted(misses):
+        if miss := misses[node]:
+            yield f"  {node}: {miss.reason}"
+    wanted = counted(pod)
+    for inventory in sorted(inventories, key=lambda each: each.node):
+        for devices in inventory.mig_devices:
+            resource = profile_resource(devices.profile)
+            if resource in wanted and devices.resource != resource:
+                has = f"  {inventory.node} has {devices.count} such devices"
+                if devices.resource:
+                    yield f"{has}, but offers them as {devices.resource}; request that"
+                else:
+                    yield f"{has}, but {devices.reason}{strategy_hint(devices)}"

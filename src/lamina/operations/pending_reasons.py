@@ -6,7 +6,7 @@ from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
 from lamina.model.ledger import taken_by
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.native_capacity import counted
+from lamina.operations.native_capacity import counted, native_lines
 from lamina.placement import Explanation
 from lamina.ports.kube import Object
 
@@ -40,6 +40,8 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from _survivors(cluster, namespace)
         return
     yield from _unplaced(pod, explanation, checked=cluster.hosts is not None)
+    if explanation is None:
+        yield from native_lines(pod, cluster.lacking_devices(pod, None), cluster.inventories.values())
     if explanation is not None and not explanation.fitting:
         yield from _survivors(cluster)
         yield from cluster.claim_lines

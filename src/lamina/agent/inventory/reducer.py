@@ -20,7 +20,7 @@ from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, e
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
-from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.model.grants import MigInstance, Share
 from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.model.mps import MpsDaemon
@@ -208,6 +208,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             survivors=state.survivors,
             resized=state.resized,
             claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
+            mig_devices=_mig_counts(state),
         )
     return Advertised(inventory, tickets, native, mig)
 
@@ -259,6 +260,15 @@ def _mig_units(state: AdvertisementState, claimed: Set[str]) -> dict[NativeKind,
         native_kind(resource, state.sharing): tuple(unit for unit in units if unit.id not in claimed)
         for resource, units in by_resource.items()
     }
+
+
+def _mig_counts(state: AdvertisementState) -> tuple[MigDeviceCount, ...]:
+    if not state.selected:
+        return ()
+    mps = state.mode is Mode.MPS
+    return mig_devices.counts_by_profile(
+        state.mig_devices, strategy=state.mig_strategy, problem=state.mig_problem, sharing=state.sharing, mps=mps
+    )
 
 
 def _native_devices(kind: NativeKind, units: Iterable[Unit], in_use: DevicesInUse) -> Devices:

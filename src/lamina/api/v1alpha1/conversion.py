@@ -13,7 +13,7 @@ from lamina.api.v1alpha1 import grant as grants
 from lamina.api.v1alpha1 import inventory as inventories
 from lamina.errors import BadInput
 from lamina.model.claims import HeldClaim
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigInstance, Mode, NativeResource
+from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
@@ -48,6 +48,10 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             for each in wire.resized
         ),
         claims=tuple(_read_claim(claim) for claim in wire.claims),
+        mig_devices=tuple(
+            MigDeviceCount(profile=each.profile, count=each.count, resource=each.resource, reason=each.reason)
+            for each in wire.mig_devices
+        ),
     )
 
 
@@ -72,6 +76,12 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
             for each in inventory.resized
         ),
         claims=tuple(_write_claim(claim) for claim in inventory.claims),
+        mig_devices=tuple(
+            inventories.MigDeviceCount(
+                profile=each.profile, count=each.count, resource=each.resource, reason=each.reason
+            )
+            for each in inventory.mig_devices
+        ),
     )
     return _plain_json(wire)
 

@@ -150,6 +150,15 @@ class AppliedSize(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     waiting: Annotated[str, Meta(description="Why a later size is not applied yet")] = ""
 
 
+class MigDeviceCount(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The MIG devices of one profile that kubelet may allocate."""
+
+    profile: Annotated[Name, Meta(description="MIG profile, such as 1g.5gb")]
+    count: Annotated[Natural, Meta(description="Number of devices")]
+    resource: Annotated[str, Meta(description="Resource by which the node offers them; empty if it does not")] = ""
+    reason: Annotated[str, Meta(description="Why the node does not offer them; empty if it does")] = ""
+
+
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The GPUs of one node, written by its agent."""
 
@@ -190,4 +199,9 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     claims: Annotated[
         tuple[HeldClaim, ...],
         Meta(max_length=MAX_CLAIMS, description="ResourceClaims that are prepared; their GPUs take no grants"),
+    ] = ()
+    mig_devices: Annotated[
+        tuple[MigDeviceCount, ...],
+        _GPUS,
+        Meta(description="MIG devices that exist, offered or not, apart from those that grants have made"),
     ] = ()
