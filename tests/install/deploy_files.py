@@ -14,6 +14,8 @@ GENERATED = ("helm", "manifests", "grafana", "prometheus")
 """The folders of deploy/ that hold nothing else."""
 KUBERNETES = "1.36.0"
 """The version that the manifests are for."""
+IMAGE = "REGISTRY/lamina"
+"""In the manifests: names of images have no capital letters, so no registry can have it."""
 
 
 def files() -> dict[str, str]:
@@ -22,10 +24,12 @@ def files() -> dict[str, str]:
     rendered |= {f"grafana/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS}
     rendered["prometheus/rules.yaml"] = rules_text()
     minor = KUBERNETES.rpartition(".")[0]
-    head = f"# Lamina with default values for Kubernetes {minor}. Rendered from lamina.install by `make deploy`.\n"
-    return rendered | {
-        f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(values.Values()), KUBERNETES)
-    }
+    head = (
+        f"# Lamina with default values for Kubernetes {minor}. Rendered from lamina.install by `make deploy`.\n"
+        f"# Replace {IMAGE} by your image. No node accepts it as it stands.\n"
+    )
+    read = values.read([], [f"image.repository={IMAGE}"])
+    return rendered | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES)}
 
 
 def main() -> None:

@@ -1,13 +1,17 @@
 """The chart and `lamina install` say the same, whatever the values and the cluster's version."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from lamina.cli.install import _manifests, _write_chart
+from lamina.cli.main import app
 from lamina.install import values as install_values
 from lamina.install.chart import chart
 from tests.helm import helm
@@ -33,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "open": {"networkPolicy": {"enabled": False}},
     "plain HTTP": {"control": {"extenderHttp": True}},
     "own images": {
-        "image": {"repository": "example.com/x", "tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
+        "image": {"tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
     },
     "own nodes": {
         "agent": {
@@ -66,8 +70,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def by_helm(folder: Path, *more: str, namespace: str = "lamina-system") -> Any:
-    return helm("template", "lamina", str(folder), "--namespace", namespace, "--include-crds", *more)
+IMAGE = "example.com/lamina"
+
+
+def by_helm(folder: Path, *more: str, namespace: str = "lamina-system", image: bool = True) -> Any:
+    image = ("--set", f"image.repository={IMAGE}") if image else ()
+    return helm("template", "lamina", str(folder), "--namespace", namespace, "--include-crds", *image, *more)
 
 
 def indexed(text: str) -> dict[tuple[str, ...], Any]:
@@ -93,7 +101,7 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
     file.write_text(yaml.safe_dump(SETTINGS[what], allow_unicode=True))
     reported = by_helm(folder, "--values", str(file), "--kube-version", version)
     assert reported.returncode == 0, reported.stderr
-    values = install_values.read([(str(file), file.read_text())], ())
+    values = install_values.read([(str(file), file.read_text())], [f"image.repository={IMAGE}"])
     ours = indexed(_manifests(install_values.plain(values), version))
     del ours["v1", "Namespace", "", "lamina-system"]  # which Helm makes by itself
     theirs = indexed(reported.stdout)
@@ -171,6 +179,35 @@ def test_what_is_no_setting_is_refused(setting: str) -> None:
 def test_helm_finds_nothing_wrong_with_it(folder: Path) -> None:
     reported = helm("lint", "--strict", "--namespace", "lamina-system", str(folder))
     assert reported.returncode == 0, reported.stdout
+
+
+def test_helm_refuses_an_image_of_no_registry_as_lamina_install_does(folder: Path) -> None:
+    reported = by_helm(folder, image=False)
+    assert reported.returncode != 0
+    assert install_values.image_problem() in reported.stderr
+
+
+def test_the_notes_name_what_the_chart_installs(folder: Path) -> None:
+    """`helm template` leaves the notes out, so they are rendered as a template of another name."""
+    notes = folder.parent / "notes"
+    shutil.copytree(folder, notes)
+    text = (folder / "templates/NOTES.txt").read_text()
+    quoted = "\n".join(f"    {line}" for line in text.splitlines())
+    (notes / "templates/rendered.yaml").write_text(f"notes: |\n{quoted}\n")
+    shown = by_helm(notes, "--set", "dashboard.enabled=true", "--show-only", "templates/rendered.yaml")
+    assert shown.returncode == 0, shown.stderr
+    named = set(re.findall(r"\b(deployment|daemonset|service)/(\S+)", shown.stdout))
+    objects = yaml.safe_load_all(by_helm(folder, "--set", "dashboard.enabled=true").stdout)
+    made = {(each["kind"].lower(), each["metadata"]["name"]) for each in objects if each}
+    assert named and named <= made
+    commands = set(re.findall(r"^ *lamina (\w+)", shown.stdout, re.MULTILINE))
+    assert commands and commands <= {*get_command(app).commands}  # type: ignore[attr-defined]
+
+
+def test_no_text_has_anchors(folder: Path) -> None:
+    texts = {str(path): path.read_text() for path in folder.rglob("*.yaml")}
+    texts["manifests"] = _manifests(install_values.plain(install_values.Values()), "1.36.0")
+    assert [name for name, text in texts.items() if re.search(r"[&*]id\d", text)] == []
 
 
 def test_it_goes_into_no_other_namespace(folder: Path) -> None:

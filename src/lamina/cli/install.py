@@ -96,16 +96,15 @@ def scheduler_config(
 
 def _manifests(values: dict[str, object], version: str, *, keep_configuration: bool = False) -> str:
     """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
-    import yaml
-
     from lamina.install.objects import definitions, is_configuration, namespace, objects
     from lamina.install.render import render
     from lamina.install.terms import Setting, parse_version
+    from lamina.install.yaml_text import yaml_documents
 
     setting = Setting(values=values, version=parse_version(version))
     documents = [namespace(), *definitions(), *render(objects(), setting)]
     documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
-    return yaml.safe_dump_all(documents, sort_keys=False, width=116, explicit_start=True)
+    return yaml_documents(documents)
 
 
 def _version_warning(version: str) -> str:

@@ -14,17 +14,24 @@ import yaml
 
 from lamina import __version__
 from lamina.install.names import COMPONENT, NAMESPACE
+from lamina.install.notes import NOTES
 from lamina.install.objects import definitions, objects
 from lamina.install.telemetry.objects import files as telemetry_files
 from lamina.install.terms import Each, Term, When
-from lamina.install.values import Values, plain
+from lamina.install.values import Image, Values, image_problem, plain
 from lamina.install.versions import OLDEST
+from lamina.install.yaml_text import yaml_text
 
-_WIDTH, _UNBOUNDED = 116, 10_000
+_UNBOUNDED = 10_000
 _DESCRIPTION = "GPU sharing for Kubernetes"
 _NAMESPACE_CHECK = (
     f'{{{{- if ne .Release.Namespace "{NAMESPACE}" }}}}'
     f'{{{{ fail "Lamina needs the namespace {NAMESPACE}; use --namespace {NAMESPACE} --create-namespace" }}}}'
+    "{{- end }}\n"
+)
+_IMAGE_CHECK = (
+    f'{{{{- if eq .Values.image.repository "{Image().repository}" }}}}'
+    f'{{{{ fail "{image_problem()}" }}}}'
     "{{- end }}\n"
 )
 
@@ -34,14 +41,16 @@ def chart() -> dict[str, str]:
     head = {"apiVersion": "v2", "name": "lamina", "description": _DESCRIPTION, "type": "application"}
     versions = {"version": __version__, "appVersion": __version__, "kubeVersion": f">={OLDEST[0]}.{OLDEST[1]}.0-0"}
     files = {
-        "Chart.yaml": _yaml(head | versions),
+        "Chart.yaml": yaml_text(head | versions),
         "values.yaml": "\n".join(_values(Values, plain(Values()), 0)) + "\n",
         "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
         "templates/namespace-check.yaml": _NAMESPACE_CHECK,
+        "templates/image-check.yaml": _IMAGE_CHECK,
+        "templates/NOTES.txt": NOTES,
     }
     files |= telemetry_files()
     for definition in definitions():
-        files[f"crds/{definition['metadata']['name']}.yaml"] = _yaml(definition)
+        files[f"crds/{definition['metadata']['name']}.yaml"] = yaml_text(definition)
     for path, documents in _by_file(objects()).items():
         files[f"templates/{path}.yaml"] = "".join("\n".join(["---", *lines]) + "\n" for lines in documents)
     return files
@@ -72,16 +81,12 @@ def _values(kind: Any, values: Mapping[str, Any], depth: int) -> Iterator[str]:
             yield from _values(inner, values[name], depth + 1)
         else:
             yield f"{margin}# {schema['title']}."
-            yield from (margin + line for line in _yaml({name: values[name]}).rstrip("\n").splitlines())
+            yield from (margin + line for line in yaml_text({name: values[name]}).rstrip("\n").splitlines())
 
 
 def _struct(kind: Any, name: str) -> Any:
     found = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == name)
     return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
-
-
-def _yaml(document: Any) -> str:
-    return yaml.safe_dump(document, sort_keys=False, width=_WIDTH, allow_unicode=True)
 
 
 def _by_file(description: list[Any]) -> dict[str, list[list[str]]]:

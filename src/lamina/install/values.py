@@ -339,12 +339,17 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
 
 def check_image(values: Values) -> None:
     """Raises BadInput for the default repository, which nodes would look for in a public registry."""
+    if values.image.repository == Image().repository:
+        raise BadInput(image_problem())
+
+
+def image_problem() -> str:
+    """Why the default repository is refused."""
     default = Image().repository
-    if values.image.repository == default:
-        raise BadInput(
-            f"the value image.repository must name a registry, such as --set image.repository=REGISTRY/{default}; "
-            f"for an image {default} that the nodes already have, use docker.io/library/{default}"
-        )
+    return (
+        f"the value image.repository must name a registry, such as --set image.repository=REGISTRY/{default}; "
+        f"for an image {default} that the nodes already have, use docker.io/library/{default}"
+    )
 
 
 def _check_extender(values: Values) -> None:
