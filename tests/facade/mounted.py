@@ -49,7 +49,7 @@ class Mounted:
         self.gpu = gpu = place(machine)[0].uuid
         facts = fake_gpus(1)[0]
         self.libraries: FacadeLibraries = install_libraries(
-            native.path("facade/libcuda.so.1").parent, host / "lib", Files()
+            native.path("facade/libcuda.so.1").parent, host / "lib", Files(), simgpu.driver_folder()
         )
         self.driver = simgpu.driver_folder()
         places = HostPaths(host / "containers", host / "cdi", self.driver, self.libraries)

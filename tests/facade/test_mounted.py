@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from lamina import native
 from lamina_lab import simgpu
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER, VERSION
@@ -19,7 +18,7 @@ def test_every_path_of_the_driver_is_the_facade(nvidia_first: bool, tmp_path: Pa
     paths += [f"{LIBRARY_FOLDER}/libnvidia-ml.so.1", f"{LIBRARY_FOLDER}/libnvidia-ml.so.{VERSION}"]
     for path in paths:
         library = "libcuda.so.1" if "libcuda" in path else "libnvidia-ml.so.1"
-        done = box.run("cmp", path, native.path(f"facade/{library}"))
+        done = box.run("cmp", path, box.libraries.folder / library)
         assert done.returncode == 0, done.stdout + done.stderr
     done = box.run("cmp", "/run/lamina-driver/libcuda.so.1", simgpu.library("libcuda.so.1"))
     assert done.returncode == 0, done.stderr
@@ -39,7 +38,7 @@ def test_a_volume_that_is_named_like_the_limits_stops_no_start(tmp_path: Path) -
     box.show(volume, "/run/x/run/lamina/limits")
     box.edits["mounts"].append(limits)
     box.show(volume, "/run/y/run/lamina/limits")
-    done = box.run("cmp", f"{LIBRARY_FOLDER}/libcuda.so.1", native.path("facade/libcuda.so.1"))
+    done = box.run("cmp", f"{LIBRARY_FOLDER}/libcuda.so.1", box.libraries.folder / "libcuda.so.1")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -47,7 +46,7 @@ def test_the_driver_is_covered_wherever_it_was_brought_in(tmp_path: Path) -> Non
     box = Mounted(tmp_path, 1000)
     box.show(simgpu.library("libcuda.so.1"), "/run/odd/libcuda.so.999")
     box.show(simgpu.library("libcuda.so.1"), "/run/odd/libcudart.so.12")
-    done = box.run("cmp", "/run/odd/libcuda.so.999", native.path("facade/libcuda.so.1"))
+    done = box.run("cmp", "/run/odd/libcuda.so.999", box.libraries.folder / "libcuda.so.1")
     assert done.returncode == 0, done.stdout + done.stderr
     done = box.run("cmp", "/run/odd/libcudart.so.12", simgpu.library("libcuda.so.1"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from lamina import native
 from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, MakeContainer
 from tests.facade.nvml_programs import ask
@@ -117,15 +118,27 @@ def test_a_tenant_cannot_change_the_card(container: MakeContainer) -> None:
 begin()
 card = devices()[0]
 print(json.dumps([code(nvml.nvmlDeviceSetComputeMode, card, 0), code(nvml.nvmlDeviceSetMigMode, card, 1),
-    code(nvml.nvmlDeviceSetPowerManagementLimit, card, 100000), cuda.cuCheckpointProcessLock(1, None)]))
+    code(nvml.nvmlDeviceSetPowerManagementLimit, card, 100000), cuda.cuMemAllocPitch(*[None] * 5)]))
 """
     assert ask(container(2000), script) == [4, 4, 4, 801]
 
 
-def test_functions_that_the_driver_lacks_are_errors(container: MakeContainer) -> None:
+def test_functions_that_the_driver_lacks_are_not_found(container: MakeContainer) -> None:
     script = """
 library = ctypes.CDLL("libnvidia-ml.so.1")
 begin()
-print(json.dumps([library.nvmlDeviceReadPRMCounters_v1(None), cuda.cuLogsCurrent(None, 0)]))
+print(json.dumps([hasattr(library, "nvmlDeviceReadPRMCounters_v1"), hasattr(cuda, "cuLogsCurrent")]))
 """
-    assert ask(container(2000), script) == [13, 801]
+    assert ask(container(2000), script) == [False, False]
+
+
+def test_functions_that_the_driver_lacks_are_errors_in_the_facade_as_it_was_built(container: MakeContainer) -> None:
+    script = """
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+begin()
+print(nvml.nvmlDeviceReadPRMCounters_v1(None), cuda.cuLogsCurrent(None, 0))
+"""
+    built = f"{native.path('facade/libcuda.so.1')}:{native.path('facade/libnvidia-ml.so.1')}"
+    command = [sys.executable, "-c", PRELUDE + script]
+    variables = container(2000).environment() | {"LD_PRELOAD": built}
+    assert subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout == "13 801\n"

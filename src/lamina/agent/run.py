@@ -149,7 +149,7 @@ async def run_agent(settings: AgentSettings, config: Config, ports: AgentPorts, 
     assert settings.facade_dir is not None
     with ports.files.only_user(settings.state_dir):
         report_flags(settings.containers, ports.mounts)
-        libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files)
+        libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files, settings.driver)
         with kept_open(settings.libraries):
             await _run_configurations(settings, config, ports, libraries, stop)
 

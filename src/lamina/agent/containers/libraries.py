@@ -13,7 +13,8 @@ from typing import NamedTuple
 import lamina
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
-from lamina.agent.state.settings import COVER, LIBRARIES
+from lamina.agent.state.settings import COVER, DRIVER, LIBRARIES
+from lamina.enforcement.facade_copy import fitted_to
 from lamina.errors import Outside
 from lamina.ports.files import Files
 
@@ -40,14 +41,17 @@ class FacadeLibraries(NamedTuple):
         return Hook(self.folder / COVER, (str(self.folder),))
 
 
-def install_libraries(facade: Path, into: Path, files: Files) -> FacadeLibraries:
-    """Install the files of the directory `facade` below `into`, unless they are there. Raises Outside."""
+def install_libraries(facade: Path, into: Path, files: Files, driver: Path) -> FacadeLibraries:
+    """Install the files of the directory `facade` below `into`, for the driver in the directory `driver`.
+
+    Files that are there stay. A driver with other functions gets a version of its own. Raises Outside.
+    """
     contents = {}
     for program in _PROGRAMS:
         content = files.read(facade / program)
         if content is None:
             raise Outside(f"the facade's file {facade / program} does not exist")
-        contents[program] = content
+        contents[program] = fitted_to(content, driver / program) if program in DRIVER else content
     digest = hashlib.sha256(b"".join(contents[program] for program in _PROGRAMS)).hexdigest()[:8]
     version = f"{lamina.__version__}-{digest}"
     installed = FacadeLibraries(into / version, version)

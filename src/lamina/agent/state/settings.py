@@ -68,8 +68,7 @@ class AgentSettings:
                 f"{self.dra_driver!r}"
             )
         facade = self.facade_dir or native.path("facade/libcuda.so.1").parent
-        driver = self.driver_mount or self.driver_dir
-        for folder, what, libraries in ((driver, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
+        for folder, what, libraries in ((self.driver, "driver", DRIVER), (facade, "facade", (*LIBRARIES, COVER))):
             for library in libraries:
                 if not Files().has_file(folder / library):
                     raise BadInput(
@@ -85,6 +84,11 @@ class AgentSettings:
             mps_root=_absolute(self.mps_root) if self.mps_root else None,
             mps_socket=_absolute(self.mps_socket),
         )
+
+    @property
+    def driver(self) -> Path:
+        """The directory of the driver's libraries, as the agent has it."""
+        return self.driver_mount or self.driver_dir
 
     @property
     def containers(self) -> Path:
