@@ -14,7 +14,7 @@ from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.state.record import Bound
 from lamina.api.v1alpha1.conversion import read_grant, write_grant
 from lamina.enforcement import layout, read_limits
-from lamina.errors import NotYet
+from lamina.enforcement.live_limits import MemoryHeld
 from lamina.model.grants import ContainerSize, grant_name
 from lamina.model.quantities import MIB
 from lamina.model.sizes import AppliedSize
@@ -82,12 +82,13 @@ async def test_a_size_reaches_the_files_the_record_and_the_inventory(resized: Re
     await resized.size(1, memory)
     await resized.follower.look()
     assert resized.limits() == (memory, memory) and resized.remembered() == memory
-    assert resized.published[-1] == (AppliedSize(pod_uid=resized.uid, container="main", generation=1),)
+    applied = AppliedSize(pod_uid=resized.uid, container="main", generation=1, memory_mib=memory)
+    assert resized.published[-1] == (applied,)
 
 
 async def test_what_waits_says_why_and_is_tried_again(resized: Resized, monkeypatch: pytest.MonkeyPatch) -> None:
     def holds(folder: Path, limits: object) -> None:
-        raise NotYet("it holds 800 MiB")
+        raise MemoryHeld("it holds 800 MiB")
 
     await resized.size(1, 500)
     with monkeypatch.context() as patch:
@@ -96,8 +97,12 @@ async def test_what_waits_says_why_and_is_tried_again(resized: Resized, monkeypa
     assert resized.remembered() == 1000
     (published,) = resized.published[-1]
     assert (published.generation, published.waiting) == (0, "container main: it holds 800 MiB")
+    assert (published.held_generation, published.memory_mib) == (1, 1000)
     await resized.follower.look()
-    assert resized.limits() == (500, 500) and resized.published[-1][0].generation == 1
+    assert resized.limits() == (500, 500) and (
+        resized.published[-1][0].generation,
+        resized.published[-1][0].held_generation,
+    ) == (1, 0)
 
 
 async def test_an_annotation_alone_changes_nothing(resized: Resized) -> None:

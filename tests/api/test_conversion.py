@@ -81,7 +81,9 @@ INVENTORY = Inventory(
     mps=(MpsDaemon(gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10),),
     mig_leftovers=("GPU 0 keeps 1g.5gb at 4: it is in use by process 7",),
     survivors=(Survivor(namespace="default", pod="p", pod_uid="u", containers=(CONTAINER,)),),
-    resized=(AppliedSize(pod_uid="u", container="c", generation=3, waiting="w"),),
+    resized=(
+        AppliedSize(pod_uid="u", container="c", generation=3, waiting="w", held_generation=4, memory_mib=5, cores=6),
+    ),
     claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
     mig_devices=(MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/mig-1g.5gb", reason="x"),),
 )

@@ -12,7 +12,7 @@ from lamina.controller.ledger.pod_stages import pod_state
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.model.gpus import Gpu
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, AppliedSize, size_of
+from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Kube, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench, Clock
@@ -100,8 +100,9 @@ class Resizing:
         await self.agent()
         return pod
 
-    async def ask(self, pod: Object, wish: str) -> None:
-        change = {"metadata": {"annotations": {RESIZE: wish, RESIZE_STATUS: None}}}
+    async def ask(self, pod: Object, wish: str, *, when_held: str | None = None) -> None:
+        annotations = {RESIZE: wish, RESIZE_WHEN_HELD: when_held, RESIZE_STATUS: None}
+        change = {"metadata": {"annotations": annotations}}
         await self.kube.patch(PODS, pod["metadata"]["name"], change, namespace="default")
 
     async def step(self, die_at: int = -1) -> bool:
@@ -136,6 +137,9 @@ class Resizing:
                     container=container.name,
                     generation=generation if waits else size.generation,
                     waiting=f"it holds {held} MiB, more than {size.memory_mib} MiB" if waits else "",
+                    held_generation=size.generation if waits else 0,
+                    memory_mib=self.may_use[grant.pod_uid][0],
+                    cores=self.may_use[grant.pod_uid][1],
                 )
         self.observe()
 
@@ -145,8 +149,11 @@ class Resizing:
             await self.agent()
 
     def status(self, pod: Object) -> str:
+        return self.annotation(pod, RESIZE_STATUS)
+
+    def annotation(self, pod: Object, key: str) -> str:
         (found,) = [each for each in self.objects(PODS) if each["metadata"]["uid"] == pod["metadata"]["uid"]]
-        return str((found["metadata"].get("annotations") or {}).get(RESIZE_STATUS) or "")
+        return str((found["metadata"].get("annotations") or {}).get(key) or "")
 
     def check(self) -> None:
         """No GPU is promised twice, and all that may be used is counted."""

@@ -77,10 +77,49 @@ async def test_room_that_an_attempt_left_without_a_turn_is_checked_again(world: 
     assert world.bench.memory() == 8100
 
 
+async def test_a_size_below_what_programs_hold_is_refused_and_the_old_one_stays(world: Resizing) -> None:
+    pod = await world.pod("a", 4000, 20)
+    uid = pod["metadata"]["uid"]
+    world.used[uid] = 3000
+    await world.ask(pod, "main=2000,50")
+    await world.rest()
+    assert world.status(pod) == "refused main=2000,50: it holds 3000 MiB, more than 2000 MiB"
+    assert world.bench.memory() == 4000 and world.may_use[uid] == (4000, 20)
+    world.used[uid] = 0
+    await world.rest()
+    assert world.may_use[uid] == (4000, 20), "a refused size is not tried again"
+    await world.ask(pod, "main=2000,50")
+    await world.rest()
+    assert world.status(pod) == "done main=2000,50" and world.may_use[uid] == (2000, 50)
+
+
+async def test_a_wish_that_is_taken_back_while_it_waits_leaves_the_old_size(world: Resizing) -> None:
+    pod = await world.pod("a", 4000)
+    world.used[pod["metadata"]["uid"]] = 3000
+    await world.ask(pod, "main=2000", when_held="wait")
+    await world.rest(3)
+    await world.ask(pod, "")
+    world.used[pod["metadata"]["uid"]] = 0
+    await world.rest()
+    assert world.bench.memory() in (2000, 4000)
+    world.check()
+
+
+async def test_the_annotation_of_shares_follows_the_size(world: Resizing) -> None:
+    pod = await world.pod("a", 4000, 20)
+    for wish, expected in (("main=6000,30", "GPU-0,NVIDIA,6000,30:;"), ("main=1000", "GPU-0,NVIDIA,1000,30:;")):
+        await world.ask(pod, wish)
+        await world.step()
+        assert not world.annotation(pod, "hami.io/vgpu-devices-allocated").startswith(expected)
+        await world.rest()
+        assert world.annotation(pod, "hami.io/vgpu-devices-allocated") == expected
+        assert world.annotation(pod, "hami.io/vgpu-devices-to-allocate") == expected
+
+
 async def test_what_programs_hold_is_not_taken_from_them(world: Resizing) -> None:
     pod = await world.pod("a", 4000)
     world.used[pod["metadata"]["uid"]] = 3000
-    await world.ask(pod, "main=2000")
+    await world.ask(pod, "main=2000", when_held="wait")
     await world.rest()
     assert world.status(pod) == "waiting main=2000: it holds 3000 MiB, more than 2000 MiB"
     assert world.bench.memory() == 4000
@@ -131,18 +170,19 @@ STEPS = [("main=7000,40", 3000), ("main=2000,10", 3000), ("main=2000,10", 0), ("
 """What the first pod asks for, and what its programs hold then."""
 
 
-async def course(world: Resizing, die_at: int = -1, at_step: int = 0) -> bool:
+async def course(world: Resizing, die_at: int = -1, at_step: int = 0, when_held: str = "wait") -> bool:
     """Pod `a` is resized again and again, while others of 3000 MiB come whenever there is room. The controller may die
     in one of these steps. Returns whether it did."""
     pod = await world.pod("a", 4000, 20)
     died, others = False, itertools.count()
     for number, (wish, held) in enumerate(STEPS):
         world.used[pod["metadata"]["uid"]] = held
-        await world.ask(pod, wish)
+        await world.ask(pod, wish, when_held=when_held)
         for turn in range(6):
             before = _sizes(world)
             died |= await world.step(die_at if number == at_step and turn == 0 else -1)
-            assert all(size in (before[uid], _wanted(wish, before[uid])) for uid, size in _sizes(world).items())
+            for uid, size in _sizes(world).items():
+                assert size in (before[uid], _wanted(wish, before[uid]), world.may_use[uid]), (wish, uid, size)
             await world.pod(f"b{next(others)}", 3000, 10)
             world.check()
         if number in (0, 3):
@@ -162,10 +202,11 @@ def _wanted(wish: str, before: tuple[int, int]) -> tuple[int, int]:
     return (asked.memory_mib or before[0], asked.cores or before[1])
 
 
+@pytest.mark.parametrize("when_held", ["refuse", "wait"])
 @pytest.mark.parametrize("at_step", range(len(STEPS)))
-async def test_a_crash_at_any_write_leaves_the_old_or_the_new_size(at_step: int) -> None:
+async def test_a_crash_at_any_write_leaves_the_old_or_the_new_size(at_step: int, when_held: str) -> None:
     for die_at in itertools.count():
-        if not await course(Resizing(FakeKube()), die_at, at_step):
+        if not await course(Resizing(FakeKube()), die_at, at_step, when_held):
             assert die_at >= 2
             return
 

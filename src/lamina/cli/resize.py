@@ -1,4 +1,4 @@
-"""`lamina resize`: more or less GPU memory and compute for a running pod."""
+"""`lamina resize`: more or less GPU memory and compute for running pods."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,25 +11,39 @@ if TYPE_CHECKING:
 
 
 def resize(
-    pod: Annotated[str, typer.Argument(help="Name of the pod.")],
+    which: Annotated[str, typer.Argument(metavar="POD|KIND/NAME", help="A pod, or a workload such as deployment/web.")],
     container: Annotated[
         str, typer.Option("--container", "-c", help="Container. Defaults to the first one.", show_default=False)
     ] = "",
     memory: Annotated[int | None, typer.Option("--memory", min=1, help="MiB of each of its GPUs.")] = None,
     cores: Annotated[int | None, typer.Option("--cores", min=1, max=100, help="Percent of each GPU's time.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has the new size.")] = False,
+    when_held: Annotated[
+        str,
+        typer.Option("--when-held", help="If programs hold more memory than the new size: refuse or wait."),
+    ] = "refuse",
+    rollout: Annotated[
+        bool, typer.Option("--rollout", help="Change a workload's template although that replaces its pods.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until pods have the new size.")] = False,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Give a running container more or less of its GPUs, without a restart."""
+    """Give running containers more or less of their GPUs, without a restart."""
     from lamina.cli.connection import chosen_namespace, with_cluster
+    from lamina.cli.options import one_of
     from lamina.operations import resize as operation
     from lamina.ports.clock import SystemClock
 
+    one_of(when_held, ("refuse", "wait"), "--when-held")
     chosen = chosen_namespace(namespace, kubeconfig)
+    size = operation.Resize(container, memory, cores, waits=when_held == "wait")
 
-    async def resized(kube: "KubeClient") -> str:
-        wish = await operation.ask(kube, chosen, pod, container, memory_mib=memory, cores=cores)
-        return await operation.wait(kube, SystemClock(), chosen, pod, wish) if wait else f"asked for {wish}"
+    async def resized(kube: "KubeClient") -> None:
+        if "/" in which:
+            lines = operation.resize_workload(kube, SystemClock(), chosen, which, size, rollout=rollout, wait=wait)
+            async for line in lines:
+                typer.echo(line)
+            return
+        typer.echo(await operation.resize_pod(kube, SystemClock(), chosen, which, size, wait=wait))
 
-    typer.echo(f"Pod {chosen}/{pod}: {with_cluster(kubeconfig, resized)}.")
+    with_cluster(kubeconfig, resized)

@@ -22,7 +22,7 @@ from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
 from lamina.dialects.parser import parse, ticket_holders
 from lamina.dialects.patches import PatchOperation
-from lamina.dialects.protocol import Dialect, ResourceNames
+from lamina.dialects.protocol import Dialect, ResourceNames, WantedSize
 from lamina.dialects.registry import (
     dialect_named,
     quota_names,
@@ -30,6 +30,7 @@ from lamina.dialects.registry import (
     resource_domains,
     resource_names,
 )
+from lamina.dialects.resized_templates import resize_template
 from lamina.dialects.templates import (
     fill_template,
     find_template,
@@ -42,6 +43,7 @@ __all__ = [
     "Dialect",
     "PatchOperation",
     "ResourceNames",
+    "WantedSize",
     "check_pod",
     "check_workload",
     "dialect_named",
@@ -55,6 +57,7 @@ __all__ = [
     "places",
     "quota_names",
     "requesting_annotations",
+    "resize_template",
     "resource_domains",
     "resource_names",
     "scheduler_names",

@@ -15,7 +15,8 @@ from lamina.dialects.choices import ChoiceAnnotations, Choices
 from lamina.dialects.containers import ContainerManifest, is_zero
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
-from lamina.dialects.patches import PatchOperation, add_limits
+from lamina.dialects.patches import PatchOperation, add_limits, add_request, remove_resource
+from lamina.errors import BadInput
 from lamina.model.config import Config
 from lamina.model.gpus import Gpu
 from lamina.model.requests import PodRequest
@@ -69,6 +70,13 @@ class PodManifest(NamedTuple):
         return self.choice_annotations.read(self.annotations, self.config)
 
 
+class WantedSize(NamedTuple):
+    """MiB and percent of each GPU; None leaves what is requested."""
+
+    memory_mib: int | None
+    cores: int | None
+
+
 class Listed(NamedTuple):
     """How a list in the configuration's group `compatibility` names what a dialect writes for tools."""
 
@@ -102,6 +110,8 @@ class Dialect(Protocol):
     """What the controller serves."""
     choice_annotations: ChoiceAnnotations = ChoiceAnnotations()
     """The annotations by which pods choose GPUs, policies and modes."""
+    share_annotations: tuple[str, ...] = ()
+    """Those of `pod_metadata` that list the pod's shares. They are written again when the pod is resized."""
     node_annotations: tuple[str, ...] = ()
     """The annotations that `node_metadata` can have."""
     label_prefixes: tuple[str, ...] = ()
@@ -157,6 +167,12 @@ class Dialect(Protocol):
         """CEL: whether `fill_template` has something to do for the limits or requests `amounts`; empty for never."""
         return ""
 
+    def with_size(
+        self, pod: PodManifest, container: ContainerManifest, size: WantedSize, names: ResourceNames
+    ) -> Iterator[PatchOperation]:
+        """What has to change in a pod template so that the container requests this size. Raises BadInput."""
+        yield from write_amounts(container, size, names)
+
     def pod_metadata(self, pod: BoundPod) -> Metadata:
         """What its bound pods carry."""
         return Metadata()
@@ -187,3 +203,22 @@ def fill_tickets(pod: PodManifest, request: PodRequest, names: ResourceNames) ->
     for container in pod.containers:
         if container.name in counts and names.ticket not in container.requested:
             yield from add_limits(container, {names.ticket: str(counts[container.name])})
+
+
+def write_amounts(container: ContainerManifest, size: WantedSize, names: ResourceNames) -> Iterator[PatchOperation]:
+    """Replace the amounts that the container requests by name. Raises BadInput for an amount that has no name."""
+    amounts = {}
+    if size.memory_mib is not None:
+        units, rest = divmod(size.memory_mib, names.memory_unit_mib)
+        if not names.memory or rest:
+            raise BadInput(f"{container.where}: memory must be a multiple of {names.memory_unit_mib} MiB")
+        amounts[names.memory] = str(units)
+        if names.memory_percentage in container.requested:
+            yield from remove_resource(container, names.memory_percentage)
+    if size.cores is not None:
+        if not names.cores:
+            raise BadInput(f"{container.where}: its dialect has no name for compute, so only memory can be changed")
+        amounts[names.cores] = str(size.cores)
+    for name, amount in amounts.items():
+        yield from add_request(container, name, amount)
+    yield from add_limits(container, amounts)

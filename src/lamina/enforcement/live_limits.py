@@ -19,6 +19,10 @@ from lamina.errors import NotYet, Outside
 from lamina.model.quantities import MIB
 
 
+class MemoryHeld(NotYet):
+    """Programs hold more memory than the new limit."""
+
+
 def resize(record: layout.DecisionRecord, limit: DeviceLimit) -> None:
     """Write the size of one GPU into an `arbiter` file, each word in one step."""
     record.memory_bytes = limit.memory_bytes
@@ -28,14 +32,14 @@ def resize(record: layout.DecisionRecord, limit: DeviceLimit) -> None:
 def resize_container(folder: Path, limits: Limits) -> None:
     """Give the container these limits, which name the same GPUs, while it runs.
 
-    Raises NotYet while its programs hold more than the new limit, with the old limits in force, and Outside.
+    Raises MemoryHeld while its programs hold more than the new limit, with the old limits in force, and Outside.
     """
     before = read_limits(folder / LIMITS)
     _check_held(folder, limits)
     _write(folder, limits)
     try:
         _check_held(folder, limits)  # again: no program can exceed the new limit from here on
-    except NotYet:
+    except MemoryHeld:
         _write(folder, before)
         raise
 
@@ -60,6 +64,6 @@ def _check_held(folder: Path, limits: Limits) -> None:
     held = {device.uuid: device.held for device in read_usage(folder / USAGE).devices}
     for limit in limits.devices:
         if held.get(limit.uuid, 0) > limit.memory_bytes:
-            raise NotYet(
+            raise MemoryHeld(
                 f"it holds {-(-held[limit.uuid] // MIB)} MiB of {limit.uuid}, more than {limit.memory_bytes // MIB} MiB"
             )

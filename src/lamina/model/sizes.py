@@ -12,6 +12,10 @@ RESIZE = "lamina.dev/resize"
 """The annotation with which a user asks for another size, such as main=8000,30."""
 RESIZE_STATUS = "lamina.dev/resize-status"
 """The annotation that says what became of it: done, waiting or refused, what was asked for, and why."""
+RESIZE_WHEN_HELD = "lamina.dev/resize-when-held"
+"""The annotation that says what happens if programs hold more memory than the new size: refuse, the default, or wait.
+"""
+WAIT = "wait"
 MAX_APPLIED = 500
 """Of containers on one node."""
 
@@ -23,6 +27,10 @@ class AppliedSize(Struct, frozen=True, kw_only=True):
     container: str
     generation: int
     waiting: str = ""
+    held_generation: int = 0
+    """The generation of the later size if programs hold more memory than that; otherwise 0."""
+    memory_mib: int = 0
+    cores: int = 0
 
 
 def size_of(container: ContainerGrant) -> ContainerSize:

@@ -43,17 +43,8 @@ class Explained(NamedTuple):
 
 async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> Explained:
     """The lines of `lamina why` about a workload, given as kind/name. Raises BadInput where there is no such one."""
-    kind, _, name = which.partition("/")
-    resource = _KINDS.get(kind.lower().partition(".")[0])
-    if resource is None:
-        known = ", ".join(dict.fromkeys(each.kind for each in _KINDS.values()))
-        raise BadInput(f"{kind} is not a kind of workload; known are Pod, {known}")
-    try:
-        workload = await kube.get(resource, name, namespace=namespace)
-    except NotFound as error:
-        raise BadInput(f"there is no {resource.kind} {name} in namespace {namespace}") from error
-    labels = ",".join(f"{key}={value}" for key, value in _match_labels(workload).items())
-    pods = (await kube.list(PODS, namespace=namespace, labels=labels)).items if labels else []
+    resource, workload = await find_workload(kube, namespace, which)
+    name, pods = workload["metadata"]["name"], await pods_of(kube, workload)
     warnings = [*template_warnings(workload, namespace, cluster.config)]
     waiting = _waiting(cluster, pods)
     title = f"{resource.kind} {name}"
@@ -65,6 +56,25 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> E
     if len(waiting) > _SHOWN_PODS:
         lines.append(f"{len(waiting) - _SHOWN_PODS} more pods of {title} are pending.")
     return Explained(lines, runs=not warnings and not waiting)
+
+
+async def find_workload(kube: Kube, namespace: str, which: str) -> tuple[Resource, Object]:
+    """The workload that is given as kind/name. Raises BadInput where there is no such one."""
+    kind, _, name = which.partition("/")
+    resource = _KINDS.get(kind.lower().partition(".")[0])
+    if resource is None:
+        known = ", ".join(dict.fromkeys(each.kind for each in _KINDS.values()))
+        raise BadInput(f"{kind} is not a kind of workload; known are Pod, {known}")
+    try:
+        return resource, await kube.get(resource, name, namespace=namespace)
+    except NotFound as error:
+        raise BadInput(f"there is no {resource.kind} {name} in namespace {namespace}") from error
+
+
+async def pods_of(kube: Kube, workload: Object) -> list[Object]:
+    """The pods that the workload's selector matches."""
+    labels = ",".join(f"{key}={value}" for key, value in _match_labels(workload).items())
+    return (await kube.list(PODS, namespace=workload["metadata"]["namespace"], labels=labels)).items if labels else []
 
 
 def _match_labels(workload: Object) -> dict[str, str]:

@@ -14,7 +14,7 @@ from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.record import Bound
 from lamina.enforcement import Limits, read_limits
-from lamina.enforcement.live_limits import resize_container
+from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.errors import LaminaError
 from lamina.model.grants import ContainerGrant
 from lamina.model.quantities import MIB
@@ -36,6 +36,8 @@ class SizeFollower:
         self._due: set[str] = set()
         self._waiting: dict[tuple[str, str], str] = {}
         """Why a container does not have its size yet."""
+        self._held: dict[tuple[str, str], int] = {}
+        """The generations of sizes that are smaller than what programs hold."""
         self._published: tuple[AppliedSize, ...] = ()
 
     def observe(self, uid: str, status: str) -> None:
@@ -58,6 +60,7 @@ class SizeFollower:
             if each.bound is not None
         }
         self._waiting = {key: why for key, why in self._waiting.items() if key in bounds and key[0] in self._due}
+        self._held = {key: generation for key, generation in self._held.items() if key in self._waiting}
         for uid in sorted(self._due):
             pod = [bound for (of, _), bound in bounds.items() if of == uid]
             with self._node.aside.around(_KIND, uid):
@@ -74,12 +77,15 @@ class SizeFollower:
         for bound in pod:
             key, container = (bound.pod_uid, bound.container), granted.get(bound.container)
             self._waiting.pop(key, None)
+            self._held.pop(key, None)
             if container is None or bound.grant is None or _generation(bound.grant) >= _generation(container):
                 continue
             try:
                 self._apply(bound, bound.grant, container)
             except LaminaError as error:
                 self._waiting[key] = f"container {bound.container}: {error}"
+                if isinstance(error, MemoryHeld):
+                    self._held[key] = _generation(container)
                 done = False
         return done
 
@@ -109,12 +115,7 @@ class SizeFollower:
 
     def _publish_sizes(self) -> None:
         sizes = {
-            (bound.pod_uid, bound.container): AppliedSize(
-                pod_uid=bound.pod_uid,
-                container=bound.container,
-                generation=_generation(bound.grant),
-                waiting=self._waiting.get((bound.pod_uid, bound.container), ""),
-            )
+            (bound.pod_uid, bound.container): self._applied(bound, bound.grant)
             for each in self._node.record.allocations
             if (bound := each.bound) is not None and bound.grant is not None
             if bound.grant.size is not None or (bound.pod_uid, bound.container) in self._waiting
@@ -123,6 +124,18 @@ class SizeFollower:
         if published != self._published:
             self._published = published
             self._publish(published)
+
+    def _applied(self, bound: Bound, container: ContainerGrant) -> AppliedSize:
+        key, size = (bound.pod_uid, bound.container), size_of(container)
+        return AppliedSize(
+            pod_uid=bound.pod_uid,
+            container=bound.container,
+            generation=size.generation,
+            waiting=self._waiting.get(key, ""),
+            held_generation=self._held.get(key, 0),
+            memory_mib=size.memory_mib,
+            cores=size.cores,
+        )
 
 
 def _generation(container: ContainerGrant) -> int:

@@ -42,9 +42,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
         mig_leftovers=wire.mig_leftovers,
         survivors=tuple(_read_survivor(survivor) for survivor in wire.survivors),
         resized=tuple(
-            AppliedSize(
-                pod_uid=each.pod_uid, container=each.container, generation=each.generation, waiting=each.waiting
-            )
+            AppliedSize(**{name: getattr(each, name) for name in AppliedSize.__struct_fields__})
             for each in wire.resized
         ),
         claims=tuple(_read_claim(claim) for claim in wire.claims),
@@ -70,9 +68,7 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
         mig_leftovers=inventory.mig_leftovers,
         survivors=tuple(_write_survivor(survivor) for survivor in inventory.survivors),
         resized=tuple(
-            inventories.AppliedSize(
-                pod_uid=each.pod_uid, container=each.container, generation=each.generation, waiting=each.waiting
-            )
+            inventories.AppliedSize(**{name: getattr(each, name) for name in AppliedSize.__struct_fields__})
             for each in inventory.resized
         ),
         claims=tuple(_write_claim(claim) for claim in inventory.claims),

@@ -148,6 +148,13 @@ class AppliedSize(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     container: Annotated[Name, Meta(description="Name of the container")]
     generation: Annotated[Natural, Meta(description="Generation of the size in the grant that is applied")]
     waiting: Annotated[str, Meta(description="Why a later size is not applied yet")] = ""
+    held_generation: Annotated[
+        Natural, Meta(description="Generation of the later size if programs hold more memory than that; otherwise 0")
+    ] = 0
+    memory_mib: Annotated[Natural, Meta(description="Memory limit in MiB that the container has")] = field(
+        name="memoryMiB", default=0
+    )
+    cores: Annotated[Natural, Meta(description="Percent of the GPU's compute time that the container has")] = 0
 
 
 class MigDeviceCount(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

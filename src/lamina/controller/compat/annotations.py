@@ -3,13 +3,28 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from lamina.dialects import dialect_named
 from lamina.dialects.metadata import BoundPod, Metadata
 from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant
+from lamina.model.sizes import usable
 from lamina.ports.kube import BindingMetadata
 
 MODE = "lamina.dev/mode"
+
+
+def share_annotations(
+    pod: Mapping[str, Any], grant: Grant, now: float, inventory: Inventory | None = None
+) -> Mapping[str, str]:
+    """Of the dialect's annotations, those that say which shares the pod may use now, after a resize."""
+    dialect = dialect_named(grant.dialect)
+    if dialect is None:
+        return {}
+    present = structs.replace(grant, containers=tuple(map(usable, grant.containers)))
+    annotations = dialect.pod_metadata(BoundPod(pod["spec"], present, now, inventory)).annotations
+    return {key: annotations[key] for key in dialect.share_annotations if key in annotations}
 
 
 def binding_metadata(

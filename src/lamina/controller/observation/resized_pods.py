@@ -3,19 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lamina.model.sizes import RESIZE, RESIZE_STATUS
+from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
 
 LONGEST_WISH = 2048
 """Characters of the annotation that are read; a longer one is refused, because its end is missing or too much."""
 
 
 class ResizedPod(NamedTuple):
-    """What its annotations say: what it asks for, which may be nothing, and what became of it."""
+    """What its annotations say: what it asks for, which may be nothing, and what became of it.
+
+    `waits`: a size below what programs hold waits for them instead of being refused.
+    """
 
     namespace: str
     name: str
     wish: str
     status: str
+    waits: bool = False
 
 
 def resized_pod(pod: Mapping[str, Any]) -> ResizedPod | None:
@@ -23,4 +27,7 @@ def resized_pod(pod: Mapping[str, Any]) -> ResizedPod | None:
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     wish, status = str(annotations.get(RESIZE) or "")[:LONGEST_WISH], str(annotations.get(RESIZE_STATUS) or "")
-    return ResizedPod(metadata["namespace"], metadata["name"], wish, status) if wish or status else None
+    if not wish and not status:
+        return None
+    waits = str(annotations.get(RESIZE_WHEN_HELD) or "").strip() == WAIT
+    return ResizedPod(metadata["namespace"], metadata["name"], wish, status, waits)

@@ -9,8 +9,8 @@
     when the agent says that it has applied it:       write shares that are what the container may use
 
 So what counts as taken is never less than what a container may use, whichever step is the last before a crash. Each
-write replaces the version of the grant that was read, so of two replicas one fails. What the agent has not applied,
-because programs hold more memory than the smaller size, waits.
+write replaces the version of the grant that was read, so of two replicas one fails. If programs hold more memory than
+the smaller size, the size that the container has is written again and the wish is refused, unless it may wait.
 """
 
 import logging
@@ -20,6 +20,7 @@ from msgspec import structs
 
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import Turns
+from lamina.controller.compat.annotations import share_annotations
 from lamina.controller.context import Context
 from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
@@ -31,7 +32,7 @@ from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.grants import ContainerSize, Grant
 from lamina.model.ledger import taken_by
-from lamina.model.sizes import RESIZE_STATUS, grows, raised, usable
+from lamina.model.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,9 @@ class SizeChanges:
         if sizes:
             await self._change(record, sizes)
             return WAITING, "the agent has not applied it yet"
+        if not pod.waits and (held := self._held(record)):
+            await self._restore(record, held)
+            return REFUSED, next(iter(held.values())).waiting
         if why := self._unapplied(record):
             return (REFUSED, before) if refused else (WAITING, why)
         await self._release(record)
@@ -102,12 +106,7 @@ class SizeChanges:
 
     def _unapplied(self, record: GrantRecord) -> str:
         """Why containers do not have their sizes yet, as a sentence, or nothing."""
-        inventory = self._ledger.inventory(record.grant.node)
-        applied = {
-            each.container: each
-            for each in (inventory.resized if inventory else ())
-            if each.pod_uid == record.grant.pod_uid
-        }
+        applied = self._applied(record)
         for container in record.grant.containers:
             if container.size is None:
                 continue
@@ -115,6 +114,37 @@ class SizeChanges:
             if (found.generation if found else 0) < container.size.generation:
                 return (found.waiting if found else "") or "the agent has not applied it yet"
         return ""
+
+    def _applied(self, record: GrantRecord) -> Mapping[str, AppliedSize]:
+        """The sizes that the containers of the pod have, as far as the agent has reported them."""
+        inventory = self._ledger.inventory(record.grant.node)
+        resized = inventory.resized if inventory else ()
+        return {each.container: each for each in resized if each.pod_uid == record.grant.pod_uid}
+
+    def _held(self, record: GrantRecord) -> Mapping[str, AppliedSize]:
+        """The sizes of the containers whose programs hold more memory than the size in the grant."""
+        applied = self._applied(record)
+        return {
+            each.name: found
+            for each in record.grant.containers
+            if each.size is not None
+            and (found := applied.get(each.name)) is not None
+            and found.held_generation == each.size.generation > found.generation
+        }
+
+    async def _restore(self, record: GrantRecord, held: Mapping[str, AppliedSize]) -> None:
+        """Write the sizes that containers have, in the place of those that are too small. Their shares still count."""
+        obj, grant = await self._read(record)
+        sizes = {
+            each.name: ContainerSize(
+                generation=size_of(each).generation + 1,
+                memory_mib=held[each.name].memory_mib,
+                cores=held[each.name].cores,
+            )
+            for each in grant.containers
+            if each.name in held
+        }
+        await self._write(obj, with_sizes(grant, sizes))
 
     async def _change(self, record: GrantRecord, sizes: Mapping[str, ContainerSize]) -> None:
         """Write the sizes, after room for them. Raises DoesNotFit."""
@@ -190,12 +220,29 @@ class SizeChanges:
         """Write the status into the pod, for people, if it has changed."""
         if status == pod.status:
             return
-        change = {"metadata": {"uid": uid, "annotations": {RESIZE_STATUS: status}}}
+        state = status.partition(" ")[0]
+        annotations = {RESIZE_STATUS: status}
+        if state in (DONE, REFUSED):
+            annotations |= await self._share_annotations(uid, pod)
+        change = {"metadata": {"uid": uid, "annotations": annotations}}
         try:
             obj = await self._context.kube.patch(PODS, pod.name, change, namespace=pod.namespace)
         except NotFound:
             return
-        state = status.partition(" ")[0]
         reason = {DONE: "Resized", REFUSED: "ResizeRefused"}.get(state)
         if reason:
             await self._events.record(PODS, obj, reason, status, warning=state == REFUSED)
+
+    async def _share_annotations(self, uid: str, pod: ResizedPod) -> Mapping[str, str]:
+        """What the annotations for other tools say of the shares now."""
+        record = next(iter(self._ledger.grants_of(uid)), None)
+        if record is None:
+            return {}
+        try:
+            obj = await self._context.kube.get(PODS, pod.name, namespace=pod.namespace)
+        except NotFound:
+            return {}
+        inventory = self._ledger.inventory(record.grant.node)
+        found = share_annotations(obj, record.grant, self._context.now(), inventory)
+        before = obj["metadata"].get("annotations") or {}
+        return {key: value for key, value in found.items() if before.get(key) != value}

@@ -1,12 +1,14 @@
 """The annotations of KAI's dialect, and how each is read. Every reader raises BadInput with one sentence."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
 from lamina.dialects.choices import list_options
 from lamina.dialects.containers import MAX_MEMORY, quote
+from lamina.dialects.patches import PatchOperation, escape_pointer
+from lamina.dialects.protocol import WantedSize
 from lamina.errors import BadInput
 from lamina.model.requests import MAX_GPUS
 from lamina.name_hints import nearest
@@ -74,6 +76,17 @@ def read_parts_by_container(annotations: Mapping[str, str]) -> dict[str, Request
             container, field = _split(key)
             written.setdefault(container, {})[field] = _mib(key, annotations[key])
     return {container: RequestedPart(memory_mib=_agreed(container, amounts)) for container, amounts in written.items()}
+
+
+def write_size(annotations: Mapping[str, str], container: str, size: WantedSize) -> Iterator[PatchOperation]:
+    """Replace the amounts that the annotations request for a container. Raises BadInput."""
+    if size.cores is not None:
+        raise BadInput("annotations of KAI have no key for compute alone, so only memory can be changed")
+    if FRACTION in annotations:
+        raise BadInput(f"annotation {FRACTION} has no amount of memory; use {MEMORY} to change it")
+    own = [key for key in annotations if key.startswith(OF_CONTAINER) and _split(key)[0] == container]
+    for key in own or [MEMORY]:
+        yield PatchOperation(f"/metadata/annotations/{escape_pointer(key)}", str(size.memory_mib))
 
 
 def _split(key: str) -> tuple[str, str]:

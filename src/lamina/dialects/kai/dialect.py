@@ -1,7 +1,11 @@
 """The names of KAI's dialect, and how its parts make up the dialect."""
 
+from collections.abc import Iterator
+
+from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.kai import annotations, parser
-from lamina.dialects.protocol import Dialect, PodManifest, ResourceNames
+from lamina.dialects.patches import PatchOperation
+from lamina.dialects.protocol import Dialect, PodManifest, ResourceNames, WantedSize
 from lamina.model.config import Config
 from lamina.model.requests import PodRequest
 
@@ -21,3 +25,8 @@ class KaiDialect(Dialect):
 
     def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest:
         return parser.parse(pod, names)
+
+    def with_size(
+        self, pod: PodManifest, container: ContainerManifest, size: WantedSize, names: ResourceNames
+    ) -> Iterator[PatchOperation]:
+        yield from annotations.write_size(pod.annotations, container.name, size)
