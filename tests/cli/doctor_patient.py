@@ -34,7 +34,7 @@ class Patient:
         self.inventory: Inventory | None = Inventory(node="n", driver="535.104.05", gpus=(self.gpu,))
         self.info, self.allocatable, self.labels = dict(INFO), dict(TICKETS), {"nvidia.com/gpu.present": "true"}
         self.refusal: Outside | None = REFUSAL
-        self.registered = self.placed = self.granted = True
+        self.registered = self.with_job = self.placed = self.granted = True
         self.images = {"web": "nginx"}
         self.webhooks: list[dict[str, Any]] = []
         self.text = ""
@@ -57,15 +57,19 @@ class Patient:
             await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": write_inventory(self.inventory)})
         for name, image in self.images.items():
             await self._pod(name, {"containers": [{"name": "main", "image": image}]})
+        if self.with_job:
+            await self._job()
+        kube.failing["create"] = self._trial
+        return {finding.check: finding for finding in await examine(door or kube)}
+
+    async def _job(self) -> None:
         asks = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
         spec = {"schedulerName": "hami-scheduler", "containers": [{"name": "main", "image": "cuda", **asks}]}
         uid = await self._pod("job", spec | ({"nodeName": "n"} if self.placed else {}))
         if self.placed and self.granted:
             grant = Grant(pod="job", pod_uid=uid, node="n", dialect="hami", containers=())
             meta = {"name": grant_name("job", uid), "namespace": "default"}
-            await kube.create(GRANTS, {"metadata": meta, "spec": write_grant(grant)})
-        kube.failing["create"] = self._trial
-        return {finding.check: finding for finding in await examine(door or kube)}
+            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_grant(grant)})
 
     async def _pod(self, name: str, spec: dict[str, Any]) -> str:
         made = await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})

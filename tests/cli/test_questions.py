@@ -1,10 +1,13 @@
 """Commands that remove something name the cluster and ask; without an answer nothing happens."""
 
 import pytest
+from typer.testing import CliRunner
 
+from lamina.cli import terminal
+from lamina.cli.main import app
 from lamina.configuration import DEFAULT, load
 from lamina.errors import BadInput
-from lamina.operations.advise.mechanisms import Needs, advise
+from lamina.operations.advise.mechanisms import TABLE, Needs, advise
 from lamina.ports.kube import NODES
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
@@ -86,3 +89,14 @@ def test_the_recipe_for_mig_names_the_strategy_without_which_no_device_is_offere
     assert "hami.migStrategy, or mig.strategy" in recipe.before and "to mixed" in recipe.before
     assert recipe.before.endswith("kubectl label node NODE nvidia.com/mig.config=all-1g.5gb")
     assert load(text, "c") != DEFAULT
+
+
+def test_the_comparison_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal.console, "_width", 80)
+    lines = CliRunner().invoke(app, ["advise", "--table"]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if not line.startswith(" ")] == [
+        f"{mechanism.value}:" for mechanism in next(iter(TABLE.values()))
+    ]
+    monkeypatch.setattr(terminal.console, "_width", 400)
+    assert len(CliRunner().invoke(app, ["advise", "--table"]).output.splitlines()) == 1 + len(TABLE)

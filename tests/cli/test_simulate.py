@@ -1,6 +1,7 @@
 """`lamina simulate` as a user calls it."""
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -119,3 +120,36 @@ def test_a_configuration_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(BadInput, match=r"--config .*lamina\.yaml is not UTF-8 text"):
         run("--config", str(path))
+
+
+MANIFEST = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers:
+      - {name: main, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 1000}}}
+"""
+
+
+def test_a_manifest_is_replayed_with_the_pods_that_its_workloads_make(tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text(MANIFEST)
+    result = CliRunner().invoke(app, ["simulate", "--nodes", CLUSTER, "--pods", str(file)])
+    assert "3 pods on 2 nodes with 4 GPUs" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--pods", CLUSTER], "--nodes is missing: .* `lamina fits -f FILE`"),
+        (["--nodes", CLUSTER], "--pods is missing: .* `lamina fits -f FILE`"),
+    ],
+)
+def test_a_missing_file_is_named_with_the_command_that_needs_none(options: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["simulate", *options])
+    assert isinstance(result.exception, BadInput)
+    assert re.search(sentence, str(result.exception))

@@ -159,6 +159,8 @@ def _ask(answer: Flag, question: str) -> bool:
 
 
 def _print_table() -> None:
+    """One column for each mechanism, or one block where the terminal is too narrow for that."""
+    from rich.measure import Measurement
     from rich.table import Table
 
     from lamina.cli.terminal import console, print_table
@@ -168,4 +170,14 @@ def _print_table() -> None:
     table = Table("", *(mechanism.value for mechanism in mechanisms), box=None, pad_edge=False)
     for row, cells in TABLE.items():
         table.add_row(row, *cells.values())
-    print_table(console, table)
+    wide = console.options.update_width(10_000)
+    if Measurement.get(console, wide, table).maximum <= console.width:
+        print_table(console, table)
+        return
+    for mechanism in mechanisms:
+        console.print(f"{mechanism.value}:", markup=False)
+        block = Table(box=None, pad_edge=False, show_header=False)
+        for row, cells in TABLE.items():
+            block.add_row(f"  {row}", cells[mechanism])
+        block.columns[0].no_wrap = True
+        console.print(block)

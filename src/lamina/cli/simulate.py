@@ -16,8 +16,16 @@ _MOST_REASONS = 10
 
 
 def simulate(
-    nodes: Annotated[Path, typer.Option("--nodes", help="Nodes: a dump (JSON or YAML) or a trace (CSV).")],
-    pods: Annotated[Path, typer.Option("--pods", help="Pods: a dump or a trace. May be the same dump.")],
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="Nodes: a dump (JSON or YAML) or a trace (CSV). Required.", show_default=False),
+    ] = None,
+    pods: Annotated[
+        Path | None,
+        typer.Option(
+            "--pods", help="Pods: a dump, a trace or manifests. May be the same dump. Required.", show_default=False
+        ),
+    ] = None,
     policy: Annotated[list[str] | None, typer.Option("--policy", help="Policy. Repeat it to compare several.")] = None,
     add_nodes: Annotated[list[str] | None, typer.Option("--add-nodes", help="Add nodes, as N:MODEL:GPUS.")] = None,
     remove_nodes: Annotated[
@@ -42,7 +50,10 @@ def simulate(
     html: Annotated[Path | None, typer.Option("--html", help="Write charts and figures to this HTML page.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this JSON file.")] = None,
 ) -> None:
-    """Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and why."""
+    """Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and why.
+
+    Whether a manifest fits into a cluster now is what `lamina fits -f FILE` says.
+    """
     import msgspec
 
     from lamina.cli.terminal import console
@@ -50,6 +61,11 @@ def simulate(
     from lamina.operations.simulate.picture import charts, page
     from lamina.operations.simulate.replay import check_policy
 
+    if nodes is None or pods is None:
+        raise BadInput(
+            f"{'--nodes' if nodes is None else '--pods'} is missing: simulate replays pods of one file on nodes of "
+            "another or the same; whether a manifest fits into your cluster now is what `lamina fits -f FILE` says"
+        )
     policies = policy or ["binpack", "packing"]
     for each in policies:
         check_policy(each)

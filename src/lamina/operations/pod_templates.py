@@ -1,6 +1,6 @@
 """The pods of a manifest: Pods, and the templates of workloads with how many pods they make."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.yaml_documents import load_documents
@@ -27,15 +27,16 @@ def pod_templates(text: str, where: str, namespace: str) -> list[PodTemplate]:
 
     Raises BadInput for a text without pods, and for pods and workloads that no API server would accept.
     """
-    found = [
-        template
-        for document in load_documents(text, where)
-        for obj in _objects(document, where)
-        for template in _templates(obj, where, namespace)
-    ]
+    objects = (obj for document in load_documents(text, where) for obj in _objects(document, where))
+    found = templates_of(objects, where, namespace)
     if not found:
         raise BadInput(f"{where} has no pod and no workload; name a file with a Pod, Deployment or Job, for example")
     return found
+
+
+def templates_of(objects: Iterable[Mapping[str, Any]], where: str, namespace: str) -> list[PodTemplate]:
+    """The pods of these objects, as `pod_templates` has them; none where there are none. Raises BadInput."""
+    return [template for obj in objects for template in _templates(obj, where, namespace)]
 
 
 def pod_groups(text: str, where: str, namespace: str) -> dict[GroupName, int]:

@@ -17,6 +17,7 @@ from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.claim_drivers import claim_drivers
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
+from lamina.operations.doctor.mixed_sharing import mixed_sharing
 from lamina.operations.doctor.other_systems import other_systems
 from lamina.ports.kube import Object
 
@@ -54,6 +55,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
     yield from claim_drivers(objects.slices, cluster.pods, names)
+    yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)
 
 
@@ -192,10 +194,8 @@ def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
         )
         return Finding("scheduler", State.FAILED, found, fix)
     if not any(pod["metadata"]["uid"] in cluster.grants for pod in ours):
-        fix = "create a pod that requests a GPU, and run `lamina doctor` again"
-        return Finding(
-            "scheduler", State.WARNING, "cannot verify the scheduler profile: no GPU pod has been scheduled yet", fix
-        )
+        requested = "is scheduled yet" if ours else "exists yet"
+        return Finding("scheduler", State.OK, f"not verified, because no pod that requests a GPU {requested}")
     return Finding("scheduler", State.OK, "pods that request GPUs are scheduled")
 
 

@@ -14,6 +14,7 @@ from lamina.configuration.yaml_documents import load_documents
 from lamina.dialects import check_pod, parse
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
+from lamina.operations.pod_templates import templates_of
 from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.ports.kube import Object
@@ -23,6 +24,8 @@ _MIB = 1 << 20
 MIG_DEVICES = "nvidia.com/mig-"
 """How names of resources begin that are MIG devices of a profile."""
 _ENDED = ("Succeeded", "Failed")
+_MOST_REPLICAS = 100_000
+"""Of one workload: more than any cluster has."""
 
 
 class _Metadata(msgspec.Struct):
@@ -65,9 +68,22 @@ def nodes(path: Path) -> list[SimNode]:
 
 
 def pods(path: Path, config: Config) -> list[SimPod]:
-    """The pods of the dump that have not ended, the oldest first. Raises BadInput as admission does."""
-    made = [_pod(each, config) for each in _objects(path) if each.get("kind") == "Pod"]
+    """The pods of the dump that have not ended, the oldest first. Raises BadInput as admission does.
+
+    A file without pods may be a manifest: then its workloads count with the pods that they make.
+    """
+    found = list(_objects(path))
+    made = [_pod(each, config) for each in found if each.get("kind") == "Pod"]
+    if not made:
+        made = [_pod(each, config) for each in _of_workloads(path, found)]
     return sorted((pod for pod in made if pod is not None), key=lambda pod: pod.created)
+
+
+def _of_workloads(path: Path, found: list[Object]) -> Iterator[Object]:
+    for template in templates_of(found, str(path), "default"):
+        name = template.pod["metadata"]["name"]
+        for number in range(min(template.number, _MOST_REPLICAS)):
+            yield {**template.pod, "metadata": {**template.pod["metadata"], "name": f"{name}-{number}"}}
 
 
 def _objects(path: Path) -> Iterator[Object]:
