@@ -19,7 +19,10 @@ def environment(directory: LabDirectory) -> dict[str, str]:
 
 
 def controller(directory: LabDirectory) -> Child:
-    """The controller, which writes the ports it got to the lab's `addresses` file."""
+    """The controller, which writes the ports it got to the lab's `addresses` file.
+
+    It evicts for pods that lack GPU memory or compute alone, because the lab's scheduler does not ask about them.
+    """
     command = [
         *(sys.executable, "-m", "lamina", "controller"),
         *("--kubeconfig", str(directory.kubeconfig)),
@@ -27,6 +30,7 @@ def controller(directory: LabDirectory) -> Child:
         *("--admission-bind", "127.0.0.1:0"),
         *("--metrics-bind", "127.0.0.1:0"),
         *("--addresses-file", str(directory.addresses)),
+        "--preemption",
     ]
     return Child("controller", command, directory.log("controller"), environment(directory))
 

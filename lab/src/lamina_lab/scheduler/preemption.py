@@ -1,8 +1,9 @@
 """Preemption for an unschedulable pod: pods of lower priority are evicted from one node.
 
-As in kube-scheduler from 1.36 on: for each node, the scheduler selects victims for the resources that it counts
-itself, the least important first. An extender with a preempt verb gets these nodes, including those without victims,
-and chooses the victims. Then the node with the lowest cost is chosen.
+As in kube-scheduler up to 1.36: for each node, the scheduler selects victims for the resources that it counts itself,
+the least important first. An extender with a preempt verb gets the nodes that have such victims, and chooses the
+victims there. Then the node with the lowest cost is chosen. Where only the extender's resources are lacking, there are
+no such nodes, and no pod is evicted.
 """
 
 import logging
@@ -40,7 +41,7 @@ class Preemptor:
             return ""
         on_node = {view.name: view for view in views}
         wanted = {view.name: _victims(pod, view, self._ignored) for view in views if view.name not in unresolvable}
-        named = {name: victims for name, victims in wanted.items() if victims is not None}
+        named = {name: victims for name, victims in wanted.items() if victims}
         extender = self._extender
         if named and extender and extender.config.preempt_verb and extender.is_interested(pod):
             chosen = await extender.preempt(pod, named, now)
@@ -83,14 +84,12 @@ class Preemptor:
             log.warning("Cannot write the event of an eviction: %s", error)
 
 
-def _victims(pod: Object, view: NodeView, ignored: Collection[str]) -> list[Object] | None:
-    """The pods to evict on a node for the resources that the scheduler counts; None if that does not help."""
+def _victims(pod: Object, view: NodeView, ignored: Collection[str]) -> list[Object]:
+    """The pods to evict on a node for the resources that the scheduler counts; none if that does not help."""
     lower = [candidate for candidate in view.pods if _priority(candidate) < _priority(pod)]
-    if not lower:
-        return None
     staying = [candidate for candidate in view.pods if candidate not in lower]
     if filters.reasons(pod, _with(view, staying), ignored):
-        return None
+        return []
     victims = []
     for candidate in sorted(lower, key=lambda candidate: (-_priority(candidate), _started(candidate))):
         if filters.reasons(pod, _with(view, [*staying, candidate]), ignored):
