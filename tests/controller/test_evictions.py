@@ -33,7 +33,8 @@ class Preempting:
         for node in NODES:
             self.bench.offer(node, *gpus(1, prefix=node))
         context = self.bench.context
-        self.nominated = NominatedPods(self.bench.capacity, context.now)
+        self.leaving: set[str] = set()
+        self.nominated = NominatedPods(context, self.leaving)
         preemption = Preemption(context, GangCoordinator(context, self.bench.decisions))
         events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
         self.evictions = Evictions(context, preemption, self.nominated, events, lambda: self.bench.leads)
@@ -226,6 +227,73 @@ async def test_who_fits_next_to_the_nominated_pod_may_come(cluster: Preempting) 
     assert cluster.filter(await cluster.pod("large", gpumem=4097)).fitting == []
 
 
+async def nominated_by_status(cluster: Preempting, name: str, node: str, **fields: Any) -> Object:
+    """A pod of which another leader, or kube-scheduler, wrote the node; the watch reports it to this replica."""
+    await cluster.pod(name, **fields)
+    body = {"status": {"nominatedNodeName": node}}
+    pod = await cluster.bench.kube.patch(PODS, name, body, namespace="default", subresource="status")
+    cluster.bench.context.pending.observe(cluster.bench.parse(pod))
+    return pod
+
+
+async def delete(cluster: Preempting, *names: str, gone: bool) -> None:
+    """The watch reports that the pods are being deleted, or that they are gone."""
+    for name in names:
+        pod = await cluster.bench.kube.get(PODS, name, namespace="default")
+        uid = pod["metadata"]["uid"]
+        if gone:
+            await cluster.bench.kube.delete(PODS, name, namespace="default")
+            cluster.leaving.discard(uid)
+            cluster.bench.ledger.remove_pod(uid, cluster.bench.context.now())
+        else:
+            cluster.leaving.add(uid)
+
+
+async def test_another_leader_holds_the_room_that_the_status_names(cluster: Preempting) -> None:
+    await delete(cluster, "low-0", "low-2", gone=False)
+    high = await nominated_by_status(cluster, "high", "node-0", priority=10, gpumem=MIB)
+    await delete(cluster, "low-0", gone=True)
+    equal, higher = await cluster.pod("equal", priority=10), await cluster.pod("higher", priority=11)
+    answer = cluster.filter(equal)
+    assert answer.fitting == [] and "held for pod default/high" in answer.failed["node-0"]
+    assert cluster.filter(higher).fitting == ["node-0"]
+    await delete(cluster, "low-2", gone=True)
+    assert cluster.filter(equal).fitting == [] and cluster.filter(high).fitting == ["node-0"]
+    assert await cluster.bench.bind(high, "node-0") == ""
+    assert cluster.filter(equal).fitting == []
+
+
+@pytest.mark.parametrize("status", [{"nominatedNodeName": None}, {"nominatedNodeName": "node-1"}])
+async def test_room_is_held_only_as_long_as_the_status_names_it(cluster: Preempting, status: Object) -> None:
+    await delete(cluster, "low-0", gone=True)
+    await nominated_by_status(cluster, "high", "node-0", priority=10)
+    equal = await cluster.pod("equal", priority=10)
+    assert cluster.filter(equal).fitting == []
+    pod = await cluster.bench.kube.patch(PODS, "high", {"status": status}, namespace="default", subresource="status")
+    cluster.bench.context.pending.observe(cluster.bench.parse(pod))
+    assert cluster.filter(equal).fitting == ["node-0"]
+
+
+async def test_room_that_a_nominated_pod_cannot_get_is_free(cluster: Preempting) -> None:
+    """Its room was taken, or the victims stay: holding what is left would help no pod."""
+    await delete(cluster, "low-0", gone=True)
+    await nominated_by_status(cluster, "high", "node-0", priority=10, gpumem=MIB)
+    assert cluster.filter(await cluster.pod("low")).fitting == ["node-0"]
+
+
+async def test_room_that_this_leader_gave_back_is_not_held_by_what_the_status_still_says(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    await cluster.refused(high)
+    node = await cluster.nominated_node("high")
+    await cluster.report()
+    written = await cluster.bench.kube.get(PODS, "high", namespace="default")
+    cluster.bench.context.pending.observe(cluster.bench.parse(written))
+    equal = await cluster.pod("equal", priority=10)
+    assert cluster.filter(equal).fitting == []
+    cluster.bench.clock.time += 30 + 61
+    assert cluster.filter(equal).fitting == [node]
+
+
 async def test_the_most_important_pod_comes_first(cluster: Preempting) -> None:
     pods = [await cluster.pod(f"p{priority}", priority=priority) for priority in (10, 30, 20)]
     for pod in pods:
@@ -256,3 +324,26 @@ async def test_the_controller_evicts_only_if_it_is_told_to(tmp_path: Path, preem
             assert await cluster.scheduler.bind(high, "node-0") == ""
         else:
             assert not await fits() and await kube.get(PODS, "low", namespace="default")
+
+
+async def test_a_leader_that_begins_holds_what_the_one_before_made_room_for(tmp_path: Path) -> None:
+    kube, clock = FakeKube(), FakeClock()
+    async with running(kube, tmp_path, ("node-0", gpus(1)), clock=clock) as cluster:
+        low = await cluster.make(admitted_pod("low", gpumem=MIB))
+        assert await cluster.scheduler.bind(low, "node-0") == ""
+    high = admitted_pod("high", gpumem=MIB)
+    high["spec"]["priority"] = 10
+    high = await kube.create(PODS, high)
+    status = {"nominatedNodeName": "node-0"}
+    await kube.patch(PODS, "high", {"status": status}, namespace="default", subresource="status")
+    (second := tmp_path / "second").mkdir()
+    async with running(kube, second, ("node-1", gpus(1)), clock=clock) as cluster:
+        other = await cluster.make(admitted_pod("other", gpumem=MIB // 2))
+        await kube.delete(PODS, "low", namespace="default")
+
+        async def refused_for_high() -> bool:
+            return "held for pod default/high" in str(await cluster.scheduler.filter(other, "node-0"))
+
+        await until(refused_for_high, clock=clock)
+        assert (await cluster.scheduler.filter(high, "node-0"))["nodenames"] == ["node-0"]
+        assert await cluster.scheduler.bind(high, "node-0") == ""

@@ -106,7 +106,8 @@ def assemble(
         return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
 
     templates = TemplateNodes(decisions, configuration, exists)
-    preemption, nominated = Preemption(context, gangs), NominatedPods(capacity, context.now)
+    preemption = Preemption(context, gangs)
+    nominated = NominatedPods(context, watches.leaving_pods)
     evictions = Evictions(context, preemption, nominated, events, lambda: bool(readiness))
     verbs = Verbs(
         decisions=decisions,

@@ -4,6 +4,8 @@ kube-scheduler sends the same pod to filter and to prioritize, and then has it b
 be parsed or read again. Only the watch adds pods: what a caller of the extender sends must not decide what is granted.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from lamina.configuration import Config
@@ -21,6 +23,12 @@ class PendingPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, ParsedPod] = {}
+        self._nominated: dict[str, str] = {}
+
+    @property
+    def nominated(self) -> Mapping[str, str]:
+        """By UID of pods for which others were evicted, the node where they are to get the room."""
+        return self._nominated
 
     def observe(self, pod: ParsedPod) -> None:
         """The pod waits for a node, and is not being deleted."""
@@ -31,10 +39,14 @@ class PendingPods:
             self.forget(pod.uid)
         else:
             self._pods[pod.uid] = ParsedPod(obj, pod.config, pod.request)
+            self._nominated.pop(pod.uid, None)
+            if node := (obj.get("status") or {}).get("nominatedNodeName"):
+                self._nominated[pod.uid] = str(node)
 
     def forget(self, uid: str) -> None:
         """The pod has a node, is being deleted or gone, or cannot be read."""
         self._pods.pop(uid, None)
+        self._nominated.pop(uid, None)
 
     def all(self) -> tuple[ParsedPod, ...]:
         """The pods that wait now, as far as they are kept."""

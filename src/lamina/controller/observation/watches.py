@@ -23,9 +23,9 @@ from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS,
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 from lamina.ports.supervision import keep_running
 
-_STATE, _RUNNING, _KIND, _STOPPED, _RESIZED = "state", "running", "kind", "stopped", "resized"
-"""Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, and the size
-that it asks for."""
+_STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
+"""Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, the size that
+it asks for, and whether it is being deleted."""
 _OFFERED, _EXCLUDED = "offered", "excluded"
 """Fields of a trimmed node: what it offers, and whether its labels exclude it from Lamina."""
 _ERROR = "error"
@@ -69,6 +69,8 @@ class Watches:
         }
         self.resized_pods: dict[str, ResizedPod] = {}
         """Bound pods that ask for another size, or have asked for one, by UID."""
+        self.leaving_pods: set[str] = set()
+        """UIDs of bound pods that are being deleted."""
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
         self.own_writes = OwnWrites()
@@ -168,6 +170,10 @@ class Watches:
             self.resized_pods[uid] = obj[_RESIZED]
         else:
             self.resized_pods.pop(uid, None)
+        if obj[_LEAVING] and kind != DELETED and state.node and not state.ended:
+            self.leaving_pods.add(uid)
+        else:
+            self.leaving_pods.discard(uid)
         _raise_error_of(obj)
 
     def _handle_node(self, kind: str, obj: Object) -> None:
@@ -197,11 +203,12 @@ class Watches:
         """
         unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False, _RESIZED: None}
         trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
+        trimmed[_LEAVING] = bool(obj["metadata"].get("deletionTimestamp"))
         try:
             trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj), _RESIZED: resized_pod(obj)}
             pod = self._context.parse(obj)
             trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod)}
-            if trimmed[_STATE].stage is Stage.PENDING and not pod.metadata.get("deletionTimestamp"):
+            if trimmed[_STATE].stage is Stage.PENDING and not trimmed[_LEAVING]:
                 self._context.pending.observe(pod)
             else:
                 self._context.pending.forget(pod.uid)

@@ -3,16 +3,22 @@
 Until they are gone, another pod could take what the first of them frees, and the eviction of the others would have
 been useless. So on the node that a pod was nominated for, pods of the same or a lower priority fit only with what they
 leave to it.
+
+The leader that evicted knows the victims. The status of the pod names its node as well, so another leader holds the
+room, and so does this one where kube-scheduler evicted. There, the victims are the pods that are being deleted.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.context import Context
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.model.requests import PodRequest
+
+MOST_OBSERVED = 100
+"""Nominations of pods' statuses that are looked at for one filter, the most important pods first."""
 
 
 class Nomination(NamedTuple):
@@ -21,27 +27,33 @@ class Nomination(NamedTuple):
     pod: ParsedPod
     request: PodRequest
     node: str
-    victims: frozenset[str]
+    victims: Set[str]
     until: float
 
 
 class NominatedPods:
-    """By UID. A pod that is bound or gone holds no room here."""
+    """By UID. A pod that is bound or gone holds no room here. `leaving` are the UIDs of pods that are being deleted."""
 
-    def __init__(self, capacity: Capacity, now: Callable[[], float]) -> None:
-        self._capacity = capacity
-        self._now = now
+    def __init__(self, context: Context, leaving: Set[str] = frozenset()) -> None:
+        self._context = context
+        self._capacity = context.capacity
+        self._pending = context.pending
+        self._leaving = leaving
         self._nominations: dict[str, Nomination] = {}
+        self._over: dict[str, str] = {}
+        """By UID, the node where this replica held room for the pod and no longer does."""
 
     def nominate(self, nomination: Nomination) -> None:
+        self._over.pop(nomination.pod.uid, None)
         self._nominations[nomination.pod.uid] = nomination
 
     def withdraw(self, uid: str) -> None:
         """The pod holds no room any more."""
-        self._nominations.pop(uid, None)
+        if (nomination := self._nominations.pop(uid, None)) is not None:
+            self._over[uid] = nomination.node
 
     def holds(self, uid: str) -> bool:
-        """Whether room is held for the pod."""
+        """Whether this replica has evicted pods for the pod and holds room for it."""
         self._expire()
         return uid in self._nominations
 
@@ -49,12 +61,11 @@ class NominatedPods:
         """The filter's answer without nodes where the pod would take the room of others."""
         self._expire()
         request = pod.request
-        if request is None or not self._nominations:
+        if request is None or not (self._nominations or self._pending.nominated):
             return result
-        others = [
-            each for uid, each in self._nominations.items() if uid != pod.uid and each.pod.priority >= pod.priority
-        ]
         fitting = set(result.fitting)
+        own = (each for each in self._nominations.values() if each.pod.uid != pod.uid)
+        others = [*(each for each in own if each.pod.priority >= pod.priority), *self._observed(pod, fitting)]
         refused = {
             node: f"room is held for pod {owner.namespace}/{owner.name}, for which pods were evicted"
             for node in dict.fromkeys(each.node for each in others)
@@ -72,6 +83,23 @@ class NominatedPods:
             summary=summary,
         )
 
+    def _observed(self, pod: ParsedPod, nodes: Set[str]) -> Iterable[Nomination]:
+        """What the statuses of pods that are as important say about these nodes.
+
+        Room that is not there is not held. A pod that is being bound holds its place in the ledger.
+        """
+        config, holdings = self._context.configuration.value, self._capacity.ledger.holdings
+        named = [
+            (other, node)
+            for uid, node in self._pending.nominated.items()
+            if node in nodes and uid not in self._nominations and self._over.get(uid) != node
+            if (other := self._pending.pod(uid, config)) is not None and not holdings.holds(uid, node)
+            if uid != pod.uid and other.priority >= pod.priority
+        ]
+        for other, node in sorted(named, key=lambda each: -each[0].priority)[:MOST_OBSERVED]:
+            if other.request is not None and self._capacity.fits_without(node, [other.request], self._leaving):
+                yield Nomination(other, other.request, node, self._leaving, float("inf"))
+
     def _owner(self, request: PodRequest, node: str, others: list[Nomination]) -> ParsedPod | None:
         """One of the pods whose room on the node a pod with this request would take, if there is one."""
         here = [each for each in others if each.node == node]
@@ -80,9 +108,9 @@ class NominatedPods:
         return None if self._capacity.fits_without(node, requests, leaving) else here[0].pod
 
     def _expire(self) -> None:
-        now, ledger = self._now(), self._capacity.ledger
-        self._nominations = {
-            uid: each
-            for uid, each in self._nominations.items()
-            if each.until > now and ledger.pod(uid).stage < Stage.BOUND
-        }
+        now, ledger = self._context.now(), self._capacity.ledger
+        for uid, each in list(self._nominations.items()):
+            if each.until <= now or ledger.pod(uid).stage >= Stage.BOUND:
+                self.withdraw(uid)
+        if self._over:
+            self._over = {uid: node for uid, node in self._over.items() if uid in self._pending.nominated}
