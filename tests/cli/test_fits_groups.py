@@ -96,6 +96,23 @@ async def test_the_group_of_the_cluster_counts_where_the_file_has_none(ask: Aske
     assert (await ask(members(2, gpumem=1000))).code == 0
 
 
+@pytest.mark.parametrize(
+    ("policy", "number", "code"),
+    [
+        ({"gang": {"minCount": 2}}, 2, 0),
+        ({"gang": {"minCount": 2}}, 1, 1),
+        ({"basic": {}}, 1, 0),
+        ({"basic": {}}, 3, 1),
+    ],
+)
+async def test_groups_of_kubernetes_itself(ask: Asked, policy: Object, number: int, code: int) -> None:
+    own = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
+    pods = members(number, gpumem=10000)
+    pods["spec"]["template"] |= {"metadata": {}}
+    pods["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    assert (await ask({**own, "spec": {"schedulingPolicy": policy}}, pods)).code == code
+
+
 async def test_a_quota_for_some_of_the_members(ask: Asked) -> None:
     body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": "15000"}}}
     await ask.kube.create(RESOURCE_QUOTAS, body)

@@ -4,20 +4,21 @@ import asyncio
 from typing import Any
 
 from lamina.controller.gangs.coordinator import WAIT_S, GangCoordinator
-from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
-from lamina.ports.kube import PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS, Object
+from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO
+from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod
 from tests.waiting import until
 
 
-def member(group: str, number: int, *, volcano: bool = False, memory: int = 20000) -> Object:
+def member(group: str, number: int, *, api: str = SCHEDULER_PLUGINS, memory: int = 20000) -> Object:
     pod = admitted_pod(f"{group}-{number}", gpumem=memory)
-    meta = pod["metadata"]
-    if volcano:
-        meta["annotations"] = {GROUP_ANNOTATION: group}
+    if api == KUBERNETES:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": group}
+    elif api == VOLCANO:
+        pod["metadata"]["annotations"] = {GROUP_ANNOTATION: group}
     else:
-        meta["labels"] = {GROUP_LABEL: group}
+        pod["metadata"]["labels"] = {GROUP_LABEL: group}
     return pod
 
 
@@ -28,7 +29,10 @@ async def answer(bench: Bench, gangs: GangCoordinator, pod: Object, node: str) -
     return waiting.result()
 
 
-async def group(cluster: Any, name: str, minimum: Any, *, volcano: bool = False, **spec: Any) -> None:
-    kind = VOLCANO_POD_GROUPS if volcano else PLUGIN_POD_GROUPS
-    body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"minMember": minimum, **spec}}
-    await cluster.kube.create(kind, body)
+_KINDS = {KUBERNETES: KUBERNETES_POD_GROUPS, SCHEDULER_PLUGINS: PLUGIN_POD_GROUPS, VOLCANO: VOLCANO_POD_GROUPS}
+
+
+async def group(cluster: Any, name: str, minimum: Any, *, api: str = SCHEDULER_PLUGINS, **spec: Any) -> None:
+    least = {"schedulingPolicy": {"gang": {"minCount": minimum}}} if api == KUBERNETES else {"minMember": minimum}
+    body = {"metadata": {"name": name, "namespace": "default"}, "spec": {**least, **spec}}
+    await cluster.kube.create(_KINDS[api], body)

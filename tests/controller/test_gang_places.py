@@ -101,6 +101,22 @@ async def test_a_plan_that_no_binding_follows_is_released() -> None:
     assert bench.memory("node-0", "node-0-0") == bench.memory("node-1", "node-1-0") == 0
 
 
+async def test_places_stay_reserved_while_kube_scheduler_holds_the_bindings() -> None:
+    """Its own gang scheduling filters all members before it lets the first be bound. No group holds them for ever."""
+    bench, members, gangs = await two_halves()
+    planned = [(await filtered(bench, gangs, member)).fitting for member in members]
+    for _ in range(int(60 / PLAN_S)):
+        assert [(await filtered(bench, gangs, member)).fitting for member in members] == planned
+        bench.clock.time += PLAN_S - 1
+        bench.ledger.expire(bench.clock.monotonic())
+        assert bench.memory("node-0", "node-0-0") == 20_000
+    bench.clock.time += 60
+    await filtered(bench, gangs, members[0])
+    bench.clock.time += PLAN_S
+    bench.ledger.expire(bench.clock.monotonic())
+    assert bench.memory("node-0", "node-0-0") == 0
+
+
 async def test_a_new_plan_replaces_the_one_before() -> None:
     """A member that kube-scheduler does not allow on its planned node is planned elsewhere; nothing counts twice."""
     bench, members, gangs = await two_halves()

@@ -11,7 +11,7 @@ from lamina.controller.gangs import coordinator
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.dialects.containers import quote
-from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
+from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, VOLCANO_POD_GROUPS, Object
 from lamina.ports.kube.fake import FakeKube
@@ -63,13 +63,13 @@ async def bound(cluster: Any) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")}
 
 
-@pytest.mark.parametrize("volcano", [False, True])
-async def test_a_group_is_bound_together(cluster: Running, volcano: bool) -> None:
-    await group(cluster, "a", 2, volcano=volcano)
-    pods = [await cluster.make(member("a", number, volcano=volcano)) for number in range(2)]
+@pytest.mark.parametrize("api", sorted(GROUP_APIS))
+async def test_a_group_is_bound_together(cluster: Running, api: str) -> None:
+    await group(cluster, "a", 2, api=api)
+    pods = [await cluster.make(member("a", number, api=api)) for number in range(2)]
     assert await scheduled(cluster, *pods) == ["", ""]
     assert await bound(cluster) == {"a-0", "a-1"}
-    late = await cluster.make(member("a", 2, volcano=volcano, memory=1000))
+    late = await cluster.make(member("a", 2, api=api, memory=1000))
     assert await tried(cluster, late) == "", "beyond the minimum a member goes where it fits"
 
 
@@ -133,6 +133,22 @@ async def test_a_group_without_sense_is_not_placed(cluster: Running, minimum: An
     await group(cluster, "a", minimum)
     sentence = f"pod group default/a: minMember must be an integer from 1 to 1000, got {minimum!r}"
     assert await tried(cluster, pod) == sentence
+
+
+@pytest.mark.parametrize(
+    "policy", [{}, {"gang": {}}, {"gang": {"minCount": 0}}, {"gang": {"minCount": 1001}}, {"gang": None, "basic": None}]
+)
+async def test_a_group_of_kubernetes_says_how_many_members_it_needs(cluster: Running, policy: Any) -> None:
+    pod = await cluster.make(member("a", 0, api=KUBERNETES))
+    assert await tried(cluster, pod) == "pod group default/a (scheduling.k8s.io/v1alpha2) does not exist"
+    await group(cluster, "a", 1, api=KUBERNETES, schedulingPolicy=policy)
+    assert "schedulingPolicy.gang.minCount must be an integer from 1 to 1000, got" in await tried(cluster, pod)
+
+
+async def test_members_of_a_basic_group_are_placed_one_by_one(cluster: Running) -> None:
+    await group(cluster, "a", 1, api=KUBERNETES, schedulingPolicy={"basic": {}})
+    pods = [await cluster.make(member("a", number, api=KUBERNETES)) for number in range(3)]
+    assert [bool(await tried(cluster, pod)) for pod in pods] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from lamina.ports.kube import (
     CONFIG_MAPS,
     GRANTS,
     INVENTORIES,
+    KUBERNETES_POD_GROUPS,
     LEASES,
     NODES,
     PLUGIN_POD_GROUPS,
@@ -127,6 +128,12 @@ def _group(random: Random) -> Object:
     return {"metadata": metadata(random), **values.sparse(random, {"spec": values.sparse(random, spec), "status": {}})}
 
 
+def _kubernetes_group(random: Random) -> Object:
+    policy = random.choice(({"basic": {}}, {"gang": {"minCount": random.choice((1, 2, 2147483647))}}))
+    spec = {"schedulingPolicy": policy, "podGroupTemplateRef": {"workload": {"workloadName": "w"}}}
+    return {"metadata": metadata(random), **values.sparse(random, {"spec": values.sparse(random, spec)})}
+
+
 def _lease(random: Random) -> Object:
     """One that no replica holds."""
     times = {"acquireTime": "9999-12-31T23:59:59.999999Z", "renewTime": "0001-01-01T00:00:00.000000Z"}
@@ -152,6 +159,7 @@ _MAKERS: tuple[tuple[Resource, Any], ...] = (
     (GRANTS, _grant),
     (CONFIG_MAPS, configuration),
     (RESOURCE_QUOTAS, _quota),
+    (KUBERNETES_POD_GROUPS, _kubernetes_group),
     (PLUGIN_POD_GROUPS, _group),
     (VOLCANO_POD_GROUPS, _group),
     (LEASES, _lease),

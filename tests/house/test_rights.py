@@ -39,6 +39,12 @@ from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
 from tests.waiting import until
 
+MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
+    ({GROUP_LABEL: "g"}, {}, {}),
+    ({}, {GROUP_ANNOTATION: "g"}, {}),
+    ({}, {}, {"schedulingGroup": {"podGroupName": "g"}}),
+)
+"""Labels, annotations and a part of the spec of members of each kind of pod group."""
 RULES = {
     "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
@@ -121,9 +127,10 @@ async def test_the_control_part(tmp_path: Path) -> None:
         big = await kube.create(PODS, admitted_pod("q", gpumem=99999))
         await made.scheduler.filter(big, "node-0")
         await made.scheduler.ask("preempt", {"pod": big, "nodenametometavictims": {"node-0": {"pods": []}}})
-        for labels, annotations in (({GROUP_LABEL: "g"}, {}), ({}, {GROUP_ANNOTATION: "g"})):
-            small = admitted_pod(f"of-group-{len(labels)}", gpumem=1000)
+        for number, (labels, annotations, spec) in enumerate(MEMBERS):
+            small = admitted_pod(f"of-group-{number}", gpumem=1000)
             small["metadata"] |= {"labels": labels, "annotations": annotations}
+            small["spec"] |= spec
             await made.scheduler.filter(await kube.create(PODS, small), "node-0")
         body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
         await kube.create(RESOURCE_QUOTAS, body)
@@ -198,8 +205,8 @@ async def test_people_who_ask_where_pods_fit() -> None:
 async def test_people_who_ask_where_pod_groups_fit() -> None:
     noted = Noted("groups", FakeKube())
     pods = [
-        {"metadata": {"namespace": "default", "labels": labels, "annotations": annotations}}
-        for labels, annotations in (({GROUP_LABEL: "g"}, {}), ({}, {GROUP_ANNOTATION: "g"}))
+        {"metadata": {"namespace": "default", "labels": labels, "annotations": annotations}, "spec": spec}
+        for labels, annotations, spec in MEMBERS
     ]
     await read_needed(noted, [PodTemplate("Pod p", pod, 1) for pod in pods], {})
     assert noted.asked == rights("groups")

@@ -15,6 +15,7 @@ from lamina.ports.kube import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
+    KUBERNETES_POD_GROUPS,
     PLUGIN_POD_GROUPS,
     VOLCANO_POD_GROUPS,
     Object,
@@ -43,6 +44,13 @@ apiVersion: v1
 kind: Pod
 metadata: {name: volcano, annotations: {scheduling.k8s.io/group-name: g}}
 spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 1000}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: own}
+spec:
+  schedulingGroup: {podGroupName: g}
+  containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 1000}}}]
 """
 COMMANDS = (
     *("gpus", "gpus -l team=a", "top --once", "pods -A", "why waits", "why runs", "why deploy/web", "why job/once"),
@@ -87,6 +95,8 @@ async def viewed() -> FakeKube:
         await kube.create(resource, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
     for resource in (PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS):
         await kube.create(resource, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1}})
+    spec = {"schedulingPolicy": {"basic": {}}}
+    await kube.create(KUBERNETES_POD_GROUPS, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {}})
     return kube
 

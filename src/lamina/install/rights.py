@@ -57,6 +57,7 @@ CONTROL_CLUSTER = (
     Rule("nodes", "list watch", why="their CPU and memory, and labels that exclude them"),
     Rule("resourcequotas", "list watch"),
     Rule("resourcequotas/status", "patch", why="of quotas that limit GPUs"),
+    Rule("podgroups.scheduling.k8s.io", "get", why="of pods that belong to one"),
     Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
     Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
     Rule("poddisruptionbudgets.policy", "list", why="for preemption"),

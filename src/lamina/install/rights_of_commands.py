@@ -29,6 +29,7 @@ MIG_LIST = (
 )
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 GROUPS = (
+    Rule("podgroups.scheduling.k8s.io", "get", why="of pods that belong to one"),
     Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
     Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
 )

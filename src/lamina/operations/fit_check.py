@@ -50,7 +50,7 @@ class FitCheck:
                 groups.setdefault(name, []).append(template)
         for template in templates:
             name = group_of(template.pod)
-            if name is None:
+            if name is None or needed[name] == 0:
                 yield self.check(template)
             elif members := groups.pop(name, None):
                 yield self._check_group(name, needed[name], members)

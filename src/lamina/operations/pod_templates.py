@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from lamina.configuration.yaml_documents import load_documents
 from lamina.controller.gangs.pod_groups import members_needed
 from lamina.dialects import check_pod, check_workload, find_template
-from lamina.dialects.groups import SCHEDULER_PLUGINS, VOLCANO, GroupName
+from lamina.dialects.groups import GROUP_APIS, GroupName
 from lamina.errors import BadInput
 from lamina.ports.kube import Object
 
@@ -44,7 +44,7 @@ def pod_groups(text: str, where: str, namespace: str) -> dict[GroupName, int]:
     found: dict[GroupName, int] = {}
     for obj in (obj for document in load_documents(text, where) for obj in _objects(document, where)):
         api = str(obj.get("apiVersion")).partition("/")[0]
-        if obj["kind"] != "PodGroup" or api not in (SCHEDULER_PLUGINS, VOLCANO):
+        if obj["kind"] != "PodGroup" or api not in GROUP_APIS:
             continue
         meta, spec = obj.get("metadata"), obj.get("spec")
         if not isinstance(meta, dict) or not isinstance(spec, dict):

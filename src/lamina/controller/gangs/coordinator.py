@@ -67,6 +67,7 @@ class FilteredGang:
     """
 
     filtered_at: float
+    planned_at: float = 0.0
     allowed: dict[bytes, list[str]] = field(default_factory=dict)
     planned: GangPlan = field(default_factory=dict)
     reserved: dict[str, Reservation] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class GangCoordinator:
         held = self._held.get(name)
         if len(self._planner.bound_members(group)) >= group.needed:
             return result
-        planned = self._plan_in_force(filtered) if held is None else held.planned
+        planned = self._renewed_plan(name, group, filtered) if held is None else held.planned
         if pod.uid in planned and planned[pod.uid].node in result.fitting:
             return _only(result, planned[pod.uid].node)
         return None if held is None else result
@@ -152,8 +153,20 @@ class GangCoordinator:
             reserved = self._reserve_all(name, group, plan, self._context.now() + PLAN_S)
         except DoesNotFit as error:
             return _refuse_all(result, str(error))
-        filtered.planned, filtered.reserved = plan, reserved
+        filtered.planned, filtered.reserved, filtered.planned_at = plan, reserved, self._context.now()
         return _only(result, plan[pod.uid].node)
+
+    def _renewed_plan(self, name: GroupName, group: PodGroup, filtered: FilteredGang) -> GangPlan:
+        """The plan in force, reserved longer where kube-scheduler itself holds bindings until all members are there."""
+        plan, now = self._plan_in_force(filtered), self._context.now()
+        lapses = min((each.until for each in filtered.reserved.values()), default=now)
+        if plan and lapses < now + PLAN_S / 2 and now < filtered.planned_at + group.timeout_s:
+            try:
+                filtered.reserved = self._reserve_all(name, group, plan, now + PLAN_S)
+            except DoesNotFit:
+                filtered.planned, filtered.reserved = {}, {}
+                return {}
+        return plan
 
     def _plan_in_force(self, filtered: FilteredGang) -> GangPlan:
         """The plan whose places are all still reserved, or none."""
@@ -217,6 +230,8 @@ class GangCoordinator:
             group = await self._groups.read(name)
         except BadInput:
             return lambda node: None
+        if len(self._planner.bound_members(group)) >= group.needed:
+            return lambda node: []
         filtered = self._filtered.get(name)
         return self._planner.companions(group, pod, filtered.allowed if filtered else {})
 

@@ -10,9 +10,9 @@ from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
 from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
-from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
+from lamina.dialects.groups import GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO, GroupName, group_of
 from lamina.errors import BadInput
-from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kube, NotFound, Object
+from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kube, NotFound, Object
 
 MAX_MEMBERS = 1000
 """The most members that a group may need."""
@@ -24,6 +24,7 @@ _READING_PART = 0.1
 """The part of the time that may be spent reading a group. A large one is read less often."""
 _PARSED_TOGETHER = 50
 """Pods that are parsed before other tasks get their turn."""
+_RESOURCES = {KUBERNETES: KUBERNETES_POD_GROUPS, SCHEDULER_PLUGINS: PLUGIN_POD_GROUPS, VOLCANO: VOLCANO_POD_GROUPS}
 _TIMEOUT_S = 60.0
 _LONGEST_TIMEOUT_S = 900.0
 """A group holds places no longer than this, whatever it requests; kube-scheduler has the same limit for permits."""
@@ -32,7 +33,7 @@ _LONGEST_TIMEOUT_S = 900.0
 class PodGroup(Struct, frozen=True, eq=False):
     """`needed` members must hold GPUs together; `bound` are the UIDs of those with a node, `waiting` the others.
 
-    Those that wait are in the order in which they are placed.
+    None are needed where members are placed one by one. Those that wait are in the order in which they are placed.
     """
 
     needed: int
@@ -108,7 +109,7 @@ class PodGroups:
 
 async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
     """What the PodGroup requests. Raises BadInput where there is no such group; Outside."""
-    resource = PLUGIN_POD_GROUPS if name.api == SCHEDULER_PLUGINS else VOLCANO_POD_GROUPS
+    resource = _RESOURCES[name.api]
     try:
         return (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
     except NotFound as error:
@@ -116,10 +117,17 @@ async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
 
 
 def members_needed(name: GroupName, spec: Mapping[str, Any]) -> int:
-    """How many members of the group must run together. Raises BadInput."""
-    minimum = spec.get("minMember")
+    """How many members of the group must run together; 0 where each is placed alone. Raises BadInput."""
+    field, minimum = "minMember", spec.get("minMember")
+    if name.api == KUBERNETES:
+        policy = spec.get("schedulingPolicy")
+        policy = policy if isinstance(policy, Mapping) else {}
+        gang = policy.get("gang")
+        if gang is None and isinstance(policy.get("basic"), Mapping):
+            return 0
+        field, minimum = "schedulingPolicy.gang.minCount", gang.get("minCount") if isinstance(gang, Mapping) else None
     if not isinstance(minimum, int) or isinstance(minimum, bool) or not 1 <= minimum <= MAX_MEMBERS:
-        raise BadInput(f"{name}: minMember must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
+        raise BadInput(f"{name}: {field} must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
     return minimum
 
 
