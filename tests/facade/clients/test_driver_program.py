@@ -32,5 +32,6 @@ def test_each_way_comes_to_the_limit(way: str, client: MakeClient, driver_progra
     client().is_full(driver_program, "fill", way)
 
 
-def test_graphs_of_kernels_are_held_to_the_share(client: MakeClient, driver_program: Path) -> None:
-    client(cores=10).is_slowed(driver_program, "work")
+@pytest.mark.parametrize("cores", [30, 60])
+def test_graphs_of_kernels_are_held_to_the_share(cores: int, client: MakeClient, driver_program: Path) -> None:
+    client(cores=cores).is_held_to(cores, driver_program, "work")

@@ -26,7 +26,8 @@ def test_each_allocator_comes_to_the_limit(name: str, allocator: str, client: Ma
     client().is_full(*program(f"{name}_program"), "fill", allocator)
 
 
+@pytest.mark.parametrize("cores", [30, 60])
 @pytest.mark.parametrize("name", NEEDS)
-def test_kernels_are_held_to_the_share(name: str, client: MakeClient) -> None:
+def test_kernels_are_held_to_the_share(name: str, cores: int, client: MakeClient) -> None:
     needs(*NEEDS[name])
-    client(cores=10).is_slowed(*program(f"{name}_program"), "work")
+    client(cores=cores).is_held_to(cores, *program(f"{name}_program"), "work")

@@ -21,18 +21,19 @@ def fill(take: Callable[[int], Any], refused: type[Exception]) -> None:
     input()
 
 
-def work(launch: Callable[[], Any], wait: Callable[[], Any], count: int) -> None:
-    """Launches a kernel so many times and prints the ms until all are done."""
-    begin = time.monotonic()
-    for _ in range(count):
-        launch()
-    wait()
+def work(launch: Callable[[], Any], wait: Callable[[], Any], before: int, count: int) -> None:
+    """Launches a kernel `before` times, then `count` times, and prints the ms until the latter are done."""
+    for launches in (before, count):
+        begin = time.monotonic()
+        for _ in range(launches):
+            launch()
+        wait()
     print(round(1000 * (time.monotonic() - begin)))
 
 
 def run(allocators: dict[str, Callable[[int], Any]], refused: type[Exception], launch: Any, wait: Any) -> None:
-    """By the program's arguments: `fill ALLOCATOR`, or `work COUNT`."""
+    """By the program's arguments: `fill ALLOCATOR`, or `work BEFORE COUNT`."""
     if sys.argv[1] == "fill":
         fill(allocators[sys.argv[2]], refused)
     else:
-        work(launch, wait, int(sys.argv[2]))
+        work(launch, wait, int(sys.argv[2]), int(sys.argv[3]))
