@@ -62,7 +62,7 @@ class Bench:
         self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), BackgroundTasks()
         self.context = Context(self.kube, self.clock, self.configuration, self.capacity, self.quotas)
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
-        self.expected = ExpectedBinds(self.ledger, self.decisions, self.context.now)
+        self.expected = ExpectedBinds(self.ledger, self.capacity.host, self.decisions, self.context.now)
         self.watches = Watches(self.context)
         self.binder = Binder(
             self.context,

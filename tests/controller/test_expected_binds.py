@@ -8,6 +8,7 @@ import pytest
 
 from lamina.controller.scheduling.expected_binds import EXPECTED_S
 from lamina.controller.scheduling.waiting_pods import RETRY
+from lamina.model.host_size import HostSize
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
@@ -128,6 +129,40 @@ async def test_the_pod_gets_the_gpu_that_was_held_for_it() -> None:
     granted = [grant["spec"]["containers"][0]["shares"][0]["gpu"] for grant in await bench.grants()]
     assert sorted(granted) == ["GPU-0", "GPU-1"]
     assert {gpu: bench.memory(gpu=gpu) for gpu in held} == held, "nothing is counted twice"
+
+
+async def test_cpu_and_memory_count_from_the_decision_on() -> None:
+    """So the packing policy sees decisions whose binds have not been reported. Two nodes, and a pod without a bind."""
+    bench = Bench()
+    host, size = bench.capacity.host, HostSize(4000, 1024)
+    for node in NODES:
+        bench.offer(node, *gpus(1, prefix=node))
+        host.observe_node(node, HostSize(8000, 4096))
+    pod = admitted_pod("pod", gpumem=1000)
+    pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4", "memory": "1Gi"}
+    parsed = bench.parse(await bench.kube.create(PODS, pod))
+
+    def free() -> list[int]:
+        return [host.free(node).cpu for node in NODES]
+
+    bench.expected.expect(parsed, "node-0")
+    assert free() == [4000, 8000]
+    bench.expected.confirm(parsed.uid, "node-1")
+    assert free() == [8000, 4000]
+    bench.expected.settle(parsed.uid)
+    assert free() == [8000, 4000], "until a watch reports it"
+    assert host.observe_pod(parsed.uid, "node-1", size)
+    bench.clock.time += EXPECTED_S
+    bench.expected.lapse()
+    assert free() == [8000, 4000]
+    host.remove_pod(parsed.uid)
+    bench.expected.expect(parsed, "node-0")
+    bench.expected.withdraw(parsed.uid)
+    assert free() == [8000, 8000], "it is tried again"
+    bench.expected.expect(parsed, "node-0")
+    bench.clock.time += EXPECTED_S
+    bench.expected.lapse()
+    assert free() == [8000, 8000], "no bind came"
 
 
 class LostAnswer(FakeKube):

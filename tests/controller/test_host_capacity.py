@@ -7,23 +7,36 @@ from lamina.controller.capacity.host_capacity import UNKNOWN, HostCapacity
 from lamina.model.host_size import HostSize
 
 NODES, OFFERED = ("a", "b"), HostSize(8000, 4096)
-STEPS = st.tuples(st.sampled_from(["u1", "u2", "u3"]), st.sampled_from([*NODES, ""]), st.integers(0, 3000))
+STEPS = st.tuples(
+    st.sampled_from(["observe", "expect", "withdraw", "remove"]),
+    st.sampled_from(["u1", "u2", "u3"]),
+    st.sampled_from(NODES),
+    st.integers(0, 3000),
+)
 
 
 @given(steps=st.lists(STEPS, max_size=12))
-def test_what_is_free_is_what_is_offered_less_what_is_bound(steps: list[tuple[str, str, int]]) -> None:
-    room, bound = HostCapacity(), dict[str, tuple[str, int]]()
+def test_what_is_free_is_what_is_offered_less_what_is_bound_or_expected(steps: list[tuple[str, str, str, int]]) -> None:
+    room, bound, expected = HostCapacity(), dict[str, tuple[str, int]](), dict[str, tuple[str, int]]()
     for node in NODES:
         room.observe_node(node, OFFERED)
-    for uid, node, cpu in steps:
-        if node:
+    for what, uid, node, cpu in steps:
+        if what == "observe":
             assert room.observe_pod(uid, node, HostSize(cpu, 10)) == (uid not in bound)
             bound[uid] = node, cpu
+        elif what == "expect":
+            room.expect_pod(uid, node, HostSize(cpu, 10))
+            expected[uid] = node, cpu
+        elif what == "withdraw":
+            room.withdraw_pod(uid)
+            expected.pop(uid, None)
         else:
             room.remove_pod(uid)
             bound.pop(uid, None)
+        if uid in bound or what == "remove":
+            expected.pop(uid, None)
     for node in NODES:
-        here = [cpu for at, cpu in bound.values() if at == node]
+        here = [cpu for at, cpu in (*bound.values(), *expected.values()) if at == node]
         assert room.free(node) == (8000 - sum(here), 4096 - 10 * len(here))
 
 

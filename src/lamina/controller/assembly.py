@@ -95,7 +95,7 @@ def assemble(
     extender_tls = _extender_tls(kube, clock, settings)
     metrics = _metrics(context, election, unplaced, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
-    expected = ExpectedBinds(capacity.ledger, decisions, context.now)
+    expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
     gangs = GangCoordinator(context, decisions)
     turns = _turns(kube, clock, election, watches)
     binder = Binder(

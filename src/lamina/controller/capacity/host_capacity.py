@@ -1,7 +1,8 @@
 """Free CPU and memory of nodes: what a node offers, less the requests of the pods bound there that have not ended.
 
 kube-scheduler decides whether a pod fits the CPU and memory of a node. These figures serve the packing policy alone,
-which asks what GPUs are still worth given the CPU and memory that are left on their node.
+which asks what GPUs are still worth given the CPU and memory that are left on their node. A pod counts from the answer
+that decides its node, because the next pods are decided before its bind is reported.
 """
 
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ class HostCapacity:
         self._offered: dict[str, HostSize] = {}
         self._taken: dict[str, HostSize] = {}
         self._pods: dict[str, tuple[str, HostSize]] = {}
+        self._expected: dict[str, tuple[str, HostSize]] = {}
         self._changed: set[str] = set()
 
     def observe_node(self, node: str, offered: HostSize) -> None:
@@ -35,13 +37,30 @@ class HostCapacity:
         before = self._pods.get(uid)
         if before == (node, size):
             return False
+        if self._expected.get(uid) == (node, size):
+            self._pods[uid] = self._expected.pop(uid)
+            return True
         self.remove_pod(uid)
         self._pods[uid] = node, size
         self._add(node, size, 1)
         return before is None
 
+    def expect_pod(self, uid: str, node: str, size: HostSize) -> None:
+        """The pod will probably be bound to the node."""
+        self.withdraw_pod(uid)
+        if uid and uid not in self._pods:
+            self._expected[uid] = node, size
+            self._add(node, size, 1)
+
+    def withdraw_pod(self, uid: str) -> None:
+        """The pod is not expected to be bound any more."""
+        expected = self._expected.pop(uid, None)
+        if expected is not None:
+            self._add(*expected, -1)
+
     def remove_pod(self, uid: str) -> None:
         """The pod has ended or is deleted."""
+        self.withdraw_pod(uid)
         known = self._pods.pop(uid, None)
         if known is not None:
             self._add(*known, -1)

@@ -195,7 +195,10 @@ class ExtenderService:
             return [], "requests_gpus"
         decisions = self._verbs.decisions
         await decisions.packing.warm_up(None, pod.host_size)
+        self._verbs.expected.withdraw(pod.uid)
         scores = decisions.scores_without_gpus(pod, args.names)
+        if scores:
+            self._verbs.expected.expect(pod, max(scores, key=scores.__getitem__))
         return list(map(HostPriority, scores, scores.values())), "scored"
 
     async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
