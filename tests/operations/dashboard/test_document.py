@@ -7,8 +7,9 @@ import pytest
 
 from lamina.controller.ledger.grant_objects import grant_object
 from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.model.grants import ContainerGrant, MigInstance, Share
+from lamina.model.mig_devices import NO_STRATEGY
 from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
@@ -205,3 +206,18 @@ def test_a_gpu_of_a_mig_node_can_be_asked() -> None:
     (state,) = NodeState.of("n", [gpu]).gpus
     asked = ContainerRequest(container="", count=1, memory_mib=99999)
     assert StrandedGpus([(asked, GpuSelector())]).holds(state)
+
+
+async def test_mig_of_a_node_is_what_is_requested_and_what_exists() -> None:
+    devices = (
+        MigDeviceCount(profile="1g.5gb", count=28, reason=NO_STRATEGY),
+        MigDeviceCount(profile="3g.20gb", count=2, resource="nvidia.com/mig-3g.20gb"),
+    )
+    conditions = {"n": NodeCondition(mig_configuration="all-1g.5gb", mig_state="success")}
+    document = await shown(Inventory(node="n", mig_devices=devices), conditions=conditions)
+    assert document.nodes["n"].mig == (
+        "configuration all-1g.5gb: success",
+        "28 1g.5gb, not offered, because the MIG strategy is none; set it to mixed (hami.migStrategy, or mig.strategy "
+        "in Lamina's own form)",
+        "2 3g.20gb, offered as nvidia.com/mig-3g.20gb",
+    )

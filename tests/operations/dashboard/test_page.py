@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, GpuPart, HealthSpan
+from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
+from tests import axe_core
 from tests.browser import missing_browser, use_scheme
 from tests.operations.dashboard.pages import Page, gpu, node, small
 
@@ -199,3 +200,51 @@ async def test_texts_have_enough_contrast(page: Page, scheme: str) -> None:
     for hue in range(0, 360, 15):
         await page.run("document.querySelector('button.share').style.setProperty('--hue', arguments[0])", hue)
         assert await page.run(CONTRAST("button.share")) == [], hue
+
+
+async def test_granted_and_stranded_gpu_over_time(page: Page) -> None:
+    page.board.allocation.note(1000.0, ClusterFigures(memory_mib=100, granted_mib=20, cores=100, stranded_mib=10))
+    page.board.allocation.lose(2000.0)
+    page.board.allocation.note(3000.0, ClusterFigures(memory_mib=100, granted_mib=60, cores=100, stranded_mib=5))
+    page.board.post(small())
+    await page.until("document.querySelectorAll('#allocation polyline').length === 6")
+    memory, _, stranded = (text.strip() for text in await page.texts("#allocation li"))
+    assert memory == "Memory granted: now 60.0 %, least 20.0 %, most 60.0 %"
+    assert stranded == "Memory stranded: now 5.0 %, least 5.0 %, most 10.0 %"
+    page.board.allocation.note(4000.0, ClusterFigures(memory_mib=100, granted_mib=90, cores=100))
+    page.board.post(small("other"))
+    await page.until("document.querySelector('#allocation li').innerText.includes('now 90.0 %')")
+
+
+async def test_mig_devices_are_shown_as_requested_existing_and_offered(page: Page) -> None:
+    lines = ("configuration all-1g.5gb: success", "28 1g.5gb, not offered, because the MIG strategy is none")
+    page.board.post(ClusterDocument(nodes={"n": node("n", mig=lines)}))
+    await page.until("document.querySelector('.node li') !== null")
+    assert await page.texts(".node li") == [*lines]
+
+
+@pytest.mark.skipif(axe_core.script() is None, reason="no axe-core: install npm to fetch one")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["cluster", "pods/team", "details"])
+async def test_axe_finds_nothing(page: Page, scheme: str, view: str) -> None:
+    """The rules of WCAG 2.1 AA that a program can check."""
+    await asyncio.to_thread(use_scheme, page.driver, scheme)
+    page.board.allocation.note(1000.0, ClusterFigures(memory_mib=100, granted_mib=20, cores=100, stranded_mib=10))
+    page.board.post(small())
+    await page.until("document.querySelector('button.share') !== null")
+    if view == "details":
+        await page.run("document.querySelector('button.share').click()")
+        await page.until("document.querySelector('#details').open")
+    else:
+        await page.run(f"void (location.hash = '#{view}')")
+    await asyncio.to_thread(page.driver.execute_script, axe_core.script())
+    found = await asyncio.to_thread(page.driver.execute_async_script, AXE)
+    assert found == []
+
+
+AXE = """
+const done = arguments[arguments.length - 1];
+const only = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] };
+axe.run(document, only).then(({ violations }) => done(
+  violations.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])])));
+"""

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from lamina.operations.cluster_view import ClusterObjects
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
@@ -178,3 +179,12 @@ async def test_viewers_come_by_https() -> None:
             assert response.status == 200 and said[0].startswith("https://")
     finally:
         task.cancel()
+
+
+async def test_only_who_may_list_everything_may_ask_whether_pods_fit(served: Served) -> None:
+    served.board.objects = ClusterObjects([], [], [], [])
+    answers = {token: await served.status("fits", Authorization=f"Bearer {token}") for token in ("of-a", "of-b")}
+    sentence = "you may not list inventories and the pods of all namespaces, of which an answer depends"
+    assert set(answers.values()) == {(400, sentence)}
+    assert await served.status("fits", Authorization="Bearer of-all") == (200, "")
+    assert (await served.status("fits"))[0] == 401

@@ -5,16 +5,15 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from lamina.operations.dashboard.board import Posted
+from lamina.operations.dashboard.board import Board, Posted
 from lamina.operations.dashboard.document import ClusterDocument, changes
-from lamina.operations.dashboard.history import UseHistory
 
 BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = (
     "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js", "pods.js",
-    "mine.js", "chart.js", "details.js",
+    "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js",
 )  # fmt: skip
 _FILES = {
     "": "index.html",
@@ -30,15 +29,13 @@ HEADERS = {
 }
 
 
-def event(
-    sent: Posted | None, current: Posted, history: UseHistory, namespace: str, *, nodes_hidden: bool = False
-) -> bytes:
+def event(sent: Posted | None, current: Posted, board: Board, namespace: str, *, nodes_hidden: bool = False) -> bytes:
     """A server-sent event: `change` with what is new since `sent`, or `beat` if nothing is. Of the history, only pods
     in the document are sent."""
     if sent is not None and sent.version == current.version:
         return b"event: beat\ndata: {}\n\n"
     before = sent.document if sent else ClusterDocument()
-    use = history.since(sent.read_at if sent else 0.0)
+    use = board.history.since(sent.read_at if sent else 0.0)
     body = {
         "first": sent is None,
         "ready": current.ready,
@@ -47,6 +44,7 @@ def event(
         "nodes_hidden": nodes_hidden,
         "usage_problem": current.usage_problem,
         "read_at": current.read_at,
+        "allocation": [] if nodes_hidden else board.allocation.since(sent.allocation_at if sent else -1.0),
         "use": {uid: points for uid, points in use.items() if uid in current.document.pods},
         "changes": changes(before, current.document),
     }

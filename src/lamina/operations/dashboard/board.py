@@ -3,6 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
+from lamina.operations.cluster_view import ClusterObjects
+from lamina.operations.dashboard.allocation import AllocationHistory
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import UseHistory
 from lamina.operations.dashboard.usage import Usage, with_usage
@@ -20,6 +22,8 @@ class Posted(NamedTuple):
     """Why the use of some containers is not known; empty where no metrics are read either."""
     read_at: float = 0.0
     """When metrics were last read, by the clock of who reads them."""
+    allocation_at: float = -1.0
+    """The moment of the last point of `Board.allocation`."""
 
 
 class Board:
@@ -28,6 +32,9 @@ class Board:
     def __init__(self) -> None:
         self.current = Posted(0, ClusterDocument(), "", ready=False)
         self.history = UseHistory()
+        self.allocation = AllocationHistory()
+        self.objects: ClusterObjects | None = None
+        """What the document was computed from, without nodes; None until the cluster has been read."""
         self.closed = False
         self._without_usage = ClusterDocument()
         self._usage: Usage = {}
@@ -62,6 +69,6 @@ class Board:
         return self.current
 
     def _set(self, posted: Posted) -> None:
-        self.current = posted._replace(version=self.current.version + 1)
+        self.current = posted._replace(version=self.current.version + 1, allocation_at=self.allocation.last_at)
         self._changed.set()
         self._changed = asyncio.Event()

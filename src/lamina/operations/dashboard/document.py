@@ -69,6 +69,8 @@ class NodeCard(Struct, frozen=True, kw_only=True):
     native: tuple[str, ...] = ()
     """Native devices, counted, such as `8 nvidia.com/mig-1g.5gb`."""
     notes: tuple[str, ...] = ()
+    mig: tuple[str, ...] = ()
+    """The MIG configuration that the node is to have and its state, and the devices that it has, offered or not."""
     gpus: tuple[GpuCard, ...] = ()
 
 

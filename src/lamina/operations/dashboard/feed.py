@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from lamina.agent.mig.partitioner import LABEL as MIG_CONFIGURATION
+from lamina.agent.mig.partitioner import STATE as MIG_STATE
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
 from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader
@@ -165,7 +167,10 @@ class ClusterFeed:
             started = self._clock.monotonic()
             try:
                 document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS])
-                self._board.post(self._health.noted(self._clock.wall(), document))
+                now = self._clock.wall()
+                self._board.allocation.note(now, document.cluster)
+                self._board.objects = read
+                self._board.post(self._health.noted(now, document))
             except Exception as error:
                 log.exception("The view could not be computed")
                 self._lose(f"this command could not compute the view, which is a defect: {error!r}")
@@ -173,6 +178,7 @@ class ClusterFeed:
 
     def _lose(self, reason: str) -> None:
         self._health.lose(self._clock.wall(), "the cluster could not be followed")
+        self._board.allocation.lose(self._clock.wall())
         self._board.lose(reason)
 
 
@@ -184,7 +190,7 @@ def _document(
 
 
 def _condition(node: Object) -> NodeCondition:
-    return NodeCondition(ready=node["ready"], cordoned=node["cordoned"])
+    return NodeCondition(node["ready"], node["cordoned"], *node["mig"])
 
 
 def _trimmed(resource: Resource, obj: Object) -> Object:
@@ -198,6 +204,7 @@ def _trimmed(resource: Resource, obj: Object) -> Object:
         "metadata": {"name": metadata["name"]},
         "ready": ready in ([], ["True"]),
         "cordoned": bool((obj.get("spec") or {}).get("unschedulable")),
+        "mig": [(metadata.get("labels") or {}).get(label, "") for label in (MIG_CONFIGURATION, MIG_STATE)],
     }
 
 

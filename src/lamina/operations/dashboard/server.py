@@ -14,6 +14,7 @@ from aiohttp import web
 
 from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
 from lamina.operations.dashboard.board import Board, Posted
+from lamina.operations.dashboard.what_if import answered
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
 
@@ -36,6 +37,7 @@ class DashboardServer:
         """Serve meanwhile; yields the address to open. Raises BadInput if the port cannot be used."""
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/{token}/events", self._events)
+        app.router.add_get("/{token}/fits", self._fits)
         app.router.add_get("/{token}/{name:[a-z.]*}", page_file)
         async with listening("the dashboard", app, Address(HOST, port)) as address:
             self._hosts = frozenset(f"{host}:{address.port}" for host in (HOST, "localhost"))
@@ -60,6 +62,9 @@ class DashboardServer:
             response.headers.update(HEADERS)
         return response
 
+    async def _fits(self, request: web.Request) -> web.StreamResponse:
+        return await answered(request.query, self.board.objects, self._namespace)
+
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
@@ -68,7 +73,7 @@ class DashboardServer:
         with contextlib.suppress(ConnectionError):
             while not self.board.closed:
                 current = self.board.current
-                await response.write(event(sent, current, self.board.history, self._namespace))
+                await response.write(event(sent, current, self.board, self._namespace))
                 sent = current
                 with contextlib.suppress(TimeoutError):
                     await within(self._clock, BEAT_S, self.board.newer(sent.version))

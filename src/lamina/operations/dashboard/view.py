@@ -1,11 +1,12 @@
 """The document of one view of a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lamina.model.gpus import Mode
+from lamina.model.gpus import Inventory, Mode
 from lamina.model.ledger import Taken, taken_by_claims
+from lamina.model.mig_devices import strategy_hint
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards
@@ -21,6 +22,9 @@ class NodeCondition(NamedTuple):
 
     ready: bool = True
     cordoned: bool = False
+    mig_configuration: str = ""
+    """What its label requests."""
+    mig_state: str = ""
 
 
 def document_of(
@@ -54,8 +58,17 @@ def _node(
         cordoned=condition.cordoned,
         native=tuple(f"{each.count} {each.resource}" for each in inventory.native_resources),
         notes=inventory.mig_leftovers,
+        mig=tuple(_mig_lines(inventory, condition)),
         gpus=tuple(_gpu(gpu, tuple(parts.get(gpu.gpu.uuid, ())), gpu.gpu.uuid in stranded) for gpu in state.gpus),
     )
+
+
+def _mig_lines(inventory: Inventory, condition: NodeCondition) -> Iterator[str]:
+    if condition.mig_configuration:
+        yield f"configuration {condition.mig_configuration}: {condition.mig_state or 'not applied yet'}"
+    for devices in inventory.mig_devices:
+        offered = f"offered as {devices.resource}" if devices.resource else f"not offered, because {devices.reason}"
+        yield f"{devices.count} {devices.profile}, {offered}{strategy_hint(devices)}"
 
 
 def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict[str, list[GpuPart]]:

@@ -15,6 +15,7 @@ from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_fil
 from lamina.operations.dashboard.board import Board, Posted
 from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess
 from lamina.operations.dashboard.visible import namespaces_of, visible
+from lamina.operations.dashboard.what_if import answered
 from lamina.ports.caller_reviews import CallerVerdict, bearer_token
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
@@ -47,6 +48,7 @@ class ViewerServer:
         app.router.add_get("/healthz", _alive)
         app.router.add_get("/readyz", self._ready)
         app.router.add_get("/events", self._events)
+        app.router.add_get("/fits", self._fits)
         app.router.add_get("/{name:[a-z.]*}", _headed_file)
         return app
 
@@ -67,8 +69,19 @@ class ViewerServer:
     async def _ready(self, _: web.Request) -> web.Response:
         return web.Response(status=200 if self._board.current.ready else 503)
 
+    async def _fits(self, request: web.Request) -> web.Response:
+        """Quotas are left out: a viewer may not be allowed to read them."""
+        view = await self._view(_token(request))
+        if isinstance(view, CallerVerdict):
+            return web.Response(status=view.status, text=view.reason, headers=HEADERS)
+        if not (view.access.nodes and view.access.everywhere):
+            sentence = "you may not list inventories and the pods of all namespaces, of which an answer depends"
+            return web.Response(status=400, text=sentence, headers=HEADERS)
+        objects = self._board.objects
+        return await answered(request.query, objects and objects._replace(quotas=[]), "default")
+
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        token = bearer_token(request.headers.get("Authorization", "")) or request.headers.get(TOKEN_HEADER, "")
+        token = _token(request)
         view = await self._view(token)
         if self._streams >= MOST_STREAMS and isinstance(view, _View):
             view = _FULL
@@ -99,7 +112,7 @@ class ViewerServer:
         if sent is not None and before is not None and sent.access != view.access:
             before = before._replace(version=-1)  # what may be seen has changed, whether the cluster has or not
         namespace = min(namespaces_of(view.posted.document), default="default")
-        return event(before, view.posted, self._board.history, namespace, nodes_hidden=not view.access.nodes)
+        return event(before, view.posted, self._board, namespace, nodes_hidden=not view.access.nodes)
 
     async def _view(self, token: str) -> _View | CallerVerdict:
         """What the viewer sees, of one moment. Asking may take long, so what is posted meanwhile is not shown yet."""
@@ -109,6 +122,10 @@ class ViewerServer:
             return access
         problem = posted.usage_problem if access.nodes else ""
         return _View(posted._replace(document=visible(posted.document, access), usage_problem=problem), access)
+
+
+def _token(request: web.Request) -> str:
+    return bearer_token(request.headers.get("Authorization", "")) or request.headers.get(TOKEN_HEADER, "")
 
 
 async def _alive(_: web.Request) -> web.Response:

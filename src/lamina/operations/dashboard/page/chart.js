@@ -74,7 +74,7 @@ function y(value, height) {
   return (HEIGHT - (HEIGHT - 2) * value / height - 1).toFixed(1);
 }
 
-function shape(tag, settings) {
+export function shape(tag, settings) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(settings)) made.setAttribute(name, value);
   return made;

@@ -7,7 +7,7 @@ let token = ""; // Only in memory: it is gone when the page is.
 // Calls `hear` with the kind and the data of each event, and `show` with what is wrong.
 export async function listen(hear, show) {
   for (;;) {
-    const response = await open();
+    const response = await ask("events");
     if (response === null) show("No connection to the command. Trying again.");
     else if (response.ok) {
       await read(response.body, hear);
@@ -24,9 +24,10 @@ export async function listen(hear, show) {
   }
 }
 
-async function open() {
+// The answer to a question, or null without a connection.
+export async function ask(path) {
   try {
-    return await fetch("events", { headers: token ? { "Lamina-Token": token } : {}, cache: "no-store" });
+    return await fetch(path, { headers: token ? { "Lamina-Token": token } : {}, cache: "no-store" });
   } catch {
     return null;
   }

@@ -41,6 +41,8 @@ function contents(node, open) {
     node.ready ? null : make("p", { class: "bad" }, "Not ready: kubelet does not report, or the node is gone."),
     node.cordoned ? make("p", { class: "warn" }, "Cordoned: Kubernetes places nothing new here.") : null,
     node.notes.length ? list(node.notes) : null,
+    node.mig.length ? make("p", { class: "state" }, "MIG:") : null,
+    node.mig.length ? list(node.mig) : null,
     make("div", { class: "gpus" }, ...node.gpus.map((gpu) => drawGpu(gpu, open))),
   ].filter((each) => each !== null);
 }

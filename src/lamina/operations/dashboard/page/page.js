@@ -1,5 +1,6 @@
 // Keeps the page current: events from the command change what is known, and what changed is drawn again.
 
+import { drawAllocation, extendAllocation } from "./allocation.js";
 import { extend } from "./chart.js";
 import { drawDetails, openDetails } from "./details.js";
 import { counted } from "./elements.js";
@@ -9,6 +10,7 @@ import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
 import { Ordered } from "./order.js";
 import { drawTable, drawWaiting } from "./pods.js";
+import { answerQuestions } from "./whatif.js";
 
 const SILENT_MS = 15_000;
 const known = { cluster: null, readAt: 0, ...nothing() };
@@ -31,6 +33,7 @@ function take(kind, change) {
   known.orderedNodes.take(change.changes.nodes);
   known.orderedPods.take(change.changes.pods);
   extend(known, change);
+  known.allocation = extendAllocation(known.allocation, change);
   ownNamespace = change.namespace;
   nodesHidden = change.nodes_hidden;
   usageProblem = change.usage_problem;
@@ -41,7 +44,7 @@ function take(kind, change) {
 
 function nothing() {
   const orderedPods = new Ordered((pod) => `${pod.namespace}/${pod.name}`);
-  return { nodes: {}, pods: {}, use: {}, orderedNodes: new Ordered((node) => node.name), orderedPods };
+  return { nodes: {}, pods: {}, use: {}, allocation: [], orderedNodes: new Ordered((node) => node.name), orderedPods };
 }
 
 function merge(into, changed) {
@@ -112,6 +115,7 @@ function drawPods(namespace) {
 
 function drawCluster() {
   drawFigures(at("figures"), known.cluster);
+  drawAllocation(at("allocation"), known.allocation);
   drawWaiting(at("waiting"), known.orderedPods, open);
   drawFiltered();
 }
@@ -124,6 +128,7 @@ function drawFiltered() {
   if (at("shown").textContent !== shown) at("shown").textContent = shown;
 }
 
+answerQuestions(at("fits"), at("fits-answer"));
 at("words").addEventListener("input", drawFiltered);
 at("namespace").addEventListener("change", (event) => {
   location.hash = `pods/${encodeURIComponent(event.target.value)}`;
