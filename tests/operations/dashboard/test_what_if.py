@@ -25,8 +25,13 @@ async def objects(*quotas: dict[str, Any], config_map: Any = None) -> ClusterObj
     kube = await cluster(inventory())
     for quota in quotas:
         await kube.create(RESOURCE_QUOTAS, quota)
-    listed = [(await kube.list(each)).items for each in (INVENTORIES, GRANTS, PODS, RESOURCE_QUOTAS)]
-    return ClusterObjects(*listed, config_map)
+    return ClusterObjects(
+        inventories=(await kube.list(INVENTORIES)).items,
+        grants=(await kube.list(GRANTS)).items,
+        pods=(await kube.list(PODS)).items,
+        quotas=(await kube.list(RESOURCE_QUOTAS)).items,
+        config_map=config_map,
+    )
 
 
 @pytest.mark.parametrize(
