@@ -25,9 +25,10 @@ nodes:
   selector: {gpu: "on"}
 ```
 
-Unknown fields are refused by name. The [JSON schema](configuration.schema.json) is for editors. Documents without
-`apiVersion` are [imported](configuration-imported.md). [Change the
-configuration](../how-to/upgrade.md#change-the-configuration) says what happens when it changes.
+`apiVersion`, the version of this form, and `kind` are required. Unknown fields are refused by name. The [JSON
+schema](configuration.schema.json) is for editors. Documents without `apiVersion` are
+[imported](configuration-imported.md). [Change the configuration](../how-to/upgrade.md#change-the-configuration) says
+what happens when it changes.
 """
 _IMPORTED = """
 A document without `apiVersion` may have HAMi's keys, Volcano's, the values of 4paradigm's chart, and the keys that
@@ -85,10 +86,12 @@ def _without_indentation(node: Any) -> Any:
 
 
 def _groups() -> Iterator[str]:
-    """A section for each group of the Configuration, with a row for each field."""
+    """A section for each group of the Configuration, with a row for each field, except for what is required."""
     components = msgspec.json.schema_components([form().configuration])[1]
     for group in msgspec.structs.fields(form().configuration):
         schema = components["Configuration"]["properties"][group.encode_name]
+        if group.required:
+            continue
         yield f"## {group.encode_name}"
         yield paragraph(schema["description"])
         rows = list(_rows(components, schema, group.encode_name)) if "$ref" in schema else []

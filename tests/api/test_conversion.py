@@ -14,6 +14,7 @@ from lamina.errors import BadInput
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
+from lamina.model.idle import IdlePod
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
 from lamina.model.sizes import AppliedSize
@@ -84,6 +85,7 @@ INVENTORY = Inventory(
     resized=(
         AppliedSize(pod_uid="u", container="c", generation=3, waiting="w", held_generation=4, memory_mib=5, cores=6),
     ),
+    idle=(IdlePod(pod_uid="u", since=1700000000),),
     claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
     mig_devices=(MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/mig-1g.5gb", reason="x"),),
 )

@@ -17,6 +17,7 @@ from lamina.dialects.volcano.section import VolcanoSection
 from lamina.errors import BadInput
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
 from lamina.model.prices import GpuPrice, Pricing
 
@@ -57,6 +58,7 @@ nodes:
       timeSlice: short
       excludedGpus: {uuids: [GPU-a], indices: [7]}
 defragmentation: {movesPerHour: 4}
+idleShares: {hours: 8, noticeMinutes: 5, action: evict, namespaces: [lab]}
 pricing:
   currency: EUR
   gpus: [{model: A100, perHour: 2.5}]
@@ -152,6 +154,7 @@ def test_every_field_takes_effect() -> None:
     assert health.recovery_seconds == 5.0
     found = config.compatibility
     assert config.moves_per_hour == 4
+    assert config.idle == IdlePolicy(hours=8, notice_s=300.0, action="evict", namespaces=("lab",))
     assert config.pricing == Pricing(
         currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team",)
     )

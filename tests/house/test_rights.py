@@ -37,6 +37,7 @@ from tests.operations.agent_pages import agent_pod
 from tests.operations.dashboard.viewers import ViewersKube
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
+from tests.operations.test_idle_rounds import World
 from tests.waiting import until
 
 MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
@@ -50,6 +51,7 @@ RULES = {
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
     "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
     "preemption": install_rights.PREEMPTION_CLUSTER,
+    "idle shares": install_rights.IDLE_SHARES_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
     "dashboard in the cluster": (*install_rights.DASHBOARD_CLUSTER, *install_rights.DASHBOARD_OWN),
@@ -285,6 +287,20 @@ async def test_defragmentation() -> None:
     assert kube.evicted == ["a"]
     of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("control")}
     assert noted.asked - of_the_controller == rights("defragmentation")
+
+
+async def test_reclaiming_idle_shares() -> None:
+    """It has the rights of the controller as well."""
+    asked = set()
+    for owner, action in (("ReplicaSet", "scaleToZero"), ("StatefulSet", "scaleToZero"), ("Job", "evict")):
+        world = World(f"hours: 4, namespaces: [default], action: {action}")
+        await world.begin("a", owner=owner)
+        noted = Noted("idle shares", world.kube)
+        await world.round(4, kube=noted)
+        await world.round(0.5, kube=noted)
+        asked |= noted.asked
+    of_the_controller = {("idle shares", resource, verb) for _, resource, verb in rights("control")}
+    assert asked - of_the_controller == rights("idle shares")
 
 
 async def test_defrag() -> None:

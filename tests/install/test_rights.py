@@ -7,6 +7,7 @@ GIVEN = {
         *rights.CONTROL_CLUSTER,
         *rights.CONTROL_OWN,
         *rights.DEFRAGMENTATION_CLUSTER,
+        *rights.IDLE_SHARES_CLUSTER,
         *rights.PREEMPTION_CLUSTER,
     ),
     "dashboard": (*rights.DASHBOARD_CLUSTER, *rights.DASHBOARD_OWN),

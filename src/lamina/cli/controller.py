@@ -88,6 +88,7 @@ def controller(
     from lamina.controller.run import run
     from lamina.controller.settings import ControllerSettings
     from lamina.operations.defrag_rounds import defragment
+    from lamina.operations.idle_rounds import reclaim_idle
     from lamina.ports.listener import parse_address
 
     configure_logging(log_level)
@@ -105,4 +106,4 @@ def controller(
         addresses_file=addresses_file,
         identity=identity,
     )
-    asyncio.run(run(settings, {"defragmentation": defragment}))
+    asyncio.run(run(settings, {"defragmentation": defragment, "idle shares": reclaim_idle}))

@@ -11,6 +11,7 @@ from lamina.errors import BadInput
 from lamina.model.config import CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
 from lamina.model.prices import GpuPrice, Pricing
 from lamina.model.sharing import TimeSlice
@@ -37,6 +38,12 @@ def to_config(written: Configuration, where: str) -> Config:
         low_priority_percent=written.sharing.low_priority_percent,
         high_priority_namespaces=written.sharing.high_priority_namespaces,
         moves_per_hour=written.defragmentation.moves_per_hour,
+        idle=IdlePolicy(
+            hours=written.idle_shares.hours,
+            notice_s=60.0 * written.idle_shares.notice_minutes,
+            action=written.idle_shares.action,
+            namespaces=written.idle_shares.namespaces,
+        ),
         pricing=_pricing(written),
         schedulers=written.schedulers.served,
         assigned_scheduler=written.schedulers.assigned,

@@ -102,6 +102,13 @@ DEFRAGMENTATION_CLUSTER = (
 )
 """Of the controller, only where it may move pods."""
 
+IDLE_SHARES_CLUSTER = (
+    Rule("pods/eviction", "create", why="with `control.idleShares`"),
+    Rule("deployments.apps", "get patch", why="with `control.idleShares`, replicas of idle workloads"),
+    Rule("statefulsets.apps", "get patch", why="with `control.idleShares`, replicas of idle workloads"),
+)
+"""Of the controller, only where it may reclaim idle shares."""
+
 PREEMPTION_CLUSTER = (
     Rule("pods/eviction", "create", why="with `control.preemption`"),
     Rule("pods/status", "patch", why="with `control.preemption`, the node that a pod is nominated for"),
@@ -145,6 +152,7 @@ MAKES_ITS_NAMESPACE = Rule(
 OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
     "Controller, in the cluster, with `control.defragmentation`": DEFRAGMENTATION_CLUSTER,
+    "Controller, in the cluster, with `control.idleShares`": IDLE_SHARES_CLUSTER,
     "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,

@@ -113,6 +113,13 @@ class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Switch,
         Meta(title="Let the controller cordon GPUs and evict pods, for the configuration's section `defragmentation`"),
     ] = False
+    idleShares: Annotated[
+        Switch,
+        Meta(
+            title="Let the controller evict idle pods and scale workloads to zero, for the configuration's section "
+            "`idleShares`"
+        ),
+    ] = False
     preemption: Annotated[
         Switch,
         Meta(title="Let the controller evict pods for one that lacks GPU memory or compute alone"),

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
 from lamina.model.prices import Pricing
 from lamina.model.quantities import MAX_MIB
@@ -117,6 +118,7 @@ class Config(Struct, frozen=True, kw_only=True):
     high_priority_namespaces: tuple[str, ...]
     moves_per_hour: int
     """Most pods that defragmentation evicts in an hour."""
+    idle: IdlePolicy
     pricing: Pricing
     schedulers: tuple[str, ...]
     assigned_scheduler: str

@@ -10,6 +10,7 @@ from msgspec import Struct
 from lamina.model.claims import HeldClaim
 from lamina.model.gpu_modes import MigInstance as MigInstance
 from lamina.model.gpu_modes import Mode as Mode
+from lamina.model.idle import IdlePod
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import Strategy, TimeSlice
 from lamina.model.sizes import AppliedSize
@@ -122,6 +123,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Pods that are deleted and whose processes still run here."""
     resized: tuple[AppliedSize, ...] = ()
     """Containers that were resized, with the size that they have."""
+    idle: tuple[IdlePod, ...] = ()
+    """Pods that have used no GPU for so long that the configuration lets their shares be reclaimed."""
     claims: tuple[HeldClaim, ...] = ()
     """ResourceClaims that are prepared here. A GPU that one has takes no grants."""
     mig_devices: tuple[MigDeviceCount, ...] = ()

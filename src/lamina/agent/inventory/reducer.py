@@ -22,6 +22,7 @@ from lamina.configuration import NodeSettings
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.model.grants import MigInstance, Share
+from lamina.model.idle import IdlePod
 from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import GPU, ReplicaSharing, TimeSlice
@@ -71,6 +72,8 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
     """Deleted pods whose processes still run."""
     resized: tuple[AppliedSize, ...] = ()
     """The sizes of resized containers."""
+    idle: tuple[IdlePod, ...] = ()
+    """Pods that have used no GPU for so long that their shares may be reclaimed."""
 
     @property
     def gpus(self) -> Mapping[str, ObservedGpu]:
@@ -207,6 +210,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             mig_leftovers=state.on_demand.left,
             survivors=state.survivors,
             resized=state.resized,
+            idle=state.idle,
             claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
             mig_devices=_mig_counts(state),
         )

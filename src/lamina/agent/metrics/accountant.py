@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lamina.agent.accounts.book import AccountBook
 from lamina.agent.accounts.histories import Histories, HistoryKey, MomentaryUse
 from lamina.agent.accounts.holdings import AccountedGpu, Holding
+from lamina.agent.accounts.idle_pods import idle_pods
 from lamina.agent.accounts.journal import AccountJournal, WrittenAccounts
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.context import NodeContext
@@ -60,6 +61,9 @@ class Accountant:
         state = WrittenAccounts(book=self._book.state, histories=self._histories.state)
         self._journal.write(state)
         self.written = state
+        idle = idle_pods(state.book.busy, self._node.config.idle, wall)
+        if idle != self._advertisement.state.idle:
+            self._advertisement.update(idle=idle)
 
     def _passed(self, wall: float, now: float) -> float:
         """Seconds since the last look. Of the time before the start, only the wall clock knows."""

@@ -229,6 +229,40 @@ class Defragmentation(Group, frozen=True, kw_only=True):
     ] = 0
 
 
+class IdleShares(Group, frozen=True, kw_only=True):
+    """Pods that hold GPUs and run nothing on them. Needs the chart value `control.idleShares=true`."""
+
+    hours: Annotated[
+        Count,
+        doc(
+            "Time without GPU use after which a pod is given notice; 0 for never.",
+            unit="hours",
+            reason="Whether an idle pod is wanted is the decision of those who run it.",
+        ),
+    ] = 0
+    notice_minutes: Annotated[
+        Annotated[int, Meta(ge=1, le=10080), must_be("an integer from 1 to 10080")],
+        doc(
+            "Time from the notice until the share is reclaimed, unless the pod uses a GPU or has the annotation "
+            "`lamina.dev/keep-idle=true`.",
+            unit="minutes",
+            reason="Long enough that someone at work can react.",
+        ),
+    ] = 30
+    action: Annotated[
+        Annotated[Literal["evict", "scaleToZero"], must_be("evict or scaleToZero")],
+        doc(
+            "With `evict`, the pod is evicted, as its PodDisruptionBudgets allow. With `scaleToZero`, the replicas of "
+            "its Deployment or StatefulSet are set to 0 when all of its pods are due; other pods are left alone.",
+            reason="A scaled workload starts again as it was when its replicas are set.",
+        ),
+    ] = "scaleToZero"
+    namespaces: Annotated[
+        Annotated[tuple[str, ...], must_be("a list of namespaces")],
+        doc("Namespaces in which this applies; `*` for all.", reason="Nothing is reclaimed unless asked for."),
+    ] = ()
+
+
 class Schedulers(Group, frozen=True, kw_only=True):
     """The schedulers that use Lamina's extender."""
 
@@ -389,6 +423,7 @@ class Configuration(Group, frozen=True, kw_only=True):
     dialects: Annotated[Dialects, doc("How pods request GPUs.")] = Dialects()
     placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
     defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
+    idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
     pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()

@@ -15,6 +15,7 @@ from lamina.errors import BadInput
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
+from lamina.model.idle import IdlePod
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy, TimeSlice
 from lamina.model.sizes import AppliedSize
@@ -45,6 +46,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             AppliedSize(**{name: getattr(each, name) for name in AppliedSize.__struct_fields__})
             for each in wire.resized
         ),
+        idle=tuple(IdlePod(pod_uid=each.pod_uid, since=each.since) for each in wire.idle),
         claims=tuple(_read_claim(claim) for claim in wire.claims),
         mig_devices=tuple(
             MigDeviceCount(profile=each.profile, count=each.count, resource=each.resource, reason=each.reason)
@@ -71,6 +73,7 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
             inventories.AppliedSize(**{name: getattr(each, name) for name in AppliedSize.__struct_fields__})
             for each in inventory.resized
         ),
+        idle=tuple(inventories.IdlePod(pod_uid=each.pod_uid, since=each.since) for each in inventory.idle),
         claims=tuple(_write_claim(claim) for claim in inventory.claims),
         mig_devices=tuple(
             inventories.MigDeviceCount(

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from lamina.api.v1alpha1.bounds import Mode, Name, Natural
 from lamina.api.v1alpha1.grant import ContainerGrant
 from lamina.model.claims import MAX_CLAIMS
+from lamina.model.idle import MAX_IDLE
 from lamina.model.requests import MAX_CONTAINERS
 from lamina.model.sizes import MAX_APPLIED
 from lamina.model.survivors import MAX_SURVIVORS
@@ -166,6 +167,15 @@ class MigDeviceCount(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     reason: Annotated[str, Meta(description="Why the node does not offer them; empty if it does")] = ""
 
 
+class IdlePod(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod that holds a GPU and does not use it."""
+
+    pod_uid: Annotated[Name, Meta(description="UID of the pod")] = field(name="podUID")
+    since: Annotated[
+        int, Meta(ge=0, le=1 << 40, description="When it last used a GPU, in seconds since the beginning of 1970")
+    ]
+
+
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The GPUs of one node, written by its agent."""
 
@@ -202,6 +212,10 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     ] = ()
     resized: Annotated[
         tuple[AppliedSize, ...], Meta(max_length=MAX_APPLIED, description="Containers that were resized")
+    ] = ()
+    idle: Annotated[
+        tuple[IdlePod, ...],
+        Meta(max_length=MAX_IDLE, description="Pods that have used no GPU for as long as `idleShares.hours` says"),
     ] = ()
     claims: Annotated[
         tuple[HeldClaim, ...],

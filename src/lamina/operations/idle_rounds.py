@@ -1,0 +1,142 @@
+"""The controller reclaims idle shares where the configuration allows it, after notice.
+
+Each round looks at the pods that agents list as idle, and at those that have a notice. A notice is an annotation and an
+event. When its time is over and the pod is still idle, it is evicted, or its workload is scaled to zero once all of its
+pods are due. Everything that is known is in the cluster, so another replica goes on where this one ended.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from lamina.controller.assembly import Controller
+from lamina.errors import Outside
+from lamina.model.idle import IdlePolicy
+from lamina.model.workloads import Workload, workload_of
+from lamina.operations.idle_decisions import KEEP, NOTICE, IdleStep, decide
+from lamina.operations.workloads import pods_of
+from lamina.ports.kube import DEPLOYMENTS, PODS, STATEFUL_SETS, Conflict, NotFound, Object, Resource
+from lamina.ports.kube.moments import rfc3339
+from lamina.ports.polling import FailureLog, poll
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+REPLICAS = "lamina.dev/replicas-before-idle"
+"""The annotation of a workload that was scaled to zero: how many replicas it had."""
+_SCALED: Mapping[str, Resource] = {"Deployment": DEPLOYMENTS, "StatefulSet": STATEFUL_SETS}
+_ENDED = ("Succeeded", "Failed")
+
+
+async def reclaim_idle(controller: Controller) -> None:
+    """Run rounds until canceled."""
+    failures = FailureLog(log, "Reclaiming idle shares paused: %s")
+    await poll(IdleRounds(controller).round, controller.context.clock, every_s=EVERY_S, failures=failures)
+
+
+class IdleRounds:
+    """The rounds of one replica."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._kube, self._clock = controller.context.kube, controller.context.clock
+
+    async def round(self) -> None:
+        """Bring each pod one step further. Raises Outside for what cannot be asked."""
+        policy = self._controller.context.configuration.value.idle
+        if not policy.hours or not self._controller.readiness:
+            return
+        now, since = self._clock.wall(), self._idle_since()
+        pods = [pod for pod in (await self._kube.list(PODS)).items if self._concerns(pod, since)]
+        steps = {pod["metadata"]["uid"]: decide(pod, since.get(pod["metadata"]["uid"]), policy, now) for pod in pods}
+        due = {uid for uid, step in steps.items() if step is IdleStep.RECLAIM}
+        scaled: set[tuple[str, Workload]] = set()
+        for pod in pods:
+            if not self._controller.readiness:
+                return
+            try:
+                await self._take(pod, steps[pod["metadata"]["uid"]], policy, due, scaled)
+            except NotFound:
+                continue
+            except Outside as error:
+                meta = pod["metadata"]
+                log.warning("Cannot reclaim the share of idle pod %s/%s: %s", meta["namespace"], meta["name"], error)
+                message = f"Its idle share cannot be reclaimed: {error}"
+                await self._controller.events.record(PODS, pod, "IdleShareKept", message, warning=True)
+
+    def _idle_since(self) -> dict[str, float]:
+        """When pods last used a GPU, by UID, of those that the agents of their nodes list."""
+        ledger = self._controller.context.ledger
+        inventories = (ledger.inventory(node) for node in ledger.nodes())
+        return {each.pod_uid: each.since for inventory in inventories if inventory for each in inventory.idle}
+
+    def _concerns(self, pod: Object, since: Mapping[str, float]) -> bool:
+        meta = pod["metadata"]
+        alive = not meta.get("deletionTimestamp") and (pod.get("status") or {}).get("phase") not in _ENDED
+        held = bool(self._controller.context.ledger.grants_of(meta["uid"]))
+        return alive and ((held and meta["uid"] in since) or NOTICE in (meta.get("annotations") or {}))
+
+    async def _take(
+        self, pod: Object, step: IdleStep, policy: IdlePolicy, due: set[str], scaled: set[tuple[str, Workload]]
+    ) -> None:
+        if step is IdleStep.GIVE_NOTICE:
+            await self._give_notice(pod, policy)
+        elif step is IdleStep.WITHDRAW:
+            await self._annotate(pod, None)
+        elif step is IdleStep.RECLAIM and policy.action == "evict":
+            await self._evict(pod)
+        elif step is IdleStep.RECLAIM:
+            of = pod["metadata"]["namespace"], workload_of(pod)
+            if of not in scaled:
+                scaled.add(of)
+                await self._scale(pod, of[1], due)
+
+    async def _give_notice(self, pod: Object, policy: IdlePolicy) -> None:
+        end = rfc3339(self._clock.wall() + policy.notice_s)
+        await self._annotate(pod, end)
+        what = "it is evicted" if policy.action == "evict" else "its workload is scaled to zero"
+        message = (
+            f"No GPU use for {policy.hours} h. At {end} {what}, unless it uses a GPU. To keep it, set the annotation "
+            f"{KEEP}=true"
+        )
+        await self._controller.events.record(PODS, pod, "IdleNotice", message, warning=True)
+
+    async def _annotate(self, pod: Object, end: str | None) -> None:
+        meta = pod["metadata"]
+        body = {"metadata": {"uid": meta["uid"], "annotations": {NOTICE: end}}}
+        await self._kube.patch(PODS, meta["name"], body, namespace=meta["namespace"])
+
+    async def _evict(self, pod: Object) -> None:
+        """Raises Outside where a PodDisruptionBudget holds the pod."""
+        meta = pod["metadata"]
+        await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
+        log.info("Evicted idle pod %s/%s", meta["namespace"], meta["name"])
+        await self._controller.events.record(PODS, pod, "IdleShareReclaimed", "Evicted, because it used no GPU")
+
+    async def _scale(self, pod: Object, of: Workload, due: set[str]) -> None:
+        """Scale the pod's workload to zero if all of its pods are due."""
+        resource, namespace = _SCALED.get(of.kind), pod["metadata"]["namespace"]
+        if resource is None:
+            return
+        workload = await self._kube.get(resource, of.name, namespace=namespace)
+        replicas = workload["spec"].get("replicas", 1)
+        if not replicas or not _all_due(await pods_of(self._kube, workload), due):
+            return
+        change = {
+            "metadata": {
+                "resourceVersion": workload["metadata"]["resourceVersion"],
+                "annotations": {REPLICAS: str(replicas)},
+            },
+            "spec": {"replicas": 0},
+        }
+        try:
+            await self._kube.patch(resource, of.name, change, namespace=namespace)
+        except Conflict:
+            return  # it has changed, which the next round looks at
+        log.info("Scaled %s %s/%s from %d to 0, because it is idle", of.kind, namespace, of.name, replicas)
+        message = f"Scaled from {replicas} to 0, because its pods used no GPU"
+        await self._controller.events.record(resource, workload, "IdleShareReclaimed", message)
+
+
+def _all_due(pods: Sequence[Object], due: set[str]) -> bool:
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in _ENDED]
+    return bool(running) and all(pod["metadata"]["uid"] in due for pod in running)
