@@ -35,7 +35,13 @@ class Bench:
         return _plain() | simgpu.environment(self.folder / "machine")
 
     def ours(
-        self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.NONE, priority: int = 0
+        self,
+        memory_mib: int = 0,
+        *,
+        cores: int = 0,
+        most: int = 0,
+        policy: ComputePolicy = ComputePolicy.NONE,
+        priority: int = 0,
     ) -> dict[str, str]:
         """Held by the facade to a container of its own; without a figure to all of the memory."""
         container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
@@ -44,6 +50,7 @@ class Bench:
             memory_bytes=(memory_mib or card(MODEL).memory_mib) * MIB,
             context_bytes=CONTEXT_MIB * MIB,
             cores_percent=cores,
+            most_percent=most,
             compute_policy=policy,
         )
         write_container(container, Limits(devices=(limit,), priority=priority))

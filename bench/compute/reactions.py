@@ -19,7 +19,7 @@ def measure(report: Report, bench: Bench, program: Path) -> None:
     closes, opens = zip(*(_priority(bench, program) for _ in range(3)), strict=True)
     report.add("priority-closes", "ms", ours=sorted(closes)[1])
     report.add("priority-opens", "ms", ours=sorted(opens)[1])
-    report.add("weight-back", "ms", ours=sorted(_taken_back(bench, program) for _ in range(3))[1])
+    report.add("weight-back", "ms", ours=sorted(taken_back(bench, program) for _ in range(3))[1])
 
 
 def _watch(bench: Bench, groups: Sequence[Sequence[Worker]], seconds: float) -> list[Seen]:
@@ -52,11 +52,11 @@ def _priority(bench: Bench, program: Path) -> tuple[float, float]:
     return max(0, closed - begins) / 1e6, (next(at for at in _moments(after, 0) if at > last) - last) / 1e6
 
 
-def _taken_back(bench: Bench, program: Path) -> float:
+def taken_back(bench: Bench, program: Path, *, limited: bool = True) -> float:
     """What a share of 70 that was lent lacks, in ms, in the first second after it is wanted, of the time that the GPU
-    worked."""
+    worked. Without `limited` nothing is held."""
     small, large = (Load(cores=cores, how="async", policy=ComputePolicy.WEIGHT) for cores in (30, 70))
-    with started(bench, program, (small, large)) as groups:
+    with started(bench, program, (small, large), limited=limited) as groups:
         groups[0][0].say("go")
         _watch(bench, groups, 1.5)
         groups[1][0].say("go")

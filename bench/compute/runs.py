@@ -17,9 +17,11 @@ TICK_S = 0.01
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """A container: its limit in percent (0: none), and what its processes do; see native/bench/load.c."""
+    """A container: its limit in percent (0: none), with what is lent at most `most` (0: all), and what its processes
+    do; see native/bench/load.c."""
 
     cores: int
+    most: int = 0
     how: str = "loop"
     kernel_ms: float = 1.0
     blocks: int = 1056
@@ -79,7 +81,8 @@ def started(
         groups, folders = [], []
         for load in loads:
             policy = load.policy if limited and load.cores else ComputePolicy.NONE
-            variables = bench.ours(cores=load.cores if limited else 0, policy=policy, priority=load.priority)
+            cores, most = (load.cores, load.most) if limited else (0, 0)
+            variables = bench.ours(cores=cores, most=most, policy=policy, priority=load.priority)
             folders.append(Path(variables["LAMINA_DIR"]))
             command = [program, load.how, str(round(load.kernel_ms * 1e6)), str(load.blocks)]
             groups.append(stack.enter_context(workers(load.processes, command, variables)))

@@ -64,11 +64,12 @@ class Bench:
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
         self.expected = ExpectedBinds(self.ledger, self.capacity.host, self.decisions, self.context.now)
         self.watches = Watches(self.context)
+        self.turns = Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up, writes=self.watches.own_writes)
         self.binder = Binder(
             self.context,
             self.decisions,
             self.expected,
-            turns=Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up, writes=self.watches.own_writes),
+            turns=self.turns,
             locks=self.locks,
             background=self.background,
             leading=lambda: self.leads,

@@ -9,6 +9,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -20,11 +21,16 @@ from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
 from lamina.controller.ledger.pod_stages import pod_state
+from lamina.controller.observation.resized_pods import resized_pod
 from lamina.controller.pods import parse_pod
-from lamina.model.gpus import Mode
-from lamina.model.ledger import NOTHING, Taken
+from lamina.controller.sizes import changes
+from lamina.controller.sizes.changes import SizeChanges
+from lamina.model.gpus import Inventory, Mode
+from lamina.model.grants import Grant
+from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.mig_cards import MIG_CARDS
-from lamina.ports.kube import GRANTS, PODS, Object, Resource, Watched
+from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, AppliedSize, usable
+from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Watched
 from lamina.ports.kube.fake_network import LossyKube
 from tests.controller.binders import Bench, Clock
 from tests.controller.bound_pods import StartingKube
@@ -41,6 +47,7 @@ GPUS = {
     ),
 }
 SIZES = ({"gpumem": 9000}, {"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
+WISHES = st.sampled_from(["main=100", "main=500,10", "main=900", "main=2000,70", "main=,30", "main=12000", ""])
 REPLICAS = st.integers(0, 1)
 
 
@@ -57,6 +64,8 @@ class Cluster(RuleBasedStateMachine):
         self.reported: list[tuple[Resource, Watched]] = []
         self.ended: list[tuple[Resource, Watched]] = []
         self.made = 0
+        self.applied: dict[str, AppliedSize] = {}
+        """What the agents last published, by UID."""
         self.watches = [self.loop.create_task(self._collect(resource)) for resource in (PODS, GRANTS)]
 
     async def _collect(self, resource: Resource) -> None:
@@ -108,6 +117,55 @@ class Cluster(RuleBasedStateMachine):
         name = pod["metadata"]["name"]
         self.run(self.kube.patch(PODS, name, {"status": {"phase": phase}}, namespace="default", subresource="status"))
 
+    @rule(number=st.integers(0, 30), wish=WISHES, waits=st.booleans())
+    def a_user_asks_for_another_size(self, number: int, wish: str, waits: bool) -> None:
+        pod = self.choose(number)
+        if pod is not None:
+            annotations = {RESIZE: wish or None, RESIZE_WHEN_HELD: WAIT if waits else None, RESIZE_STATUS: None}
+            body = {"metadata": {"annotations": annotations}}
+            self.run(self.server.patch(PODS, pod["metadata"]["name"], body, namespace="default"))
+
+    @rule(by=REPLICAS, faults=st.sets(st.sampled_from(LossyKube.FAULTS), max_size=2))
+    def a_replica_resizes_pods(self, by: int, faults: set[tuple[str, str]]) -> None:
+        """It knows all wishes, but of grants and pods only what was reported to it."""
+        self.kube.faults = set(faults)
+        self.run(sizes_of(self.replicas[by], self.server).step())
+        self.kube.faults = set()
+
+    @rule(held=st.sets(st.integers(0, 30), max_size=3))
+    def agents_apply_sizes(self, held: set[int]) -> None:
+        """All but those of containers whose programs hold more."""
+        for number, obj in enumerate(self.server.grants()):
+            self._apply(grant_record(obj).grant, holds=number in held)
+
+    def _apply(self, grant: Grant, *, holds: bool) -> None:
+        container, before = grant.containers[0], self.applied.get(grant.pod_uid)
+        if container.size is None or grant.pod_uid not in self.server.runs_with:
+            return
+        generation, size = container.size.generation, container.size
+        runs = self.server.runs_with[grant.pod_uid]
+        had = next(iter(runs.values()))
+        holds = holds and size.memory_mib < had.memory_mib
+        if not holds:
+            self.server.runs_with[grant.pod_uid] = taken_by([usable(container)])
+        self.applied[grant.pod_uid] = AppliedSize(
+            pod_uid=grant.pod_uid,
+            container=container.name,
+            generation=(before.generation if before else 0) if holds else generation,
+            waiting="it holds more" if holds else "",
+            held_generation=generation if holds else 0,
+            memory_mib=had.memory_mib if holds else size.memory_mib,
+            cores=had.cores if holds else size.cores,
+        )
+
+    @rule(by=REPLICAS, node=st.sampled_from(NODES))
+    def an_inventory_is_reported(self, by: int, node: str) -> None:
+        if self.replicas[by].ledger.inventory(node):
+            self.replicas[by].ledger.observe_inventory(self.inventory(node))
+
+    def inventory(self, node: str) -> Inventory:
+        return msgspec.structs.replace(inventory(node, *GPUS[node]), resized=tuple(self.applied.values()))
+
     @rule(number=st.integers(0, 30))
     def a_pod_is_deleted(self, number: int) -> None:
         pod = self.choose(number)
@@ -136,7 +194,7 @@ class Cluster(RuleBasedStateMachine):
         if ledger.inventory(node):
             ledger.remove_inventory(node)
         else:
-            ledger.observe_inventory(inventory(node, *GPUS[node]))
+            ledger.observe_inventory(self.inventory(node))
 
     @rule(by=REPLICAS)
     def leadership_comes_or_goes(self, by: int) -> None:
@@ -229,6 +287,11 @@ class Cluster(RuleBasedStateMachine):
             self.listed(by)
         for _ in range(4):
             self.time_passes(RESERVATION_S + UNCONFIRMED_S, set())
+            for _ in range(4):
+                self.a_replica_resizes_pods(by=0, faults=set())
+                self.agents_apply_sizes(held=set())
+                for node in NODES:
+                    self.an_inventory_is_reported(by=0, node=node)
             for by in range(2):
                 self.listed(by)
 
@@ -240,6 +303,20 @@ class Cluster(RuleBasedStateMachine):
             self.report(by, PODS, Watched("MODIFIED", pod))
         for grant in self.server.grants():
             self.report(by, GRANTS, Watched("MODIFIED", grant))
+
+
+def sizes_of(replica: Bench, server: StartingKube) -> SizeChanges:
+    """The part of a replica that resizes pods. Nothing is remembered there from one step to the next."""
+    found = {uid: resized_pod(pod) for uid, pod in server.pods().items()}
+    return SizeChanges(
+        replica.context,
+        replica.decisions,
+        EventRecorder(server, "lamina", now=lambda: 0.0),
+        turns=replica.turns,
+        locks=replica.locks,
+        pods=lambda: {uid: each for uid, each in found.items() if each is not None},
+        leading=lambda: replica.leads,
+    )
 
 
 Cluster.TestCase.settings = settings(
@@ -267,3 +344,58 @@ def test_a_replica_learns_what_another_one_placed_since_it_read_the_node() -> No
     cluster.no_gpu_is_promised_twice()
     assert sum(bool(pod["spec"].get("nodeName")) for pod in cluster.server.pods().values()) == 2
     cluster.teardown()
+
+
+def resized(cluster: Cluster, wish: str, *, held: bool = False) -> None:
+    """Both GPUs of a node have a pod of 600 MiB that becomes this large; then the other replica gets one of 300."""
+    for _ in range(2):
+        cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})
+    cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 0), (1, 0)])
+    for number in range(2):
+        cluster.a_user_asks_for_another_size(number=number, wish=wish, waits=True)
+    for _ in range(3):
+        cluster.a_replica_resizes_pods(by=0, faults=set())
+        cluster.agents_apply_sizes(held={0, 1} if held else set())
+        cluster.an_inventory_is_reported(by=0, node="a")
+    for number in (2, 3):
+        cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})
+        cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(number, 1), (number, 1)])
+    cluster.no_gpu_is_promised_twice()
+    cluster.teardown()
+
+
+@pytest.mark.parametrize(("wish", "held"), [("main=900", False), ("main=100,10", False), ("main=100,10", True)])
+def test_a_resize_by_one_replica_counts_for_the_other_one(wish: str, held: bool) -> None:
+    resized(Cluster(), wish, held=held)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "mutant", "held"),
+    [
+        (SizeChanges, "_unapplied", lambda self, record: "", True),
+        (changes, "usable", lambda container: msgspec.structs.replace(container, size=None), False),
+    ],
+)
+def test_the_model_finds_planted_defects(
+    where: Any, name: str, mutant: Any, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room that is given back too early, and room that is never given back."""
+    monkeypatch.setattr(where, name, mutant)
+    with pytest.raises(AssertionError):
+        resized(Cluster(), "main=100,10", held=held)
+
+
+def test_the_model_finds_a_resize_that_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "raised", lambda container, size: container)
+    with pytest.raises(AssertionError):
+        cluster = Cluster()
+        for _ in range(2):
+            cluster.a_pod_appears(size={"gpumem": 300})
+        cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 0), (1, 0)])
+        for number in range(2):
+            cluster.a_user_asks_for_another_size(number=number, wish="main=900", waits=False)
+        cluster.a_replica_resizes_pods(by=0, faults=set())
+        cluster.agents_apply_sizes(held=set())
+        cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})
+        cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(2, 1), (2, 1)])
+        cluster.no_gpu_is_promised_twice()

@@ -13,7 +13,7 @@ from tests.dialects.pods import container, pod
 
 HAMI = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/gpucores": 20}
 VOLCANO = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 4000, "volcano.sh/vgpu-cores": 20}
-CCE = {"volcano.sh/gpu-mem.128Mi": 8, "volcano.sh/gpu-core.percentage": 20}
+CCE: dict[str, Any] = {"volcano.sh/gpu-mem.128Mi": 8, "volcano.sh/gpu-core.percentage": 20}
 
 
 def resized(template: dict[str, Any], memory: int | None, cores: int | None = None) -> tuple[int | None, int]:
