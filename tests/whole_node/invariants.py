@@ -28,7 +28,9 @@ async def check(world: World) -> set[str]:
     for pod, container in world.kubelet.containers:
         if (running := container.running) is None:
             continue
-        _nothing_was_touched(running)
+        _nothing_was_touched(running, resized=pod.uid in world.resized)
+        if pod.uid in world.resized:
+            await _may_use_no_more_than_counts(world, pod.uid, container)
         if running.grant is not None:
             _has_its_grant(world, running, running.grant)
             found = {share.gpu: share.mode for share in running.grant.shares}
@@ -97,10 +99,29 @@ def _claims_fit(world: World) -> dict[str, int]:
     return used
 
 
-def _nothing_was_touched(running: Running) -> None:
+async def _may_use_no_more_than_counts(world: World, uid: str, container: Container) -> None:
+    """What a container may use is what its grant counts as taken, or less."""
+    running = container.running
+    assert running is not None
+    counted = {
+        share.gpu: share
+        for grant in await world.grants()
+        if grant.pod_uid == uid
+        for each in grant.containers
+        if each.name == container.name
+        for share in each.shares
+    }
+    limits = read_limits(Path(running.mounts["/run/lamina/limits"])) if running.limits is not None else None
+    for device in limits.devices if limits is not None and counted else ():
+        share = counted[device.uuid]
+        assert device.memory_bytes <= share.memory_mib * MIB, f"more memory than counts as taken: {device} {share}"
+        assert device.cores_percent <= share.cores, f"more time than counts as taken: {device} {share}"
+
+
+def _nothing_was_touched(running: Running, *, resized: bool = False) -> None:
     for path, text in running.specs.items():
         assert path.exists() and path.read_text() == text, "the CDI spec of a running container was changed"
-    if running.limits is not None:
+    if running.limits is not None and not resized:
         assert read_limits(Path(running.mounts["/run/lamina/limits"])) == running.limits, "its limits were changed"
 
 

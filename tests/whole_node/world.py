@@ -22,10 +22,12 @@ from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.api.v1alpha1.conversion import read_grant
 from lamina.controller.binding.binder import BindArgs
 from lamina.controller.configuration import follow_config_map
+from lamina.controller.sizes.changes import SizeChanges
 from lamina.errors import LaminaError
 from lamina.model.grants import ContainerGrant, Grant
 from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
+from lamina.model.sizes import RESIZE, RESIZE_STATUS, usable
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NODES, PODS, EventRecorder, NotFound, Object
 from lamina.ports.kube.fake import FakeKube
@@ -106,6 +108,8 @@ class World:
         self.lost: dict[int, GpuFacts] = {}
         """GPUs that fell off the bus, by index."""
         self.count = 0
+        self.resized: set[str] = set()
+        """The UIDs of pods of which another size was asked."""
 
     @contextlib.contextmanager
     def fake_ports(self) -> Any:
@@ -195,8 +199,18 @@ class World:
     async def pods(self) -> list[Object]:
         return (await self.kube.list(PODS)).items
 
+    async def resize(self, name: str, wish: str) -> None:
+        """A user asks for another size of a pod."""
+        with contextlib.suppress(NotFound):
+            change = {"metadata": {"annotations": {RESIZE: wish, RESIZE_STATUS: None}}}
+            pod = await self.kube.patch(PODS, name, change, namespace="default")
+            self.resized.add(pod["metadata"]["uid"])
+            await all_done()
+
     async def schedule(self) -> None:
-        """What kube-scheduler does with the pods and claims that wait."""
+        """What the controller does for pods that are to be resized, and kube-scheduler with those that wait."""
+        await self._sizes().step()
+        await all_done()
         await self.door.allocate()
         for pod in await self.pods():
             meta = pod["metadata"]
@@ -209,6 +223,18 @@ class World:
                 args = BindArgs(podName=meta["name"], podNamespace="default", podUID=meta["uid"], node=NODE)
                 await self.control.binder.bind(args)
                 await self.control.background.drain()
+
+    def _sizes(self) -> SizeChanges:
+        control = self.control
+        return SizeChanges(
+            control.context,
+            control.decisions,
+            EventRecorder(self.kube, "lamina", now=self.clock.wall),
+            turns=control.turns,
+            locks=control.locks,
+            pods=lambda: control.watches.resized_pods,
+            leading=lambda: True,
+        )
 
     async def _counts(self, pod: Object) -> bool:
         """Whether kubelet reports so many devices that this pod fits next to all that are bound."""
@@ -253,7 +279,7 @@ class World:
     async def _granted(self, pod: Pod, container: Container) -> ContainerGrant | None:
         for grant in await self.grants():
             if grant.pod_uid == pod.uid:
-                return next(each for each in grant.containers if each.name == container.name)
+                return usable(next(each for each in grant.containers if each.name == container.name))
         return None
 
     async def grants(self) -> list[Grant]:
