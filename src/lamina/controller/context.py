@@ -6,7 +6,8 @@ from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.pending_pods import PendingPods
-from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.controller.pod_parser import PodParser
+from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.ports.clock import Clock
 from lamina.ports.kube import Kube, Object
@@ -23,6 +24,7 @@ class Context:
     capacity: Capacity
     quotas: ResourceQuotas
     pending: PendingPods = field(default_factory=PendingPods)
+    parser: PodParser = field(default_factory=PodParser)
 
     @property
     def ledger(self) -> Ledger:
@@ -39,4 +41,4 @@ class Context:
     def parse(self, obj: Object) -> ParsedPod:
         """The pod with its request under the configuration in force."""
         config = self.configuration.value
-        return self.pending.same(obj, config) or parse_pod(obj, config)
+        return self.pending.same(obj, config) or self.parser.parse(obj, config)

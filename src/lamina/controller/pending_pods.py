@@ -38,7 +38,9 @@ class PendingPods:
         if full or pod.request is None or len(msgspec.json.encode(obj)) > _LARGEST_POD:
             self.forget(pod.uid)
         else:
-            self._pods[pod.uid] = ParsedPod(obj, pod.config, pod.request)
+            self._pods[pod.uid] = ParsedPod.of_parts(
+                obj, pod.config, pod.request, "", pod.host_size, pod.ticket_holders
+            )
             self._nominated.pop(pod.uid, None)
             if node := (obj.get("status") or {}).get("nominatedNodeName"):
                 self._nominated[pod.uid] = str(node)

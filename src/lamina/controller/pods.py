@@ -29,6 +29,21 @@ class ParsedPod:
     request: PodRequest | None
     problem: str = ""
 
+    @classmethod
+    def of_parts(
+        cls,
+        obj: Object,
+        config: Config,
+        request: PodRequest | None,
+        problem: str,
+        host_size: HostSize,
+        ticket_holders: frozenset[str],
+    ) -> "ParsedPod":
+        """The pod with all that is known of it already."""
+        pod = cls(obj, config, request, problem)
+        vars(pod).update(host_size=host_size, ticket_holders=ticket_holders)  # as cached_property keeps them
+        return pod
+
     @property
     def metadata(self) -> dict[str, Any]:
         metadata: dict[str, Any] = self.obj.get("metadata") or {}

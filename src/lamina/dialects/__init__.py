@@ -25,6 +25,7 @@ from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames, WantedSize
 from lamina.dialects.registry import (
     dialect_named,
+    pod_annotations,
     quota_names,
     requesting_annotations,
     resource_domains,
@@ -55,6 +56,7 @@ __all__ = [
     "hide_gpus",
     "parse",
     "places",
+    "pod_annotations",
     "quota_names",
     "requesting_annotations",
     "resize_template",

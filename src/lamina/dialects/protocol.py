@@ -110,6 +110,8 @@ class Dialect(Protocol):
     """What the controller serves."""
     choice_annotations: ChoiceAnnotations = ChoiceAnnotations()
     """The annotations by which pods choose GPUs, policies and modes."""
+    pod_annotations: tuple[str, ...] = ()
+    """The annotations that `pod_metadata` can have. No dialect reads them."""
     share_annotations: tuple[str, ...] = ()
     """Those of `pod_metadata` that list the pod's shares. They are written again when the pod is resized."""
     node_annotations: tuple[str, ...] = ()

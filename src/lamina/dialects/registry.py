@@ -100,6 +100,11 @@ def requesting_annotations(config: Config) -> tuple[str, ...]:
     return tuple(name_index(config).requesting_annotations)
 
 
+def pod_annotations() -> frozenset[str]:
+    """The keys of all annotations that dialects can write on bound pods."""
+    return frozenset(key for dialect in DIALECTS for key in dialect.pod_annotations)
+
+
 def node_annotations() -> frozenset[str]:
     """The keys of all annotations that dialects can write on nodes."""
     return frozenset(key for dialect in DIALECTS for key in dialect.node_annotations)

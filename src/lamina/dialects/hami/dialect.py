@@ -41,6 +41,7 @@ class HamiDialect(Dialect):
     node_metrics = metrics.NODE
     cluster_metrics = metrics.CLUSTER
     choice_annotations = ANNOTATIONS
+    pod_annotations = pod_annotations.KEYS
     share_annotations = ("hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devices-allocated")
     node_annotations = (register.REGISTER,)
     limits_by_quota = True

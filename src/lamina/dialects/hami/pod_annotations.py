@@ -11,6 +11,15 @@ import msgspec
 from lamina.dialects.metadata import LONGEST_LABEL, BoundPod, Metadata
 from lamina.model.mig_cards import MIG_CARDS
 
+KEYS = (
+    "hami.io/vgpu-node",
+    "hami.io/vgpu-devices-to-allocate",
+    "hami.io/vgpu-devices-allocated",
+    "hami.io/vgpu-time",
+    "hami.io/bind-time",
+    "hami.io/bind-phase",
+    "hami.io/vgpu-mig-allocations",
+)
 _FAMILY = "NVIDIA"
 
 

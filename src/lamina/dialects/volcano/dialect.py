@@ -36,6 +36,7 @@ class VolcanoDialect(Dialect):
     listed_metrics = Listed("volcano")
     cluster_metrics = metrics.CLUSTER
     choice_annotations = ANNOTATIONS
+    pod_annotations = pod_annotations.KEYS
     share_annotations = ("volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate")
     node_annotations = (register.REGISTER,)
 

@@ -6,6 +6,14 @@ The phase is the final one: at `allocating` Volcano's node agent would think tha
 from lamina.dialects.metadata import BoundPod, Metadata
 from lamina.model.grants import Share
 
+KEYS = (
+    "volcano.sh/vgpu-node",
+    "volcano.sh/vgpu-ids-new",
+    "volcano.sh/devices-to-allocate",
+    "volcano.sh/vgpu-time",
+    "volcano.sh/bind-time",
+    "volcano.sh/bind-phase",
+)
 _FAMILY = "NVIDIA"
 _DONE = str(2**64 - 1)
 """What Volcano writes in place of a time once the pod has its devices."""

@@ -1,0 +1,84 @@
+"""Parses pods, those that are alike only once: most pods of a cluster come from few templates.
+
+What a pod requests follows from a part of it. Pods with the same part share what was found about the first of them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lamina.configuration import Config
+from lamina.controller.compat.annotations import MODE
+from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.dialects import pod_annotations
+from lamina.model.host_size import HostSize
+from lamina.model.requests import PodRequest
+from lamina.ports.kube import Object
+
+MOST_PARTS = 1000
+"""The one used longest ago is dropped first."""
+_LARGEST_PART = 8 * 2**10
+"""Bytes as JSON, so that all of them together stay small whatever tenants write."""
+_CONTAINER = ("name", "resources", "restartPolicy", "env")
+_SPEC = ("schedulerName", "resources", "overhead")
+
+
+class _Found(NamedTuple):
+    request: PodRequest | None
+    problem: str
+    host_size: HostSize
+    ticket_holders: frozenset[str]
+
+
+class PodParser:
+    """What was found under one configuration; another configuration starts from nothing."""
+
+    def __init__(self) -> None:
+        self._config: Config | None = None
+        self._found: OrderedDict[bytes, _Found] = OrderedDict()
+        self._unread = frozenset({*pod_annotations(), MODE})
+
+    @property
+    def kept(self) -> int:
+        """Of how many parts it is kept what was found."""
+        return len(self._found)
+
+    def parse(self, obj: Object, config: Config) -> ParsedPod:
+        """The pod with its request, as `parse_pod` finds it."""
+        part = self._part(obj)
+        if part is None or len(part) > _LARGEST_PART:
+            return parse_pod(obj, config)
+        if config is not self._config:
+            self._config = config
+            self._found.clear()
+        found = self._found.pop(part, None)
+        if found is None:
+            pod = parse_pod(obj, config)
+            found = _Found(pod.request, pod.problem, pod.host_size, pod.ticket_holders)
+            if len(self._found) >= MOST_PARTS:
+                self._found.popitem(last=False)
+        self._found[part] = found
+        return ParsedPod.of_parts(obj, config, *found)
+
+    def _part(self, obj: Object) -> bytes | None:
+        """All that decides what is found, as JSON; None for a pod that has another form."""
+        try:
+            metadata, spec = obj.get("metadata") or {}, obj["spec"]
+            annotations = metadata.get("annotations") or {}
+            parts = (
+                metadata.get("namespace"),
+                {key: value for key, value in annotations.items() if key not in self._unread},
+                metadata.get("labels"),
+                [spec.get(field) for field in _SPEC],
+                [_container(each) for each in spec.get("initContainers") or ()],
+                [_container(each) for each in spec["containers"]],
+            )
+            return msgspec.json.encode(parts)
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+            return None
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: container[field] for field in _CONTAINER if field in container}
