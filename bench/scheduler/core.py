@@ -80,9 +80,8 @@ class Core:
         began = time.thread_time()
         for number in range(count):
             pod = parse_pod(cluster.new_pod(f"new-{100_000 + number}"), DEFAULT)
-            scores = self.decisions.scores(pod, self.decisions.filter(pod, names).fitting)
-            if scores:
-                self.take(pod, max(scores, key=lambda name: scores[name]))
+            if best := self.decisions.scores(pod, self.decisions.filter(pod, names).fitting).best:
+                self.take(pod, best)
         return count / (time.thread_time() - began)
 
     def decisions_per_s(self, count: int) -> float:

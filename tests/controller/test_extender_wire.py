@@ -48,7 +48,7 @@ async def answered(cluster: Running, verb: str, body: bytes) -> bytes:
 @pytest.mark.parametrize("body", ARGUMENTS)
 async def test_filter_and_prioritize(cluster: Running, body: bytes) -> None:
     assert await answered(cluster, "filter", body) == FILTERED
-    assert await answered(cluster, "prioritize", body) == b'[{"host":"node-0","score":0},{"host":"node-1","score":0}]'
+    assert await answered(cluster, "prioritize", body) == b'[{"host":"node-0","score": 0},{"host":"node-1","score": 0}]'
 
 
 async def test_whole_nodes(cluster: Running) -> None:

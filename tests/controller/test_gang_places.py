@@ -65,7 +65,7 @@ async def test_members_go_where_single_pods_would_go_one_after_another(limits: d
     search = PlanSearch(bench.capacity, bench.decisions)
     assert all(search.place(pod, None) for pod in wanted)
     for pod in wanted:
-        scores = bench.decisions.scores(pod, bench.decisions.filter(pod, NODES).fitting)
+        scores = bench.decisions.scores(pod, bench.decisions.filter(pod, NODES).fitting).by_node()
         node = max(scores, key=scores.__getitem__)
         assert (node, take(bench, pod, node)) == (search.plan[pod.uid].node, dict(search.plan[pod.uid].taken))
 

@@ -42,7 +42,7 @@ def cluster() -> Bench:
 async def test_a_share_goes_where_least_is_left_over() -> None:
     bench = cluster()
     made = await bench.pod("a", gpumem=12_000, gpucores=50)
-    scores = bench.decisions.scores(bench.parse(made), NODES)
+    scores = bench.decisions.scores(bench.parse(made), NODES).by_node()
     assert scores["node-1"] > scores["node-0"]
     assert await bench.bind(made, "node-1") == ""
     [grant] = await bench.grants()
@@ -87,7 +87,10 @@ async def test_levels_computed_in_a_thread_are_those_computed_at_once() -> None:
     one.decisions.packing.__dict__["_tried_version"] = -1
     await one.decisions.packing.learn()
     await one.decisions.warm_up(one.parse(wanted))
-    assert one.decisions.scores(one.parse(wanted), NODES) == other.decisions.scores(other.parse(wanted), NODES)
+    assert (
+        one.decisions.scores(one.parse(wanted), NODES).by_node()
+        == other.decisions.scores(other.parse(wanted), NODES).by_node()
+    )
 
 
 async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +119,14 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
     for each in (bench, other):
         at = reservation("node-0", (ContainerGrant(name="main", shares=taken),), 0.0)
         each.ledger.reserve("taker", "default", "taker", at)
-    bench.decisions.scores(bench.parse(pods[1]), NODES)
+    bench.decisions.scores(bench.parse(pods[1]), NODES).by_node()
     may_end[0].set()
     await tasks[0]
     for wanted in pods:
-        assert bench.decisions.scores(bench.parse(wanted), NODES) == other.decisions.scores(bench.parse(wanted), NODES)
+        assert (
+            bench.decisions.scores(bench.parse(wanted), NODES).by_node()
+            == other.decisions.scores(bench.parse(wanted), NODES).by_node()
+        )
 
 
 @pytest.mark.parametrize("count", ["65", "1024", "2147483648", "4294967297", "9E"])
@@ -129,8 +135,9 @@ async def test_a_pod_with_very_many_gpus_does_not_stop_the_learning(count: str) 
     usual_alone = await learned(*usual())
     assert bench.decisions.packing.learned
     wanted = pod("q", gpumem=3000, gpucores=10)
-    assert bench.decisions.scores(bench.parse(wanted), NODES) == usual_alone.decisions.scores(
-        bench.parse(wanted), NODES
+    assert (
+        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
+        == usual_alone.decisions.scores(bench.parse(wanted), NODES).by_node()
     )
 
 
@@ -150,7 +157,7 @@ async def test_huge_cpu_and_memory_overflow_nothing(amount: str) -> None:
         await bench.kube.create(PODS, each)
     await watched(bench)
     for _ in range(2):
-        assert set(bench.decisions.scores(bench.parse(wanted), NODES)) == set(NODES)
+        assert set(bench.decisions.scores(bench.parse(wanted), NODES).by_node()) == set(NODES)
         request = parse(wanted, bench.configuration.value)
         assert request is not None
         bench.decisions.packing.best_gpus(request, asked_by(wanted), "node-1")
@@ -187,7 +194,10 @@ async def test_a_policy_that_cannot_be_learned_leaves_best_fit(
 
     await followed(bench, come_again)
     wanted = pod("q", gpumem=12_000, gpucores=50)
-    assert bench.decisions.scores(bench.parse(wanted), NODES) == best.decisions.scores(bench.parse(wanted), NODES)
+    assert (
+        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
+        == best.decisions.scores(bench.parse(wanted), NODES).by_node()
+    )
     [record] = caplog.records
     assert "packing policy learning" in record.getMessage() and record.exc_info
 
@@ -213,7 +223,10 @@ async def test_one_kind_of_pod_that_cannot_be_counted_is_left_out(
         bench.decisions.packing.__dict__["_tried_version"] = -1
     wanted = pod("q", gpumem=3000, gpucores=10)
     assert bench.decisions.packing.learned
-    assert bench.decisions.scores(bench.parse(wanted), NODES) == without.decisions.scores(bench.parse(wanted), NODES)
+    assert (
+        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
+        == without.decisions.scores(bench.parse(wanted), NODES).by_node()
+    )
     [record] = caplog.records
     assert "memory_mib=777" in record.getMessage() and record.exc_info
 
@@ -225,10 +238,10 @@ async def test_the_policy_follows_new_nodes_and_other_cards() -> None:
     for _ in range(2):
         wanted = pod("q", gpumem=12_000, gpucores=50)
         await bench.decisions.warm_up(bench.parse(wanted))
-        scores = bench.decisions.scores(bench.parse(wanted), [*NODES, "node-2"])
+        scores = bench.decisions.scores(bench.parse(wanted), [*NODES, "node-2"]).by_node()
         assert scores["node-0"] == 0 and sorted(scores.values())[-1] == 10
         await bench.decisions.packing.learn()
-    assert set(bench.decisions.scores(bench.parse(pod("r", gpu=3)), [*NODES, "node-2"]).values()) == {0}
+    assert set(bench.decisions.scores(bench.parse(pod("r", gpu=3)), [*NODES, "node-2"]).by_node().values()) == {0}
 
 
 async def test_kinds_of_gpus_that_are_gone_give_way() -> None:
@@ -256,7 +269,7 @@ async def test_cpu_that_is_short_counts() -> None:
     await bench.decisions.packing.learn()
     small = pod("s", gpumem=3000, gpucores=10)
     small["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1", "memory": "1Gi"}
-    scores = bench.decisions.scores(bench.parse(small), NODES)
+    scores = bench.decisions.scores(bench.parse(small), NODES).by_node()
     assert scores["node-1"] == 10 > scores["node-0"]
 
 
@@ -265,10 +278,10 @@ async def test_of_equal_nodes_one_alone_is_best_whatever_the_order() -> None:
     bench.offer("node-2", *gpus(2))
     wanted = pod("q", gpumem=32_000, gpucores=90)
     names = ["node-2", "node-1", "node-0"]
-    assert bench.decisions.scores(bench.parse(wanted), names) == dict(
-        reversed(list(bench.decisions.scores(bench.parse(wanted), names[::-1]).items()))
+    assert bench.decisions.scores(bench.parse(wanted), names).by_node() == dict(
+        reversed(list(bench.decisions.scores(bench.parse(wanted), names[::-1]).by_node().items()))
     )
-    assert list(bench.decisions.scores(bench.parse(wanted), names).values()).count(10) == 1
+    assert list(bench.decisions.scores(bench.parse(wanted), names).by_node().values()).count(10) == 1
 
 
 @pytest.mark.parametrize(
@@ -285,7 +298,7 @@ async def test_it_proposes_nothing_that_does_not_fit(limits: dict[str, int]) -> 
     request = parse(made, bench.configuration.value)
     assert request is not None
     fitting = bench.decisions.filter(bench.parse(made), NODES).fitting
-    scores = bench.decisions.scores(bench.parse(made), NODES)
+    scores = bench.decisions.scores(bench.parse(made), NODES).by_node()
     for node in NODES:
         placed = isinstance(bench.decisions.place(bench.parse(made), request, node), PodPlacement)
         assert placed == (node in fitting)
@@ -300,4 +313,4 @@ def test_what_the_arrays_cannot_say_is_placed_all_the_same() -> None:
     wished = pod("w", gpumem=1000)
     wished["metadata"]["annotations"] = {"nvidia.com/use-gpuuuid": "GPU-0"}
     assert bench.decisions.filter(bench.parse(wished), NODES).fitting == NODES
-    assert set(bench.decisions.scores(bench.parse(wished), NODES)) == set(NODES)
+    assert set(bench.decisions.scores(bench.parse(wished), NODES).by_node()) == set(NODES)

@@ -18,10 +18,9 @@ from lamina.controller.binding.binder import BindArgs, Binder
 from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.evictions import Evictions
-from lamina.controller.extender.node_lists import NodeLists
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
 from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
-from lamina.controller.extender.wire import Arguments, ExtenderArgs, HostPriority, decode_args, filter_result
+from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, filter_result
 from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
@@ -29,6 +28,7 @@ from lamina.controller.metrics import Metrics
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scores import NodeScores
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
@@ -82,7 +82,7 @@ class ExtenderService:
         self._events = events
         self._background = background
         self._reviews = reviews
-        self._lists = NodeLists()
+        self._decoder = Decoder()
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
@@ -128,7 +128,7 @@ class ExtenderService:
                 return _closing(web.json_response({"error": str(problem)}))
             started = self._context.now()
             try:
-                args = decode_args(body, kind, self._lists)
+                args = self._decoder.decode(body, kind)
             except BadInput as error:
                 self._metrics.decisions.labels(verb, "malformed").inc()
                 return malformed(f"what kube-scheduler sends to {verb}", error)
@@ -155,7 +155,7 @@ class ExtenderService:
         existing = [name for name in args.names if name not in templates] if templates else args.names
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
             result = self._verbs.templates.filter(pod, templates)
-            return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"
+            return filter_result(args, result, self._decoder.lists), "fits" if result.fitting else "fits_nowhere"
         self._verbs.expected.withdraw(pod.uid)
         try:
             result = self._verbs.nominated.restrict(pod, self._verbs.decisions.filter(pod, existing))
@@ -172,7 +172,7 @@ class ExtenderService:
         self._verbs.unplaced.observe(pod, result.cause if result.summary else "", self._context.now())
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
-        return filter_result(args, result, self._lists), "fits" if result.fitting else "fits_nowhere"
+        return filter_result(args, result, self._decoder.lists), "fits" if result.fitting else "fits_nowhere"
 
     async def _prioritize(self, args: ExtenderArgs) -> tuple[Any, str]:
         if self._readiness:
@@ -180,11 +180,11 @@ class ExtenderService:
             await self._verbs.decisions.warm_up(pod)
             self._verbs.expected.withdraw(pod.uid)
             scores, outcome = self._verbs.decisions.scores(pod, args.names), "scored"
-            if scores:
-                self._verbs.expected.expect(pod, max(scores, key=scores.__getitem__))
+            if scores.nodes:
+                self._verbs.expected.expect(pod, scores.best)
         else:
-            scores, outcome = dict.fromkeys(args.names, 0), _NOT_READY
-        return list(map(HostPriority, scores, scores.values())), outcome
+            scores, outcome = NodeScores.zero(args.names), _NOT_READY
+        return self._decoder.lists.write_scores(*scores), outcome
 
     async def _prioritize_without_gpus(self, args: ExtenderArgs) -> tuple[Any, str]:
         """No preference where the pod requests a GPU: `prioritize` answers about it."""
@@ -197,9 +197,9 @@ class ExtenderService:
         await decisions.packing.warm_up(None, pod.host_size)
         self._verbs.expected.withdraw(pod.uid)
         scores = decisions.scores_without_gpus(pod, args.names)
-        if scores:
-            self._verbs.expected.expect(pod, max(scores, key=scores.__getitem__))
-        return list(map(HostPriority, scores, scores.values())), "scored"
+        if scores.nodes:
+            self._verbs.expected.expect(pod, scores.best)
+        return self._decoder.lists.write_scores(*scores), "scored"
 
     async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
         if not self._readiness:

@@ -1,5 +1,6 @@
 """The messages of kube-scheduler's extender protocol for filter and prioritize, and the decoding of all arguments."""
 
+from collections import deque
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,10 @@ class Arguments(Protocol):
 
 
 _Args = TypeVar("_Args", bound=Arguments)
+_PODS = 16
+"""Pods that are recognized, the last ones."""
+_LARGEST_POD = 64 * 2**10
+"""Bytes."""
 
 
 class _NodeMetadata(Struct):
@@ -54,40 +59,63 @@ class ExtenderArgs(Struct, frozen=True):
         return [] if self.nodes is None else self.nodes.get("items") or []
 
     def check(self) -> None:
-        """Raises BadInput or ValidationError for a pod or nodes that kube-scheduler does not send."""
-        check_pod(self.pod)
+        """Raises ValidationError for nodes that kube-scheduler does not send."""
         _ = self.names
 
 
-class HostPriority(Struct, frozen=True, gc=False):
-    """`HostPriority` of kube-scheduler."""
+class Decoder:
+    """Decodes requests. What kube-scheduler sends again is recognized by its bytes: lists of nodes, and pods."""
 
-    host: str
-    score: int
+    def __init__(self) -> None:
+        self.lists = NodeLists()
+        self._pods: deque[tuple[bytes, Object]] = deque(maxlen=_PODS)
 
+    def decode(self, body: bytes, kind: type[_Args]) -> _Args:
+        """Arguments, whatever the case of their field names. Raises BadInput.
 
-def decode_args(body: bytes, kind: type[_Args], lists: NodeLists) -> _Args:
-    """Arguments, whatever the case of their field names. Raises BadInput.
+        kube-scheduler writes "Pod", "NodeNames" and "PodUID", because its types have no JSON names. Older versions and
+        other programs write different names, and Go accepts all of them.
+        """
+        try:
+            return self._decode(body, kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadInput(str(error)) from error
 
-    `lists` read the names of nodes. kube-scheduler writes "Pod", "NodeNames" and "PodUID", because its types have no
-    JSON names. Older versions and other programs write different names, and Go accepts all of them.
-    """
-    try:
-        parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    def _decode(self, body: bytes, kind: type[_Args]) -> _Args:
+        rest, names = self.lists.split(body) if kind is ExtenderArgs else (body, None)
+        parts = msgspec.json.decode(rest, type=dict[str, msgspec.Raw])
         given = {name.lower(): value for name, value in parts.items()}
         decoded = {
-            field.name: _decoded(field, given[field.encode_name], lists)
+            field.name: self._field(field, given[field.encode_name])
             for field in _fields(kind)
             if field.encode_name in given
         }
+        if names is not None:
+            decoded["nodenames"] = names
         missing = [field.name for field in _fields(kind) if field.required and field.name not in decoded]
         if missing:
             raise BadInput(f"{missing[0]} is missing")
         args = kind(**decoded)
         args.check()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(str(error)) from error
-    return args
+        return args
+
+    def _field(self, field: FieldInfo, written: msgspec.Raw) -> Any:
+        if field.name == "nodenames":
+            return self.lists.read(written)
+        if field.name == "pod":
+            return self._pod(bytes(written))
+        return msgspec.json.decode(written, type=field.type)
+
+    def _pod(self, written: bytes) -> Object:
+        """The pod, which nothing changes."""
+        for known, pod in self._pods:
+            if known == written:
+                return pod
+        decoded = msgspec.json.decode(written, type=Object)
+        check_pod(decoded)
+        if len(written) <= _LARGEST_POD:
+            self._pods.appendleft((written, decoded))
+        return decoded
 
 
 def filter_result(args: ExtenderArgs, result: FilterResult, lists: NodeLists) -> Object:
@@ -105,10 +133,6 @@ def filter_result(args: ExtenderArgs, result: FilterResult, lists: NodeLists) ->
     fitting = set(result.fitting)
     items = [node for node in args.nodes.get("items") or () if node["metadata"]["name"] in fitting]
     return message | {"nodes": {**args.nodes, "items": items}}
-
-
-def _decoded(field: FieldInfo, written: msgspec.Raw, lists: NodeLists) -> Any:
-    return lists.read(written) if field.name == "nodenames" else msgspec.json.decode(written, type=field.type)
 
 
 @cache

@@ -12,7 +12,7 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, requested
-from lamina.controller.scheduling.scores import HIGHEST_SCORE, stretched, with_single_best
+from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
 from lamina.dialects import explain_missing_defaults
 from lamina.model.policies import PACKING
 from lamina.model.requests import PodRequest
@@ -31,6 +31,7 @@ class FilterResult(Struct, kw_only=True):
     """
 
     fitting: list[str]
+    """Not to be changed: it may be the list that was asked about."""
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
     error: str = ""
@@ -78,11 +79,11 @@ class Decisions:
         if pod.request is not None:
             await self.packing.warm_up(pod.request, pod.host_size)
 
-    def scores(self, pod: ParsedPod, nodes: list[str]) -> dict[str, int]:
-        """How well each of these nodes suits the pod, from 0 to HIGHEST_SCORE."""
+    def scores(self, pod: ParsedPod, nodes: list[str]) -> NodeScores:
+        """How well each of these nodes suits the pod."""
         request, table = pod.request, self._capacity.table
         if request is None or not table.rows:  # the last inventory may disappear between filter and prioritize
-            return dict.fromkeys(nodes, 0)
+            return NodeScores.zero(nodes)
         rows = table.rows_of(nodes)
         fits = self._capacity.survey(request).verdicts_on(rows) == FITS
         packed = self.packing.node_values(request, pod.host_size)
@@ -94,25 +95,23 @@ class Decisions:
                 fits[position] = isinstance(placement, PodPlacement)
                 if isinstance(placement, PodPlacement):
                     values[position] = placement.score if packed is None else packed[rows[position]]
-        scores = with_single_best(stretched(values, fits), values, fits, nodes)
-        return dict(zip(nodes, scores.tolist(), strict=True))
+        return NodeScores(nodes, with_single_best(stretched(values, fits), values, fits, nodes))
 
-    def scores_without_gpus(self, pod: ParsedPod, nodes: list[str]) -> dict[str, int]:
-        """How well these nodes suit a pod that requests no GPU; empty where Lamina has no preference.
+    def scores_without_gpus(self, pod: ParsedPod, nodes: list[str]) -> NodeScores:
+        """How well these nodes suit a pod that requests no GPU; of no node where Lamina has no preference.
 
         Nodes without GPUs come first. Else, CPU is taken where pods with GPUs will miss it least.
         """
         if self._configuration.value.node_policy != PACKING or not self.packing.learned:
-            return {}
+            return NodeScores.zero([])
         rows = self._capacity.table.rows_of(nodes)
         if (without := rows < 0).any():
-            return dict(zip(nodes, np.where(without, HIGHEST_SCORE, 0).tolist(), strict=True))
+            return NodeScores(nodes, np.where(without, HIGHEST_SCORE, 0))
         by_row = self.packing.node_values(None, pod.host_size)
         if by_row is None:
-            return {}
+            return NodeScores.zero([])
         values, fits = by_row[rows], np.ones(len(nodes), np.bool_)
-        scores = with_single_best(stretched(values, fits), values, fits, nodes)
-        return dict(zip(nodes, scores.tolist(), strict=True))
+        return NodeScores(nodes, with_single_best(stretched(values, fits), values, fits, nodes))
 
     def place(self, pod: ParsedPod, request: PodRequest, node: str) -> PodPlacement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
@@ -155,7 +154,7 @@ class Decisions:
             )
         result = self._survey(pod, request, others)
         if native:
-            result.fitting += native
+            result.fitting = [*result.fitting, *native]
             result.summary = ""
         return result
 
@@ -184,10 +183,11 @@ class Decisions:
         fitting = self._capacity.table.choose(nodes, rows, fits)
         result = FilterResult(fitting=fitting, failed={}, unresolvable={})
         misses = _nodes_by_miss(survey, nodes, verdicts)
-        result.unresolvable.update(dict.fromkeys(compress(nodes, (verdicts == NO_NODE).tolist()), _NO_GPUS))
+        if (without := verdicts == NO_NODE).any():
+            result.unresolvable.update(dict.fromkeys(compress(nodes, without.tolist()), _NO_GPUS))
         for name, placement in held.items():
             if isinstance(placement, PodPlacement):
-                result.fitting.append(name)
+                result.fitting = [*result.fitting, name]
             else:
                 misses.append((miss_of(placement), [name]))
         for miss, names in misses:

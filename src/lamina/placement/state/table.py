@@ -201,7 +201,19 @@ class NodeTable:
         return rows
 
     def choose(self, nodes: Sequence[str], rows: Ints, chosen: Bools) -> NodeNames:
-        """The chosen ones of the nodes, whose rows are `rows`."""
+        """The chosen ones of the nodes, whose rows are `rows`; the same list for the same choice as far as possible."""
+        if not isinstance(nodes, NodeNames):
+            return self._chosen(nodes, rows, chosen)
+        if chosen.all():
+            return nodes
+        key = chosen.tobytes()
+        names = nodes.chosen(key)
+        if names is None:
+            names = self._chosen(nodes, rows, chosen)
+            nodes.keep_chosen(key, names)
+        return names
+
+    def _chosen(self, nodes: Sequence[str], rows: Ints, chosen: Bools) -> NodeNames:
         names = NodeNames(compress(nodes, chosen.tolist()))
         self._keep(names, rows[chosen])
         return names
