@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Refused, Resource
+from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, NotFound, Refused, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.clusters import cluster, container, inventory, pod
@@ -78,3 +78,17 @@ async def test_who_may_not_list_them_is_warned(monkeypatch: pytest.MonkeyPatch) 
     ended = await Commands(monkeypatch, kube).run("pods", "-o", "name")
     warning = "Warning: you may not list deployments, jobs, so those whose pods are refused are missing"
     assert sorted(ended.output.splitlines()) == sorted([warning, "pod/p"])
+
+
+async def test_a_server_without_some_kinds_is_asked_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await cluster(inventory("n"))
+    await kube.create(DEPLOYMENTS, workload())
+    allowed = kube.list
+
+    async def listing(resource: Resource, **options: str) -> Any:
+        if resource in (STATEFUL_SETS, DAEMON_SETS):
+            raise NotFound("the server could not find the requested resource")
+        return await allowed(resource, **options)
+
+    monkeypatch.setattr(kube, "list", listing)
+    assert await listed(kube, monkeypatch, "-o", "name") == ["deployment/w"]

@@ -22,7 +22,7 @@ from lamina.model.requests import ContainerRequest, PodRequest
 COMPUTE_VARIABLE = "GPU_CORE_UTILIZATION_POLICY"
 _DEFAULT, _FORCE, _DISABLE = "default", "force", "disable"
 IGNORED = {
-    "CUDA_DISABLE_CONTROL": "does not switch limits off",
+    "CUDA_DISABLE_CONTROL": "limits stay on",
     "CUDA_DEVICE_MEMORY_LIMIT": "the limit is that of the pod's grant",
     "CUDA_DEVICE_SM_LIMIT": "the limit is that of the pod's grant",
     "CUDA_TASK_PRIORITY": "use the resource for the priority",

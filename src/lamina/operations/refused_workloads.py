@@ -7,7 +7,17 @@ from lamina.dialects import check_workload, template_refusal
 from lamina.errors import BadInput
 from lamina.model.config import Config
 from lamina.operations.pod_rows import PodEntry, Selected, refused_row
-from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kube, Object, Refused
+from lamina.ports.kube import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kube,
+    NotFound,
+    Object,
+    Refused,
+)
 
 LISTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 _OWNERS = {resource.kind for resource in LISTED}
@@ -22,6 +32,8 @@ async def refused_workloads(
     for resource in LISTED:
         try:
             workloads = (await kube.list(resource, namespace=namespace or "")).items
+        except NotFound:
+            continue  # a lab serves some kinds only
         except Refused:
             forbidden.append(resource.plural)
             continue
