@@ -95,6 +95,15 @@ def test_a_selector_on_an_attribute_that_a_device_lacks_fails_the_allocation() -
         Cluster(GPUS).devices(missing)
 
 
+def test_a_selector_is_evaluated_only_until_there_are_enough_devices() -> None:
+    found = slices(gpu("gpu-0"), mig("mig-0", "gpu-0", 0), sets=[counter_set("gpu-0")])
+    classes = [{"metadata": {"name": "any"}, "spec": {}}]
+    chosen = request("r", "any", "device.attributes['gpu.nvidia.com'].index == 0")
+    assert Cluster(found, classes).devices(claim("a", chosen)) == ["gpu-0"]
+    with pytest.raises(AllocationError, match="index"):
+        Cluster(found, classes).devices(claim("a", {**chosen, "exactly": {**chosen["exactly"], "count": 2}}))
+
+
 def test_an_unknown_class_fails_the_allocation() -> None:
     with pytest.raises(AllocationError, match="claim default/a, request gpu: could not retrieve device class big"):
         Cluster(GPUS).devices(claim("a", request("gpu", "big")))
@@ -119,6 +128,20 @@ def test_a_claim_has_at_most_32_devices() -> None:
     assert Cluster(many).devices(claim("a", request(count=33))) is None
     assert Cluster(many).devices(claim("a", request("one", count=32), request("two"))) is None
     assert Cluster(many).devices(claim("a", request(allocationMode="All"))) is None
+
+
+def test_an_alternative_with_fewer_devices_is_chosen_where_32_are_the_most() -> None:
+    found = slices(*(gpu(f"gpu-{at}") for at in range(40)))
+
+    def wanted(name: str, count: int) -> Object:
+        return {"name": name, "deviceClassName": "gpu.nvidia.com", "count": count}
+
+    def alternatives(name: str, *counts: int) -> Object:
+        return {"name": name, "firstAvailable": [wanted(f"s{count}", count) for count in counts]}
+
+    chosen = Cluster(found).allocate(claim("a", alternatives("x", 20, 5), alternatives("y", 20, 12))) or []
+    assert {result["request"] for result in chosen} == {"x/s20", "y/s12"}
+    assert Cluster(found).devices(claim("a", alternatives("x", 33, 34))) is None
 
 
 def test_several_claims_of_a_pod_are_allocated_together_or_not_at_all() -> None:
@@ -230,6 +253,27 @@ def test_shares_of_a_gpu_take_its_counters_once() -> None:
     cluster.free("b")
     assert cluster.devices(claim("c", request("m", "mig.nvidia.com"))) == ["mig-01"]
     assert cluster.devices(claim("d", part)) is None
+
+
+def test_devices_that_are_ruled_out_after_their_counters_were_taken_keep_them() -> None:
+    """As in Kubernetes 1.36: for the rest of the search, not for the next one."""
+    taint = {"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}
+    found = partitioned(taints=[taint])
+    classes = [{"metadata": {"name": "any"}, "spec": {}}, *CLASSES]
+    assert Cluster(found, classes).devices(claim("a", request("r", "any"))) is None
+    assert Cluster(found, classes).devices(claim("b", request("r", "mig.nvidia.com"))) == ["mig-01"]
+    same = [{"requests": [], "matchAttribute": "gpu.nvidia.com/profile"}]
+    assert Cluster(partitioned(), classes).devices(claim("c", request("r", "any"), constraints=same)) is None
+
+
+def test_all_devices_must_satisfy_the_constraints() -> None:
+    same = [{"requests": [], "matchAttribute": "gpu.nvidia.com/uuid"}]
+    alternatives = [
+        {"name": "all", "deviceClassName": "gpu.nvidia.com", "allocationMode": "All"},
+        {"name": "one", "deviceClassName": "gpu.nvidia.com"},
+    ]
+    with pytest.raises(AllocationError, match="a claim constraint would not be satisfied"):
+        Cluster(GPUS).devices(claim("a", {"name": "r", "firstAvailable": alternatives}, constraints=same))
 
 
 def test_equal_and_different_attributes() -> None:

@@ -31,6 +31,10 @@ class AllocationError(Exception):
     """Claims cannot be allocated whatever is free: a class is missing, a selector fails, a pool is being updated."""
 
 
+class _TooManyResults(Exception):
+    """The claim would have more devices than its status can hold, whichever they are."""
+
+
 class Chosen(Struct, frozen=True):
     """A device for one request. `consumed` is its part of a shareable device; None for a device of its own."""
 
@@ -55,12 +59,22 @@ class Search:
         self._candidates = [device for pool in pools if not pool.problem for device in pool.devices]
         self._troubled = next((pool for pool in pools if pool.problem), None)
         self._left = {(pool.driver, pool.name): counters_left(pool, usage) for pool in pools if not pool.problem}
+        self._all = {
+            (id(claim), wanted.name): self._all_devices(claim, wanted)
+            for claim in claims
+            for request in claim.requests
+            for wanted in request
+            if wanted.count is None
+        }
         self._chosen: list[Chosen] = []
         self._steps = 0
 
     def run(self) -> list[Chosen] | None:
         """The devices for all requests of all claims; None if there is no solution. Raises AllocationError."""
-        return self._chosen if self._request(0, 0) else None
+        try:
+            return self._chosen if self._request(0, 0) else None
+        except _TooManyResults:
+            return None
 
     def _request(self, claim: int, number: int) -> bool:
         """Serve the requests from number `number` of claim `claim` on."""
@@ -68,74 +82,111 @@ class Search:
             return True
         requests = self._claims[claim].requests
         if number == len(requests):
-            return self._request(claim + 1, 0)
+            try:
+                return self._request(claim + 1, 0)
+            except _TooManyResults:
+                return False
 
         def proceed() -> bool:
             return self._request(claim, number + 1)
 
-        return any(self._alternative(self._claims[claim], wanted, proceed) for wanted in requests[number])
+        too_many = 0
+        for wanted in requests[number]:
+            try:
+                if self._alternative(self._claims[claim], wanted, proceed):
+                    return True
+            except _TooManyResults:
+                too_many += 1
+        if too_many == len(requests[number]):
+            raise _TooManyResults
+        return False
 
     def _alternative(self, claim: ClaimRequests, wanted: Alternative, proceed: Callable[[], bool]) -> bool:
-        devices = [device for device in self._candidates if self._suits(claim, wanted, device)]
-        if wanted.count is None:
-            if self._troubled:
-                pool = self._troubled
-                raise AllocationError(
-                    f"claim {claim.key}, request {wanted.name}: asks for all devices, but pool {pool.driver}/"
-                    f"{pool.name} {pool.problem}"
-                )
-            devices = [device for device in devices if self._has_capacity(wanted, device)]
+        devices = self._candidates if wanted.count is not None else self._all[id(claim), wanted.name]
         count = len(devices) if wanted.count is None else wanted.count
         room = MOST_RESULTS - sum(chosen.claim is claim for chosen in self._chosen)
-        return 0 < count <= room and self._some(claim, wanted, devices, count, proceed)
+        if count > room:
+            raise _TooManyResults
+        return count > 0 and self._some(claim, wanted, devices, 0, count, proceed)
+
+    def _all_devices(self, claim: ClaimRequests, wanted: Alternative) -> list[PoolDevice]:
+        """The devices of a request for all of them, which is decided before the search. Raises AllocationError."""
+        if self._troubled:
+            pool = self._troubled
+            raise AllocationError(
+                f"claim {claim.key}, request {wanted.name}: asks for all devices, but pool {pool.driver}/"
+                f"{pool.name} {pool.problem}"
+            )
+        suitable = (device for device in self._candidates if self._suits(claim, wanted, device))
+        return [device for device in suitable if self._consumed(wanted, device) is not None]
 
     def _some(
         self,
         claim: ClaimRequests,
         wanted: Alternative,
         devices: Sequence[PoolDevice],
+        start: int,
         count: int,
         proceed: Callable[[], bool],
     ) -> bool:
-        """Choose `count` of `devices` in any combination that works."""
+        """Choose `count` of `devices` from number `start` on, in any combination that works.
+
+        Selectors are evaluated for a device only when it is its turn, so one that fails for a later device does no
+        harm.
+        """
         if count == 0:
             return proceed()
-        for at in range(len(devices) - count + 1):
+        last = len(devices) if wanted.count is not None else start + 1
+        for at in range(start, last):
             undo = self._take(claim, wanted, devices[at])
             if undo is None:
                 continue
-            if self._some(claim, wanted, devices[at + 1 :], count - 1, proceed):
-                return True
+            try:
+                if self._some(claim, wanted, devices, at + 1, count - 1, proceed):
+                    return True
+            except _TooManyResults:
+                undo()
+                raise
             undo()
         return False
 
     def _take(self, claim: ClaimRequests, wanted: Alternative, device: PoolDevice) -> Undo | None:
-        """Choose one device. Returns how to give it up; None if it cannot be chosen now."""
+        """Choose one device. Returns how to give it up; None if it cannot be chosen now.
+
+        As in Kubernetes 1.36, counters stay taken for the rest of the search when a taint or a constraint excludes
+        the device afterwards, or when the search gives up a share.
+        """
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise AllocationError(f"claim {claim.key}: no solution within {MOST_STEPS} steps")
-        if untolerated(device.taints, wanted.tolerations) is not None or self._in_use(claim, wanted, device):
+        if self._in_use(claim, wanted, device) or not self._suits(claim, wanted, device):
             return None
-        consumed = capacity.consumed(device.capacity, wanted.capacity)
-        held = self._usage.shared.get(device.id)
-        if consumed is None or not capacity.fits(device.capacity, consumed, held or {}):
+        consumed = self._consumed(wanted, device)
+        if consumed is None:
             return None
         left = self._left[device.id.driver, device.id.pool]
-        charged = held is None
+        charged = device.id not in self._usage.shared
         if charged and not has_counters(left, device):
             return None
-        chosen = Chosen(claim, wanted, device, consumed if device.shareable else None)
-        if not satisfied(claim.constraints, [*self._of(claim), (wanted, device)]):
-            return None
-        self._chosen.append(chosen)
-        release = self._hold(chosen)
         if charged:
             take(left, device)
+        if untolerated(device.taints, wanted.tolerations) is not None:
+            return None
+        if not satisfied(claim.constraints, [*self._of(claim), (wanted, device)]):
+            if wanted.count is None:
+                raise AllocationError(
+                    f"claim {claim.key}, request {wanted.name}: cannot add device {device.id} because a claim "
+                    "constraint would not be satisfied"
+                )
+            return None
+        chosen = Chosen(claim, wanted, device, consumed if device.shareable else None)
+        self._chosen.append(chosen)
+        release = self._hold(chosen)
 
         def undo() -> None:
             self._chosen.pop()
             release()
-            if charged:
+            if charged and not device.shareable:
                 take(left, device, -1)
 
         return undo
@@ -161,7 +212,8 @@ class Search:
     def _of(self, claim: ClaimRequests) -> list[tuple[Alternative, PoolDevice]]:
         return [(chosen.alternative, chosen.device) for chosen in self._chosen if chosen.claim is claim]
 
-    def _has_capacity(self, wanted: Alternative, device: PoolDevice) -> bool:
+    def _consumed(self, wanted: Alternative, device: PoolDevice) -> Mapping[str, Fraction] | None:
+        """What the request takes of the device; None if there is less."""
         consumed = capacity.consumed(device.capacity, wanted.capacity)
         held = self._usage.shared.get(device.id) or {}
-        return consumed is not None and capacity.fits(device.capacity, consumed, held)
+        return consumed if consumed is not None and capacity.fits(device.capacity, consumed, held) else None
