@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.agent.devices.native_devices import is_mig_device, is_native
+from lamina.agent.state.claim_record import PreparedClaim
 from lamina.agent.state.record import Allocation, Bound, Instance, instance_of
 from lamina.errors import BadInput
 from lamina.model.gpus import BY_GRANT, Gpu, Mode
@@ -20,6 +21,7 @@ from lamina.model.mig import Placed
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
+from tests.cluster import claim_invariants
 
 
 class Finding(NamedTuple):
@@ -67,7 +69,8 @@ class OnNode(NamedTuple):
 
     Of MIG: `divided` are the GPUs whose MIG mode is on, `instances` the places of those that are there by the UUIDs of
     their devices, `noted` the places that the agent notes as made, `labelled` the GPUs that are cut as the node's label
-    says. Of MPS: `served` are the GPUs with processes of a daemon, `kept` those with a daemon that the agent notes.
+    says. Of MPS: `served` are the GPUs with processes of a daemon, `kept` those with a daemon that the agent notes. Of
+    ResourceClaims: `claims` are those that the agent notes as prepared, `claim_specs` the names of their CDI specs.
     """
 
     holders: tuple[Holder, ...] | None = ()
@@ -81,6 +84,8 @@ class OnNode(NamedTuple):
     labelled: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    claims: tuple[PreparedClaim, ...] = ()
+    claim_specs: frozenset[str] = frozenset()
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -90,13 +95,15 @@ class OnNode(NamedTuple):
 
 class Observation(NamedTuple):
     """A cluster. `grants` were read first, so those whose pod lives were all there at one moment. Pods are keyed by
-    UID, the ledger by GPU: shares, MiB, percent; None where no one answers for it."""
+    UID, the ledger by GPU: shares, MiB, percent; None where no one answers for it. `claims` has the UIDs of
+    ResourceClaims, with those of the pods for which they are reserved."""
 
     grants: tuple[Grant, ...]
     pods: Mapping[str, Pod]
     gpus: Mapping[str, tuple[Gpu, ...]]
     ledger: Mapping[str, tuple[int, int, int]] | None
     nodes: Mapping[str, OnNode]
+    claims: Mapping[str, frozenset[str]] = {}
 
     def lives(self, uid: str) -> bool:
         return uid in self.pods and not self.pods[uid].over
@@ -142,6 +149,9 @@ def over_committed(observed: Observation) -> list[str]:
             for device, pods in _pods_by_instance(observed, node).items()
             if len(pods) > 1
         ]
+        in_use = {gpu for bound in node.bounds if observed.lives(bound.pod_uid) for gpu in bound.gpus}
+        said = claim_invariants.too_much(node.claims, observed.gpus.get(name, ()), in_use)
+        sentences += [f"{says}, on {name}" for says in said]
     return sentences
 
 
@@ -216,6 +226,7 @@ def disagreements(observed: Observation) -> list[Finding]:
     """What does not agree, or has no one to belong to."""
     findings = [*_of_grants(observed), *_of_ledger(observed)]
     for name, node in observed.nodes.items():
+        findings += [Finding(*found) for found in claim_invariants.gone(node.claims, observed.claims)]
         for look in (_of_record, _of_uses, _of_specs, _of_folders, _of_kubelet, _of_containers, _of_mig, _of_mps):
             findings += [Finding(f"{name}: {about}", f"{name}: {says}") for about, says in look(observed, name, node)]
     return findings
@@ -306,6 +317,8 @@ def _granted(observed: Observation, bound: Bound) -> ContainerGrant | None:
 def _of_specs(observed: Observation, name: str, node: OnNode) -> Iterator[Finding]:
     bounds = {each.name: each.bound for each in node.allocations if each.bound}
     for spec, visible in node.specs.items():
+        if spec in node.claim_specs:
+            continue
         bound = bounds.get(spec)
         if bound is None:
             yield Finding(f"spec {spec}", f"no one owns the CDI spec {spec}")
@@ -319,13 +332,13 @@ def _of_folders(observed: Observation, name: str, node: OnNode) -> Iterator[Find
     bounds = {f"{b.pod_uid}_{b.container}": b for b in (each.bound for each in node.allocations) if b}
     for path, folder in node.folders.items():
         about, bound = f"folder {path}", bounds.get(path)
-        if bound is None:
+        if bound is None and not claim_invariants.owns(node.claims, path):
             yield Finding(about, f"no one owns the container folder {path}")
             continue
         if folder.damage:
             yield Finding(about, f"the folder {path} cannot be read: {folder.damage}")
             continue
-        if granted := _granted(observed, bound):
+        if bound and (granted := _granted(observed, bound)):
             memory = {share.gpu: share.memory_mib * MIB for share in granted.shares}
             cores = {share.gpu: share.cores for share in granted.shares}
             if (memory, cores) != (folder.memory_bytes, folder.cores):
@@ -364,6 +377,9 @@ def _of_containers(observed: Observation, name: str, node: OnNode) -> Iterator[F
         mine = [each.bound for each in node.allocations if each.bound and each.bound.pod_uid == container.pod_uid]
         if pod is None or pod.over or pod.node != name:
             yield Finding(about, f"{who} runs, its pod does not")
+        elif claim_invariants.explains(node.claims, observed.claims, container.pod_uid, container.visible):
+            if container.folder and not claim_invariants.owns(node.claims, container.folder):
+                yield Finding(about, f"{who} runs with the folder {container.folder}, which is of none of its claims")
         elif not mine:
             yield Finding(about, f"{who} sees {', '.join(container.visible)}, which the record does not know")
         elif container.folder:

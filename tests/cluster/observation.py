@@ -14,6 +14,7 @@ from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import LIMITS, USAGE
 from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Instance, Record
 from lamina.api.v1alpha1.conversion import read_grant, read_inventory
 from lamina.enforcement import read_limits
@@ -53,6 +54,7 @@ def look(cluster: RealCluster) -> Observation:
         gpus={each.node: each.gpus for each in inventories},
         ledger=_ledger(cluster, next((_address(each) for each in items if _address(each)), "127.0.0.1")),
         nodes={node.name: _on_node(node) for node in cluster.nodes},
+        claims=_claims(cluster),
     )
 
 
@@ -83,6 +85,21 @@ def _listed(cluster: RealCluster) -> list[Object]:
         answer = cluster.kubectl("get", "pods", "-A", "-o", "json")
     items: list[Object] = json.loads(answer)["items"]
     return items
+
+
+def _claims(cluster: RealCluster) -> dict[str, frozenset[str]]:
+    """By the UID of each ResourceClaim, the UIDs of the pods for which it is reserved; read after the nodes, because a
+    claim is there before it is prepared."""
+    try:
+        answer = cluster.kubectl("get", "resourceclaims.resource.k8s.io", "-A", "-o", "json")
+    except Unavailable as refused:
+        if "doesn't have a resource type" not in str(refused):
+            raise
+        return {}
+    return {
+        each["metadata"]["uid"]: frozenset(user["uid"] for user in each.get("status", {}).get("reservedFor") or ())
+        for each in json.loads(answer)["items"]
+    }
 
 
 def _address(obj: Object) -> str:
@@ -119,6 +136,7 @@ def _on_node(node: Node) -> OnNode:
     machine, made = simgpu.read(node.gpus.machine), Ownership(state / "mig.json", Files())
     containers, served = _processes(node, machine)
     holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
+    claims = ClaimRecord(state / "claims.json", Files())
     names = {path: cdi.name_of_file(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
     return OnNode(
         holders=holders,
@@ -134,6 +152,8 @@ def _on_node(node: Node) -> OnNode:
         labelled=made.labelled,
         served=served,
         kept=DaemonJournal(state / "mps.json", Files()).gpus,
+        claims=claims.claims,
+        claim_specs=frozenset(claims.cdi_names),
     )
 
 

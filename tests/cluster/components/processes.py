@@ -36,13 +36,19 @@ class Processes:
     """Lamina on a cluster, with agents on `nodes` (None: on all); its parts may be killed and started by tests.
 
     `config` is the whole configuration. Several `replicas` of the controller are reached through a door to their
-    leader.
+    leader. With `dra` the agents serve ResourceClaims.
     """
 
     def __init__(
-        self, cluster: RealCluster, config: Config | None = None, nodes: Sequence[Node] | None = None, replicas: int = 1
+        self,
+        cluster: RealCluster,
+        config: Config | None = None,
+        nodes: Sequence[Node] | None = None,
+        replicas: int = 1,
+        *,
+        dra: bool = False,
     ) -> None:
-        self._cluster, self._config = cluster, config or DEFAULT
+        self._cluster, self._config, self._dra = cluster, config or DEFAULT, dra
         self._folder = cluster.folder / "lamina"
         self._folder.mkdir(exist_ok=True)
         control = cluster.control
@@ -83,7 +89,7 @@ class Processes:
 
     def _agent(self, node: Node) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._cluster.control.kubeconfig]
-        words += ["--driver-dir", node.gpus.driver]
+        words += ["--driver-dir", node.gpus.driver, *(["--dra"] if self._dra else [])]
         environment = self.environment | node.gpus.environment
         return Daemon(node.sandbox, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
