@@ -1,11 +1,16 @@
 """ResourceClaims on a cluster: whether its server has what they need, manifests, and queries."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.queries import Object, pod
+from tests.cluster.components.processes import Processes
+from tests.cluster.queries import TWO_A100, Object, other_gpus, pod
 from tests.waiting import wait_until
 
 API = "resource.k8s.io/v1"
@@ -36,6 +41,25 @@ def missing(cluster: RealCluster) -> str:
     if not answer["spec"]["devices"][0].get("allowMultipleAllocations"):
         return f"Kubernetes {major}.{minor} has no consumable capacity, so claims cannot share GPUs"
     return ""
+
+
+@contextmanager
+def serving(cluster: RealCluster) -> Iterator[Processes]:
+    """Two nodes with two A100 each, whose agents serve claims. Skips where claims cannot share GPUs."""
+    if reason := missing(cluster):
+        pytest.skip(reason)
+    with other_gpus(cluster, TWO_A100):
+        processes = Processes(cluster, dra=True)
+        with cluster.steps("Lamina with ResourceClaims"):
+            processes.start()
+        offered(cluster)
+        yield processes
+        processes.remove()
+
+
+def offered(cluster: RealCluster) -> None:
+    """Wait until all GPUs are offered to claims."""
+    wait_until(lambda: sorted(devices(cluster)) == ["gpu-0", "gpu-0", "gpu-1", "gpu-1"], lambda: str(devices(cluster)))
 
 
 def exactly(cls: str = CLASS, **more: Any) -> Object:

@@ -31,8 +31,18 @@ class Soak:
     Afterwards: `violations` in sentences, what was `broken` by kind of part, the UIDs of `pods` that were seen, and the
     ids of containers that `ran` with GPUs, by how they have them."""
 
-    def __init__(self, cluster: RealCluster, lamina: Processes, *, pods: int, seed: int, files: Sequence[str]) -> None:
-        self._files = files
+    def __init__(
+        self,
+        cluster: RealCluster,
+        lamina: Processes,
+        *,
+        pods: int,
+        seed: int,
+        files: Sequence[str],
+        claims: bool,
+    ) -> None:
+        """With `claims` some pods have ResourceClaims."""
+        self._files, self._claims = files, claims
         self._cluster, self._lamina, self._wanted = cluster, lamina, pods
         self._random = Random(seed)
         self._made = 0
@@ -48,6 +58,9 @@ class Soak:
 
     def run(self) -> None:
         """Until all workloads were made and are gone, and whatever was killed is back."""
+        if self._claims:
+            templates = {**workloads.LIST, "items": workloads.claim_templates()}
+            self._cluster.kubectl("apply", "-f", "-", stdin=json.dumps(templates))
         while self._made < self._wanted or self._ends:
             self._look()
             self._delete()
@@ -74,6 +87,7 @@ class Soak:
         self.pods |= {*observed.pods}
         for node in observed.nodes.values():
             modes = {bound.pod_uid: str(bound.mode) for bound in node.bounds}
+            modes |= {pod: "claim" for claim in node.claims for pod in claim.pods}
             self.ran |= {each.id: modes[each.pod_uid] for each in node.containers if each.pod_uid in modes}
         self._note(over_committed(observed))
         self._note(self._settling.stays(disagreements(observed), time.monotonic()))
@@ -86,7 +100,7 @@ class Soak:
         if count <= 0:
             return
         version = self._cluster.binaries.version
-        items = [workloads.made(self._random, self._made + i, version) for i in range(count)]
+        items = [workloads.made(self._random, self._made + i, version, claims=self._claims) for i in range(count)]
         for number in range(self._made, self._made + count):
             self._ends[number] = time.monotonic() + self._random.uniform(*LIFE_S)
         self._made += count

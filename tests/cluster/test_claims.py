@@ -17,16 +17,17 @@ from tests.cluster.claims import (
     delete_claims,
     devices,
     exactly,
-    missing,
     names,
+    offered,
     seen,
+    serving,
     share,
     user,
 )
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes
-from tests.cluster.queries import TWO_A100, delete_pods, other_gpus, phase, pod, running, sh, why_pending
+from tests.cluster.queries import delete_pods, phase, pod, running, sh, why_pending
 from tests.waiting import wait_until
 
 OUT_OF_MEMORY = "2"
@@ -36,16 +37,8 @@ ADMIN = "resource.kubernetes.io/admin-access"
 
 @pytest.fixture(scope="module")
 def lamina(cluster: RealCluster) -> Iterator[Processes]:
-    """Two nodes with two A100 each, whose agents serve claims."""
-    if reason := missing(cluster):
-        pytest.skip(reason)
-    with other_gpus(cluster, TWO_A100):
-        processes = Processes(cluster, dra=True)
-        with cluster.steps("Lamina with ResourceClaims"):
-            processes.start()
-        offered(cluster)
+    with serving(cluster) as processes:
         yield processes
-        processes.remove()
 
 
 @pytest.fixture(autouse=True)
@@ -54,11 +47,6 @@ def _without_claims(cluster: RealCluster, lamina: Processes) -> Iterator[None]:
     delete_pods(cluster)
     delete_claims(cluster)
     offered(cluster)
-
-
-def offered(cluster: RealCluster) -> None:
-    """Wait until all GPUs are offered to claims."""
-    wait_until(lambda: sorted(devices(cluster)) == ["gpu-0", "gpu-0", "gpu-1", "gpu-1"], lambda: str(devices(cluster)))
 
 
 def events(cluster: RealCluster, name: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from lamina_lab import simgpu
 from tests.cluster import injection, observation
+from tests.cluster.claims import delete_claims, missing
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes
@@ -35,9 +36,12 @@ CONFIG = {"nvidia": {"configs": FILES}, "nodeconfig": [{"name": "node1", "modes"
 
 @pytest.fixture(scope="module")
 def lamina(cluster: RealCluster) -> Iterator[Processes]:
-    """Two replicas of the controller, and nodes with A100, of which the first one's may be cut for pods."""
+    """Two replicas of the controller, and nodes with A100, of which the first one's may be cut for pods.
+
+    The agents serve claims where the server has what these need.
+    """
     with configured(cluster, CONFIG), other_gpus(cluster, TWO_A100):
-        processes = Processes(cluster, replicas=2)
+        processes = Processes(cluster, replicas=2, dra=not missing(cluster))
         with cluster.steps("Lamina with two replicas"):
             processes.start()
         yield processes
@@ -47,7 +51,8 @@ def lamina(cluster: RealCluster) -> Iterator[Processes]:
 def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: Processes, figures: list[str]) -> None:
     """At the end each node gives all of its GPUs to one pod, so no one remembers anybody who is gone."""
     print(f"LAMINA_SOAK_SEED={SEED}")
-    soak = Soak(cluster, lamina, pods=PODS, seed=SEED, files=("", "", *FILES))
+    claims = not missing(cluster)
+    soak = Soak(cluster, lamina, pods=PODS, seed=SEED, files=("", "", *FILES), claims=claims)
     start = time.monotonic()
     soak.run()
     figures.append(
@@ -58,6 +63,9 @@ def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: 
     cluster.kubectl("label", "node", cluster.nodes[-1].name, f"{LABEL}-")
     assert soak.pods and soak.ran, "nothing was there to be looked at"
     assert soak.violations + observation.settled(cluster) == []
+    if claims:
+        assert "claim" in soak.ran.values()
+        delete_claims(cluster)
     for node in cluster.nodes:
         all_gpus = pod(f"all-{node.name}", limits={"nvidia.com/gpu": 2}, node=node.name)
         cluster.kubectl("apply", "-f", "-", stdin=all_gpus)

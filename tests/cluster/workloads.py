@@ -4,6 +4,7 @@ import json
 from random import Random
 from typing import Any
 
+from tests.cluster.claims import claim, exactly
 from tests.cluster.queries import pod
 
 Object = dict[str, Any]
@@ -13,22 +14,43 @@ NO_IMAGE = "stage.local/none:1"
 MEMORY_MIB = (500, 1000, 3000, 8000, 20000)
 INSTANCE_MIB = (3000, 3000, 9000, 18000)
 CORES = (0, 0, 10, 30, 60)
+CLAIMS: dict[str, Object] = {
+    "soak-small": {"memory": "2Gi"},
+    "soak-capped": {"memory": "4Gi", "cores": "30"},
+    "soak-large": {"memory": "20Gi"},
+    "soak-whole": {},
+}
+"""What claims of these templates ask for; all of a GPU where nothing is named."""
 
 
-def made(random: Random, number: int, version: tuple[int, int]) -> Object:
+def claim_templates() -> list[Object]:
+    """The ResourceClaimTemplates of workloads with claims."""
+    found = []
+    for name, amounts in CLAIMS.items():
+        request = exactly(**({"capacity": {"requests": amounts}} if amounts else {}))
+        template = claim(name, request)
+        found.append(template | {"kind": "ResourceClaimTemplate", "spec": {"spec": template["spec"]}})
+    return found
+
+
+def made(random: Random, number: int, version: tuple[int, int], *, claims: bool) -> Object:
     """Workload number so and so: a pod that runs on, now and then one with a bad image, or a Job that ends by itself.
 
     Some have an init container with a share of its own, or one that goes on as a sidecar, where Kubernetes' version
-    knows such.
+    knows such. Some have a ResourceClaim in the place of resources, if there are `claims`.
     """
     job = random.random() < 0.3
-    (asks,) = random.choices((_share, _instance, _replica), (7, 2, 1))
+    (asks,) = random.choices((_share, _instance, _replica, _nothing), (7, 2, 1, 5 if claims else 0))
     containers = [
         _container(random, name, asks(random), job) for name in ("main", "second")[: random.choice((1, 1, 1, 2))]
     ]
     if random.random() < 0.05:
         containers[0]["image"] = NO_IMAGE
     spec = json.loads(pod("any"))["spec"] | {"containers": containers}
+    if asks is _nothing:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": random.choice(sorted(CLAIMS))}]
+        for each in containers:
+            each["resources"] = {"claims": [{"name": "gpu"}]}
     if asks is _share and random.random() < 0.25:
         spec["initContainers"] = _inits(random, containers[0], version)
     meta: Object = {"name": f"soak-{number}", "labels": {LABEL: str(number)}}
@@ -68,6 +90,10 @@ def _instance(random: Random) -> Object:
 
 def _replica(random: Random) -> Object:
     return {"nvidia.com/gpu.shared": 1}
+
+
+def _nothing(random: Random) -> Object:
+    return {}
 
 
 def _container(random: Random, name: str, limits: Object, ends: bool) -> Object:
