@@ -85,13 +85,13 @@ async def differences(control: ControlPlane, classes: list[Object], case: int, s
         seen["refused" if theirs is None else "allocated"] += 1
         if theirs is not None:
             placed[name] = wanted
-        if told(ours) != told(theirs):
+        if comparables(ours) != comparables(theirs):
             asked = [each["spec"] for each in wanted]
-            found.append(f"{name}: {asked}\n lab:  {told(ours)} {why}\n kube: {told(theirs)} {reason}")
+            found.append(f"{name}: {asked}\n lab:  {comparables(ours)} {why}\n kube: {comparables(theirs)} {reason}")
     return found
 
 
-def told(allocations: list[Object] | None) -> Any:
+def comparables(allocations: list[Object] | None) -> Any:
     return None if allocations is None else [comparable(each) for each in allocations]
 
 
