@@ -5,11 +5,22 @@ from typing import Any
 import pytest
 
 from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
+from lamina.agent.state.record import Allocation, Bound
 from lamina.dra.claims import ClaimedDevice
+from lamina.model.gpus import Gpu, Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.quantities import MIB
 from tests.cluster.invariants import Container, Folder, Observation, OnNode, Pod, disagreements, over_committed
-from tests.cluster.test_invariants import ALLOCATIONS, GPUS, A, B
+
+A, B = "GPU-a", "GPU-b"
+GPUS = tuple(
+    Gpu(uuid=uuid, index=at, model="m", memory_mib=1000, capacity_mib=1000, slots=2) for at, uuid in enumerate((A, B))
+)
+BY_PLUGIN = Allocation(
+    name="ticket",
+    tickets=frozenset({"ticket-1"}),
+    bound=Bound(namespace="d", pod="pod-1", pod_uid="1", container="main", gpus=(A,), mode=Mode.QUOTA),
+)
 
 
 def claim(uid: str, gpu: str = A, memory: int = 400, cores: int = 30) -> PreparedClaim:
@@ -55,7 +66,7 @@ def test_a_whole_gpu_has_no_folder() -> None:
     [
         (with_node(claims=(claim("1"), claim("2", memory=601))), "claims have 1001 MiB of GPU-a, which has 1000"),
         (with_node(claims=(claim("1"), claim("2", cores=71))), "claims have 101 percent of GPU-a"),
-        (with_node(allocations=ALLOCATIONS[:1])._replace(pods=dict(SEEN.pods) | {"1": Pod("d", "pod-1", "n")}),
+        (with_node(allocations=(BY_PLUGIN,))._replace(pods=dict(SEEN.pods) | {"1": Pod("d", "pod-1", "n")}),
          "GPU-a is in use by claims and by a device plugin"),
         (with_node(containers=(Container("p1", "c", (A,), "1_gpu", {A: 401}),)), "its limit is 400 MiB"),
     ],
