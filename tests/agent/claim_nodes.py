@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lamina.agent.claims.offer import ClaimOffer
-from lamina.agent.claims.preparer import ClaimPreparer, ClaimRef, ReadyDevice
+from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.devices.usage_by_gpu import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState

@@ -167,27 +167,6 @@ async def test_impossible_parameters_are_refused(node: ClaimNode) -> None:
     assert node.left() == []
 
 
-@pytest.mark.parametrize(
-    ("uses", "sentence"),
-    [
-        ([{"name": "c", "request": "a"}, {"name": "c", "request": "b"}], ""),
-        ([{"name": "c"}], 'container "c0" of pod p uses several requests of claim c; name one request'),
-        ([[{"name": "c", "request": "a"}, {"name": "c", "request": "b"}]], "uses several requests of claim c"),
-        ([[{"name": "c", "request": "a"}, {"name": "d"}]], 'container "c0" of pod p uses the claims c and d'),
-        ([[{"name": "c", "request": "a"}, {"name": "nic"}]], ""),
-    ],
-)
-async def test_a_container_has_the_limits_of_one_request(node: ClaimNode, uses: list[Any], sentence: str) -> None:
-    await node.using_pod("p", *uses, claims=("c", "d", "nic"))
-    await node.claim("d")
-    await node.claim("nic", result(driver="nic.example.com"))
-    await node.claim("c", result("a", memory="1Gi"), result("b", memory="1Gi"), pods=["p"])
-    if sentence:
-        await refused(node, "c", sentence, BadInput)
-    else:
-        await node.prepare("c")
-
-
 async def grant(node: ClaimNode, gpu: int) -> None:
     await node.pod("p", container("main", share(gpu)))
     await node.admit("p", {"main": ["ticket-0"]})

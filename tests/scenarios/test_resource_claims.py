@@ -17,7 +17,7 @@ ALLOCATE = """
 import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 context, block = ctypes.c_void_p(), ctypes.c_void_p()
-assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, {gpu}) == 0
 for size in {sizes}:
     print(cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(size)), flush=True)
 {then}
@@ -70,16 +70,16 @@ def devices(lab: Lab) -> list[str]:
     return [device["name"] for each in slices for device in each["spec"]["devices"]]
 
 
-def allocate(lab: Lab, pod: str, container: str, *sizes: int, then: str = "") -> list[str]:
+def allocate(lab: Lab, pod: str, container: str, *sizes: int, then: str = "", gpu: int = 0) -> list[str]:
     """What CUDA answers to allocations of one program."""
-    script = ALLOCATE.format(sizes=sizes, then=then)
+    script = ALLOCATE.format(sizes=sizes, then=then, gpu=gpu)
     return lab.kubectl("exec", pod, "-c", container, "--", "python3", "-c", script).split()
 
 
 @contextmanager
 def holding(lab: Lab, pod: str, container: str, size: int) -> Iterator[None]:
     """A program in the container has allocated so much for as long as the block runs."""
-    script = ALLOCATE.format(sizes=(size,), then="import time; time.sleep(600)")
+    script = ALLOCATE.format(sizes=(size,), then="import time; time.sleep(600)", gpu=0)
     command = [lab.kubectl_path, "exec", pod, "-c", container, "--", "python3", "-c", script]
     program = subprocess.Popen(
         command, env=lab.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -121,6 +121,29 @@ def test_a_whole_gpu_is_the_claims_own_and_has_all_of_its_memory(lab: Lab) -> No
     made(lab, "other", wants())
     seen = [lab.kubectl("exec", pod, "--", "nvidia-smi", "-L") for pod in ("whole-claim", "other")]
     assert [each.count("GPU-") for each in seen] == [1, 1] and seen[0] != seen[1]
+
+
+def test_a_container_has_the_limits_of_each_of_its_requests(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "several.yaml"))
+    running(lab, "several-shares")
+    shown = lab.kubectl("exec", "several-shares", "-c", "both", "--", "nvidia-smi")
+    assert ("/  4096MiB" in shown, "/  8192MiB" in shown) == (True, True)
+    shown = lab.kubectl("exec", "several-shares", "-c", "one", "--", "nvidia-smi")
+    assert ("/  4096MiB" in shown, "/  8192MiB" in shown) == (True, False)
+    with holding(lab, "several-shares", "one", 3 * GIB):
+        answers = [allocate(lab, "several-shares", "both", 2 * GIB, gpu=gpu) for gpu in (0, 1)]
+    assert sorted(answers) == [["0"], [OUT_OF_MEMORY]], "they share the 4 GiB, and the other GPU has room"
+
+
+def test_a_container_may_use_several_claims(lab: Lab) -> None:
+    claims = CLAIM.split("---")
+    for name, amount in (("first", "3Gi"), ("second", "29Gi")):
+        lab.apply(claims[0].format(name=name, exactly=json.dumps(wants(memory=amount))))
+    pod = claims[1].format(name="first").replace("claims: [{name: gpu}]", "claims: [{name: gpu}, {name: more}]")
+    pod = pod.replace("resourceClaims: [", "resourceClaims: [{name: more, resourceClaimName: second}, ")
+    lab.apply(pod.replace("metadata: {name: first}", "metadata: {name: two-claims}"))
+    running(lab, "two-claims")
+    assert allocate(lab, "two-claims", "main", 31 * GIB) == ["0"], "both claims have shares of one GPU"
 
 
 def test_claims_for_hamis_driver_work_unchanged(lab: Lab) -> None:

@@ -1,6 +1,6 @@
 """An allocated claim: which devices of this node it has, how much of each, and for which request."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -36,6 +36,7 @@ class AllocatedClaim(Struct, frozen=True, kw_only=True):
     config: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[str, ...] = ()
     """The names of the pods for which it is reserved."""
+    pod_uids: tuple[str, ...] = ()
 
     @property
     def requests(self) -> dict[str, tuple[ClaimedDevice, ...]]:
@@ -55,18 +56,16 @@ def read_claim(claim: Mapping[str, Any], driver: str, pool: str) -> AllocatedCla
     own = [each for each in allocated.get("results") or () if (each.get("driver"), each.get("pool")) == (driver, pool)]
     if not own:
         raise NotYet(f"{where} has no device of {driver} on {pool}")
+    pods = [each for each in status.get("reservedFor") or () if each.get("resource") == "pods"]
     return AllocatedClaim(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         devices=tuple(_device(each, where) for each in own),
         config=tuple(allocated.get("config") or ()),
-        pods=tuple(_pods(status.get("reservedFor") or ())),
+        pods=tuple(each["name"] for each in pods),
+        pod_uids=tuple(each["uid"] for each in pods),
     )
-
-
-def _pods(reserved: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    return (each["name"] for each in reserved if each.get("resource") == "pods")
 
 
 def _device(result: Mapping[str, Any], where: str) -> ClaimedDevice:

@@ -34,21 +34,6 @@ def uses_by_container(pod: Mapping[str, Any]) -> dict[str, list[ContainerUse]]:
     return found
 
 
-def request_problem(pod: Mapping[str, Any], claim: str, requests: int) -> str:
-    """Why a container of the pod cannot have what it uses of the claim; empty if all can.
-
-    A container has the limits of one request.
-    """
-    for container, uses in uses_by_container(pod).items():
-        named = {use.request for use in uses if use.claim == claim}
-        if len(named) > 1 or (named == {""} and requests > 1):
-            return (
-                f'container "{container}" of pod {pod["metadata"]["name"]} uses several requests of claim {claim}; '
-                "name one request in its resources.claims, or ask for several devices in one request by count"
-            )
-    return ""
-
-
 def other_claims(pod: Mapping[str, Any], claim: str) -> dict[str, str]:
     """The names of other claims that a container uses together with this one, with that container."""
     return {

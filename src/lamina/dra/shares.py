@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.offers import OfferedDevice
@@ -63,6 +63,24 @@ def _sum(one: Share, other: Share, known: OfferedDevice) -> Share:
     memory = min(one.memory_mib + other.memory_mib, known.memory_mib)
     cores = min(one.cores + other.cores, 100) if one.cores and other.cores else 0
     return _share(ClaimedDevice(request="", device="", pool="", memory_mib=memory, cores=cores), known)
+
+
+def together(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """One share for each device, with all that these have of it. Where one of them has no cap on compute, none has."""
+    found: dict[str, Share] = {}
+    for share in shares:
+        one = found.get(share.gpu)
+        if one is None:
+            found[share.gpu] = share
+            continue
+        capped = one.cores and share.cores
+        found[share.gpu] = structs.replace(
+            one,
+            memory_mib=one.memory_mib + share.memory_mib,
+            cores=min(one.cores + share.cores, 100) if capped else 0,
+            compute_policy=ComputePolicy.CAP if capped else ComputePolicy.NONE,
+        )
+    return tuple(found.values())
 
 
 def require_room(

@@ -10,41 +10,34 @@ interrupted, or that kubelet repeats, comes to the same end.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import structs
+
 from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.plan import claims_plan
 from lamina.agent.claims.quotas import ClaimQuotas
+from lamina.agent.claims.unit import ClaimRef, ClaimUnit, UnitReader
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.prepare.plan import ContainerPlan, PodRef, PreparationPlan, WriteLimits, make_plan, write_plan
+from lamina.agent.prepare.plan import WriteLimits, write_plan
 from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
-from lamina.dra.claims import AllocatedClaim, ClaimedDevice, read_claim
-from lamina.dra.containers import other_claims, request_problem
+from lamina.dra.claims import AllocatedClaim, ClaimedDevice
+from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import base_request, cdi_name
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.parameters import check_parameters
-from lamina.dra.shares import request_shares, require_room
+from lamina.dra.shares import RequestShares, request_shares, require_room
 from lamina.enforcement.slot_locks import is_in_use
-from lamina.errors import BadInput, NotYet
+from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant
-from lamina.ports.kube import PODS, RESOURCE_CLAIMS, NotFound, Object
 
 log = logging.getLogger(__name__)
-
-
-class ClaimRef(NamedTuple):
-    """A claim as kubelet names it."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 class ReadyDevice(NamedTuple):
@@ -55,7 +48,7 @@ class ReadyDevice(NamedTuple):
 
 
 class ClaimPreparer:
-    """Prepares the claims of one node, one at a time."""
+    """Prepares the claims of one node, one unit at a time."""
 
     def __init__(
         self,
@@ -71,19 +64,18 @@ class ClaimPreparer:
         self._write_limits = write_limits
         self._turn = asyncio.Lock()
         self._quotas = ClaimQuotas(node)
+        self._reader = UnitReader(node)
 
     async def prepare(self, ref: ClaimRef) -> list[ReadyDevice]:
         """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then."""
         async with self._turn:
-            found = await self._get(ref)
-            if found is None or found["metadata"]["uid"] != ref.uid:
-                raise NotYet(f"claim {ref} with the UID {ref.uid} does not exist in Kubernetes")
-            claim = read_claim(found, self._node.settings.dra_driver, self._node.node)
+            unit = await self._reader.read(ref)
+            if not all(self._is_ready(claim) for claim in unit.claims):
+                # What is known of the unit was cut short, or allocated again.
+                self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
+                await self._prepare_new(unit)
             known = self._record.get(ref.uid)
-            if known is None or not known.ready or set(known.devices) != set(claim.devices):
-                if known is not None:
-                    self.remove(known)  # it was cut short, or allocated again
-                known = await self._prepare_new(claim, found)
+            assert known is not None
             self._restore_specs(known)
             return _ready_devices(known)
 
@@ -100,58 +92,63 @@ class ClaimPreparer:
     def remove(self, claim: PreparedClaim) -> None:
         """Remove what was made for the claim. Raises NotYet as long as its processes run, and Outside."""
         paths, files = self._node.paths, self._node.files
-        folders = [paths.containers / folder_name(claim.uid, each.name) for each in claim.requests]
-        if any(is_in_use(folder / USAGE) for folder in folders):
+        accounts = [each.account_in(claim.uid) for each in claim.requests]
+        if any(is_in_use(paths.containers / folder_name(ref.claim, ref.request) / USAGE) for ref in accounts):
             raise NotYet(f"processes of claim {claim} still run")
-        self._record.put(_with_ready(claim, ready=False))
+        if others := [str(each) for each in self._record.claims if each.uid != claim.uid and _has_account(each, claim)]:
+            raise NotYet(f"claim {claim} has limits together with {', '.join(others)}; it stays until that is gone")
+        self._record.put(structs.replace(claim, ready=False))
         for each in claim.requests:
             files.remove(paths.cdi / cdi.file_name(cdi_name(claim.uid, each.name)))
-        for folder in folders:
-            files.remove_tree(folder)
+        for ref in accounts:
+            if ref.claim == claim.uid:
+                files.remove_tree(paths.containers / folder_name(ref.claim, ref.request))
         self._record.drop(claim.uid)
         self._offer.changed()
         remove_unused(paths.libraries, paths.cdi, files)
         log.info("Unprepared claim %s", claim)
 
-    async def _prepare_new(self, claim: AllocatedClaim, found: Object) -> PreparedClaim:
+    def _remove_all(self, claims: Iterable[PreparedClaim]) -> None:
+        """Those whose accounts are with others first."""
+        for claim in sorted(claims, key=lambda each: any(_has_account(other, each) for other in claims)):
+            self.remove(claim)
+
+    def _is_ready(self, claim: AllocatedClaim) -> bool:
+        known = self._record.get(claim.uid)
+        return known is not None and known.ready and set(known.devices) == set(claim.devices)
+
+    async def _prepare_new(self, unit: ClaimUnit) -> None:
         await self._offer.look()
         offered = {device.name: device for device in self._offer.devices}
-        shares = request_shares(claim, offered)
-        kinds = {device.request: offered[device.device].kind for device in claim.devices}
-        check_parameters(claim.config, self._node.settings.dra_driver, kinds)
-        await self._check_containers(claim)
-        requests = tuple(
-            PreparedRequest(
-                name=name,
-                grant=ContainerGrant(name=name, shares=each.shares),
-                devices=claim.requests[name],
-                limited=each.limited,
-                admin=each.admin,
-            )
-            for name, each in shares.items()
-        )
-        reserved = (found.get("status") or {}).get("reservedFor") or ()
-        prepared = PreparedClaim(
-            namespace=claim.namespace,
-            name=claim.name,
-            uid=claim.uid,
-            requests=requests,
-            pods=tuple(each["uid"] for each in reserved if each.get("resource") == "pods"),
-        )
-        await self._quotas.require_room(prepared)
-        granted = await self._granted() if prepared.shares and self._offer.others.unknown else {}
-        self._check_doors(prepared, granted)
-        held = {str(each): each.shares for each in self._record.claims if each.uid != claim.uid}
-        require_room(prepared.shares, held, offered.values())
-        plan = self._plan(prepared)
-        self._record.put(prepared)
-        self._quotas.prepared(prepared)
+        prepared = self._prepared(unit, offered)
+        new = {claim.uid for claim in unit.claims}
+        await self._quotas.require_room(*prepared)
+        granted = await self._granted() if self._offer.others.unknown else {}
+        held = {str(each): each.shares for each in self._record.claims if each.uid not in new}
+        for each in prepared:
+            self._check_doors(each, granted)
+            require_room(each.shares, held, offered.values())
+            held[str(each)] = each.shares
+        plan = claims_plan(prepared, self._record.claims, self._advertisement.state, self._node.paths)
+        self._record.put(*prepared)
+        for each in prepared:
+            self._quotas.prepared(each)
         self._offer.changed()
         write_plan(plan, self._node.files, self._write_limits)
-        ready = _with_ready(prepared, ready=True)
-        self._record.put(ready)
-        log.info("Prepared claim %s: %s", ready, ", ".join(_described(each, offered) for each in claim.devices))
-        return ready
+        self._record.put(*(structs.replace(each, ready=True) for each in prepared))
+        for each in prepared:
+            log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
+
+    def _prepared(self, unit: ClaimUnit, offered: dict[str, OfferedDevice]) -> list[PreparedClaim]:
+        """The claims as the record has them. Raises LaminaError for what is impossible."""
+        shares: dict[RequestRef, RequestShares] = {}
+        for claim in unit.claims:
+            for request, each in request_shares(claim, offered).items():
+                shares[RequestRef(claim.uid, request)] = each
+            kinds = {device.request: offered[device.device].kind for device in claim.devices}
+            check_parameters(claim.config, self._node.settings.dra_driver, kinds)
+        uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
+        return [_prepared_claim(claim, shares, uses) for claim in unit.claims]
 
     def _check_doors(self, claim: PreparedClaim, granted: dict[str, str]) -> None:
         """Raises NotYet if a container has one of the GPUs by a device plugin: the scheduler did not know yet."""
@@ -171,69 +168,47 @@ class ClaimPreparer:
             for share in container.shares
         }
 
-    async def _check_containers(self, claim: AllocatedClaim) -> None:
-        """Raises BadInput if a container would need the limits of two requests, which it cannot have."""
-        for name in claim.pods:
-            try:
-                pod = await self._node.kube.get(PODS, name, namespace=claim.namespace)
-            except NotFound:
-                continue
-            if problem := request_problem(pod, claim.name, len(claim.requests)):
-                raise BadInput(problem)
-            for other, container in other_claims(pod, claim.name).items():
-                if await self._has_devices(claim.namespace, other):
-                    raise BadInput(
-                        f'container "{container}" of pod {name} uses the claims {claim.name} and {other}, and gets the '
-                        "devices of one claim only; ask for all of them in one request"
-                    )
-
-    async def _has_devices(self, namespace: str, name: str) -> bool:
-        """Whether a claim has devices of this driver here."""
-        found = await self._get(ClaimRef(namespace, name, ""))
-        try:
-            return found is not None and bool(
-                read_claim(found, self._node.settings.dra_driver, self._node.node).devices
-            )
-        except NotYet:
-            return False
-
-    async def _get(self, ref: ClaimRef) -> Object | None:
-        try:
-            return await self._node.kube.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
-        except NotFound:
-            return None
-
-    def _plan(self, claim: PreparedClaim) -> PreparationPlan:
-        """Raises NotYet for a device that cannot be used, unless an administrator accesses it."""
-        pod = PodRef(claim.namespace, claim.name, claim.uid)
-        units = self._advertisement.state.units_without_mps
-        known = {uuid: unit._replace(reason="") for uuid, unit in self._advertisement.state.units.items()}
-        containers: dict[str, ContainerPlan] = {}
-        for each in claim.requests:
-            grants = {cdi_name(claim.uid, each.name): each.grant}
-            made = make_plan(grants, pod, known if each.admin else units, self._node.paths, limited=each.limited)
-            containers |= made.containers
-        return PreparationPlan(containers, self._node.paths.cdi)
-
     def _restore_specs(self, claim: PreparedClaim) -> None:
         """CDI specs are not kept when the machine restarts."""
         paths, files = self._node.paths, self._node.files
         names = [cdi.file_name(cdi_name(claim.uid, each.name)) for each in claim.requests]
         if all(files.has_file(paths.cdi / name) for name in names):
             return
-        for path, content in self._plan(claim).specs({}).items():
+        plan = claims_plan([claim], self._record.claims, self._advertisement.state, paths)
+        for path, content in plan.specs({}).items():
             files.write(path, content)
 
 
-def _with_ready(claim: PreparedClaim, *, ready: bool) -> PreparedClaim:
+def _prepared_claim(
+    claim: AllocatedClaim, shares: dict[RequestRef, RequestShares], uses: dict[RequestRef, RequestUse]
+) -> PreparedClaim:
     return PreparedClaim(
         namespace=claim.namespace,
         name=claim.name,
         uid=claim.uid,
-        requests=claim.requests,
-        pods=claim.pods,
-        ready=ready,
+        requests=tuple(_prepared_request(RequestRef(claim.uid, name), claim, shares, uses) for name in claim.requests),
+        pods=claim.pod_uids,
     )
+
+
+def _prepared_request(
+    ref: RequestRef, claim: AllocatedClaim, shares: dict[RequestRef, RequestShares], uses: dict[RequestRef, RequestUse]
+) -> PreparedRequest:
+    own, use = shares[ref], uses[ref]
+    return PreparedRequest(
+        name=ref.request,
+        grant=ContainerGrant(name=ref.request, shares=own.shares),
+        devices=claim.requests[ref.request],
+        limited=any(shares[each].limited for each in use.visible),
+        admin=own.admin,
+        account=None if use.account == ref else use.account,
+        visible=() if use.visible == (ref,) else use.visible,
+    )
+
+
+def _has_account(claim: PreparedClaim, other: PreparedClaim) -> bool:
+    """Whether requests of the claim are in accounts of another one."""
+    return claim.uid != other.uid and any(each.account_in(claim.uid).claim == other.uid for each in claim.requests)
 
 
 def _ready_devices(claim: PreparedClaim) -> list[ReadyDevice]:

@@ -5,6 +5,7 @@ What a namespace holds on all nodes is in the status of its quotas, which the co
 Claims that this node has prepared within `COUNTED_S` are added, because that status may not have them yet.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
@@ -36,27 +37,27 @@ class ClaimQuotas:
         self._node = node
         self._recent: dict[str, _Recent] = {}
 
-    async def require_room(self, claim: PreparedClaim) -> None:
-        """Raises NotYet with the quota that the claim exceeds, and Outside."""
-        wanted = _amounts(claim)
+    async def require_room(self, *claims: PreparedClaim) -> None:
+        """Raises NotYet with the quota that the claims, which are of one namespace, exceed together, and Outside."""
+        wanted = _sum(map(_amounts, claims))
         if not any(wanted):
             return
-        uncounted = self._uncounted(claim)
-        for quota in (await self._node.kube.list(RESOURCE_QUOTAS, namespace=claim.namespace)).items:
+        uncounted = self._uncounted(claims)
+        for quota in (await self._node.kube.list(RESOURCE_QUOTAS, namespace=claims[0].namespace)).items:
             if reason := self._excess(quota, wanted, uncounted):
-                raise NotYet(f"claim {claim} exceeds a quota of its namespace: {reason}")
+                raise NotYet(f"claim {', '.join(map(str, claims))} exceeds a quota of its namespace: {reason}")
 
     def prepared(self, claim: PreparedClaim) -> None:
         """The claim has been prepared now."""
         self._recent[claim.uid] = _Recent(claim.namespace, _amounts(claim), self._node.clock.monotonic())
 
-    def _uncounted(self, claim: PreparedClaim) -> _Amounts:
+    def _uncounted(self, claims: Sequence[PreparedClaim]) -> _Amounts:
         since = self._node.clock.monotonic() - COUNTED_S
         self._recent = {uid: each for uid, each in self._recent.items() if each.at > since}
-        recent = [
-            each.amounts for uid, each in self._recent.items() if uid != claim.uid and each.namespace == claim.namespace
-        ]
-        return _Amounts(sum(each.memory_mib for each in recent), sum(each.cores for each in recent))
+        own, namespace = {claim.uid for claim in claims}, claims[0].namespace
+        return _sum(
+            each.amounts for uid, each in self._recent.items() if uid not in own and each.namespace == namespace
+        )
 
     def _excess(self, quota: Object, wanted: _Amounts, uncounted: _Amounts) -> str:
         names, hard = quota_names(self._node.config), quota_limits(quota, self._node.config)
@@ -76,3 +77,8 @@ class ClaimQuotas:
 
 def _amounts(claim: PreparedClaim) -> _Amounts:
     return _Amounts(sum(share.memory_mib for share in claim.shares), sum(share.cores for share in claim.shares))
+
+
+def _sum(amounts: Iterable[_Amounts]) -> _Amounts:
+    listed = list(amounts)
+    return _Amounts(sum(each.memory_mib for each in listed), sum(each.cores for each in listed))

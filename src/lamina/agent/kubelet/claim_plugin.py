@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import grpc
 
-from lamina.agent.claims.preparer import ClaimPreparer, ClaimRef, ReadyDevice
+from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
+from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
 from lamina.errors import LaminaError, Outside
 from lamina.ports.kubelet import draplugin_pb2 as messages
@@ -49,9 +50,10 @@ class ClaimPlugin(DRAPluginServicer):
         self, request: messages.NodeUnprepareResourcesRequest, context: grpc.aio.ServicerContext
     ) -> messages.NodeUnprepareResourcesResponse:
         response = messages.NodeUnprepareResourcesResponse()
-        for claim in request.claims:
-            ref = ClaimRef(claim.namespace, claim.name, claim.uid)
-            _, response.claims[claim.uid].error = await self._answer(ref, self._preparer.unprepare(ref))
+        left = [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in request.claims]
+        for ref in (*left, *reversed(left)):  # some can go only after others
+            if ref.uid not in response.claims or response.claims[ref.uid].error:
+                _, response.claims[ref.uid].error = await self._answer(ref, self._preparer.unprepare(ref))
         return response
 
     async def _answer(self, ref: ClaimRef, work: Awaitable[T]) -> tuple[T | None, str]:

@@ -5,29 +5,45 @@ leaves nothing unknown and can be repeated. A claim that is not `ready` has no c
 or has been asked to forget it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.agent.state.record import Allocation, Bound
 from lamina.dra.claims import ClaimedDevice
+from lamina.dra.combinations import RequestRef
 from lamina.dra.names import cdi_name
+from lamina.dra.shares import together
 from lamina.errors import NotYet, Outside
 from lamina.model.claims import HeldClaim
+from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 
 
 class PreparedRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A request of a claim, whose containers share one account. `limited`: the facade holds their limits."""
+    """A request of a claim, whose containers share one account. `limited`: the facade holds their limits.
+
+    `account` is the request in whose account it is where containers use both, and `visible` are the requests whose
+    devices its containers see. Without them, both are this request alone.
+    """
 
     name: str
     grant: ContainerGrant
     devices: tuple[ClaimedDevice, ...]
     limited: bool = False
     admin: bool = False
+    account: RequestRef | None = None
+    visible: tuple[RequestRef, ...] = ()
+
+    def account_in(self, claim: str) -> RequestRef:
+        """Its account. `claim` is the UID of its claim."""
+        return self.account or RequestRef(claim, self.name)
+
+    def seen_in(self, claim: str) -> tuple[RequestRef, ...]:
+        return self.visible or (RequestRef(claim, self.name),)
 
 
 class PreparedClaim(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -77,9 +93,11 @@ class ClaimRecord:
     def get(self, uid: str) -> PreparedClaim | None:
         return self._claims.get(uid)
 
-    def put(self, claim: PreparedClaim) -> None:
-        if self._claims.get(claim.uid) != claim:
-            self._save({**self._claims, claim.uid: claim})
+    def put(self, *claims: PreparedClaim) -> None:
+        """Record them in one step."""
+        changed = {claim.uid: claim for claim in claims if self._claims.get(claim.uid) != claim}
+        if changed:
+            self._save({**self._claims, **changed})
 
     def drop(self, uid: str) -> None:
         if uid in self._claims:
@@ -113,33 +131,25 @@ class ClaimRecord:
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        """The requests with limits as containers: the claim stands for the pod."""
-        return self._as_allocations(lambda each: each.limited)
+        """The accounts with limits as containers: a claim stands for the pod, and a request for the container."""
+        return tuple(_allocation(self._claims, ref, limited=True) for ref in self._accounts)
 
     @property
     def holders(self) -> tuple[Allocation, ...]:
-        """All requests that hold something as containers, those without limits included."""
-        return self._as_allocations(lambda each: not each.admin)
-
-    def _as_allocations(self, wanted: Callable[[PreparedRequest], bool]) -> tuple[Allocation, ...]:
-        return tuple(
-            Allocation(
-                name=cdi_name(claim.uid, each.name),
-                tickets=frozenset(share.gpu for share in each.grant.shares),
-                bound=Bound(
-                    namespace=claim.namespace,
-                    pod=claim.name,
-                    pod_uid=claim.uid,
-                    container=each.name,
-                    gpus=tuple(share.gpu for share in each.grant.shares),
-                    mode=each.grant.shares[0].mode,
-                    grant=each.grant,
-                ),
-            )
+        """All accounts, and requests without limits, that hold something, as containers."""
+        others = (
+            _allocation(self._claims, RequestRef(claim.uid, each.name), limited=False)
             for claim in self.claims
             for each in claim.requests
-            if wanted(each)
+            if not each.admin and each.account_in(claim.uid) not in self._accounts
         )
+        return (*self.allocations, *others)
+
+    @property
+    def _accounts(self) -> tuple[RequestRef, ...]:
+        """Those with limits."""
+        found = (each.account_in(claim.uid) for claim in self.claims for each in claim.requests if each.limited)
+        return tuple(dict.fromkeys(found))
 
     def _save(self, claims: dict[str, PreparedClaim]) -> None:
         file = _File(version=_VERSION, claims=tuple(claims.values()))
@@ -160,3 +170,45 @@ class ClaimRecord:
         if file.version != _VERSION:
             raise Outside(f"the record {self._path} has version {file.version}; this agent reads version {_VERSION}")
         return {claim.uid: claim for claim in file.claims}
+
+
+def account_shares(claims: Iterable[PreparedClaim], account: RequestRef) -> tuple[Share, ...]:
+    """What the containers of an account have together, by GPU."""
+    return together(
+        share
+        for claim in claims
+        for each in claim.requests
+        if each.account_in(claim.uid) == account and not each.admin
+        for share in each.grant.shares
+    )
+
+
+def shares_of(claims: Iterable[PreparedClaim], refs: Iterable[RequestRef]) -> tuple[Share, ...]:
+    """The shares of these requests, by GPU."""
+    wanted = set(refs)
+    return together(
+        share
+        for claim in claims
+        for each in claim.requests
+        if RequestRef(claim.uid, each.name) in wanted
+        for share in each.grant.shares
+    )
+
+
+def _allocation(claims: Mapping[str, PreparedClaim], ref: RequestRef, *, limited: bool) -> Allocation:
+    claim = claims[ref.claim]
+    grant = next(each.grant for each in claim.requests if each.name == ref.request)
+    shares = account_shares(claims.values(), ref) if limited else grant.shares
+    return Allocation(
+        name=cdi_name(claim.uid, ref.request),
+        tickets=frozenset(share.gpu for share in shares),
+        bound=Bound(
+            namespace=claim.namespace,
+            pod=claim.name,
+            pod_uid=claim.uid,
+            container=ref.request,
+            gpus=tuple(share.gpu for share in shares),
+            mode=Mode.QUOTA if any(share.mode is Mode.QUOTA for share in shares) else shares[0].mode,
+            grant=structs.replace(grant, shares=shares),
+        ),
+    )

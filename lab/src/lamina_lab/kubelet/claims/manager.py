@@ -46,12 +46,14 @@ class ClaimManager:
     async def unprepare(self, pod_uid: str) -> None:
         """The pod has ended: free the claims that no other pod here uses. Raises ClaimError; call again."""
         async with self._one_at_a_time:
+            failure: ClaimError | None = None
             for claim in [claim for claim in self._claims.values() if pod_uid in claim.pods]:
-                if claim.pods == {pod_uid}:
-                    await self._unprepare(claim)
-                else:
-                    claim.pods.discard(pod_uid)
-                    self._save()
+                try:
+                    await self._release(claim, pod_uid)
+                except ClaimError as error:  # kubelet asks for all claims of a pod in one call
+                    failure = failure or error
+            if failure is not None:
+                raise failure
 
     async def unprepare_until_done(self, pod_uid: str) -> None:
         """Free the claims of an ended pod, however often the drivers fail."""
@@ -83,6 +85,13 @@ class ClaimManager:
         ]
         claim.prepared = True
         self._save()
+
+    async def _release(self, claim: NodeClaim, pod_uid: str) -> None:
+        if claim.pods == {pod_uid}:
+            await self._unprepare(claim)
+        else:
+            claim.pods.discard(pod_uid)
+            self._save()
 
     async def _unprepare(self, claim: NodeClaim) -> None:
         claim.prepared = False

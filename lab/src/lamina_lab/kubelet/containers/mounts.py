@@ -41,7 +41,8 @@ def environment(mounts: Sequence[CdiMount], read: Callable[[str], str] = _read) 
             elif str(PurePosixPath(mount.container_path).parent) == fixed:
                 # Its files are mounted one by one; on the node they are in one directory.
                 result[variable] = str(PurePosixPath(mount.host_path).parent)
-    named = [mount.container_path.removeprefix(f"{NVIDIA_DEVICES}/") for mount in mounts]
+    # A mount replaces an earlier one at its path.
+    named = dict.fromkeys(mount.container_path.removeprefix(f"{NVIDIA_DEVICES}/") for mount in mounts)
     if gpus := [name for name in named if not name.startswith(("/", "imex/"))]:
         result["NVIDIA_VISIBLE_DEVICES"] = ",".join(gpus)
     return result
