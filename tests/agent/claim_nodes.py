@@ -5,19 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lamina.agent.claims.daemons import ClaimDaemons
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.claims.sharing import ClaimSharing
 from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.devices.usage_by_gpu import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.nvidia.time_slices import TimeSliceManager
+from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.dra.names import DRIVER, cdi_name
 from lamina.ports.files import Files
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
+from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import GpuFacts
+from lamina.ports.time_slices import FakeTimeSlices
 from tests.agent.node import FACTS, KIND, Node
 
 TOTAL_MIB = 32768
@@ -38,6 +44,9 @@ class ClaimNode(Node):
         self, root: Path, files: Files | None = None, facts: Sequence[GpuFacts] = FACTS, **settings: Any
     ) -> None:
         self._settings = settings
+        self.mps, self.lengths = FakeMps(), FakeTimeSlices()
+        self.failures: list[str] = []
+        """What was reported of time slices."""
         super().__init__(root, files, facts)
 
     def start(self, files: Files | None = None) -> None:
@@ -48,9 +57,21 @@ class ClaimNode(Node):
         self.advertisement = Advertisement(state, self._in_use)
         self.observe()
         self.offer = ClaimOffer(self.context, self.advertisement)
-        self.claims = ClaimPreparer(self.context, self.offer, self.advertisement, self._write_limits)
+        self.daemons = ClaimDaemons(self.context, self.advertisement, self.mps, self.root / "mps")
+        self.time_slices = TimeSliceManager(
+            self.context, self.advertisement, self.lengths, wanted=None, report=self._reported
+        )
+        self.claims = self.claim_preparer(self._write_limits)
         self.watch = SliceWatch(self.context)
         self.publisher = SlicePublisher(self.context, self.offer, self.watch)
+
+    def claim_preparer(self, write: WriteLimits) -> ClaimPreparer:
+        """One that writes limits in this way."""
+        sharing = ClaimSharing(self.daemons, self.time_slices)
+        return ClaimPreparer(self.context, self.offer, self.advertisement, sharing, write)
+
+    async def _reported(self, uuid: str, failure: str) -> None:
+        self.failures.append(f"{uuid}: {failure}")
 
     def _in_use(self) -> Any:
         return devices_in_use(self.record.allocations, claims=self.context.claims.held)
@@ -86,10 +107,10 @@ class ClaimNode(Node):
         await self.claim(name, *results)
         return await self.prepare(name)
 
-    async def using_pod(self, name: str, *uses: Object, claims: Sequence[str] = ("c",)) -> None:
+    async def using_pod(self, name: str, *uses: Object | Sequence[Object], claims: Sequence[str] = ("c",)) -> None:
         """A pod with a container for each of `uses`, an entry of resources.claims or several."""
         containers = [
-            {"name": f"c{number}", "resources": {"claims": use if isinstance(use, list) else [use]}}
+            {"name": f"c{number}", "resources": {"claims": [use] if isinstance(use, dict) else [*use]}}
             for number, use in enumerate(uses)
         ]
         entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]

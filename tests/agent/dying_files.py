@@ -34,7 +34,7 @@ class DyingFiles(Files):
     def remove_tree(self, path: Path) -> None:
         if self.left == 0 and self.torn and path.is_dir():
             for inside in path.iterdir():
-                inside.unlink()
+                super().remove_tree(inside)
                 break
         self._step()
         super().remove_tree(path)

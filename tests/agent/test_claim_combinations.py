@@ -8,6 +8,7 @@ import pytest
 
 from lamina.agent.claims import preparer as preparer_module
 from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.containers.limit_files import write_limits
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet
@@ -35,7 +36,7 @@ async def one_claim(node: ClaimNode, *uses: Any, results: Any = (A, B)) -> None:
 
 
 async def test_a_container_has_the_limits_of_both_requests(node: ClaimNode) -> None:
-    node.claims = preparer_module.ClaimPreparer(node.context, node.offer, node.advertisement)
+    node.claims = node.claim_preparer(write_limits)
     await one_claim(node, use("c"))
     limits = read_limits(node.places.containers / "uid-of-c_a" / "limits").devices
     assert [(each.uuid, each.memory_bytes >> 30, each.cores_percent) for each in limits] == [

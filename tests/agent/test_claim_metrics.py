@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.agent.claims.preparer import ClaimPreparer
+from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.limits.memory_refusals import QUIET_S, RefusalEvents
 from lamina.agent.metrics.server import MetricsPage
 from lamina.enforcement import layout
@@ -20,7 +20,7 @@ from tests.agent.node import GPU
 @pytest.fixture
 def node(tmp_path: Path) -> ClaimNode:
     made = ClaimNode(tmp_path)
-    made.claims = ClaimPreparer(made.context, made.offer, made.advertisement)
+    made.claims = made.claim_preparer(write_limits)
     return made
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from lamina.agent.claims import preparer as preparer_module
 from lamina.agent.cleanup.reconciliation import reconcile
-from lamina.dra.names import DRIVER, cdi_name
+from lamina.agent.containers.limit_files import write_limits
+from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
-from lamina.errors import BadInput, LaminaError, NotYet
+from lamina.errors import LaminaError, NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, ref, result
 from tests.agent.node import GPU, container, share
@@ -35,7 +36,7 @@ async def test_all_containers_of_a_request_have_the_limits_of_its_share(node: Cl
 
 
 async def test_real_limits_are_those_of_the_share(node: ClaimNode) -> None:
-    node.claims = preparer_module.ClaimPreparer(node.context, node.offer, node.advertisement)
+    node.claims = node.claim_preparer(write_limits)
     await node.prepared("c", result(memory="4Gi", cores=30))
     (device,) = read_limits(node.places.containers / "uid-of-c_gpu" / "limits").devices
     assert (device.uuid, device.memory_bytes, device.cores_percent) == (GPU[0], 4 << 30, 30)
@@ -158,13 +159,6 @@ async def test_an_unhealthy_gpu_is_refused(node: ClaimNode) -> None:
     await node.claim("c")
     await refused(node, "c", "is unhealthy: the driver reported XID 79")
     assert node.context.claims.claims == ()
-
-
-async def test_impossible_parameters_are_refused(node: ClaimNode) -> None:
-    parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
-    await node.claim("c", config=[{"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}])
-    await refused(node, "c", "request gpu: GpuConfig: Lamina shares no device of a claim by MPS", BadInput)
-    assert node.left() == []
 
 
 async def grant(node: ClaimNode, gpu: int) -> None:

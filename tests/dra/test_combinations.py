@@ -13,7 +13,7 @@ KINDS = {"gpu-0": "gpu", "gpu-1": "gpu", "gpu-2": "gpu", "gpu-0-mig-1g5gb-19-0":
 NAMES = ("a", "b", "c")
 
 
-def claim(name: str, pods: tuple[str, ...] = ("p",), **devices: str) -> AllocatedClaim:
+def claim(name: str, **devices: str) -> AllocatedClaim:
     """Each request has one device; `admin-` in front of its name is admin access."""
     listed = tuple(
         ClaimedDevice(
@@ -25,7 +25,7 @@ def claim(name: str, pods: tuple[str, ...] = ("p",), **devices: str) -> Allocate
         )
         for request, device in devices.items()
     )
-    return AllocatedClaim(namespace="default", name=name, uid=f"uid-{name}", devices=listed, pods=pods)
+    return AllocatedClaim(namespace="default", name=name, uid=f"uid-{name}", devices=listed, pods=("p",))
 
 
 def pod(*containers: tuple[str, ...], name: str = "p") -> dict[str, Any]:

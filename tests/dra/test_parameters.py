@@ -1,13 +1,15 @@
 """NVIDIA's opaque parameters and the amounts of an allocation: a valid space, and the invalid one next to it."""
 
+import re
 from typing import Any
 
 import pytest
 
 from lamina.dra.claims import read_claim
 from lamina.dra.names import DRIVER, cdi_name
-from lamina.dra.parameters import check_parameters
+from lamina.dra.parameters import MpsParameters, SharingParameters, sharing_by_request
 from lamina.errors import BadInput
+from lamina.model.sharing import TimeSlice
 
 REQUESTS = {"whole": "gpu", "either/small": "mig"}
 
@@ -25,41 +27,90 @@ def mig(**sharing: Any) -> dict[str, Any]:
     return gpu(**sharing) | {"kind": "MigDeviceConfig"}
 
 
+def mps(**config: Any) -> dict[str, Any]:
+    return gpu(strategy="MPS", mpsConfig=config)
+
+
+def turns(interval: str) -> dict[str, Any]:
+    return gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": interval})
+
+
+def found(*entries: dict[str, Any]) -> dict[str, SharingParameters]:
+    return sharing_by_request(entries, DRIVER, REQUESTS)
+
+
+USUAL = SharingParameters()
+HALF = SharingParameters(mps=MpsParameters(threads_percent=50, memory_mib=10240))
+
+
 @pytest.mark.parametrize(
-    "entries",
+    ("entries", "expected"),
     [
-        [],
-        [config(gpu())],
-        [config(gpu(strategy="TimeSlicing"), "whole")],
-        [config(gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": "Default"}))],
-        [config(mig(strategy="TimeSlicing"), "either")],
-        [config(mig(), "either/small")],
-        [config({"any": "thing"}, driver="other.example.com")],
+        ([], {}),
+        ([config(gpu())], {"whole": USUAL}),
+        ([config(gpu(strategy="TimeSlicing"), "whole")], {"whole": USUAL}),
+        ([config(mig(strategy="TimeSlicing"), "either")], {"either": USUAL}),
+        ([config(mig(), "either/small")], {"either": USUAL}),
+        ([config({"any": "thing"}, driver="other.example.com")], {}),
+        ([config(gpu(strategy="MPS"))], {"whole": SharingParameters(mps=MpsParameters())}),
+        ([config(mps())], {"whole": SharingParameters(mps=MpsParameters())}),
+        (
+            [config(mps(defaultActiveThreadPercentage=50, defaultPinnedDeviceMemoryLimit="10Gi", multiUser=False))],
+            {"whole": HALF},
+        ),
+        (
+            [config(mps(defaultPerDevicePinnedMemoryLimit={"0": "1Gi", "GPU-1": "1.5Mi"}))],
+            {"whole": SharingParameters(mps=MpsParameters(by_device={"0": 1024, "GPU-1": 1}))},
+        ),
+        (
+            [config(mig(strategy="MPS", mpsConfig={"defaultActiveThreadPercentage": 1}), "either")],
+            {"either": SharingParameters(mps=MpsParameters(threads_percent=1))},
+        ),
         # the last one applies: the claim's after the class's, whatever their order
-        [config(gpu(), "whole"), config(gpu(strategy="MPS"), source="FromClass")],
+        ([config(gpu(), "whole"), config(gpu(strategy="MPS"), source="FromClass")], {"whole": USUAL}),
+        ([config(turns("Long")), config(turns("Short"))], {"whole": SharingParameters(interval=TimeSlice.SHORT)}),
     ],
 )
-def test_what_is_possible(entries: list[dict[str, Any]]) -> None:
-    check_parameters(entries, DRIVER, REQUESTS)
+def test_what_is_possible(entries: list[dict[str, Any]], expected: dict[str, SharingParameters]) -> None:
+    assert found(*entries) == expected
+
+
+@pytest.mark.parametrize("interval", ["Default", "Short", "Medium", "Long"])
+def test_intervals_have_nvidias_numbers(interval: str) -> None:
+    length = found(config(turns(interval)))["whole"].interval
+    assert length.number == ["Default", "Short", "Medium", "Long"].index(interval)
 
 
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        (config(gpu(strategy="MPS")), "request whole: GpuConfig: Lamina shares no device of a claim by MPS"),
-        (config(gpu(strategy="MPS"), source="FromClass"), "by MPS"),
         (config(gpu(strategy="mps")), "sharing.strategy must be TimeSlicing or MPS, got 'mps'"),
-        (config(gpu(strategy="TimeSlicing", mpsConfig={})), "mpsConfig cannot be combined"),
-        (config(gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": "Long"})), "the interval Long would apply"),
         (
-            config(gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": "long"})),
-            "interval must be one of Default",
+            config(gpu(strategy="TimeSlicing", mpsConfig={})),
+            "mpsConfig cannot be combined",
         ),
+        (
+            config(gpu(strategy="MPS", timeSlicingConfig={})),
+            "timeSlicingConfig cannot be combined",
+        ),
+        (config(turns("long")), "interval must be one of Default"),
         (
             config(gpu(strategy="TimeSlicing", timeSlicingConfig={"time": 1})),
             "unknown field 'time'; known are interval",
         ),
         (config(mig(strategy="TimeSlicing", timeSlicingConfig={}), "either"), "unknown field 'timeSlicingConfig'"),
+        *(
+            (config(mps(defaultActiveThreadPercentage=odd)), f"must be a number from 1 to 100, got {odd!r}")
+            for odd in (0, 101, -1, "50", 1.5, True)
+        ),
+        (config(mps(defaultPinnedDeviceMemoryLimit="1M")), "must be at least 1Mi, got '1M'"),
+        (config(mps(defaultPinnedDeviceMemoryLimit="-1Gi")), "must be at least 1Mi"),
+        (config(mps(defaultPinnedDeviceMemoryLimit="much")), "must be a Kubernetes quantity"),
+        (config(mps(defaultPerDevicePinnedMemoryLimit=["1Gi"])), "must be an object, got"),
+        (config(mps(defaultPerDevicePinnedMemoryLimit={"0": None})), "defaultPerDevicePinnedMemoryLimit[0] must be a"),
+        (config(mps(multiUser=True)), "multiUser must be false, got True"),
+        (config(mps(threads=1)), "unknown field 'threads'; known are defaultActiveThreadPercentage"),
+        (config(gpu(strategy="MPS", mpsConfig=1)), "mpsConfig must be an object, got 1"),
         (config(gpu() | {"limits": 1}), "unknown field 'limits'"),
         (config(gpu(), "either"), "its device is of type mig, which GpuConfig cannot configure; use MigDeviceConfig"),
         (config(gpu() | {"kind": "VfioDeviceConfig"}), "got 'VfioDeviceConfig'"),
@@ -69,8 +120,8 @@ def test_what_is_possible(entries: list[dict[str, Any]]) -> None:
     ],
 )
 def test_what_is_refused(entry: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadInput, match="(?s)" + sentence.replace("(", r"\(")):
-        check_parameters([entry], DRIVER, REQUESTS)
+    with pytest.raises(BadInput, match="(?s)" + re.escape(sentence)):
+        found(entry)
 
 
 def allocated(**result: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """ResourceClaims in a lab: allocated by the scheduler from the agent's slices, prepared by the agent, and enforced."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -144,6 +145,31 @@ def test_a_container_may_use_several_claims(lab: Lab) -> None:
     lab.apply(pod.replace("metadata: {name: first}", "metadata: {name: two-claims}"))
     running(lab, "two-claims")
     assert allocate(lab, "two-claims", "main", 31 * GIB) == ["0"], "both claims have shares of one GPU"
+
+
+def test_programs_of_a_claim_by_mps_have_limits_each(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "mps.yaml"))
+    running(lab, "mps-claim")
+    assert allocate(lab, "mps-claim", "two", 9 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    with holding(lab, "mps-claim", "one", 9 * GIB):
+        assert allocate(lab, "mps-claim", "two", 9 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    load = lab.kubectl("exec", "mps-claim", "-c", "one", "--", "gpu-load", "--seconds", "1")
+    found = re.search(r"GPU 0: ([0-9.]+) %", load)
+    assert found is not None and 45 <= float(found[1]) <= 51, load
+    outside = ["exec", "mps-claim", "-c", "one", "--", "env", "-u", "CUDA_MPS_PIPE_DIRECTORY", "nvidia-smi", "-q"]
+    assert "Exclusive_Process" in lab.kubectl(*outside)
+
+
+def test_a_share_by_mps_keeps_its_limit(lab: Lab) -> None:
+    config = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
+    entry = {"opaque": {"driver": "gpu.nvidia.com", "parameters": config}}
+    text = CLAIM.format(name="mps-share", exactly=json.dumps(wants(memory="4Gi")))
+    claim, pod = text.split("---")
+    lab.apply(claim.rstrip()[: -len("}}")] + f", config: [{json.dumps(entry)}]}}}}\n---{pod}")
+    made(lab, "neighbor", wants(memory="4Gi"))
+    running(lab, "mps-share")
+    assert allocate(lab, "mps-share", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert allocate(lab, "neighbor", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
 
 
 def test_claims_for_hamis_driver_work_unchanged(lab: Lab) -> None:

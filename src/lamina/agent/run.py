@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.classes import ClassMaker
+from lamina.agent.claims.daemons import ClaimDaemons
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
 from lamina.agent.claims.release import ClaimReleaser
+from lamina.agent.claims.sharing import ClaimSharing
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.reconciliation import reconcile
@@ -52,7 +54,7 @@ from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mig.partitioner import Partitioner
-from lamina.agent.mps.sharing import mps_sharing
+from lamina.agent.mps.sharing import mps_root, mps_sharing
 from lamina.agent.node.configuration import ConfigurationSource
 from lamina.agent.node.watch import NodeWatch
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
@@ -249,6 +251,14 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
     owners = PodOwners(node.config.pricing.labels)
     partitioner = Partitioner(node, advertisement, maker, observed)
+    claim_daemons = ClaimDaemons(node, advertisement, ports.mps, mps_root(node))
+    time_slices = TimeSliceManager(
+        node,
+        advertisement,
+        NvidiaSmi(),
+        wanted=node.config.for_node(node.node).time_slice,
+        report=time_slice_events(node.events, node.node),
+    )
     with contextlib.suppress(Outside):
         await partitioner.advertise()
     parts: dict[str, Part] = {
@@ -260,13 +270,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "MPS daemons": mps.daemons,
         "MIG devices": partitioner,
         "MIG instances": on_demand,
-        "time slices": TimeSliceManager(
-            node,
-            advertisement,
-            NvidiaSmi(),
-            wanted=node.config.for_node(node.node).time_slice,
-            report=time_slice_events(node.events, node.node),
-        ),
+        "time slices": time_slices,
         "inventory": InventoryPublisher(node.cluster, advertisement.inventory, node.clock),
         "deletion of the inventory": InventoryDeletionWatch(node.kube, node.clock, node.node, advertisement.inventory),
         "limits of the driver": DriverLimits(
@@ -282,7 +286,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "refusals of memory": RefusalEvents(node),
         "work on shared GPUs": confirmed,
         "arbitration": ArbitrationLoop(node, ports.host, confirmed.confirmation, file_events.report),
-        **_claim_parts(node, advertisement),
+        **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices)),
     }
     if node.settings.metrics:
         accountant = Accountant(node, advertisement, NodeReader(node, advertisement, ports.host), owners)
@@ -336,15 +340,16 @@ def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
     return devices_in_use(node.record.allocations, mode, claims=node.claims.held)
 
 
-def _claim_parts(node: NodeContext, advertisement: Advertisement) -> dict[str, Part]:
+def _claim_parts(node: NodeContext, advertisement: Advertisement, sharing: ClaimSharing) -> dict[str, Part]:
     """The parts that serve ResourceClaims."""
     if not node.settings.dra:
         return {}
     offer = ClaimOffer(node, advertisement)
-    preparer = ClaimPreparer(node, offer, advertisement)
+    preparer = ClaimPreparer(node, offer, advertisement, sharing)
     watch = SliceWatch(node)
     return {
         "device classes": ClassMaker(node),
+        "MPS daemons of claims": sharing.daemons,
         "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer)),
         "resource slices": SlicePublisher(node, offer, watch),
         "published slices": watch,

@@ -55,6 +55,7 @@ def clean_node(
 
 async def _end_daemons(state_dir: Path) -> list[str]:
     """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
+    from lamina.agent.claims.teardown import end_claim_daemons
     from lamina.agent.mps.teardown import end_daemons
     from lamina.agent.state.settings import AgentSettings
     from lamina.mps.local_daemons import local_daemons
@@ -64,6 +65,8 @@ async def _end_daemons(state_dir: Path) -> list[str]:
 
     settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
     try:
-        return await end_daemons(settings.mps, local_daemons(CONTROL, 0), nvml, Files())
+        daemons, files = local_daemons(CONTROL, 0), Files()
+        claimed = await end_claim_daemons(settings.claims, daemons, nvml, files)
+        return [*claimed, *await end_daemons(settings.mps, daemons, nvml, files)]
     finally:
         await nvml.close()

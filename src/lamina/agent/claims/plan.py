@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
+from lamina.agent.claims.daemons import mps_edits
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.prepare.plan import ContainerPlan, PodRef, PreparationPlan, make_plan
@@ -52,6 +53,7 @@ def _request_plan(
         paths,
         limited=request.limited,
         visible=visible,
+        edits=mps_edits(claim, request),
     )
 
 

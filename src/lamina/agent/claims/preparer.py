@@ -10,7 +10,8 @@ interrupted, or that kubelet repeats, comes to the same end.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
@@ -18,6 +19,7 @@ from msgspec import structs
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.plan import claims_plan
 from lamina.agent.claims.quotas import ClaimQuotas
+from lamina.agent.claims.sharing import ClaimSharing
 from lamina.agent.claims.unit import ClaimRef, ClaimUnit, UnitReader
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
@@ -26,13 +28,14 @@ from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.prepare.plan import WriteLimits, write_plan
-from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
+from lamina.agent.state.claim_record import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import base_request, cdi_name
 from lamina.dra.offers import OfferedDevice
-from lamina.dra.parameters import check_parameters
+from lamina.dra.parameters import SharingParameters, sharing_by_request
 from lamina.dra.shares import RequestShares, request_shares, require_room
+from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
 from lamina.enforcement.slot_locks import is_in_use
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant
@@ -55,8 +58,10 @@ class ClaimPreparer:
         node: NodeContext,
         offer: ClaimOffer,
         advertisement: Advertisement,
+        sharing: ClaimSharing,
         write_limits: WriteLimits = write_limits,
     ) -> None:
+        self._sharing = sharing
         self._node = node
         self._record = node.claims
         self._offer = offer
@@ -72,10 +77,11 @@ class ClaimPreparer:
             unit = await self._reader.read(ref)
             if not all(self._is_ready(claim) for claim in unit.claims):
                 # What is known of the unit was cut short, or allocated again.
-                self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
+                await self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
                 await self._prepare_new(unit)
             known = self._record.get(ref.uid)
             assert known is not None
+            await self._sharing.start(known)
             self._restore_specs(known)
             return _ready_devices(known)
 
@@ -87,9 +93,13 @@ class ClaimPreparer:
         async with self._turn:
             known = self._record.get(ref.uid)
             if known is not None:
-                self.remove(known)
+                await self._remove(known)
 
-    def remove(self, claim: PreparedClaim) -> None:
+    async def release(self, claim: PreparedClaim) -> None:
+        """The same for a claim that kubelet has forgotten."""
+        await self.unprepare(ClaimRef(claim.namespace, claim.name, claim.uid))
+
+    async def _remove(self, claim: PreparedClaim) -> None:
         """Remove what was made for the claim. Raises NotYet as long as its processes run, and Outside."""
         paths, files = self._node.paths, self._node.files
         accounts = [each.account_in(claim.uid) for each in claim.requests]
@@ -98,6 +108,7 @@ class ClaimPreparer:
         if others := [str(each) for each in self._record.claims if each.uid != claim.uid and _has_account(each, claim)]:
             raise NotYet(f"claim {claim} has limits together with {', '.join(others)}; it stays until that is gone")
         self._record.put(structs.replace(claim, ready=False))
+        await self._sharing.stop(claim)
         for each in claim.requests:
             files.remove(paths.cdi / cdi.file_name(cdi_name(claim.uid, each.name)))
         for ref in accounts:
@@ -108,10 +119,10 @@ class ClaimPreparer:
         remove_unused(paths.libraries, paths.cdi, files)
         log.info("Unprepared claim %s", claim)
 
-    def _remove_all(self, claims: Iterable[PreparedClaim]) -> None:
+    async def _remove_all(self, claims: Iterable[PreparedClaim]) -> None:
         """Those whose accounts are with others first."""
         for claim in sorted(claims, key=lambda each: any(_has_account(other, each) for other in claims)):
-            self.remove(claim)
+            await self._remove(claim)
 
     def _is_ready(self, claim: AllocatedClaim) -> bool:
         known = self._record.get(claim.uid)
@@ -134,6 +145,8 @@ class ClaimPreparer:
         for each in prepared:
             self._quotas.prepared(each)
         self._offer.changed()
+        for each in prepared:
+            await self._sharing.start(each)
         write_plan(plan, self._node.files, self._write_limits)
         self._record.put(*(structs.replace(each, ready=True) for each in prepared))
         for each in prepared:
@@ -141,14 +154,29 @@ class ClaimPreparer:
 
     def _prepared(self, unit: ClaimUnit, offered: dict[str, OfferedDevice]) -> list[PreparedClaim]:
         """The claims as the record has them. Raises LaminaError for what is impossible."""
-        shares: dict[RequestRef, RequestShares] = {}
+        requests: dict[RequestRef, _Request] = {}
         for claim in unit.claims:
-            for request, each in request_shares(claim, offered).items():
-                shares[RequestRef(claim.uid, request)] = each
+            shares = request_shares(claim, offered)
             kinds = {device.request: offered[device.device].kind for device in claim.devices}
-            check_parameters(claim.config, self._node.settings.dra_driver, kinds)
+            wanted = sharing_by_request(claim.config, self._node.settings.dra_driver, kinds)
+            for name, each in shares.items():
+                own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
+                requests[RequestRef(claim.uid, name)] = _Request(each, own)
         uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
-        return [_prepared_claim(claim, shares, uses) for claim in unit.claims]
+        check_alone(unit.combined, (ref for ref, each in requests.items() if each.sharing.mps is not None))
+        return [self._prepared_claim(claim, requests, uses) for claim in unit.claims]
+
+    def _prepared_claim(
+        self, claim: AllocatedClaim, requests: Mapping[RequestRef, "_Request"], uses: Mapping[RequestRef, RequestUse]
+    ) -> PreparedClaim:
+        refs = [RequestRef(claim.uid, name) for name in claim.requests]
+        return PreparedClaim(
+            namespace=claim.namespace,
+            name=claim.name,
+            uid=claim.uid,
+            requests=tuple(_prepared_request(ref, claim, requests, uses, self._sharing.daemons.root) for ref in refs),
+            pods=claim.pod_uids,
+        )
 
     def _check_doors(self, claim: PreparedClaim, granted: dict[str, str]) -> None:
         """Raises NotYet if a container has one of the GPUs by a device plugin: the scheduler did not know yet."""
@@ -179,30 +207,32 @@ class ClaimPreparer:
             files.write(path, content)
 
 
-def _prepared_claim(
-    claim: AllocatedClaim, shares: dict[RequestRef, RequestShares], uses: dict[RequestRef, RequestUse]
-) -> PreparedClaim:
-    return PreparedClaim(
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
-        requests=tuple(_prepared_request(RequestRef(claim.uid, name), claim, shares, uses) for name in claim.requests),
-        pods=claim.pod_uids,
-    )
+class _Request(NamedTuple):
+    """What a request has, and how its containers share that."""
+
+    shares: RequestShares
+    sharing: RequestSharing
 
 
 def _prepared_request(
-    ref: RequestRef, claim: AllocatedClaim, shares: dict[RequestRef, RequestShares], uses: dict[RequestRef, RequestUse]
+    ref: RequestRef,
+    claim: AllocatedClaim,
+    requests: Mapping[RequestRef, _Request],
+    uses: Mapping[RequestRef, RequestUse],
+    root: Path,
 ) -> PreparedRequest:
-    own, use = shares[ref], uses[ref]
+    own, use = requests[ref], uses[ref]
+    mps = own.sharing.mps
     return PreparedRequest(
         name=ref.request,
-        grant=ContainerGrant(name=ref.request, shares=own.shares),
+        grant=ContainerGrant(name=ref.request, shares=own.shares.shares),
         devices=claim.requests[ref.request],
-        limited=any(shares[each].limited for each in use.visible),
-        admin=own.admin,
+        limited=any(requests[each].shares.limited for each in use.visible),
+        admin=own.shares.admin,
         account=None if use.account == ref else use.account,
         visible=() if use.visible == (ref,) else use.visible,
+        mps=None if mps is None else PreparedMps(root=str(root), **structs.asdict(mps)),
+        interval=own.sharing.interval,
     )
 
 

@@ -49,11 +49,11 @@ class ClaimReleaser:
             if now - gone.get(claim.uid, now) >= FORGOTTEN_S and not self._runs(claim):
                 with self._node.aside.around("claim to release", str(claim), passing=NotYet):
                     log.warning("Kubelet has forgotten claim %s, which is gone; releasing it", claim)
-                    self._release(claim)
+                    await self._release(claim)
 
-    def _release(self, claim: PreparedClaim) -> None:
+    async def _release(self, claim: PreparedClaim) -> None:
         try:
-            self._preparer.remove(claim)
+            await self._preparer.release(claim)
         except NotYet as error:
             log.info("Not yet: %s", error)
 

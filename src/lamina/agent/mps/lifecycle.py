@@ -8,9 +8,10 @@ Stop: the daemon, the compute mode, the directories, and the journal last.
 """
 
 import logging
+from typing import Protocol
 
 from lamina.agent.mps.client_limits import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
-from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
+from lamina.agent.mps.journal import JournaledDaemon
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.mps import Home, Mps
@@ -19,10 +20,18 @@ from lamina.ports.nvml import Nvml
 log = logging.getLogger(__name__)
 
 
+class Journal(Protocol):
+    """What remembers the daemons that were started."""
+
+    def put(self, gpu: str, daemon: JournaledDaemon) -> None: ...
+
+    def drop(self, gpu: str) -> None: ...
+
+
 class DaemonLifecycle:
     """The steps for the daemons of one node. Every call raises Outside."""
 
-    def __init__(self, mps: Mps, nvml: Nvml, journal: DaemonJournal, files: Files) -> None:
+    def __init__(self, mps: Mps, nvml: Nvml, journal: Journal, files: Files) -> None:
         self._mps = mps
         self._nvml = nvml
         self._journal = journal
@@ -33,12 +42,13 @@ class DaemonLifecycle:
         await self._mps.end(home)
         self._files.remove_tree(home.pipe)
 
-    async def start(self, home: Home, limits: ClientLimits) -> None:
-        """Start a daemon after `clear`, on a GPU that is not in use."""
+    async def start(self, home: Home, limits: ClientLimits, *, exclusive: bool = True) -> None:
+        """Start a daemon after `clear`, on a GPU that is not in use if it is to be `exclusive` to the daemon."""
         self._journal.put(home.gpu, JournaledDaemon(root=str(home.root), limits=limits))
         self._files.make_folder(home.pipe)
         self._files.make_folder(home.log)
-        await self._nvml.set_exclusive(home.gpu, True)
+        if exclusive:
+            await self._nvml.set_exclusive(home.gpu, True)
         await self._mps.start(home)
         await self.configure(home, limits)
         log.info("Started MPS on %s: %s for each client", home.gpu, limits)
@@ -57,7 +67,8 @@ class DaemonLifecycle:
         return parse_limits(*lines) if len(lines) == 2 else None
 
     async def stop(self, home: Home, *, present: bool) -> None:
-        """Stop a daemon without clients. A GPU that is not `present` has no compute mode to restore."""
+        """Stop a daemon without clients. A GPU that is not `present`, or not exclusive, has no compute mode to
+        restore."""
         try:
             await self._mps.ask(home, "quit")
         except Outside as error:

@@ -49,7 +49,7 @@ def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> Mp
     active = sharing is not None and sharing.strategy is Strategy.MPS and sharing.of(GPU).replicas > 1
     shared = SharedGpus(
         replicas=sharing.of(GPU).replicas if sharing is not None and active else 0,
-        root=settings.mps_root or Path(config.mps_root if config else DEFAULT_MPS_ROOT),
+        root=mps_root(node),
     )
     daemons = DaemonSupervisor(
         node,
@@ -60,6 +60,12 @@ def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> Mp
         report=_daemon_events(node.events, node.node),
     )
     return MpsSharing(daemons, advertisement, active)
+
+
+def mps_root(node: NodeContext) -> Path:
+    """The directory of MPS's pipe directories."""
+    config = node.nvidia.config
+    return node.settings.mps_root or Path(config.mps_root if config else DEFAULT_MPS_ROOT)
 
 
 def _daemon_events(events: EventRecorder, node: str) -> ReportDaemon:

@@ -1,12 +1,14 @@
 """Sets the length of time slices on GPUs shared by time-slicing, as the configuration says.
 
+A ResourceClaim that has a whole GPU may have another length for it, as long as it is prepared.
+
 The GPUs are noted on disk before their slices are changed, so that the default is restored when the configuration or
 the mode of the GPU changes, across restarts too. The driver forgets the length when it restarts and cannot be asked
 reliably, so it is set again from time to time.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -69,6 +71,7 @@ class TimeSliceManager:
         if inventory is None:
             return
         wanted = dict.fromkeys(timesliced_gpus(inventory), self._wanted) if self._wanted is not None else {}
+        wanted |= self._node.claims.intervals
         self._store(self._changed | wanted.keys())
         for uuid in sorted(self._changed & self._advertisement.gpus.keys()):
             await self._set(uuid, wanted.get(uuid, TimeSlice.DEFAULT))
@@ -78,6 +81,14 @@ class TimeSliceManager:
         slices = {uuid: (each.length, each.failure) for uuid, each in self._settings.items() if uuid in wanted}
         if slices != self._advertisement.state.time_slices:
             self._advertisement.update(time_slices=slices)
+
+    async def ensure(self, claim: str, lengths: Mapping[str, TimeSlice]) -> None:
+        """Have the GPUs of a recorded claim these lengths before it is used. Raises Outside."""
+        self._store(self._changed | lengths.keys())
+        for uuid, length in lengths.items():
+            await self._set(uuid, length)
+            if failure := self._settings[uuid].failure:
+                raise Outside(f"claim {claim} cannot have turns of the length {length}: {failure}")
 
     async def _set(self, uuid: str, length: TimeSlice) -> None:
         before, now = self._settings.get(uuid), self._node.clock.monotonic()

@@ -20,7 +20,18 @@ from lamina.errors import NotYet, Outside
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
+from lamina.model.sharing import TimeSlice
 from lamina.ports.files import Files
+
+
+class PreparedMps(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The MPS daemon of a request, as in RequestMps. `root` is the directory of MPS when it was prepared."""
+
+    root: str
+    gpu: str
+    memory_mib: int
+    threads_percent: int
+    exclusive: bool = False
 
 
 class PreparedRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -37,6 +48,9 @@ class PreparedRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     admin: bool = False
     account: RequestRef | None = None
     visible: tuple[RequestRef, ...] = ()
+    mps: PreparedMps | None = None
+    interval: TimeSlice | None = None
+    """The length of turns on its GPU; None leaves it as it is."""
 
     def account_in(self, claim: str) -> RequestRef:
         """Its account. `claim` is the UID of its claim."""
@@ -116,6 +130,17 @@ class ClaimRecord:
     def units(self) -> dict[str, str]:
         """The GPUs and MIG devices that claims hold by UUID, each with one of the claims."""
         return {share.gpu: str(claim) for claim in self.claims for share in claim.shares}
+
+    @property
+    def intervals(self) -> dict[str, TimeSlice]:
+        """The lengths of turns that claims have for their GPUs, by UUID."""
+        return {
+            share.gpu: each.interval
+            for claim in self.claims
+            for each in claim.requests
+            if each.interval is not None
+            for share in each.grant.shares
+        }
 
     def require_unclaimed(self, units: Iterable[str]) -> None:
         """Raises NotYet if a claim holds one of these GPUs and MIG devices, by UUID."""
