@@ -5,12 +5,16 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lamina.agent.kubelet.claim_health import REPEAT_S, TIMEOUT_S, ClaimHealth
 from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
 from lamina.dra.names import DRIVER, cdi_name
-from lamina_lab.kubelet.claims.driver import ClaimError, Driver
+from lamina.ports.kubelet import drahealth_pb2
+from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthStub
+from lamina_lab.kubelet.claims.driver import ClaimError, Driver, open_channel
 from lamina_lab.kubelet.claims.drivers import Drivers
 from lamina_lab.kubelet.claims.records import NodeClaim
 from tests.agent.claim_nodes import ClaimNode, result
@@ -27,7 +31,8 @@ class Served:
         self.folder = root / "k" / "plugins_registry"
         self.drivers = Drivers(self.folder)
         plugin = ClaimPlugin(self.node.context, self.node.claims)
-        self.registration = ClaimRegistration(self.node.context, plugin)
+        health = ClaimHealth(self.node.context, self.node.offer, self.node.advertisement)
+        self.registration = ClaimRegistration(self.node.context, plugin, health)
 
     async def driver(self) -> Driver:
         found: list[Driver] = []
@@ -98,3 +103,51 @@ async def test_a_socket_that_was_removed_is_served_again(served: Served) -> None
     socket.unlink()
     await until(lambda: socket.exists() and socket.stat().st_ctime_ns != before, clock=served.node.clock)
     await served.driver()
+
+
+class HealthStream:
+    """What kubelet is told of devices: a map of unhealthy ones with the reason, for each message."""
+
+    def __init__(self, socket: Path) -> None:
+        self._channel = open_channel(socket)
+        stub: Any = DRAResourceHealthStub(self._channel)
+        self._call = stub.NodeWatchResources(drahealth_pb2.NodeWatchResourcesRequest())
+
+    async def read(self, served: Served) -> dict[str, str]:
+        """The next message. Time passes until there is one."""
+        reading = asyncio.ensure_future(self._call.read())
+        await until(reading.done, clock=served.node.clock)
+        message = reading.result()
+        assert {each.device.pool_name for each in message.devices} == {"node-1"}
+        assert [each.device.device_name for each in message.devices] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+        assert {each.health_check_timeout_seconds for each in message.devices} == {TIMEOUT_S}
+        unhealthy = {each.device.device_name: each.message for each in message.devices if each.message}
+        assert [each.health == drahealth_pb2.UNHEALTHY for each in message.devices] == [
+            each.device.device_name in unhealthy for each in message.devices
+        ]
+        return unhealthy
+
+    async def close(self) -> None:
+        self._call.cancel()
+        await self._channel.close()
+
+
+async def test_kubelet_is_told_the_health_of_devices_when_it_changes_and_again(served: Served) -> None:
+    await served.driver()
+    (socket,) = served.folder.iterdir()
+    stream = HealthStream(socket)
+    assert await stream.read(served) == {}
+    served.node.observe(gpu1="the driver reported XID 79")
+    assert await stream.read(served) == {"gpu-1": "the driver reported XID 79"}
+    served.node.observe(gpu1="x" * 2000)
+    assert await stream.read(served) == {"gpu-1": "x" * 1024}
+    served.node.observe()
+    assert await stream.read(served) == {}
+    before = served.node.clock.monotonic()
+    assert await stream.read(served) == {}
+    assert REPEAT_S <= served.node.clock.monotonic() - before < TIMEOUT_S
+    await served.node.prepared("c", result(device="gpu-2", memory="1Gi"))
+    before = served.node.clock.monotonic()
+    assert await stream.read(served) == {}, "a device in use comes first in its slice, which is no change of health"
+    assert served.node.clock.monotonic() - before >= REPEAT_S - 1
+    await stream.close()

@@ -11,6 +11,7 @@ from grpc_tools import protoc
 from lamina.ports.kubelet import (
     deviceplugin_pb2,
     deviceplugin_pb2_grpc,
+    drahealth_pb2,
     draplugin_pb2,
     generate,
     pluginregistration_pb2,
@@ -20,6 +21,7 @@ from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 
 STUBS = {
     "deviceplugin": deviceplugin_pb2,
+    "drahealth": drahealth_pb2,
     "draplugin": draplugin_pb2,
     "pluginregistration": pluginregistration_pb2,
     "podresources": podresources_pb2,
@@ -106,3 +108,13 @@ def test_published_names_and_numbers_of_drivers() -> None:
     assert numbers(r.RegistrationStatus) == {"plugin_registered": 1, "error": 2}
     assert d.DESCRIPTOR.package == "k8s.io.kubelet.pkg.apis.dra.v1"
     assert r.DESCRIPTOR.package == "pluginregistration"
+
+
+def test_published_names_and_numbers_of_health() -> None:
+    h = drahealth_pb2
+    assert numbers(h.DeviceIdentifier) == {"pool_name": 1, "device_name": 2}
+    assert numbers(h.DeviceHealth) == {
+        "device": 1, "health": 2, "last_updated_time": 3, "health_check_timeout_seconds": 4, "message": 5,
+    }  # fmt: skip
+    assert dict(h.HealthStatus.items()) == {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2}
+    assert [each.full_name for each in h.DESCRIPTOR.services_by_name.values()] == ["v1alpha1.DRAResourceHealth"]

@@ -39,6 +39,7 @@ from lamina.agent.inventory.checked_nvml import CheckedNvml
 from lamina.agent.inventory.monitor import GpuMonitor, health_events
 from lamina.agent.inventory.publisher import InventoryDeletionWatch, InventoryPublisher
 from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.kubelet.claim_health import ClaimHealth
 from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
@@ -346,11 +347,12 @@ def _claim_parts(node: NodeContext, advertisement: Advertisement, sharing: Claim
         return {}
     offer = ClaimOffer(node, advertisement)
     preparer = ClaimPreparer(node, offer, advertisement, sharing)
+    health = ClaimHealth(node, offer, advertisement)
     watch = SliceWatch(node)
     return {
         "device classes": ClassMaker(node),
         "MPS daemons of claims": sharing.daemons,
-        "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer)),
+        "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer), health),
         "resource slices": SlicePublisher(node, offer, watch),
         "published slices": watch,
         "release of claims": ClaimReleaser(node, preparer),

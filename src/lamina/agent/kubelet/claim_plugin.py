@@ -15,8 +15,9 @@ from lamina.agent.context import NodeContext
 from lamina.errors import LaminaError, Outside
 from lamina.ports.kubelet import draplugin_pb2 as messages
 from lamina.ports.kubelet import pluginregistration_pb2 as registration
+from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthServicer
 from lamina.ports.kubelet.draplugin_pb2_grpc import DRAPluginServicer
-from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER, TYPE, VERSIONS, serving_driver
+from lamina.ports.kubelet.driver_server import HEALTH, REGISTRY_FOLDER, TYPE, VERSIONS, serving_driver
 from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationServicer
 from lamina.ports.polling import RETRY_PAUSES_S, FailureLog
 
@@ -82,9 +83,10 @@ def _message(ready: ReadyDevice) -> messages.Device:
 class ClaimRegistration(RegistrationServicer):
     """Serves the driver where kubelet looks for it, and serves it again when its socket is gone."""
 
-    def __init__(self, node: NodeContext, plugin: ClaimPlugin) -> None:
+    def __init__(self, node: NodeContext, plugin: ClaimPlugin, health: DRAResourceHealthServicer) -> None:
         self._node = node
         self._plugin = plugin
+        self._health = health
         self._driver = node.settings.dra_driver
         self._socket = node.settings.kubelet_dir / REGISTRY_FOLDER / f"lamina-{self._driver}.sock"
         self._failures = FailureLog(log, f"Cannot serve the driver {self._driver}: %s", pauses_s=RETRY_PAUSES_S)
@@ -92,7 +94,7 @@ class ClaimRegistration(RegistrationServicer):
     async def run(self) -> None:
         while True:
             try:
-                async with serving_driver(self._plugin, self, self._socket):
+                async with serving_driver(self._plugin, self._health, self, self._socket):
                     self._failures.succeeded()
                     await self._until_gone()
             except Outside as error:
@@ -111,7 +113,7 @@ class ClaimRegistration(RegistrationServicer):
             type=TYPE,
             name=self._driver,
             endpoint=str(self._socket),
-            supported_versions=[f"{version}.{TYPE}" for version in VERSIONS],
+            supported_versions=[*(f"{version}.{TYPE}" for version in VERSIONS), HEALTH],
         )
 
     async def NotifyRegistrationStatus(

@@ -1,4 +1,4 @@
-"""Serving a driver for Dynamic Resource Allocation and its registration on one socket.
+"""Serving a driver for Dynamic Resource Allocation, its devices' health and its registration on one socket.
 
 Kubelet's versions v1 and v1beta1 of the protocol have the same messages on the wire, so one driver serves both.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 
 from lamina.ports.kubelet import draplugin_pb2 as messages
+from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthServicer, add_DRAResourceHealthServicer_to_server
 from lamina.ports.kubelet.draplugin_pb2_grpc import DRAPluginServicer
 from lamina.ports.kubelet.plugin_server import serving_at
 from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationServicer, add_RegistrationServicer_to_server
@@ -17,15 +18,17 @@ from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationService
 REGISTRY_FOLDER = "plugins_registry"
 TYPE = "DRAPlugin"
 VERSIONS = ("v1", "v1beta1")
+HEALTH = "v1alpha1.DRAResourceHealth"
 
 
 @asynccontextmanager
 async def serving_driver(
-    driver: DRAPluginServicer, registration: RegistrationServicer, socket: Path
+    driver: DRAPluginServicer, health: DRAResourceHealthServicer, registration: RegistrationServicer, socket: Path
 ) -> AsyncIterator[None]:
-    """Serve both on `socket` for as long as the block runs. Raises BadInput for a long path, Outside if refused."""
+    """Serve all on `socket` for as long as the block runs. Raises BadInput for a long path, Outside if refused."""
     server = grpc.aio.server()
     add_RegistrationServicer_to_server(registration, server)
+    add_DRAResourceHealthServicer_to_server(health, server)
     handlers = {
         "NodePrepareResources": grpc.unary_unary_rpc_method_handler(
             driver.NodePrepareResources,

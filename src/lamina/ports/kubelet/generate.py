@@ -12,7 +12,7 @@ from grpc_tools import protoc
 
 HERE = Path(__file__).parent
 SOURCE_ROOT = HERE.parents[2]
-PROTOCOLS = ("deviceplugin", "draplugin", "pluginregistration", "podresources")
+PROTOCOLS = ("deviceplugin", "drahealth", "draplugin", "pluginregistration", "podresources")
 
 
 def generate(into: Path = SOURCE_ROOT) -> None:
