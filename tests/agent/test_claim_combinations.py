@@ -12,6 +12,7 @@ from lamina.agent.containers.limit_files import write_limits
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet
+from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, result
 from tests.agent.dying_files import Died, DyingFiles
 from tests.agent.node import GPU
@@ -206,3 +207,17 @@ async def test_claims_with_shares_of_one_gpu_have_one_limit(node: ClaimNode) -> 
     await node.claim("d", result(memory="29Gi"), pods=["p"])
     await node.prepare("c")
     assert (node.limits_of("d"), node.visible("d"), node.visible("c")) == ("gpu:0:32768", GPU[0], GPU[0])
+
+
+async def test_a_pod_that_is_refused_does_not_affect_one_that_has_the_claim(node: ClaimNode) -> None:
+    """Kubelet prepares all claims again after it was restarted."""
+    await node.using_pod("p", use("c"))
+    await node.claim("c", result(memory="4Gi"), pods=["p"])
+    first = await node.prepare("c")
+    await node.using_pod("q", [*use("c"), *use("d")], claims=("c", "d"))
+    await node.claim("d", result(device="gpu-1", memory="2Gi"), pods=["q"])
+    reserved = [{"resource": "pods", "name": name, "uid": f"uid-of-{name}"} for name in ("p", "q")]
+    await node.kube.patch(RESOURCE_CLAIMS, "c", {"status": {"reservedFor": reserved}}, namespace="default")
+    with pytest.raises(BadInput, match="but other pods use c too"):
+        await node.prepare("d")
+    assert await node.prepare("c") == first

@@ -74,8 +74,9 @@ class ClaimPreparer:
     async def prepare(self, ref: ClaimRef) -> list[ReadyDevice]:
         """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then."""
         async with self._turn:
-            unit = await self._reader.read(ref)
-            if not all(self._is_ready(claim) for claim in unit.claims):
+            asked = await self._reader.claim(ref)
+            if not self._is_ready(asked):
+                unit = await self._reader.unit(asked)
                 # What is known of the unit was cut short, or allocated again.
                 await self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
                 await self._prepare_new(unit)

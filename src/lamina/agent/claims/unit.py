@@ -27,9 +27,8 @@ class ClaimRef(NamedTuple):
 
 
 class ClaimUnit(NamedTuple):
-    """`asked` is the claim that kubelet named; `claims` are all of the unit, that one included."""
+    """`claims` are all of the unit; `combined` is what containers use of them."""
 
-    asked: AllocatedClaim
     claims: tuple[AllocatedClaim, ...]
     combined: tuple[Combination, ...]
 
@@ -40,25 +39,28 @@ class UnitReader:
     def __init__(self, node: NodeContext) -> None:
         self._node = node
 
-    async def read(self, ref: ClaimRef) -> ClaimUnit:
-        """Raises NotYet for a claim that is not allocated here, and BadInput for what containers cannot have."""
+    async def claim(self, ref: ClaimRef) -> AllocatedClaim:
+        """The claim that kubelet named. Raises NotYet if it is not allocated here, and BadInput if it is odd."""
         found = await self._get(ref.namespace, ref.name)
         if found is None or found["metadata"]["uid"] != ref.uid:
             raise NotYet(f"claim {ref} with the UID {ref.uid} does not exist in Kubernetes")
-        asked = self._here(found)
+        return self._here(found)
+
+    async def unit(self, asked: AllocatedClaim) -> ClaimUnit:
+        """The unit of a claim. Raises BadInput for what containers cannot have."""
         claims, pods = {asked.name: asked}, await self._pods(asked)
         new = [asked]
         while new:
             claim = new.pop()
             for pod in pods.values():
                 for name, container in other_claims(pod, claim.name).items():
-                    if name in claims or (other := await self._allocated_here(ref.namespace, name)) is None:
+                    if name in claims or (other := await self._allocated_here(asked.namespace, name)) is None:
                         continue
                     _check_unshared(pod, container, claim, other)
                     claims[name] = other
                     new.append(other)
         unit = tuple(sorted(claims.values(), key=lambda claim: claim.uid))
-        return ClaimUnit(asked, unit, tuple(combinations(pods.values(), unit)))
+        return ClaimUnit(unit, tuple(combinations(pods.values(), unit)))
 
     async def _pods(self, claim: AllocatedClaim) -> Mapping[str, Object]:
         found = {}
