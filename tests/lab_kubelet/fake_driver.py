@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from lamina.ports.kubelet import drahealth_pb2 as health_pb
 from lamina.ports.kubelet import draplugin_pb2 as pb
 from lamina.ports.kubelet import pluginregistration_pb2 as registration
+from lamina.ports.kubelet.drahealth_pb2_grpc import (
+    DRAResourceHealthServicer,
+    add_DRAResourceHealthServicer_to_server,
+)
 from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationServicer, add_RegistrationServicer_to_server
 
 DRIVER = "gpu.example.com"
 CDI_KIND = "k8s.gpu.example.com/claim"
 
 
-class FakeDriver(RegistrationServicer):
+class FakeDriver(RegistrationServicer, DRAResourceHealthServicer):
     """Prepares one device per request of a claim; its CDI device sets the variable `DEVICE_<request>`.
 
-    `prepared` and `unprepared` record claim UIDs; `refuse` is an error to answer with.
+    `prepared` and `unprepared` record claim UIDs; `refuse` is an error to answer with. `tells_health`: it serves the
+    health of devices, as `tell` says it.
     """
 
     def __init__(self, kubelet_dir: Path, cdi_dir: Path, *, versions: tuple[str, ...] = ("v1.DRAPlugin",)) -> None:
@@ -32,11 +40,15 @@ class FakeDriver(RegistrationServicer):
         self.unprepared: list[str] = []
         self.registered: list[tuple[bool, str]] = []
         self.refuse = ""
+        self.tells_health = False
+        self._told: asyncio.Queue[tuple[str, health_pb.HealthStatus, str]] = asyncio.Queue()
         self._server: Any = None
 
     async def start(self) -> None:
         self._server = grpc.aio.server()
         add_RegistrationServicer_to_server(self, self._server)
+        if self.tells_health:
+            add_DRAResourceHealthServicer_to_server(self, self._server)
         for version in ("v1", "v1beta1"):
             handlers = {
                 "NodePrepareResources": grpc.unary_unary_rpc_method_handler(
@@ -61,6 +73,18 @@ class FakeDriver(RegistrationServicer):
     async def stop(self) -> None:
         await self._server.stop(None)
         self.socket.unlink(missing_ok=True)
+
+    async def tell(self, device: str, health: health_pb.HealthStatus, message: str = "") -> None:
+        await self._told.put((device, health, message))
+
+    async def NodeWatchResources(
+        self, request: health_pb.NodeWatchResourcesRequest, context: Any
+    ) -> AsyncIterator[health_pb.NodeWatchResourcesResponse]:
+        while True:
+            name, health, message = await self._told.get()
+            device = health_pb.DeviceIdentifier(pool_name="node-0", device_name=name)
+            told = health_pb.DeviceHealth(device=device, health=health, message=message)
+            yield health_pb.NodeWatchResourcesResponse(devices=[told])
 
     async def GetInfo(self, request: registration.InfoRequest, context: Any) -> registration.PluginInfo:
         return registration.PluginInfo(

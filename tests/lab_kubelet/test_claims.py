@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS
+from lamina.ports.kubelet import drahealth_pb2
 from lamina.ports.kubelet import podresources_pb2 as messages
 from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 from lamina_lab.kubelet.claims.records import ClaimUse, PreparedDevice, all_claims, uses
@@ -217,3 +218,36 @@ def test_which_claims_a_container_uses() -> None:
 )
 def test_which_devices_serve_a_request(requests: tuple[str, ...], asked: str, served: bool) -> None:
     assert PreparedDevice("d", "p", "x", requests, ()).serves(asked) is served
+
+
+def test_a_pod_shows_the_health_of_its_devices(cluster: Cluster) -> None:
+    driver = FakeDriver(cluster.root / "k", cluster.root / "cdi")
+    driver.tells_health = True
+    cluster.run(driver.start())
+    claim(cluster)
+    made = pod(cluster, request="gpu")
+    reserve(cluster, "c", made)
+    cluster.until(made, is_running, "the pod runs")
+
+    def shown() -> list[Object]:
+        [container_status] = cluster.pod(made)["status"]["containerStatuses"]
+        return list(container_status.get("allocatedResourcesStatus") or ())
+
+    def shows(health: str, **message: str) -> None:
+        [entry] = wait_until(shown, "nothing is shown")
+        [identity] = [each["resourceID"] for each in entry["resources"]]
+        assert entry["name"] == "claim:device/gpu" and identity.endswith("-gpu")
+        wanted = [{"resourceID": identity, "health": health, **message}]
+        wait_until(lambda: shown()[0]["resources"] == wanted, lambda: str(shown()))
+
+    shows("Unknown")
+    cluster.run(driver.tell("gpu-0", drahealth_pb2.HEALTHY))
+    shows("Healthy")
+    cluster.run(driver.tell("gpu-0", drahealth_pb2.UNHEALTHY, "it is hot"))
+    shows("Unhealthy", message="it is hot")
+    cluster.run(driver.tell("gpu-1", drahealth_pb2.HEALTHY))
+    shows("Unknown")
+    cluster.run(driver.tell("gpu-0", drahealth_pb2.HEALTHY))
+    shows("Healthy")
+    cluster.run(driver.stop())
+    shows("Unknown")

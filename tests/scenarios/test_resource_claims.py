@@ -98,7 +98,7 @@ def made(lab: Lab, name: str, exactly: object) -> None:
     running(lab, name)
 
 
-def wants(cls: str = "gpu.nvidia.com", **amounts: str) -> object:
+def wants(cls: str = "gpu.nvidia.com", **amounts: str) -> Object:
     return {"deviceClassName": cls} | ({"capacity": {"requests": amounts}} if amounts else {})
 
 
@@ -156,8 +156,8 @@ def test_programs_of_a_claim_by_mps_have_limits_each(lab: Lab) -> None:
     load = lab.kubectl("exec", "mps-claim", "-c", "one", "--", "gpu-load", "--seconds", "1")
     found = re.search(r"GPU 0: ([0-9.]+) %", load)
     assert found is not None and 45 <= float(found[1]) <= 51, load
-    outside = ["exec", "mps-claim", "-c", "one", "--", "env", "-u", "CUDA_MPS_PIPE_DIRECTORY", "nvidia-smi", "-q"]
-    assert "Exclusive_Process" in lab.kubectl(*outside)
+    mode = ["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]
+    assert lab.kubectl("exec", "mps-claim", "-c", "one", "--", *mode).strip() == "Exclusive_Process"
 
 
 def test_a_share_by_mps_keeps_its_limit(lab: Lab) -> None:
@@ -198,6 +198,47 @@ def test_a_gpu_that_a_claim_has_takes_no_grants(lab: Lab) -> None:
     lab.kubectl("apply", "-f", str(EXAMPLES / "whole-gpu.yaml"))
     running(lab, "whole-gpu")
     wait_until(lambda: devices(lab) == ["gpu-0"], lambda: devices(lab))
+
+
+def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated(lab: Lab) -> None:
+    made(lab, "claimed", wants(memory="1Gi"))
+
+    def health() -> Object:
+        [container] = lab.read("/api/v1/namespaces/default/pods/claimed")["status"]["containerStatuses"]
+        [resource] = [each for listed in container["allocatedResourcesStatus"] for each in listed["resources"]]
+        return {key: resource.get(key) for key in ("health", "message")}
+
+    def taints() -> list[Object]:
+        slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
+        return [taint for each in slices for device in each["spec"]["devices"] for taint in device.get("taints", ())]
+
+    well = {"health": "Healthy", "message": None}
+    wait_until(lambda: health() == well, lambda: str(health()))
+    [name] = [each["device"] for each in results(lab, "claimed")]
+    assert lab.lamina("lab", "fault", "lose", "--gpu", name.removeprefix("gpu-"), "--name", lab.name).returncode == 0
+    lost = {"health": "Unhealthy", "message": "the GPU does not answer NVML"}
+    wait_until(lambda: health() == lost, lambda: str(health()))
+    wait_until(lambda: [each["key"] for each in taints()] == ["gpu.nvidia.com/gpu-lost"], lambda: str(taints()))
+    made(lab, "next", wants(memory="1Gi"))
+    assert [each["device"] for each in results(lab, "next")] != [name]
+    assert lab.lamina("lab", "fault", "restore", "--gpu", name.removeprefix("gpu-"), "--name", lab.name).returncode == 0
+    wait_until(lambda: (health(), taints()) == (well, []), lambda: str((health(), taints())))
+
+
+def results(lab: Lab, claim: str) -> list[Object]:
+    found = lab.read(f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}")
+    listed: list[Object] = found["status"]["allocation"]["devices"]["results"]
+    return listed
+
+
+def test_the_first_alternative_that_there_is_counts(lab: Lab) -> None:
+    small, large = wants("mig.nvidia.com"), wants(memory="2Gi")
+    claim = CLAIM.replace("exactly: {exactly}", "firstAvailable: {exactly}")
+    alternatives = [{"name": "partition", **small}, {"name": "share", **large}]
+    lab.apply(claim.format(name="either", exactly=json.dumps(alternatives)))
+    running(lab, "either")
+    assert [each["request"] for each in results(lab, "either")] == ["gpu/share"]
+    assert allocate(lab, "either", "main", GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
 
 
 def test_commands_know_what_claims_hold(lab: Lab) -> None:

@@ -53,7 +53,7 @@ class Kubelet:
             kube = await connect(settings.kubeconfig)
             stack.push_async_callback(kube.close)
             self._devices = DeviceManager(settings.kubelet_dir / "device-plugins", self._now, self._poke)
-            drivers = Drivers(settings.kubelet_dir / "plugins_registry")
+            drivers = Drivers(settings.kubelet_dir / "plugins_registry", self._refresh_pods)
             stack.push_async_callback(drivers.close)
             self._claims = ClaimManager(settings.kubelet_dir, kube, drivers)
             self._reporter = NodeReporter(kube, settings, self._devices.ledger.amounts, self._now)
@@ -169,6 +169,10 @@ class Kubelet:
 
     def _poke(self) -> None:
         self._reporter.refresh()
+
+    def _refresh_pods(self) -> None:
+        for worker in self.workers.values():
+            worker.refresh()
 
     async def _end_loops(self) -> None:
         with contextlib.suppress(Outside, TimeoutError):

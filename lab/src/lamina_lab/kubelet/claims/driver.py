@@ -1,13 +1,15 @@
 """A driver of Dynamic Resource Allocation as kubelet sees it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
+from lamina.ports.kubelet import drahealth_pb2
 from lamina.ports.kubelet import draplugin_pb2 as pb
 from lamina.ports.kubelet import pluginregistration_pb2 as registration
+from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthStub
 from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationStub
 from lamina_lab.kubelet.claims.records import NodeClaim, PreparedDevice
 
@@ -15,6 +17,11 @@ TYPE = "DRAPlugin"
 VERSIONS = ("v1", "v1beta1")
 """Versions of the protocol, the preferred one first. Their messages are the same on the wire."""
 CALL_S = 45.0
+_HEALTH = {
+    drahealth_pb2.UNKNOWN: "Unknown",
+    drahealth_pb2.HEALTHY: "Healthy",
+    drahealth_pb2.UNHEALTHY: "Unhealthy",
+}
 
 
 class ClaimError(Exception):
@@ -27,11 +34,22 @@ def open_channel(socket: Path) -> Any:
     return grpc.aio.insecure_channel(f"unix:{socket}", options=settings)
 
 
+class DeviceHealth(NamedTuple):
+    """In the words of a pod's status. `message` is empty where the driver tells none."""
+
+    health: str
+    message: str = ""
+
+
+UNKNOWN = DeviceHealth("Unknown")
+
+
 class Driver:
-    """A registered driver. Calls raise ClaimError."""
+    """A registered driver. Calls raise ClaimError. `health` is what it told of its devices, by pool and device."""
 
     def __init__(self, name: str, endpoint: Path, version: str) -> None:
         self.name = name
+        self.health: dict[tuple[str, str], DeviceHealth] = {}
         self._channel = open_channel(endpoint)
         service = f"/k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin"
         self._prepare = self._channel.unary_unary(
@@ -52,6 +70,24 @@ class Driver:
 
     async def unprepare(self, claim: NodeClaim) -> None:
         await self._ask(self._unprepare, pb.NodeUnprepareResourcesRequest(claims=[_message(claim)]), claim)
+
+    async def follow_health(self, changed: Callable[[], None]) -> None:
+        """Follow what the driver tells of its devices, until it ends; a driver need not tell anything."""
+        stub: Any = DRAResourceHealthStub(self._channel)
+        try:
+            async for told in stub.NodeWatchResources(drahealth_pb2.NodeWatchResourcesRequest()):
+                found = {
+                    (each.device.pool_name, each.device.device_name): DeviceHealth(_HEALTH[each.health], each.message)
+                    for each in told.devices
+                }
+                if found != self.health:
+                    self.health = found
+                    changed()
+        except grpc.aio.AioRpcError as error:
+            if error.code() != grpc.StatusCode.UNIMPLEMENTED:
+                print(f"DRA driver {self.name} tells no health any more: {error.details()}", flush=True)
+        self.health = {}
+        changed()
 
     async def close(self) -> None:
         await self._channel.close()

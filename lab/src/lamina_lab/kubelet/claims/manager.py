@@ -10,7 +10,7 @@ from lamina.ports.kube import RESOURCE_CLAIMS, Kube, Object
 from lamina_lab.kubelet.claims import checkpoint
 from lamina_lab.kubelet.claims.driver import ClaimError
 from lamina_lab.kubelet.claims.drivers import Drivers
-from lamina_lab.kubelet.claims.records import NodeClaim, PreparedDevice, all_claims, uses
+from lamina_lab.kubelet.claims.records import NodeClaim, PreparedDevice, all_claims, claim_names, uses
 
 RETRY_S = 1.0
 
@@ -42,6 +42,28 @@ class ClaimManager:
             for device in known[use.claim].devices
             if device.serves(use.request)
         ]
+
+    def health(self, pod: Mapping[str, Any], container: Mapping[str, Any]) -> list[Object]:
+        """The health of the devices that a container names, as `allocatedResourcesStatus` has it."""
+        known = {claim.name: claim for claim in self._claims.values() if pod["metadata"]["uid"] in claim.pods}
+        names = claim_names(pod)
+        found: dict[str, Object] = {}
+        for entry in (container.get("resources") or {}).get("claims") or ():
+            request, claim = entry.get("request") or "", known.get(names.get(entry["name"], ""))
+            if listed := [each for each in claim.devices if each.serves(request)] if claim else []:
+                name = f"claim:{entry['name']}" + (f"/{request}" if request else "")
+                found[name] = {"name": name, "resources": self._resources(listed)}
+        return list(found.values())
+
+    def _resources(self, devices: Iterable[PreparedDevice]) -> list[Object]:
+        """Each with its first CDI name as its identity, or its own where it has none."""
+        found: dict[str, Object] = {}
+        for each in devices:
+            health = self._drivers.health(each.driver, each.pool, each.device)
+            identity = each.cdi[0] if each.cdi else f"{each.driver}/{each.pool}/{each.device}"
+            message = {"message": health.message} if health.message else {}
+            found.setdefault(identity, {"resourceID": identity, "health": health.health, **message})
+        return list(found.values())
 
     async def unprepare(self, pod_uid: str) -> None:
         """The pod has ended: free the claims that no other pod here uses. Raises ClaimError; call again."""

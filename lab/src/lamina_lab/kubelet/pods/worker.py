@@ -18,7 +18,7 @@ from lamina_lab.kubelet.containers.shim_client import Exit, StartError
 from lamina_lab.kubelet.containers.starter import CreateError, Starter
 from lamina_lab.kubelet.device_manager.allocation import DeviceError
 from lamina_lab.kubelet.device_manager.manager import DeviceManager
-from lamina_lab.kubelet.model.records import Container, Running, Terminated, Waiting, containers_of
+from lamina_lab.kubelet.model.records import Container, Kind, Running, Terminated, Waiting, containers_of, of_kind
 from lamina_lab.kubelet.model.settings import Settings
 from lamina_lab.kubelet.pods import pod_plan, recovery
 from lamina_lab.kubelet.pods.health import ProbeRunner
@@ -75,6 +75,10 @@ class PodWorker:
     def update(self, pod: Mapping[str, Any]) -> None:
         """The API server has a newer version."""
         self.pod = pod
+        self._wake.set()
+
+    def refresh(self) -> None:
+        """Something that the pod's status says has changed."""
         self._wake.set()
 
     def remove(self) -> None:
@@ -203,6 +207,9 @@ class PodWorker:
         )
         status = pod_status(self.pod, self.containers, progress, now=self._now(), before=self._conditions)
         self._conditions = status["conditions"]
+        for each, container in zip(status["containerStatuses"], of_kind(self.containers, Kind.APP), strict=True):
+            if health := self._services.claims.health(self.pod, container.spec):
+                each["allocatedResourcesStatus"] = health
         self._statuses.put(status)
 
     async def _start(self, container: Container) -> None:
