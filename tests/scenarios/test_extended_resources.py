@@ -8,6 +8,7 @@ import pytest
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES, apply, running, smi
 from tests.scenarios.labs import Lab
+from tests.scenarios.resource_claims import OUT_OF_MEMORY, allocate
 from tests.waiting import wait_until
 
 CONFIG = EXAMPLES / "configuration" / "v1alpha1" / "gpu-by-claim.yaml"
@@ -68,10 +69,24 @@ def test_a_pod_without_a_free_gpu_waits_for_the_end_of_another(lab: Lab) -> None
     assert seen[0] != seen[1]
 
 
-def test_a_class_serves_mig_devices_by_their_profile(lab: Lab) -> None:
+def partitioned(lab: Lab) -> None:
     assert lab.lamina("mig", "apply", "node-1", "all-1g.5gb").returncode == 0
     wait_until(lambda: len([name for name in devices(lab) if "mig-1g5gb" in name]) == 7, lambda: str(devices(lab)))
+
+
+def test_a_class_serves_mig_devices_by_their_profile(lab: Lab) -> None:
+    partitioned(lab)
     apply(lab, "dra/mig-by-profile")
     running(lab, "mig-by-profile")
     listed = lab.kubectl("exec", "mig-by-profile", "--", "nvidia-smi", "-L")
     assert listed.count("MIG 1g.5gb") == 2, listed
+
+
+def test_containers_share_a_mig_device_by_mps(lab: Lab) -> None:
+    partitioned(lab)
+    apply(lab, "dra/mig-mps")
+    running(lab, "mig-mps-claim")
+    gib = 1 << 30
+    for container in ("one", "two"):
+        assert allocate(lab, "mig-mps-claim", container, gib, gib) == ["0", OUT_OF_MEMORY], "a context takes the rest"
+        assert "MIG 1g.5gb" in lab.kubectl("exec", "mig-mps-claim", "-c", container, "--", "nvidia-smi", "-L")

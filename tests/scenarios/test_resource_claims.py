@@ -11,19 +11,10 @@ import pytest
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES, running
 from tests.scenarios.labs import Lab, Object
+from tests.scenarios.resource_claims import ALLOCATE, OUT_OF_MEMORY, allocate
 from tests.waiting import wait_until
 
 GIB = 1 << 30
-ALLOCATE = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-context, block = ctypes.c_void_p(), ctypes.c_void_p()
-assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, {gpu}) == 0
-for size in {sizes}:
-    print(cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(size)), flush=True)
-{then}
-"""
-OUT_OF_MEMORY = "2"
 MORE = {"limits.nvidia.com/gpumem": "6000"}
 CLAIM = """
 apiVersion: resource.k8s.io/v1
@@ -69,12 +60,6 @@ def claims(lab: Lab) -> list[str]:
 def devices(lab: Lab) -> list[str]:
     slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
     return [device["name"] for each in slices for device in each["spec"]["devices"]]
-
-
-def allocate(lab: Lab, pod: str, container: str, *sizes: int, then: str = "", gpu: int = 0) -> list[str]:
-    """What CUDA answers to allocations of one program."""
-    script = ALLOCATE.format(sizes=sizes, then=then, gpu=gpu)
-    return lab.kubectl("exec", pod, "-c", container, "--", "python3", "-c", script).split()
 
 
 @contextmanager

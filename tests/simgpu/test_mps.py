@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simgpu.machines import Machine
+from tests.simgpu.mig_scripts import PARTITION, TWO_HALVES, script
 from tests.simgpu.mps import PROGRAM, Daemon
 from tests.waiting import wait_until
 
@@ -125,6 +126,20 @@ def test_each_process_is_held_to_its_memory(machine: Machine, daemon: Daemon, ho
     assert one(f"alloc(1000, '{how}')")[0] == OUT_OF_MEMORY, "the context counts"
     assert one(f"alloc(500, '{how}')")[0] == 0
     assert other("alloc(3500)")[0] == 0, "the limit is each process's own"
+
+
+def test_a_daemon_of_a_mig_device_serves_it_alone(machine: Machine, tmp_path: Path) -> None:
+    (first, _), (second, _) = script(machine, PARTITION, TWO_HALVES)
+    daemon = Daemon(machine, tmp_path / "d", first)
+    daemon.ask("set_default_device_pinned_mem_limit 0 4G", "set_default_active_thread_percentage 50")
+    client = machine.started(**daemon.env, CUDA_VISIBLE_DEVICES=first)
+    assert client("uuids()") == [first.replace("MIG-", "GPU-")], "the driver has no other form for it"
+    assert [client(f"alloc({mib})")[0] for mib in (3000, 1000, 500)] == [0, OUT_OF_MEMORY, 0]
+    neighbor = machine.started(CUDA_VISIBLE_DEVICES=second)
+    assert neighbor("alloc(6000)")[0] == 0
+    refused = machine.process(**daemon.env, CUDA_VISIBLE_DEVICES=second)("start()")
+    assert refused != 0, "the daemon serves another device"
+    daemon.end()
 
 
 def test_exclusive_mode_admits_mps_clients_only(machine: Machine, daemon: Daemon) -> None:

@@ -230,6 +230,7 @@ def serve(life: int, writer: int) -> None:
     cuda = ctypes.CDLL("libcuda.so.1")
     count, context = ctypes.c_int(), ctypes.c_void_p()
     uuids = []
+    kind = "MIG" if os.environ.get("CUDA_VISIBLE_DEVICES", "").startswith("MIG-") else "GPU"
     if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
         for ordinal in range(count.value):
             raw = (ctypes.c_ubyte * 16)()
@@ -237,7 +238,7 @@ def serve(life: int, writer: int) -> None:
             if cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) != 0:
                 os._exit(1)
             text = bytes(raw).hex()
-            uuids.append(f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+            uuids.append(f"{kind}-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
     os.write(writer, " ".join(uuids).encode())
     os.read(life, 1)
     os._exit(0)
