@@ -106,7 +106,7 @@ async def test_a_socket_that_was_removed_is_served_again(served: Served) -> None
 
 
 class HealthStream:
-    """What kubelet is told of devices: a map of unhealthy ones with the reason, for each message."""
+    """What is reported to kubelet: a map of unhealthy ones with the reason, for each message."""
 
     def __init__(self, socket: Path) -> None:
         self._channel = open_channel(socket)
@@ -132,7 +132,7 @@ class HealthStream:
         await self._channel.close()
 
 
-async def test_kubelet_is_told_the_health_of_devices_when_it_changes_and_again(served: Served) -> None:
+async def test_the_health_of_devices_is_reported_when_it_changes_and_again(served: Served) -> None:
     await served.driver()
     (socket,) = served.folder.iterdir()
     stream = HealthStream(socket)

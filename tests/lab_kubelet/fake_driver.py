@@ -26,8 +26,8 @@ CDI_KIND = "k8s.gpu.example.com/claim"
 class FakeDriver(RegistrationServicer, DRAResourceHealthServicer):
     """Prepares one device per request of a claim; its CDI device sets the variable `DEVICE_<request>`.
 
-    `prepared` and `unprepared` record claim UIDs; `refuse` is an error to answer with. `tells_health`: it serves the
-    health of devices, as `tell` says it.
+    `prepared` and `unprepared` record claim UIDs; `refuse` is an error to answer with. `reports_health`: it serves the
+    health of devices, as `report` has it.
     """
 
     def __init__(self, kubelet_dir: Path, cdi_dir: Path, *, versions: tuple[str, ...] = ("v1.DRAPlugin",)) -> None:
@@ -40,14 +40,14 @@ class FakeDriver(RegistrationServicer, DRAResourceHealthServicer):
         self.unprepared: list[str] = []
         self.registered: list[tuple[bool, str]] = []
         self.refuse = ""
-        self.tells_health = False
-        self._told: asyncio.Queue[tuple[str, health_pb.HealthStatus, str]] = asyncio.Queue()
+        self.reports_health = False
+        self._reports: asyncio.Queue[tuple[str, health_pb.HealthStatus, str]] = asyncio.Queue()
         self._server: Any = None
 
     async def start(self) -> None:
         self._server = grpc.aio.server()
         add_RegistrationServicer_to_server(self, self._server)
-        if self.tells_health:
+        if self.reports_health:
             add_DRAResourceHealthServicer_to_server(self, self._server)
         for version in ("v1", "v1beta1"):
             handlers = {
@@ -74,17 +74,17 @@ class FakeDriver(RegistrationServicer, DRAResourceHealthServicer):
         await self._server.stop(None)
         self.socket.unlink(missing_ok=True)
 
-    async def tell(self, device: str, health: health_pb.HealthStatus, message: str = "") -> None:
-        await self._told.put((device, health, message))
+    async def report(self, device: str, health: health_pb.HealthStatus, message: str = "") -> None:
+        await self._reports.put((device, health, message))
 
     async def NodeWatchResources(
         self, request: health_pb.NodeWatchResourcesRequest, context: Any
     ) -> AsyncIterator[health_pb.NodeWatchResourcesResponse]:
         while True:
-            name, health, message = await self._told.get()
+            name, health, message = await self._reports.get()
             device = health_pb.DeviceIdentifier(pool_name="node-0", device_name=name)
-            told = health_pb.DeviceHealth(device=device, health=health, message=message)
-            yield health_pb.NodeWatchResourcesResponse(devices=[told])
+            reported = health_pb.DeviceHealth(device=device, health=health, message=message)
+            yield health_pb.NodeWatchResourcesResponse(devices=[reported])
 
     async def GetInfo(self, request: registration.InfoRequest, context: Any) -> registration.PluginInfo:
         return registration.PluginInfo(

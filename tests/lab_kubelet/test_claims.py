@@ -222,7 +222,7 @@ def test_which_devices_serve_a_request(requests: tuple[str, ...], asked: str, se
 
 def test_a_pod_shows_the_health_of_its_devices(cluster: Cluster) -> None:
     driver = FakeDriver(cluster.root / "k", cluster.root / "cdi")
-    driver.tells_health = True
+    driver.reports_health = True
     cluster.run(driver.start())
     claim(cluster)
     made = pod(cluster, request="gpu")
@@ -241,13 +241,13 @@ def test_a_pod_shows_the_health_of_its_devices(cluster: Cluster) -> None:
         wait_until(lambda: shown()[0]["resources"] == wanted, lambda: str(shown()))
 
     shows("Unknown")
-    cluster.run(driver.tell("gpu-0", drahealth_pb2.HEALTHY))
+    cluster.run(driver.report("gpu-0", drahealth_pb2.HEALTHY))
     shows("Healthy")
-    cluster.run(driver.tell("gpu-0", drahealth_pb2.UNHEALTHY, "it is hot"))
+    cluster.run(driver.report("gpu-0", drahealth_pb2.UNHEALTHY, "it is hot"))
     shows("Unhealthy", message="it is hot")
-    cluster.run(driver.tell("gpu-1", drahealth_pb2.HEALTHY))
+    cluster.run(driver.report("gpu-1", drahealth_pb2.HEALTHY))
     shows("Unknown")
-    cluster.run(driver.tell("gpu-0", drahealth_pb2.HEALTHY))
+    cluster.run(driver.report("gpu-0", drahealth_pb2.HEALTHY))
     shows("Healthy")
     cluster.run(driver.stop())
     shows("Unknown")

@@ -142,7 +142,7 @@ class ClaimDoor:
         except NotFound:
             return
 
-    def register(self, node: Any, plugin: ClaimPlugin) -> "_Registration":
+    def register(self, node: Any, plugin: ClaimPlugin, health: Any) -> "_Registration":
         """In the place of `ClaimRegistration`, which speaks with kubelet over sockets."""
         return _Registration(self, plugin)
 

@@ -1,6 +1,6 @@
 """Pods and claims on one node: no GPU is handed out by both doors, wherever the agent dies, and defects are noticed."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from msgspec import structs
 from lamina.agent.claims import preparer
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.state.claim_record import ClaimRecord, PreparedClaim
+from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.whole_node.claims import Claim
 from tests.whole_node.recovery import all_end, everything_comes_to_rest, nothing_of_pods_is_left, recover, settle
 from tests.whole_node.world import World
@@ -106,7 +107,7 @@ async def replaced(world: World) -> Claim:
     claims = [await world.door.comes("whole claim") for _ in range(2)]
     await settle(world, 1)
     gone = claims[0]
-    await world.kube.delete(preparer.RESOURCE_CLAIMS, gone.name, namespace="default")
+    await world.kube.delete(RESOURCE_CLAIMS, gone.name, namespace="default")
     later = await world.door.comes("large claim")
     await settle(world, 2)
     return later
@@ -124,11 +125,11 @@ async def test_a_driver_that_does_not_count_what_it_prepared(world: World, monke
 
 
 async def test_limits_that_are_not_those_of_the_claim(world: World, monkeypatch: Any) -> None:
-    def without_limits(driver: ClaimPreparer, claim: PreparedClaim) -> Any:
-        return plan(driver, _unlimited(claim))
+    def without_limits(claims: Iterable[PreparedClaim], *others: Any) -> Any:
+        return plan(map(_unlimited, claims), *others)
 
-    plan = ClaimPreparer._plan
-    monkeypatch.setattr(ClaimPreparer, "_plan", without_limits)
+    plan = preparer.claims_plan
+    monkeypatch.setattr(preparer, "claims_plan", without_limits)
     with world.fake_ports(), pytest.raises(AssertionError, match="not the limits of the claim"):
         await course(world)
 
@@ -138,10 +139,10 @@ def _unlimited(claim: PreparedClaim) -> PreparedClaim:
 
 
 async def test_a_driver_that_leaves_the_files_of_claims(world: World, monkeypatch: Any) -> None:
-    def forgets(driver: ClaimPreparer, claim: PreparedClaim) -> None:
+    async def forgets(driver: ClaimPreparer, claim: PreparedClaim) -> None:
         driver._record.drop(claim.uid)
         driver._offer.changed()
 
-    monkeypatch.setattr(ClaimPreparer, "remove", forgets)
+    monkeypatch.setattr(ClaimPreparer, "_remove", forgets)
     with world.fake_ports(), pytest.raises(AssertionError, match="CDI specs"):
         await course(world)

@@ -1,7 +1,7 @@
-"""Tells kubelet the health of the devices that claims may have, which it shows in the status of their pods.
+"""Reports to kubelet the health of the devices that claims may have, which it shows in the status of their pods.
 
-Kubelet takes the health of a device for unknown when it has not been told for a while, as when the agent ends. So all
-are told again from time to time, and at once when one of them changes.
+Kubelet takes the health of a device for unknown when nothing was reported for a while, as when the agent ends. So all
+are reported again from time to time, and at once when one of them changes.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -48,13 +48,13 @@ class ClaimHealth(DRAResourceHealthServicer):
     async def NodeWatchResources(
         self, request: messages.NodeWatchResourcesRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[messages.NodeWatchResourcesResponse]:
-        told: tuple[DeviceState, ...] | None = None
+        reported: tuple[DeviceState, ...] | None = None
         at = 0.0
         while True:
             now = self._node.clock.monotonic()
             states = device_states(self._offer.devices, self._advertisement.gpus)
-            if states != told or now - at >= REPEAT_S:
-                told, at = states, now
+            if states != reported or now - at >= REPEAT_S:
+                reported, at = states, now
                 yield self._message(states)
             await self._node.clock.sleep(LOOK_S)
 

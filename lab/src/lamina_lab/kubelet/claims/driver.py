@@ -35,7 +35,7 @@ def open_channel(socket: Path) -> Any:
 
 
 class DeviceHealth(NamedTuple):
-    """In the words of a pod's status. `message` is empty where the driver tells none."""
+    """In the words of a pod's status. `message` is empty where the driver reports none."""
 
     health: str
     message: str = ""
@@ -45,7 +45,7 @@ UNKNOWN = DeviceHealth("Unknown")
 
 
 class Driver:
-    """A registered driver. Calls raise ClaimError. `health` is what it told of its devices, by pool and device."""
+    """A registered driver. Calls raise ClaimError. `health` is what it reported of its devices, by pool and device."""
 
     def __init__(self, name: str, endpoint: Path, version: str) -> None:
         self.name = name
@@ -72,20 +72,20 @@ class Driver:
         await self._ask(self._unprepare, pb.NodeUnprepareResourcesRequest(claims=[_message(claim)]), claim)
 
     async def follow_health(self, changed: Callable[[], None]) -> None:
-        """Follow what the driver tells of its devices, until it ends; a driver need not tell anything."""
+        """Follow what the driver reports of its devices, until it ends; a driver need not report anything."""
         stub: Any = DRAResourceHealthStub(self._channel)
         try:
-            async for told in stub.NodeWatchResources(drahealth_pb2.NodeWatchResourcesRequest()):
+            async for report in stub.NodeWatchResources(drahealth_pb2.NodeWatchResourcesRequest()):
                 found = {
                     (each.device.pool_name, each.device.device_name): DeviceHealth(_HEALTH[each.health], each.message)
-                    for each in told.devices
+                    for each in report.devices
                 }
                 if found != self.health:
                     self.health = found
                     changed()
         except grpc.aio.AioRpcError as error:
             if error.code() != grpc.StatusCode.UNIMPLEMENTED:
-                print(f"DRA driver {self.name} tells no health any more: {error.details()}", flush=True)
+                print(f"DRA driver {self.name} reports no health any more: {error.details()}", flush=True)
         self.health = {}
         changed()
 

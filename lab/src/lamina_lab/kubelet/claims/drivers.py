@@ -30,7 +30,7 @@ class Drivers:
         raise ClaimError(f"DRA driver {name} is not registered")
 
     def health(self, name: str, pool: str, device: str) -> DeviceHealth:
-        """What the driver of that name told of a device last."""
+        """What the driver of that name reported of a device last."""
         found = (each for each in self._by_socket.values() if each is not None and each.name == name)
         return next((each.health.get((pool, device), UNKNOWN) for each in found), UNKNOWN)
 
