@@ -10,7 +10,7 @@ from lamina.errors import BadInput
 from lamina.model.gpus import Gpu
 from lamina.operations.simulate import SimNode, SimPod, replay
 from lamina.operations.simulate.policies import POLICIES
-from lamina.operations.simulate.replay import _Replay
+from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.what_if import added, shared, whole, without
 from tests.placement.nodes import ask, request
 
@@ -44,7 +44,7 @@ def test_nothing_is_over_committed_and_all_pods_are_reported(policy: str, data: 
         )
         for i in range(data.draw(st.integers(1, 90)))
     ]
-    run = _Replay(nodes, pods, policy)
+    run = Replay(nodes, pods, policy)
     departures = data.draw(st.booleans())
     result = run.run(departures=departures, keep=False, progress=lambda done: None)
     assert (run.capacity.cpu >= 0).all() and (run.capacity.memory >= 0).all()

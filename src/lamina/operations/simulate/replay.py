@@ -60,7 +60,7 @@ def replay(
     Raises BadInput for an unknown policy.
     """
     check_policy(policy)
-    return _Replay(nodes, pods, policy).run(departures=departures, keep=keep, progress=progress)
+    return Replay(nodes, pods, policy).run(departures=departures, keep=keep, progress=progress)
 
 
 def check_policy(policy: str) -> None:
@@ -69,7 +69,9 @@ def check_policy(policy: str) -> None:
         raise BadInput(f"there is no policy {policy!r}; known are {', '.join(POLICIES)}")
 
 
-class _Replay:
+class Replay:
+    """The cluster under one policy. `ends` are the pods that have a place until their end, `waiting` those without."""
+
     def __init__(self, nodes: Sequence[SimNode], pods: Sequence[SimPod], policy: str) -> None:
         self.capacity = ClusterCapacity(nodes)
         self.chooser: Chooser = POLICIES[policy](self.capacity)
@@ -86,9 +88,9 @@ class _Replay:
         every = max(1, len(self.pods) // _POINTS)
         for number, pod in enumerate(self.pods, start=1):
             if departures:
-                self._leave(pod.created)
+                self.leave(pod.created)
             asked += _asked(pod.request, self.usual_mib)
-            if not self._place(pod, keep=keep, departs=departures):
+            if not self.place(pod, keep=keep, departs=departures):
                 self.waiting.append(pod)
             if number % every == 0 or number == len(self.pods):
                 points.append(self._point(number, asked))
@@ -101,7 +103,7 @@ class _Replay:
         parts = asked / max(1, capacity.gpus), capacity.allocated, capacity.stranded(self.pods)
         return Point(number, *parts, len(self.waiting))
 
-    def _leave(self, now: float) -> None:
+    def leave(self, now: float) -> None:
         """Let pods go whose end has come, and try those that wait, the oldest first."""
         gone = False
         while self.ends and self.ends[0][0] <= now:
@@ -111,9 +113,10 @@ class _Replay:
             gone = True
         if gone:
             still = [pod for pod in self.waiting if pod.deleted is None or pod.deleted > now]
-            self.waiting = [pod for pod in still if not self._place(pod, keep=False, departs=True)]
+            self.waiting = [pod for pod in still if not self.place(pod, keep=False, departs=True)]
 
-    def _place(self, pod: SimPod, *, keep: bool, departs: bool) -> bool:
+    def place(self, pod: SimPod, *, keep: bool, departs: bool) -> bool:
+        """Whether the pod has a place now; with `keep` on its own node alone, with `departs` until its end."""
         able = self.capacity.fits(pod)
         levels, gpus = self.chooser.worth(pod)
         if keep and pod.node in self.rows:
@@ -141,11 +144,13 @@ class _Replay:
             return {}
         state = self.capacity.state(row)
         request = msgspec.structs.replace(pod.request, node_policy=self.policy, gpu_policy=self.policy)
+        answer = None
         if gpus:
             named = tuple(state.gpus[place].gpu.uuid for place in bits(gpus))
             selector = msgspec.structs.replace(request.selector, uuids=named)
-            request = msgspec.structs.replace(request, selector=selector)
-        answer = fit(request, state)
+            answer = fit(msgspec.structs.replace(request, selector=selector), state)
+        if not isinstance(answer, PodPlacement):  # one of these GPUs is cordoned
+            answer = fit(request, state)
         return taken_by(answer.containers) if isinstance(answer, PodPlacement) else None
 
     def _reasons(self) -> list[tuple[str, int]]:
