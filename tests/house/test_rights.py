@@ -37,7 +37,7 @@ from tests.operations.agent_pages import agent_pod
 from tests.operations.dashboard.viewers import ViewersKube
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
-from tests.operations.test_idle_rounds import World
+from tests.operations.idle_world import World
 from tests.waiting import until
 
 MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (

@@ -37,7 +37,7 @@ Change = Callable[[Any], Any]
 
 
 class TemplateResizer:
-    """Changes templates in the name of whoever uses `kube`."""
+    """Changes templates through `kube`, with the rights of its user."""
 
     def __init__(self, kube: Kube, clock: Clock, config: Config) -> None:
         self._kube = kube

@@ -3,8 +3,8 @@
 A watch reports the writes of all replicas in the order in which the API server accepted them. So once it reports a
 write of this replica, it has reported everything that was written before that write began. That covers updates of
 grants by other replicas, which resize pods: they come in the same order. This replica's own updates are not noted. They
-could only be told from earlier versions of the grant by their revision, and a missing note never does harm: nodes are
-read one by one until the watches have reported a new grant.
+differ from earlier versions of the grant only in the revision, and a missing note never does harm: nodes are read one
+by one until the watches have reported a new grant.
 """
 
 from collections import OrderedDict
