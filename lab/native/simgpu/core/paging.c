@@ -81,14 +81,20 @@ bool paging_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
     return true;
 }
 
-void paging_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+static uint32_t less(uint32_t a, uint32_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+void paging_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, uint32_t kept)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
     uint32_t from_host, from_gpu;
     do {
         word = load(at);
-        from_host = smaller(mib, paging_spilled(word));
+        from_host = smaller(mib, less(paging_spilled(word), kept));
         from_gpu = smaller(mib - from_host, resident(word));
+        from_host = smaller(mib - from_gpu, paging_spilled(word));
     } while (!replace_word(at, word, make_word(resident(word) - from_gpu, paging_spilled(word) - from_host)));
     ledger_give(m, gpu, slot, from_gpu);
 }
@@ -109,7 +115,7 @@ static uint32_t least_recently_used(const machine *m, uint32_t gpu, uint32_t exc
     return found;
 }
 
-static bool move_out(const machine *m, uint32_t gpu, uint32_t mib, uint32_t except)
+static bool move_out(const machine *m, uint32_t gpu, uint32_t mib, uint32_t except, uint32_t *moved)
 {
     while (gpu_left(m, gpu) < mib) {
         uint32_t slot = least_recently_used(m, gpu, except), missing = mib - gpu_left(m, gpu);
@@ -119,29 +125,43 @@ static bool move_out(const machine *m, uint32_t gpu, uint32_t mib, uint32_t exce
         uint32_t part = smaller(missing, smaller(resident(word), host_left(m)));
         if (part == 0)
             return false;
-        if (replace_word(word_at(m, gpu, slot), word, make_word(resident(word) - part, paging_spilled(word) + part)))
+        if (replace_word(word_at(m, gpu, slot), word, make_word(resident(word) - part, paging_spilled(word) + part))) {
             ledger_evict(m, gpu, slot, identity, part);
+            *moved += part;
+        }
     }
     return true;
 }
 
-bool paging_evict(const machine *m, uint32_t gpu, uint32_t mib)
+bool paging_evict(const machine *m, uint32_t gpu, uint32_t mib, uint32_t *moved)
 {
-    return move_out(m, gpu, mib, NO_SLOT);
+    return move_out(m, gpu, mib, NO_SLOT, moved);
 }
 
-uint32_t paging_touch(const machine *m, uint32_t gpu, uint32_t slot)
+uint32_t paging_push(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
-    uint32_t wanted = paging_spilled(load(at));
+    uint32_t part;
+    do {
+        word = load(at);
+        part = smaller(smaller(mib, resident(word)), host_left(m));
+    } while (!replace_word(at, word, make_word(resident(word) - part, paging_spilled(word) + part)));
+    ledger_give(m, gpu, slot, part);
+    return part;
+}
+
+uint32_t paging_touch(const machine *m, uint32_t gpu, uint32_t slot, uint32_t kept)
+{
+    _Atomic uint64_t *at = word_at(m, gpu, slot), word;
+    uint32_t wanted = less(paging_spilled(load(at)), kept), others = 0;
     atomic_store(&machine_cell(m, gpu, slot)->touched_at, machine_now());
     if (wanted == 0)
         return 0;
-    (void)move_out(m, gpu, wanted, slot);
+    (void)move_out(m, gpu, wanted, slot, &others);
     uint32_t part = take_what_is_left(m, gpu, slot, wanted), moved;
     do {
         word = load(at);
-        moved = smaller(part, paging_spilled(word));
+        moved = smaller(part, less(paging_spilled(word), kept));
     } while (!replace_word(at, word, make_word(resident(word) + moved, paging_spilled(word) - moved)));
     ledger_give(m, gpu, slot, part - moved);
     return wanted;

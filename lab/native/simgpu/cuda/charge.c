@@ -56,10 +56,12 @@ bool charge_take(device *dev, uint32_t mib)
     pool_trim_all(dev);
     if (charge_take_once(dev, mib))
         return true;
-    while (!is_beyond(dev, read_limits(dev), mib) && paging_evict(&driver.m, dev->gpu, mib))
-        if (charge_take_once(dev, mib))
-            return true; /* otherwise another process was faster */
-    return false;
+    uint32_t moved = 0;
+    bool taken = false;
+    while (!taken && !is_beyond(dev, read_limits(dev), mib) && paging_evict(&driver.m, dev->gpu, mib, &moved))
+        taken = charge_take_once(dev, mib); /* otherwise another process was faster */
+    driver_delay(moved * PAGING_US_PER_MIB);
+    return taken;
 }
 
 void charge_give(device *dev, uint32_t mib)

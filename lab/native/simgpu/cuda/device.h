@@ -17,6 +17,7 @@ typedef struct {
     uint64_t graph_end;                          /* position of the end of the newest work of graphs that allocate */
     _Atomic uint64_t backlog[LAUNCH_BACKLOG];
     _Atomic uint64_t launches;
+    _Atomic uint32_t kept_mib; /* managed memory that stays on the host */
 } device;
 
 /* The device of an ordinal, or NULL. */

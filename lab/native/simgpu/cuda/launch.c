@@ -22,7 +22,7 @@ static uint64_t paging_ns(device *dev)
 {
     if (atomic_load(&device_cell(dev)->managed) == 0)
         return 0;
-    return (uint64_t)paging_touch(&driver.m, dev->gpu, driver.slot) * PAGING_NS_PER_MIB;
+    return (uint64_t)paging_touch(&driver.m, dev->gpu, driver.slot, atomic_load(&dev->kept_mib)) * PAGING_NS_PER_MIB;
 }
 
 void launch_append(CUstream stream, uint64_t ns)

@@ -1,11 +1,20 @@
 #include "managed.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
+
 #include "driver.h"
 #include "paging.h"
 
+enum { PAGE_MIB = 2, SET_PREFERRED = 3, UNSET_PREFERRED = 4, HOST = -1 };
+
+static const size_t PAGE = PAGE_MIB * MIB;
+
 void managed_free(allocation *a)
 {
-    paging_give(&driver.m, a->dev->gpu, driver.slot, a->managed_mib);
+    uint32_t kept = atomic_fetch_sub(&a->dev->kept_mib, a->kept_mib) - a->kept_mib;
+    paging_give(&driver.m, a->dev->gpu, driver.slot, a->managed_mib, kept);
+    free(a->kept);
 }
 
 static CUresult allocate(CUcontext ctx, size_t size, CUdeviceptr *out)
@@ -35,17 +44,61 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags)
     return result;
 }
 
-/* For hints, which change nothing: every kernel is assumed to use all managed memory. */
+/* For hints that change nothing: every kernel is assumed to use all managed memory but what is to stay on the host. */
 static CUresult ignore_hint(void)
 {
     CUcontext ctx;
     return context_require(&ctx);
 }
 
+/* The managed memory that all of the range is in. */
+static CUresult find(CUdeviceptr at, size_t size, allocation **out)
+{
+    allocation *a = memory_find(at);
+    if (a == NULL || a->kind != KIND_MANAGED || size == 0 || size > a->start + a->size - at)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = a;
+    return CUDA_SUCCESS;
+}
+
+/* Whole pages of the range stay on the host from now on, or no longer do. */
+static CUresult keep(CUdeviceptr at, size_t size, bool on_host)
+{
+    allocation *a;
+    TRY(find(at, size, &a));
+    if (a->kept == NULL && (a->kept = calloc(a->managed_mib / PAGE_MIB, 1)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t from = (at - a->start + PAGE - 1) / PAGE, to = (at - a->start + size) / PAGE;
+    for (size_t page = from; page < to; page++) {
+        if (a->kept[page] == on_host)
+            continue;
+        a->kept[page] = on_host;
+        a->kept_mib += on_host ? PAGE_MIB : -PAGE_MIB;
+        atomic_fetch_add(&a->dev->kept_mib, (uint32_t)(on_host ? PAGE_MIB : -PAGE_MIB));
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Only to the host: what a kernel needs moves in with it anyway. */
+static CUresult prefetch(CUdeviceptr at, size_t size, CUdevice to)
+{
+    CUcontext ctx;
+    allocation *a;
+    TRY(context_require(&ctx));
+    driver_lock();
+    CUresult result = find(at, size, &a);
+    uint32_t moved = 0;
+    if (result == CUDA_SUCCESS && to == HOST)
+        moved = paging_push(&driver.m, a->dev->gpu, driver.slot, (uint32_t)(size / PAGE) * PAGE_MIB);
+    driver_unlock();
+    driver_delay(moved * PAGING_US_PER_MIB);
+    return result;
+}
+
 CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t size, CUdevice to, CUstream stream)
 {
-    (void)at, (void)size, (void)to, (void)stream;
-    return ignore_hint();
+    (void)stream;
+    return prefetch(at, size, to);
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t size, CUmemLocation to, unsigned int flags, CUstream stream)
@@ -56,8 +109,14 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t size, CUmemLocation to, un
 
 CUresult cuMemAdvise(CUdeviceptr at, size_t size, CUmem_advise advice, CUdevice ordinal)
 {
-    (void)at, (void)size, (void)advice, (void)ordinal;
-    return ignore_hint();
+    CUcontext ctx;
+    TRY(context_require(&ctx));
+    if (advice != UNSET_PREFERRED && (advice != SET_PREFERRED || ordinal != HOST))
+        return CUDA_SUCCESS;
+    driver_lock();
+    CUresult result = keep(at, size, advice == SET_PREFERRED);
+    driver_unlock();
+    return result;
 }
 
 CUresult cuMemAdvise_v2(CUdeviceptr at, size_t size, CUmem_advise advice, CUmemLocation location)

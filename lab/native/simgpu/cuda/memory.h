@@ -17,7 +17,8 @@ typedef struct allocation {
     CUdeviceptr start;
     size_t size;
     allocation_kind kind;
-    uint32_t charged_mib, managed_mib;
+    uint32_t charged_mib, managed_mib, kept_mib;
+    unsigned char *kept;        /* by page of managed memory: whether it stays on the host; NULL: none does */
     bool touched, shared_block; /* shared_block: a small one, inside a slab */
     device *dev;
     CUcontext ctx; /* NULL: it outlives contexts */
