@@ -51,7 +51,9 @@ struct lamina_limit {
     uint32_t compute_policy;
     uint64_t physical_bytes; /* 1..memory_bytes: what may be memory that stays on the GPU; the rest becomes managed */
     uint32_t most_percent;   /* 0, or cores_percent..100: up to where idle time is lent; 0: all of it */
-    uint8_t reserved[44];
+    uint32_t reserved1;
+    uint64_t request_bytes; /* 0, or 1..memory_bytes: what is guaranteed; the rest is lent. 0: all is guaranteed */
+    uint8_t reserved[32];
 };
 
 struct lamina_limits {
@@ -84,15 +86,16 @@ struct lamina_slot_compute {
     _Atomic uint64_t asked_at;   /* when it last asked for GPU time, or was waiting for it */
     _Atomic uint64_t waited_at;  /* when it last waited for its share */
     _Atomic uint64_t busy_ns;    /* how long it has had work on the GPU in total */
-    uint64_t reserved[4];
+    uint64_t reserved[3];
 };
 
-/* One device of one slot: exactly one cache line for memory and one for compute. */
+/* One device of one slot: one cache line for memory, and one for compute and what is seldom written. */
 struct lamina_slot_device {
     _Atomic uint64_t bytes[LAMINA_KINDS]; /* held or announced, by kind */
     _Atomic uint64_t charged;             /* the part that is surely in the device's `total` */
     _Atomic uint64_t spilled;             /* the part of `bytes` that is managed memory, for lack of physical memory */
     struct lamina_slot_compute compute;
+    _Atomic uint64_t hosted; /* the part of `spilled` that is kept on the host */
 };
 
 /* `owner` identifies a process even when its pid is reused: bits 0..21 pid, 22..47 start time in clock ticks since
@@ -178,6 +181,16 @@ struct lamina_decision {
     uint64_t reserved;
 };
 
+/* What the agent decides about memory that is lent on one device, for a container whose limits have `request_bytes`,
+ * and `neighbors_borrow` for every container. Old words lend nothing; see live_limits.h. */
+struct lamina_lending {
+    _Atomic uint64_t request_bytes;    /* what is guaranteed at present; 0: that of `limits` */
+    _Atomic uint64_t allowed_bytes;    /* what the container may hold at present, what it borrows included */
+    _Atomic uint64_t host_bytes;       /* how much of what it borrows it has to keep on the host */
+    _Atomic uint64_t neighbors_borrow; /* not 0: others hold borrowed memory on this GPU, which they have to return */
+    uint64_t reserved[4];
+};
+
 /* What the processes of the first slots use of one device by the driver's figures. The driver lists processes by the
  * pids of the host, which only the agent can assign to slots. Bits 0..31 of a word: KiB; 0: the driver lists no such
  * process, or not what it uses. Bits 32..63: when the agent asked the driver, in ms. A process takes a figure only if
@@ -190,9 +203,11 @@ struct lamina_arbiter {
     uint32_t device_count;
     _Atomic uint64_t heartbeat;  /* when the agent last decided */
     _Atomic uint64_t figures_at; /* when the agent was last ready to tell figures; 0: it tells none */
-    uint64_t reserved[4];
+    uint64_t made_at;            /* when the container's files were made */
+    uint64_t reserved[3];
     struct lamina_decision devices[LAMINA_MAX_DEVICES];
     struct lamina_figures figures[LAMINA_MAX_DEVICES];
+    struct lamina_lending lendings[LAMINA_MAX_DEVICES];
 };
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
@@ -225,6 +240,7 @@ _Static_assert(offsetof(struct lamina_usage_device, compute) == 128, "layout: a 
 _Static_assert(sizeof(struct lamina_share) == 32, "layout");
 _Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 1280, "layout");
 _Static_assert(sizeof(struct lamina_decision) == 64, "layout: one cache line");
-_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64 + 16 * 1024, "layout");
+_Static_assert(sizeof(struct lamina_lending) == 64, "layout: one cache line");
+_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64 + 16 * 1024 + 16 * 64, "layout");
 
 #endif

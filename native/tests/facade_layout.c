@@ -17,6 +17,8 @@ int main(void)
     FIELD(lamina_limit, compute_policy);
     FIELD(lamina_limit, physical_bytes);
     FIELD(lamina_limit, most_percent);
+    FIELD(lamina_limit, reserved1);
+    FIELD(lamina_limit, request_bytes);
     FIELD(lamina_limit, reserved);
     SIZE(lamina_limits);
     FIELD(lamina_limits, magic);
@@ -40,6 +42,7 @@ int main(void)
     FIELD(lamina_slot_device, charged);
     FIELD(lamina_slot_device, spilled);
     FIELD(lamina_slot_device, compute);
+    FIELD(lamina_slot_device, hosted);
     SIZE(lamina_slot);
     FIELD(lamina_slot, owner);
     FIELD(lamina_slot, image);
@@ -95,15 +98,23 @@ int main(void)
     FIELD(lamina_decision, reserved);
     SIZE(lamina_figures);
     FIELD(lamina_figures, slots);
+    SIZE(lamina_lending);
+    FIELD(lamina_lending, request_bytes);
+    FIELD(lamina_lending, allowed_bytes);
+    FIELD(lamina_lending, host_bytes);
+    FIELD(lamina_lending, neighbors_borrow);
+    FIELD(lamina_lending, reserved);
     SIZE(lamina_arbiter);
     FIELD(lamina_arbiter, magic);
     FIELD(lamina_arbiter, version);
     FIELD(lamina_arbiter, device_count);
     FIELD(lamina_arbiter, heartbeat);
     FIELD(lamina_arbiter, figures_at);
+    FIELD(lamina_arbiter, made_at);
     FIELD(lamina_arbiter, reserved);
     FIELD(lamina_arbiter, devices);
     FIELD(lamina_arbiter, figures);
+    FIELD(lamina_arbiter, lendings);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
     printf("constants %llu %llu %llu %u %d %d %d %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
            (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,

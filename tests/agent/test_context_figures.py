@@ -65,7 +65,9 @@ class Box:
 @asynccontextmanager
 async def answering(node: Node, seconds: float = 0.2) -> AsyncIterator[None]:
     """With the agent's loop, after so many seconds."""
-    loop = ArbitrationLoop(node.context, node.host, lambda folder, uuid: None, lambda folder, problem: None)
+    loop = ArbitrationLoop(
+        node.context, node.host, lambda folder, uuid: None, lambda gpu: 0, lambda folder, problem: None
+    )
     task = asyncio.create_task(loop.run())
     try:
         await node.clock.advance(seconds)

@@ -52,6 +52,7 @@ SHARE = Share(
     physical_mib=5,
     cores=2,
     most_cores=50,
+    most_memory_mib=3,
     mode=Mode.WHOLE,
     exclusive=True,
     compute_policy=ComputePolicy.CAP,
@@ -145,6 +146,7 @@ def test_a_grant_without_its_defaults() -> None:
         "mostSharers": None,
         "oneIsolation": False,
         "mostCores": 0,
+        "mostMemoryMiB": 0,
         "mig": None,
     }
     spec = {

@@ -132,8 +132,8 @@ def test_memory_by_container(written: str, mib: int) -> None:
             "gpu-memory and nvidia.com/container.* exclude",
         ),
         (
-            {f"{BY_CONTAINER}main.gpu-memory.limit": "5", f"{BY_CONTAINER}main.gpu-memory.request": "4"},
-            "gpu-memory.limit must be equal to .*gpu-memory.request, 4 MiB, got 5 MiB",
+            {f"{BY_CONTAINER}main.gpu-memory.limit": "4", f"{BY_CONTAINER}main.gpu-memory.request": "5"},
+            "gpu-memory.limit must be at least .*gpu-memory.request, 5 MiB, got 4 MiB",
         ),
         ({"gpu_memory": "1", "nvidia.com/use-gpu": "A100"}, "unknown annotation nvidia.com/use-gpu"),
     ],

@@ -95,7 +95,14 @@ MakeContainer = Callable[..., Container]
 
 
 def make_container(
-    folder: Path, mib: int = 3000, *, gpus: int = 1, granted: tuple[int, ...] = (0,), cores: int = 0, physical: int = 0
+    folder: Path,
+    mib: int = 3000,
+    *,
+    gpus: int = 1,
+    granted: tuple[int, ...] = (0,),
+    cores: int = 0,
+    physical: int = 0,
+    request: int = 0,
 ) -> Container:
     """A container in the folder with so many MiB (and, if not 0, cores) on these GPUs of a machine of V100s."""
     machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB", count=gpus),), seed=str(folder))
@@ -105,6 +112,7 @@ def make_container(
     share = {
         "memory_bytes": mib * MIB,
         "physical_bytes": physical * MIB,
+        "request_bytes": request * MIB,
         "cores_percent": cores,
         "compute_policy": policy,
     }

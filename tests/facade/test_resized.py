@@ -1,60 +1,21 @@
 """A container is resized while its programs run: the new size counts for them, and they hold nothing over it."""
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 from msgspec import structs
 
 from lamina.enforcement import Limits, layout, live_limits, read_limits
 from lamina.enforcement.live_limits import resize_container
 from lamina.errors import NotYet
-from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
+from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
 from tests.facade.python_programs import python
+from tests.facade.running import beat, running
 
 AHEAD_NS, OLD_NS = 10**8, 10**10
-SCRIPT = """
-begin()
-def total():
-    all = ctypes.c_size_t()
-    cuda.cuMemGetInfo_v2(None, ctypes.byref(all))
-    return all.value >> 20
-for line in sys.stdin:
-    print(int(eval(line)), flush=True)
-"""
-Tell = Callable[[str], int]
-
-
-@contextmanager
-def running(box: Container) -> Iterator[Tell]:
-    """A program in the container that evaluates each line that it gets."""
-    with box.start(sys.executable, "-c", PRELUDE + SCRIPT) as process:
-
-        def tell(expression: str) -> int:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(f"{expression}\n")
-            process.stdin.flush()
-            return int(process.stdout.readline())
-
-        try:
-            tell("0")
-            yield tell
-        finally:
-            process.kill()
 
 
 def resize(box: Container, mib: int) -> None:
     (device,) = read_limits(box.folder / "limits").devices
     resize_container(box.folder, Limits(devices=(structs.replace(device, memory_bytes=mib * MIB),)))
-
-
-def beat(box: Container, ago_ns: int) -> None:
-    """The agent decided so long ago."""
-    with (box.folder / "arbiter").open("r+b") as file:
-        file.seek(layout.ArbiterFile.heartbeat.offset)
-        file.write((time.monotonic_ns() - ago_ns).to_bytes(8, "little"))
 
 
 def test_a_running_program_gets_more_while_the_agent_lives(container: MakeContainer) -> None:

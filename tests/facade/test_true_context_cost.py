@@ -79,7 +79,7 @@ class Setting:
 
         async def run() -> None:
             loop = ArbitrationLoop(
-                context, PodHost(box.folder), lambda folder, uuid: None, lambda folder, problem: None
+                context, PodHost(box.folder), lambda folder, uuid: None, lambda gpu: 0, lambda folder, problem: None
             )
             task = asyncio.create_task(loop.run())
             begun.set()

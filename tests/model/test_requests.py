@@ -50,6 +50,7 @@ def test_a_grant_travels_with_camel_case_names() -> None:
         "physicalMiB": 0,
         "cores": 5,
         "mostCores": 0,
+        "mostMemoryMiB": 0,
         "mode": "quota",
         "exclusive": True,
         "computePolicy": "cap",

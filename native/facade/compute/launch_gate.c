@@ -138,6 +138,13 @@ static void measure(CUstream stream, CUcontext context, int device, uint64_t now
     lane->batch = meter_open(context, device, stream, now, charge);
 }
 
+static void (*entering)(int device); /* set before the first launch */
+
+void on_gate_enter(void (*function)(int device))
+{
+    entering = function;
+}
+
 void gate_enter(CUstream stream)
 {
     CUcontext context;
@@ -150,6 +157,8 @@ void gate_enter(CUstream stream)
         pthread_setspecific(key, gate_lanes);
         has_exit_handler = true;
     }
+    if (entering != NULL)
+        entering(device);
     uint64_t now = monotonic_ns();
     if (time_share_is_measured(device, now)) {
         CUstreamCaptureMode mode = relax_capture_mode();

@@ -65,6 +65,10 @@ static inline bool gate_passes(CUstream stream)
 }
 
 void gate_enter(CUstream stream);
+
+/* Registers what gate_enter calls first, for a thread that has a context on the device. */
+void on_gate_enter(void (*entering)(int device));
+
 void gate_leave(CUstream stream);
 
 /* This thread makes no launch for a while: what it has launched so far is a batch. */

@@ -2,6 +2,7 @@
 #include "cuda/context_table.h"
 #include "cuda/hooks.h"
 #include "memory/blocks.h"
+#include "memory/lending.h"
 #include "memory/reserve.h"
 
 #include <stdint.h>
@@ -72,7 +73,7 @@ static CUresult begin(struct creation *creation, const CUDA_ARRAY3D_DESCRIPTOR *
         creation->bytes = 0;
     else
         creation->bytes = whole_blocks(array_bytes(descriptor, levels));
-    return creation->bytes == 0 ? CUDA_SUCCESS : reserve(creation->device, LAMINA_ARRAY, creation->bytes);
+    return creation->bytes == 0 ? CUDA_SUCCESS : reserve_fixed(creation->device, LAMINA_ARRAY, creation->bytes);
 }
 
 static CUresult destroy(enum block_class class, void *array)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARDS = 64, FIRST_CAPACITY = 16, SOME = 64 };
+enum { SHARDS = BLOCK_SHARDS, FIRST_CAPACITY = 16, SOME = 64 };
 
 struct shard {
     _Alignas(64) spin_t lock;
@@ -124,6 +124,39 @@ bool blocks_take(enum block_class class, uint64_t key, struct block *block)
 bool blocks_get(enum block_class class, uint64_t key, struct block *block)
 {
     return find(class, key, block, false);
+}
+
+uint32_t blocks_copy(unsigned number, enum block_flags flag, int device, struct block *copies, uint32_t most)
+{
+    ASSERT(number < SHARDS);
+    struct shard *shard = &shards[number];
+    uint32_t count = 0;
+    spin_lock(&shard->lock);
+    for (uint32_t i = 0; i < shard->capacity && count < most; i++) {
+        const struct block *block = &shard->table[i];
+        if (block->class == BLOCK_POINTER && (block->flags & flag) != 0 && block->device == device)
+            copies[count++] = *block;
+    }
+    spin_unlock(&shard->lock);
+    return count;
+}
+
+bool blocks_set_extra(const struct block *copy, uint32_t extra)
+{
+    ASSERT(copy->class != 0);
+    uint64_t hash = mix(copy->class, copy->key);
+    struct shard *shard = shard_of(hash);
+    bool same = false;
+    spin_lock(&shard->lock);
+    if (shard->capacity != 0) {
+        struct block *entry = probe(shard, copy->class, copy->key, hash);
+        same = entry->class != 0 && entry->flags == copy->flags && entry->extra == copy->extra &&
+               entry->bytes == copy->bytes;
+        if (same)
+            entry->extra = extra;
+    }
+    spin_unlock(&shard->lock);
+    return same;
 }
 
 /* Removes up to SOME blocks that end with the context. Returns how many. */

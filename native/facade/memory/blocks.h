@@ -34,7 +34,7 @@ struct block {
     uint64_t bytes;
     uint64_t context; /* the context that it ends with; 0: none */
     void *object;     /* the caller's */
-    uint32_t extra;   /* the caller's */
+    uint32_t extra;   /* the caller's; of spilled blocks: how many MiB are kept on the host, from the beginning on */
     uint8_t class;    /* 0: a free entry */
     uint8_t kind;     /* enum lamina_kind */
     uint8_t device;
@@ -53,6 +53,13 @@ bool blocks_get(enum block_class class, uint64_t key, struct block *block);
 
 /* Removes all blocks that end with the context, and calls `ended` for each of them. */
 void blocks_drop_context(uint64_t context, void (*ended)(const struct block *block));
+
+/* Copies up to `most` blocks of one shard that have a flag and are on the device. Returns how many. */
+enum { BLOCK_SHARDS = 64 };
+uint32_t blocks_copy(unsigned shard, enum block_flags flag, int device, struct block *copies, uint32_t most);
+
+/* Changes `extra` of a block that is still as this copy says; otherwise returns false. */
+bool blocks_set_extra(const struct block *copy, uint32_t extra);
 
 /* Drops everything, locks included: in a forked child the blocks are the parent's. */
 void blocks_after_fork(void);

@@ -3,6 +3,7 @@
 #include "cuda/process.h"
 #include "memory/agent_figures.h"
 #include "memory/driver_usage.h"
+#include "memory/lending.h"
 #include "memory/reserve.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
@@ -34,7 +35,9 @@ static uint64_t known_cost(int device)
  * limit, all of that is reserved, and the driver's figure decides. */
 static uint64_t within_limit(int device, uint64_t cost)
 {
-    const uint64_t limit = live_memory(&facade_open()->account, (uint32_t)device);
+    const struct account *account = &facade_open()->account;
+    const uint64_t limit = may_borrow(account, (uint32_t)device) ? live_physical(account, (uint32_t)device)
+                                                                 : live_memory(account, (uint32_t)device);
     return cost < limit ? cost : limit;
 }
 
@@ -68,10 +71,10 @@ static void end_measuring(struct context_cost *cost)
 
 static CUresult reserve_ample(struct context_cost *cost)
 {
-    uint64_t rest = reserve_available(cost->device), known = within_limit(cost->device, known_cost(cost->device));
+    uint64_t rest = reserve_available_fixed(cost->device), known = within_limit(cost->device, known_cost(cost->device));
     cost->measures = true;
     cost->reserved = known != 0 ? known : rest == 0 ? LIKELY : rest < AMPLE ? rest : AMPLE;
-    CUresult result = reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
+    CUresult result = reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
     if (result != CUDA_SUCCESS)
         end_measuring(cost);
     return result;
@@ -86,9 +89,9 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
             is_being_measured(cost->device); /* read first: the measuring process stores the cost before it ends */
         cost->reserved = within_limit(cost->device, known_cost(cost->device));
         if (cost->reserved != 0 && !others)
-            return reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
+            return reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
         if (cost->reserved != 0) {
-            CUresult result = reserve_quietly(cost->device, LAMINA_CONTEXT, cost->reserved);
+            CUresult result = reserve_fixed_quietly(cost->device, LAMINA_CONTEXT, cost->reserved);
             if (result != CUDA_ERROR_OUT_OF_MEMORY)
                 return result;
         } else if (!others && begin_measuring(cost->device))
@@ -99,7 +102,7 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
     }
     uint64_t known = known_cost(cost->device);
     cost->reserved = within_limit(cost->device, known != 0 ? known : LIKELY);
-    return reserve(cost->device, LAMINA_CONTEXT, cost->reserved);
+    return reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
 }
 
 CUresult context_cost_reserve(struct context_cost *cost, int device)

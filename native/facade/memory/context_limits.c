@@ -4,6 +4,7 @@
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
 #include "memory/blocks.h"
+#include "memory/lending.h"
 #include "memory/reserve.h"
 #include "shared/assertion.h"
 
@@ -52,7 +53,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     block.object = known ? former.object : (void *)(uintptr_t)initial;
     block.bytes = beyond(device, limit, value, (uint64_t)(uintptr_t)block.object);
     if (block.bytes > former.bytes) {
-        CUresult result = reserve(device, LAMINA_CONTEXT, block.bytes - former.bytes);
+        CUresult result = reserve_fixed(device, LAMINA_CONTEXT, block.bytes - former.bytes);
         if (result != CUDA_SUCCESS)
             return result;
     }

@@ -7,6 +7,7 @@
 #include "memory/blocks.h"
 #include "memory/context_cost.h"
 #include "memory/graph_memory.h"
+#include "memory/lending.h"
 #include "memory/pools.h"
 #include "memory/release.h"
 #include "memory/reserve.h"
@@ -100,11 +101,14 @@ static void destroy(const struct maker *maker, CUcontext context)
 
 static CUresult make_charged(const struct maker *maker, int device, CUcontext *context)
 {
+    uint64_t since = 0;
     struct context_cost cost;
     CUresult result = context_cost_reserve(&cost, device);
     if (result != CUDA_SUCCESS)
         return result;
-    result = maker->make(maker, context);
+    do
+        result = maker->make(maker, context);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && lending_wait(device, &since));
     if (result != CUDA_SUCCESS) {
         context_cost_cancel(&cost);
         return result;

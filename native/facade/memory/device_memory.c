@@ -3,20 +3,29 @@
 #include "cuda/hooks.h"
 #include "memory/blocks.h"
 #include "memory/graph_records.h"
+#include "memory/lending.h"
 #include "memory/pools.h"
 #include "memory/release.h"
 #include "memory/reservation.h"
 #include "memory/reserve.h"
 #include "memory/spill.h"
+#include "shared/live_limits.h"
 
 #include <stdint.h>
 
 /* A pitch is a multiple of at least this; the actual one is known only afterwards. */
 enum { PITCH_ALIGNMENT = 512 };
 
-/* Small requests share blocks and are not worth moving. */
+/* Small requests share blocks and are not worth moving. Only where memory is lent, all that is borrowed has to move. */
+static bool takes_blocks(const struct reservation *reservation, uint64_t bytes, int device)
+{
+    return !shares_a_block(bytes) ||
+           (reservation->request.reserved && may_borrow(&facade_open()->account, (uint32_t)device));
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
+    uint64_t since = 0;
     CUcontext context;
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || bytes == 0)
@@ -25,8 +34,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
     CUresult result = reservation_begin(&reservation, context, device, LAMINA_DATA, bytes);
     if (result != CUDA_SUCCESS)
         return result;
-    bool full = !shares_a_block(bytes) && spill_needed(device);
-    result = full ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAlloc_v2)(pointer, bytes);
+    bool full = takes_blocks(&reservation, bytes, device) && spill_needed(device);
+    do
+        result = full ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAlloc_v2)(pointer, bytes);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && !full && lending_wait(device, &since));
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return reservation_spill(&reservation, pointer, bytes);
     return result == CUDA_SUCCESS ? reservation_commit(&reservation, *pointer)
@@ -71,6 +82,7 @@ static CUresult commit_pitched(struct reservation *reservation, CUdeviceptr poin
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element)
 {
+    uint64_t since = 0;
     CUcontext context;
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || pitch == NULL || width == 0 || height == 0)
@@ -80,8 +92,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     CUresult result = reservation_begin(&reservation, context, device, LAMINA_DATA, bytes);
     if (result != CUDA_SUCCESS)
         return result;
-    result = spill_needed(device) ? CUDA_ERROR_OUT_OF_MEMORY
-                                  : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    const bool full = spill_needed(device);
+    do
+        result = full ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && !full && lending_wait(device, &since));
     if (result == CUDA_SUCCESS)
         return commit_pitched(&reservation, *pointer, times(*pitch, height));
     if (result != CUDA_ERROR_OUT_OF_MEMORY)

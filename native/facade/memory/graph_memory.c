@@ -1,6 +1,7 @@
 #include "memory/graph_memory.h"
 
 #include "cuda/devices.h"
+#include "memory/lending.h"
 #include "memory/reserve.h"
 #include "shared/assertion.h"
 
@@ -95,10 +96,10 @@ CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUre
         if (record->need[device].most == 0)
             continue;
         uint64_t lacks = lacking(record, device);
-        if (reserve_quietly(device, LAMINA_POOL, lacks) != CUDA_SUCCESS) {
+        if (reserve_fixed_quietly(device, LAMINA_POOL, lacks) != CUDA_SUCCESS) {
             wait_and_trim(device, stream, wait);
             lacks = lacking(record, device);
-            result = reserve(device, LAMINA_POOL, lacks);
+            result = reserve_fixed(device, LAMINA_POOL, lacks);
         }
         reserved[device] = result == CUDA_SUCCESS ? lacks : 0;
     }

@@ -19,6 +19,7 @@
 #include "cuda/hooks.h"
 #include "cuda/process.h"
 #include "memory/blocks.h"
+#include "memory/lending.h"
 #include "memory/pools.h"
 #include "memory/release.h"
 #include "memory/reserve.h"
@@ -200,7 +201,7 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_ME
                                     .class = BLOCK_EXTERNAL,
                                     .kind = LAMINA_DATA,
                                     .device = (uint8_t)device};
-    CUresult result = reserve(device, LAMINA_DATA, block.bytes);
+    CUresult result = reserve_fixed(device, LAMINA_DATA, block.bytes);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuImportExternalMemory)(memory, description);

@@ -7,6 +7,7 @@
 #include "memory/blocks.h"
 #include "memory/driver_usage.h"
 #include "memory/images.h"
+#include "memory/lending.h"
 #include "memory/release.h"
 #include "memory/reserve.h"
 
@@ -27,7 +28,7 @@ static CUresult begin(struct loading *loading, uint64_t least)
         loading->own = reserved_by_process(loading->device);
     else if (loading->device >= 0)
         loading->reserved = shares_a_block(least) ? least : whole_blocks(least); /* code shares blocks with code */
-    return loading->reserved == 0 ? CUDA_SUCCESS : reserve(loading->device, LAMINA_MODULE, loading->reserved);
+    return loading->reserved == 0 ? CUDA_SUCCESS : reserve_fixed(loading->device, LAMINA_MODULE, loading->reserved);
 }
 
 /* How much the process's figure grew, apart from what other threads allocated meanwhile. */
@@ -52,7 +53,7 @@ static CUresult loaded(const struct loading *loading, CUresult result, const voi
     if (result != CUDA_SUCCESS || (block.bytes = grown(loading)) == 0)
         return result;
     if (loading->reserved == 0)
-        result = reserve(loading->device, LAMINA_MODULE, block.bytes);
+        result = reserve_fixed(loading->device, LAMINA_MODULE, block.bytes);
     if (result == CUDA_SUCCESS && !blocks_put(&block, &replaced)) {
         unreserve(loading->device, LAMINA_MODULE, block.bytes);
         result = CUDA_ERROR_OUT_OF_MEMORY;

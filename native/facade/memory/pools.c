@@ -4,6 +4,7 @@
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
 #include "memory/graph_records.h"
+#include "memory/lending.h"
 #include "memory/reservation.h"
 #include "memory/reserve.h"
 #include "memory/spill.h"
@@ -231,7 +232,11 @@ static CUresult make_or_spill(struct pool *pool, const struct request *request, 
 {
     CUcontext context;
     bool due = reserved > 0 && spill_needed(pool->device);
-    CUresult result = due ? CUDA_ERROR_OUT_OF_MEMORY : request->make(request, pointer);
+    uint64_t since = 0;
+    CUresult result;
+    do
+        result = due ? CUDA_ERROR_OUT_OF_MEMORY : request->make(request, pointer);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && !due && lending_wait(pool->device, &since));
     if (result == CUDA_SUCCESS)
         return settle(pool, request, reserved, *pointer);
     unreserve(pool->device, LAMINA_POOL, reserved);

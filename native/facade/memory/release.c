@@ -22,7 +22,7 @@ void release_block(const struct block *block)
     ASSERT(block->class != 0);
     release_shared(block);
     if (block->flags & BLOCK_SPILLED)
-        spill_undo(block->device, block->bytes);
+        spill_undo(block->device, block->bytes, (uint64_t)block->extra << 20);
     if (block->flags & BLOCK_DIVIDED)
         small_blocks_leave(block->object);
     else if (block->class != BLOCK_IMPORT)

@@ -39,7 +39,7 @@ void report_refusal(int device, uint64_t requested)
     const struct facade *facade = facade_open();
     atomic_fetch_add(&facade->account.usage->devices[device].refusals, 1);
     log_line(LOG_ERROR, "Device %d OOM %llu / %llu", device_ordinal(device), (unsigned long long)requested,
-             (unsigned long long)live_memory(&facade->account, (uint32_t)device));
+             (unsigned long long)live_allowed(&facade->account, (uint32_t)device));
 }
 
 CUresult reserve(int device, enum lamina_kind kind, uint64_t bytes)
@@ -107,6 +107,6 @@ uint64_t reserve_available(int device)
 {
     const struct facade *facade = facade_open();
     uint64_t held = reserved_total(device);
-    uint64_t limit = facade == NULL ? 0 : live_memory(&facade->account, (uint32_t)device);
+    uint64_t limit = facade == NULL ? 0 : live_allowed(&facade->account, (uint32_t)device);
     return held < limit ? limit - held : 0;
 }

@@ -10,6 +10,7 @@
 #include "memory/blocks.h"
 #include "memory/file_marks.h"
 #include "memory/imports.h"
+#include "memory/lending.h"
 #include "memory/reserve.h"
 #include "shared/assertion.h"
 #include "shared/shared_allocations.h"
@@ -66,14 +67,17 @@ static void free_if_unused(struct object *object)
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                        unsigned long long flags, int device)
 {
+    uint64_t since = 0;
     struct object *object = calloc(1, sizeof *object);
-    CUresult result = object == NULL ? CUDA_ERROR_OUT_OF_MEMORY : reserve(device, LAMINA_DATA, bytes);
+    CUresult result = object == NULL ? CUDA_ERROR_OUT_OF_MEMORY : reserve_fixed(device, LAMINA_DATA, bytes);
     if (result != CUDA_SUCCESS) {
         free(object);
         return result;
     }
     *object = (struct object){.device = device, .bytes = bytes, .references = 1};
-    result = REAL(cuMemCreate)(handle, bytes, prop, flags);
+    do
+        result = REAL(cuMemCreate)(handle, bytes, prop, flags);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && lending_wait(device, &since));
     if (result == CUDA_SUCCESS && !put(BLOCK_HANDLE, *handle, bytes, object)) {
         REAL(cuMemRelease)(*handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -234,7 +238,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
     struct object *object = get(BLOCK_HANDLE, handle);
     uint64_t more =
         object != NULL && object->imported && object->share == NULL ? mapped_beyond(object, offset, bytes) : 0;
-    CUresult result = more > 0 ? reserve(object->device, LAMINA_DATA, more) : CUDA_SUCCESS;
+    CUresult result = more > 0 ? reserve_fixed(object->device, LAMINA_DATA, more) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
         pthread_mutex_unlock(&lock);
         return result;

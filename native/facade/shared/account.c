@@ -52,9 +52,21 @@ void account_spill(struct lamina_slot *slot, uint32_t device, uint64_t bytes)
     atomic_fetch_add(&account_slot_device(slot, device)->spilled, bytes);
 }
 
-void account_unspill(struct lamina_slot *slot, uint32_t device, uint64_t bytes)
+void account_unspill(struct lamina_slot *slot, uint32_t device, uint64_t bytes, uint64_t hosted)
 {
     subtract_saturating(&account_slot_device(slot, device)->spilled, bytes);
+    if (hosted > 0)
+        subtract_saturating(&account_slot_device(slot, device)->hosted, hosted);
+}
+
+uint64_t account_hosted(const struct account *account, uint32_t device)
+{
+    ASSERT(device < account->limits->device_count);
+    uint64_t sum = 0;
+    uint32_t slots = account_slot_count(account);
+    for (uint32_t i = 0; i < slots; i++)
+        sum = add_saturating(sum, atomic_load(&account_slot_device(account_slot(account, i), device)->hosted));
+    return sum;
 }
 
 uint64_t account_charge(const struct account *account, struct lamina_slot *slot, uint32_t device, enum lamina_kind kind,
@@ -62,14 +74,14 @@ uint64_t account_charge(const struct account *account, struct lamina_slot *slot,
 {
     ASSERT(device < account->limits->device_count);
     ASSERT(kind < LAMINA_KINDS);
-    uint64_t limit = live_memory(account, device);
+    uint64_t limit = live_allowed(account, device);
     struct lamina_usage_device *shared = &account->usage->devices[device];
     struct lamina_slot_device *line = account_slot_device(slot, device);
     if (bytes > limit)
         return add_saturating(account_held(account, device), bytes);
     atomic_fetch_add(&line->bytes[kind], bytes);
     uint64_t total = atomic_fetch_add(&shared->total, bytes) + bytes;
-    limit = live_memory(account, device); /* again, now that the agent sees the request */
+    limit = live_allowed(account, device); /* again, now that the agent sees the request */
     uint64_t asked = total <= limit ? 0 : account_held(account, device);
     if (asked > limit) {
         subtract_saturating(&line->bytes[kind], bytes);
@@ -161,6 +173,7 @@ static void slot_clear(const struct account *account, struct lamina_slot *slot)
             atomic_store(&line->bytes[kind], 0);
         atomic_fetch_sub(&account->usage->devices[device].total, charged);
         atomic_store(&line->spilled, 0);
+        atomic_store(&line->hosted, 0);
         clear_compute(&line->compute);
     }
     atomic_store(&slot->image, 0);

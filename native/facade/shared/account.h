@@ -23,9 +23,13 @@ uint64_t account_held(const struct account *account, uint32_t device);
 /* The part of it that stays on the GPU: all but managed memory, requested as such or substituted for device memory. */
 uint64_t account_pinned(const struct account *account, uint32_t device);
 
-/* Notes that bytes which the slot holds are managed memory in place of device memory, or no longer are. */
+/* Notes that bytes which the slot holds are managed memory in place of device memory, or no longer are, of which so
+ * many were kept on the host. */
 void account_spill(struct lamina_slot *slot, uint32_t device, uint64_t bytes);
-void account_unspill(struct lamina_slot *slot, uint32_t device, uint64_t bytes);
+void account_unspill(struct lamina_slot *slot, uint32_t device, uint64_t bytes, uint64_t hosted);
+
+/* What all processes keep of it on the host. */
+uint64_t account_hosted(const struct account *account, uint32_t device);
 
 /* Adds to the slot and returns 0 if the container stays within its limit. Otherwise changes nothing and returns what
  * the container would have held. */

@@ -29,6 +29,11 @@ static int is_uuid(const char *text)
     return 1;
 }
 
+static uint64_t request_of(const struct lamina_limit *limit)
+{
+    return limit->request_bytes == 0 ? limit->memory_bytes : limit->request_bytes;
+}
+
 static const char *limit_check(const struct lamina_limit *limit)
 {
     if (!is_uuid(limit->uuid))
@@ -37,6 +42,8 @@ static const char *limit_check(const struct lamina_limit *limit)
         return "a device has no memory limit";
     if (limit->physical_bytes == 0 || limit->physical_bytes > limit->memory_bytes)
         return "a device has a physical share outside its memory";
+    if (limit->request_bytes > limit->memory_bytes || limit->physical_bytes > request_of(limit))
+        return "a device has a request outside its physical share..memory";
     if (limit->compute_policy > LAMINA_COMPUTE_WEIGHT)
         return "a device has an unknown compute policy";
     if (limit->cores_percent > 100 || (limit->compute_policy != LAMINA_COMPUTE_NONE && limit->cores_percent == 0))

@@ -33,6 +33,46 @@ uint64_t live_memory(const struct account *account, uint32_t device)
     return live;
 }
 
+bool may_borrow(const struct account *account, uint32_t device)
+{
+    ASSERT(device < account->limits->device_count);
+    return account->limits->devices[device].request_bytes != 0;
+}
+
+static const struct lamina_lending *lending(const struct account *account, uint32_t device)
+{
+    return account->arbiter == NULL ? NULL : &account->arbiter->lendings[device];
+}
+
+/* As for the limit: more than at the start counts while the heartbeat is new, less always. */
+static uint64_t live_request(const struct account *account, uint32_t device)
+{
+    uint64_t first = account->limits->devices[device].request_bytes;
+    uint64_t live = lending(account, device) == NULL ? 0 : atomic_load(&lending(account, device)->request_bytes);
+    if (live == 0 || (live > first && !arbiter_is_current(account->arbiter, monotonic_ns())))
+        return first;
+    return live;
+}
+
+uint64_t live_physical(const struct account *account, uint32_t device)
+{
+    ASSERT(device < account->limits->device_count);
+    const struct lamina_limit *limit = &account->limits->devices[device];
+    bool all = limit->request_bytes != 0 && limit->physical_bytes == limit->request_bytes;
+    return all ? live_request(account, device) : limit->physical_bytes;
+}
+
+uint64_t live_allowed(const struct account *account, uint32_t device)
+{
+    uint64_t most = live_memory(account, device);
+    if (!may_borrow(account, device))
+        return most;
+    uint64_t request = live_request(account, device);
+    uint64_t lent = lending(account, device) == NULL ? 0 : atomic_load(&lending(account, device)->allowed_bytes);
+    uint64_t allowed = lent > request && arbiter_is_current(account->arbiter, monotonic_ns()) ? lent : request;
+    return allowed < most ? allowed : most;
+}
+
 uint32_t live_cores(const struct account *account, uint32_t device, uint64_t now)
 {
     ASSERT(device < account->limits->device_count);

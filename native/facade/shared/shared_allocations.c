@@ -167,7 +167,7 @@ bool shared_use(const struct account *account, struct lamina_slot *slot, uint64_
     uint64_t owned_bytes;
     uint32_t owned_device;
     *share = NULL;
-    if (bytes > live_memory(account, device))
+    if (bytes > live_allowed(account, device))
         return false;
     add_to_total(account, slot, device, bytes);
     *share = add_entry(account, slot, LAMINA_SHARE_USE, key, device, bytes);
@@ -178,7 +178,7 @@ bool shared_use(const struct account *account, struct lamina_slot *slot, uint64_
     if (shared_find_export(account, key, &owned_device, &owned_bytes))
         return true;
     uint64_t held = account_slots_held(account, device);
-    if (add_saturating(held, shared_orphaned_bytes(account, device)) > live_memory(account, device)) {
+    if (add_saturating(held, shared_orphaned_bytes(account, device)) > live_allowed(account, device)) {
         shared_drop(account, slot, *share);
         *share = NULL;
     }

@@ -8,6 +8,7 @@
 #include "memory/contexts.h"
 #include "memory/driver_usage.h"
 #include "memory/graph_memory.h"
+#include "memory/hosting.h"
 #include "memory/imports.h"
 #include "memory/pools.h"
 #include "memory/reserve.h"
@@ -27,6 +28,7 @@ void facade_opened(void)
     on_fork(meters_after_fork);
     on_fork(graph_records_after_fork);
     on_fork(graph_memory_after_fork);
+    on_fork(hosting_after_fork);
     on_fork(imports_after_fork);
     on_fork(pools_after_fork);
     on_fork(small_blocks_after_fork);
@@ -40,4 +42,5 @@ void facade_opened(void)
 
     on_unknown_context(contexts_adopt);
     on_context_end(gate_end_context);
+    on_gate_enter(hosting_follow);
 }

@@ -286,7 +286,9 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "events of limit files": file_events,
         "refusals of memory": RefusalEvents(node),
         "work on shared GPUs": confirmed,
-        "arbitration": ArbitrationLoop(node, ports.host, confirmed.confirmation, file_events.report),
+        "arbitration": ArbitrationLoop(
+            node, ports.host, confirmed.confirmation, advertisement.memory_bytes, file_events.report
+        ),
         **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices)),
     }
     if node.settings.metrics:

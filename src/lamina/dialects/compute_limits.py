@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from lamina.dialects.choices import MAX_ITEMS, split_list
+from lamina.dialects.container_numbers import check_names, read_numbers
 from lamina.dialects.containers import quote
 from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
@@ -24,36 +24,15 @@ def limit_compute(request: PodRequest, annotations: Mapping[str, str]) -> PodReq
     written = annotations.get(COMPUTE_LIMIT, "")
     if not written.strip():
         return request
-    limits = _read(written)
+    limits = read_numbers(COMPUTE_LIMIT, written, 100, "percent from 1 to 100, as 60 or main=60,side=30")
     if request.compute_policy is not ComputePolicy.WEIGHT:
         raise BadInput(
             f"annotation {COMPUTE_LIMIT} needs the compute policy weight, under which idle time is lent; "
             f"the policy of this pod is {request.compute_policy}; remove the annotation"
         )
-    if unknown := sorted(limits.keys() - {"", *(container.container for container in request.containers)}):
-        raise BadInput(f"annotation {COMPUTE_LIMIT}: container {quote(unknown[0])} requests no GPU; remove it")
+    check_names(COMPUTE_LIMIT, limits, (container.container for container in request.containers))
     containers = tuple(_limited(container, limits) for container in request.containers)
     return structs.replace(request, containers=containers)
-
-
-def _read(written: str) -> dict[str, int]:
-    """Percent by container; the empty name stands for all."""
-    if written.count(",") >= MAX_ITEMS:
-        raise BadInput(f"annotation {COMPUTE_LIMIT} may have at most {MAX_ITEMS} items")
-    limits: dict[str, int] = {}
-    for item in split_list(written):
-        name, named, number = item.rpartition("=")
-        if not (number.isascii() and number.isdecimal() and len(number) <= 3 and 1 <= int(number) <= 100):
-            raise BadInput(
-                f"annotation {COMPUTE_LIMIT} must be percent from 1 to 100, as 60 or main=60,side=30, "
-                f"got {quote(written)}"
-            )
-        if name in limits or (named and not name) or "" in limits or (not named and limits):
-            raise BadInput(
-                f"annotation {COMPUTE_LIMIT} must be one number or one for each container, got {quote(written)}"
-            )
-        limits[name] = int(number)
-    return limits
 
 
 def _limited(container: ContainerRequest, limits: Mapping[str, int]) -> ContainerRequest:

@@ -8,6 +8,7 @@ from lamina.dialects.compute_limits import limit_compute
 from lamina.dialects.container_variables import apply_variables
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
 from lamina.dialects.high_priority import lower_priorities
+from lamina.dialects.memory_limits import limit_memory
 from lamina.dialects.protocol import Dialect, PodManifest
 from lamina.dialects.registry import NameIndex, dialect_named, name_index
 from lamina.dialects.unsupported import explain_unknown, system_of
@@ -35,7 +36,8 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     request = dialect.parse(manifest, names)
     if request is None:
         return None
-    request = apply_variables(limit_compute(request, manifest.annotations), containers)
+    request = limit_memory(limit_compute(request, manifest.annotations), manifest.annotations)
+    request = apply_variables(request, containers)
     if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
         raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
     namespace = (pod.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE

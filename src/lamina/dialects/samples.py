@@ -53,10 +53,14 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     place: int
     enforcer: Enforcer
     limit: int
+    request: int | None = None
+    """What is guaranteed to it, where that is less than its limit."""
     mig: MigSample | None = None
     cores_percent: int | None = 0
     held: Mapping[str, int] = {}
     spilled: int = 0
+    hosted: int = 0
+    """The part of `spilled` that it has to keep on the host."""
     peak: int = 0
     refusals: int = 0
     busy_s: float | None = 0.0
@@ -70,6 +74,15 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> int | None:
         return sum(self.held.values()) if self.held else None
+
+    @property
+    def guaranteed(self) -> int:
+        return self.limit if self.request is None else self.request
+
+    @property
+    def borrowed(self) -> int | None:
+        """What it uses beyond what is guaranteed to it."""
+        return None if self.used is None else max(0, self.used - self.guaranteed)
 
 
 class GpuSample(Struct, frozen=True, kw_only=True):

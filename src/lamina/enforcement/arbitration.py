@@ -13,7 +13,9 @@ from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.attended import AttendedContainer
 from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.container_files import reason
+from lamina.enforcement.memory_loans import Lender, Lending, MemoryHolder
 
+_NOTHING_LENT = Lending(allowed=0)
 _Member = tuple[AttendedContainer, int, Tenant]
 """A container on a GPU, and which of the container's GPUs that is."""
 _Read = tuple[AttendedContainer, Reading]
@@ -36,14 +38,23 @@ def _take_at_its_word(folder: Path, uuid: str) -> None:
 def _say_nothing(what: object, problem: object) -> None: ...
 
 
+Capacity = Callable[[str], int]
+"""The memory of the GPU with a UUID in bytes; 0 where it is not known, and then none is lent."""
+
+
+def _lend_none(uuid: str) -> int:
+    return 0
+
+
 class Arbitration:
-    """Arbiters for all GPUs that the attended containers share."""
+    """Arbiters for all GPUs that the attended containers share, and lenders of their memory."""
 
     def __init__(
         self,
         *,
         low_priority_percent: float = 0,
         confirm: Confirm = _take_at_its_word,
+        capacity: Capacity = _lend_none,
         report: Report = _say_nothing,
         failed: Failed = _say_nothing,
     ) -> None:
@@ -51,6 +62,8 @@ class Arbitration:
         self._arbiters: dict[str, Arbiter] = {}
         self._low_priority_percent = low_priority_percent
         self._confirm = confirm
+        self._capacity = capacity
+        self._lenders: dict[str, Lender] = {}
         self._report = report
         self._failed = failed
 
@@ -83,11 +96,15 @@ class Arbitration:
                 groups.setdefault(container.limits.devices[device].uuid, []).append((container, device, tenant))
         for uuid in self._arbiters.keys() - groups.keys():
             del self._arbiters[uuid]
+            self._lenders.pop(uuid, None)
         for uuid, members in groups.items():
             try:
+                self._lend(uuid, members, now)
                 self._divide(uuid, members, now)
             except Exception as error:
                 self._arbiters.pop(uuid, None)  # another one starts; until then each container has its own share
+                for container, device, _ in members:
+                    container.lend(device, _NOTHING_LENT)
                 self._failed(uuid, error)
         return working
 
@@ -101,6 +118,28 @@ class Arbitration:
         decisions = arbiter.tick(now, tenants, before)
         for container, device, tenant in members:
             container.decide(device, decisions[tenant.name], now)
+
+    def _lend(self, uuid: str, members: Sequence[_Member], now: int) -> None:
+        """Lend memory of one GPU, if one of its containers may borrow."""
+        limits = [container.limits.devices[device] for container, device, _ in members]
+        if not any(limit.request_bytes for limit in limits):
+            if self._lenders.pop(uuid, None):
+                for container, device, _ in members:
+                    container.lend(device, _NOTHING_LENT)
+            return
+        holders = [
+            MemoryHolder(
+                name=container.name,
+                guaranteed=limit.guaranteed,
+                limit=limit.memory_bytes,
+                held=container.held(device),
+                made_at=container.made_at,
+            )
+            for (container, device, _), limit in zip(members, limits, strict=True)
+        ]
+        lendings = self._lenders.setdefault(uuid, Lender()).tick(now, self._capacity(uuid), holders)
+        for container, device, _ in members:
+            container.lend(device, lendings[container.name])
 
     def _observe(self, now: int) -> None:
         """Read all usage files. A container whose file is not sound is left out until it is attended to again."""

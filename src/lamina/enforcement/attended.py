@@ -16,9 +16,10 @@ from lamina.enforcement.arbiter import RECENT_NS, Decision, Tenant
 from lamina.enforcement.container_files import open_file
 from lamina.enforcement.files import ARBITER, LIMITS, USAGE
 from lamina.enforcement.limits import Limits, read_limits
-from lamina.enforcement.live_limits import resize
+from lamina.enforcement.live_limits import guarantee, resize
+from lamina.enforcement.memory_loans import Lending
 from lamina.enforcement.open_usage import OpenUsage
-from lamina.enforcement.usage_arrays import head_bytes
+from lamina.enforcement.usage_arrays import head_bytes, held, hosted
 from lamina.errors import BadInput
 
 _PPM = 1_000_000
@@ -37,6 +38,7 @@ class AttendedContainer:
         self.tenants: list[Tenant] = []
         """One for each of its GPUs, as it was last observed."""
         self._decided: dict[int, Decision] = {}
+        self._lent: dict[int, Lending] = {}
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.ArbiterFile | None = None
         self._usage = OpenUsage(folder / USAGE, len(self.limits.devices))
@@ -61,8 +63,9 @@ class AttendedContainer:
         finally:
             os.close(file)
         self._decisions = layout.ArbiterFile.from_buffer(self._mapped)
-        for record, limit in zip(self._decisions.devices, self.limits.devices, strict=False):
-            resize(record, limit)
+        for place, limit in enumerate(self.limits.devices):
+            resize(self._decisions.devices[place], limit)
+            guarantee(self._decisions.lendings[place], limit)
 
     def restore(self) -> tuple[str, ...]:
         """Undo what its tenants have changed of the usage file. Returns what that was."""
@@ -134,6 +137,31 @@ class AttendedContainer:
     def refunded(self, device: int) -> int:
         return int(self._decisions.devices[device].refund_ns) if self._decisions else 0
 
+    @property
+    def made_at(self) -> int:
+        """When its files were made, in ns of CLOCK_MONOTONIC; 0 if an earlier version made them."""
+        return int(self._decisions.made_at) if self._decisions else 0
+
+    def held(self, device: int) -> int:
+        """Bytes of a GPU that its processes say they hold."""
+        return int(held(self._before[1], self.devices)[device])
+
+    def lend(self, device: int, lending: Lending) -> None:
+        """Each word is written in one step. They count from the next heartbeat on."""
+        if self._decisions is None:
+            return
+        if self._lent.get(device) != lending:
+            self._lent[device] = lending
+            record = self._decisions.lendings[device]
+            record.allowed_bytes = lending.allowed
+            record.host_bytes = lending.host
+            record.neighbors_borrow = int(lending.neighbors_borrow)
+
+    def _moves(self, device: int) -> bool:
+        """Whether its processes have to move memory between GPU and host."""
+        lent = self._lent.get(device)
+        return lent is not None and lent.host != int(hosted(self._before[1], self.devices)[device])
+
     def decide(self, device: int, decision: Decision, now: int) -> None:
         """Each word is written in one step; the heartbeat last."""
         if self._decisions is None:
@@ -143,9 +171,10 @@ class AttendedContainer:
             word = self._decisions.devices[device]
             word.closed = int(decision.closed)
             word.watched = int(decision.watched)
-            word.attention = int(decision.closed or decision.watched)
             word.rate_ppm = round(decision.rate * _PPM)
             word.refund_ns = decision.refund_ns
+        attention = decision.closed or decision.watched or self._moves(device)
+        self._decisions.devices[device].attention = int(attention)
         self._decisions.heartbeat = now
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import secrets
+import time
 from pathlib import Path
 
 from lamina.enforcement import layout
@@ -35,7 +36,11 @@ def write_container(folder: Path, limits: Limits) -> None:
 
 def new_arbiter(devices: int) -> bytes:
     """An arbiter file in which nothing was decided yet."""
-    return bytes(layout.ArbiterFile(magic=layout.ARBITER_MAGIC, version=layout.VERSION, device_count=devices))
+    return bytes(
+        layout.ArbiterFile(
+            magic=layout.ARBITER_MAGIC, version=layout.VERSION, device_count=devices, made_at=time.monotonic_ns()
+        )
+    )
 
 
 def _uuids_in(path: Path) -> tuple[str, ...]:

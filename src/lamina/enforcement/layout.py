@@ -37,7 +37,9 @@ class LimitRecord(ctypes.Structure):
         ("compute_policy", c_uint32),
         ("physical_bytes", c_uint64),
         ("most_percent", c_uint32),
-        ("reserved", c_uint8 * 44),
+        ("reserved1", c_uint32),
+        ("request_bytes", c_uint64),
+        ("reserved", c_uint8 * 32),
     )
 
 
@@ -66,7 +68,7 @@ class SlotCompute(ctypes.Structure):
         ("asked_at", c_uint64),
         ("waited_at", c_uint64),
         ("busy_ns", c_uint64),
-        ("reserved", c_uint64 * 4),
+        ("reserved", c_uint64 * 3),
     )
 
 
@@ -78,6 +80,7 @@ class SlotDevice(ctypes.Structure):
         ("charged", c_uint64),
         ("spilled", c_uint64),
         ("compute", SlotCompute),
+        ("hosted", c_uint64),
     )
 
 
@@ -170,6 +173,18 @@ class DecisionRecord(ctypes.Structure):
     )
 
 
+class LendingRecord(ctypes.Structure):
+    """What is decided about memory that is lent on one device."""
+
+    _fields_ = (
+        ("request_bytes", c_uint64),
+        ("allowed_bytes", c_uint64),
+        ("host_bytes", c_uint64),
+        ("neighbors_borrow", c_uint64),
+        ("reserved", c_uint64 * 4),
+    )
+
+
 class Figures(ctypes.Structure):
     """What the processes of the first slots use of one device by the driver's figures."""
 
@@ -185,15 +200,17 @@ class ArbiterFile(ctypes.Structure):
         ("device_count", c_uint32),
         ("heartbeat", c_uint64),
         ("figures_at", c_uint64),
-        ("reserved", c_uint64 * 4),
+        ("made_at", c_uint64),
+        ("reserved", c_uint64 * 3),
         ("devices", DecisionRecord * MAX_DEVICES),
         ("figures", Figures * MAX_DEVICES),
+        ("lendings", LendingRecord * MAX_DEVICES),
     )
 
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     LimitRecord, LimitsFile, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, ShareRecord, UsageFile,
-    DecisionRecord, Figures, ArbiterFile,
+    DecisionRecord, LendingRecord, Figures, ArbiterFile,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import ctypes
 import re
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.enforcement import layout
 from lamina.enforcement.container_files import read_file, reason
@@ -20,8 +20,9 @@ class DeviceLimit(Struct, frozen=True, kw_only=True):
 
     `context_bytes` is what a context is known to cost on it, 0 if it was not measured. `physical_bytes` is the part of
     `memory_bytes` that may be memory which stays on the GPU; 0 stands for all of it. What exceeds it becomes managed
-    memory, which the driver moves between GPU and host. `most_percent` bounds what is lent beyond
-    `cores_percent`; 0 stands for the whole GPU.
+    memory, which the driver moves between GPU and host. `request_bytes` is what is guaranteed of `memory_bytes` where
+    the rest is lent; 0 stands for all of it. `most_percent` bounds what is lent beyond `cores_percent`; 0 stands for
+    the whole GPU.
     """
 
     uuid: str
@@ -31,6 +32,18 @@ class DeviceLimit(Struct, frozen=True, kw_only=True):
     compute_policy: ComputePolicy = ComputePolicy.NONE
     context_bytes: int = 0
     physical_bytes: int = 0
+    request_bytes: int = 0
+
+    @property
+    def guaranteed(self) -> int:
+        """Bytes that the container gets whatever others do."""
+        return self.request_bytes or self.memory_bytes
+
+    def resized(self, memory_bytes: int, cores_percent: int) -> "DeviceLimit":
+        """The same with another guaranteed amount and share. A limit up to which memory is lent stays as it is."""
+        most = max(self.memory_bytes, memory_bytes) if self.request_bytes else memory_bytes
+        request = memory_bytes if self.request_bytes else 0
+        return structs.replace(self, memory_bytes=most, request_bytes=request, cores_percent=cores_percent)
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -57,9 +70,14 @@ def check(limits: Limits) -> None:
             raise BadInput(f"limits: memory on {device.uuid} must be at least 1 byte, got {device.memory_bytes}")
         if not 0 <= device.context_bytes < 1 << 63:
             raise BadInput(f"limits: context_bytes of {device.uuid} must be at least 0, got {device.context_bytes}")
-        if not 0 <= device.physical_bytes <= device.memory_bytes:
+        if not 0 <= device.request_bytes <= device.memory_bytes:
             raise BadInput(
-                f"limits: physical_bytes of {device.uuid} must be 0 to {device.memory_bytes}, its memory, "
+                f"limits: request_bytes of {device.uuid} must be 0 to {device.memory_bytes}, its memory, "
+                f"got {device.request_bytes}"
+            )
+        if not 0 <= device.physical_bytes <= device.guaranteed:
+            raise BadInput(
+                f"limits: physical_bytes of {device.uuid} must be 0 to {device.guaranteed}, its memory, "
                 f"got {device.physical_bytes}"
             )
         lowest = 0 if device.compute_policy is ComputePolicy.NONE else 1
@@ -89,7 +107,8 @@ def encode(limits: Limits) -> bytes:
         slot.uuid = device.uuid.encode()
         slot.memory_bytes = device.memory_bytes
         slot.context_bytes = device.context_bytes
-        slot.physical_bytes = device.physical_bytes or device.memory_bytes
+        slot.physical_bytes = device.physical_bytes or device.guaranteed
+        slot.request_bytes = device.request_bytes
         slot.cores_percent = device.cores_percent
         slot.most_percent = device.most_percent
         slot.compute_policy = layout.COMPUTE_POLICIES.index(device.compute_policy.value)
@@ -125,7 +144,10 @@ def _device(record: layout.LimitRecord) -> DeviceLimit:
         most_percent=record.most_percent,
         compute_policy=ComputePolicy(layout.COMPUTE_POLICIES[record.compute_policy]),
         context_bytes=record.context_bytes,
-        physical_bytes=0 if record.physical_bytes == record.memory_bytes else record.physical_bytes,
+        physical_bytes=0
+        if record.physical_bytes == (record.request_bytes or record.memory_bytes)
+        else record.physical_bytes,
+        request_bytes=record.request_bytes,
     )
 
 

@@ -6,6 +6,7 @@ container's directory is replaced, in one step, for those who read it there; an 
 copies it into the `arbiter` file each time that it opens the files, so the two agree again after any crash.
 """
 
+import ctypes
 import mmap
 import os
 from pathlib import Path
@@ -29,6 +30,11 @@ def resize(record: layout.DecisionRecord, limit: DeviceLimit) -> None:
     record.cores_percent = limit.cores_percent
 
 
+def guarantee(record: layout.LendingRecord, limit: DeviceLimit) -> None:
+    """Write what is guaranteed of one GPU into an `arbiter` file, where more may be lent."""
+    record.request_bytes = limit.request_bytes
+
+
 def resize_container(folder: Path, limits: Limits) -> None:
     """Give the container these limits, which name the same GPUs, while it runs.
 
@@ -49,11 +55,13 @@ def _write(folder: Path, limits: Limits) -> None:
     try:
         file = open_file(folder / ARBITER, os.O_RDWR)
         try:
-            with mmap.mmap(file, 0) as mapped:
+            os.posix_fallocate(file, 0, ctypes.sizeof(layout.ArbiterFile))  # an earlier version made it shorter
+            with mmap.mmap(file, ctypes.sizeof(layout.ArbiterFile)) as mapped:
                 arbiter = layout.ArbiterFile.from_buffer(mapped)
-                for record, limit in zip(arbiter.devices, limits.devices, strict=False):
-                    resize(record, limit)
-                del record, arbiter
+                for place, limit in enumerate(limits.devices):
+                    resize(arbiter.devices[place], limit)
+                    guarantee(arbiter.lendings[place], limit)
+                del arbiter
         finally:
             os.close(file)
     except OSError as error:
@@ -61,9 +69,12 @@ def _write(folder: Path, limits: Limits) -> None:
 
 
 def _check_held(folder: Path, limits: Limits) -> None:
-    held = {device.uuid: device.held for device in read_usage(folder / USAGE).devices}
+    usage = read_usage(folder / USAGE)
+    held = {device.uuid: device.held for device in usage.devices}
     for limit in limits.devices:
-        if held.get(limit.uuid, 0) > limit.memory_bytes:
+        if limit.request_bytes:  # what is managed memory already may stay as borrowed memory
+            held[limit.uuid] = held.get(limit.uuid, 0) - usage.managed(limit.uuid)
+        if held.get(limit.uuid, 0) > limit.guaranteed:
             raise MemoryHeld(
-                f"it holds {-(-held[limit.uuid] // MIB)} MiB of {limit.uuid}, more than {limit.memory_bytes // MIB} MiB"
+                f"it holds {-(-held[limit.uuid] // MIB)} MiB of {limit.uuid}, more than {limit.guaranteed // MIB} MiB"
             )

@@ -28,6 +28,8 @@ class DeviceUsage(Struct, frozen=True, kw_only=True):
     """What a context was measured to cost, 0 if none was made yet."""
     busy_ns: int = 0
     """How long any of its processes had work on the GPU, ever; less what others got of it meanwhile."""
+    hosted: int = 0
+    """The part of `spilled` that is kept on the host, because others need the GPU's memory."""
     waited_ns: int = 0
     """How long its threads waited for their share of the GPU's time, ever, added up."""
 
@@ -41,6 +43,8 @@ class ProcessUsage(Struct, frozen=True, kw_only=True):
     held: dict[str, dict[str, int]]
     spilled: dict[str, int]
     """Of what it holds, by UUID, what became managed memory for lack of physical memory."""
+    hosted: dict[str, int] = {}
+    """The part of that which is kept on the host, because others need the GPU's memory."""
 
     def total(self, uuid: str) -> int:
         """Bytes that it holds on a GPU."""
@@ -53,6 +57,10 @@ class Usage(Struct, frozen=True, kw_only=True):
     generation: int
     devices: tuple[DeviceUsage, ...]
     processes: tuple[ProcessUsage, ...]
+
+    def managed(self, uuid: str) -> int:
+        """What is held of a GPU as managed memory, in bytes: requested as such, or instead of device memory."""
+        return sum(each.held.get(uuid, {}).get("managed", 0) + each.spilled.get(uuid, 0) for each in self.processes)
 
 
 def new_usage(uuids: tuple[str, ...], generation: int) -> bytes:
@@ -105,18 +113,20 @@ def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage |
     slot = layout.Slot.from_buffer_copy(data, offset)
     if slot.owner == 0 or slot.owner & layout.CLEARING:
         return None
-    held, spilled = {}, {}
+    held, spilled, hosted = {}, {}, {}
     for i, uuid in enumerate(uuids):
         place = offset + ctypes.sizeof(layout.Slot) + i * ctypes.sizeof(layout.SlotDevice)
         line = layout.SlotDevice.from_buffer_copy(data, place)
         held[uuid] = dict(zip(layout.KINDS, line.bytes, strict=True))
         spilled[uuid] = line.spilled
+        hosted[uuid] = line.hosted
     return ProcessUsage(
         pid=slot.owner & ((1 << layout.PID_BITS) - 1),
         name=slot.name.decode("utf-8", "replace"),
         generation=slot.generation,
         held=held,
         spilled=spilled,
+        hosted=hosted,
     )
 
 
@@ -155,6 +165,7 @@ def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage
         uuid=uuid,
         held=sum(process.total(uuid) for process in processes) + orphaned,
         spilled=sum(process.spilled[uuid] for process in processes),
+        hosted=sum(process.hosted[uuid] for process in processes),
         orphaned=orphaned,
         peak=record.peak,
         refusals=record.refusals,

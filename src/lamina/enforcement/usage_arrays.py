@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lamina.enforcement import layout
 
 Words = NDArray[np.int64]
+_MOST_HELD = np.uint64(1 << 50)
 
 
 def head_bytes(devices: int) -> int:
@@ -27,6 +28,31 @@ def stamps(slots: bytes, devices: int) -> Words:
     """busy_since, asked_at and waited_at; by device; by slot."""
     found: Words = np.frombuffer(slots, _slot(devices))["devices"]["stamps"]
     return found.T
+
+
+def held(slots: bytes, devices: int) -> "NDArray[np.uint64]":
+    """The bytes that all processes hold, by device; each word counts up to `_MOST_HELD`, so that no sum overflows."""
+    words = np.frombuffer(slots, _memory(devices))["devices"]["bytes"]
+    sums: NDArray[np.uint64] = np.minimum(words, _MOST_HELD).sum(axis=(0, 2), dtype=np.uint64)
+    return sums
+
+
+def hosted(slots: bytes, devices: int) -> "NDArray[np.uint64]":
+    """The bytes that all processes keep on the host, by device; limited likewise."""
+    words = np.frombuffer(slots, _memory(devices))["devices"]["hosted"]
+    sums: NDArray[np.uint64] = np.minimum(words, _MOST_HELD).sum(axis=0, dtype=np.uint64)
+    return sums
+
+
+@lru_cache(maxsize=layout.MAX_DEVICES)
+def _memory(devices: int) -> "np.dtype[np.void]":
+    fields: Any = {
+        "names": ["bytes", "hosted"],
+        "formats": [("<u8", len(layout.KINDS)), "<u8"],
+        "offsets": [layout.SlotDevice.bytes.offset, layout.SlotDevice.hosted.offset],
+        "itemsize": ctypes.sizeof(layout.SlotDevice),
+    }
+    return _field("devices", (np.dtype(fields), (devices,)), ctypes.sizeof(layout.Slot), layout.slot_stride(devices))
 
 
 @lru_cache(maxsize=layout.MAX_DEVICES)

@@ -27,6 +27,8 @@ class Share(Struct, frozen=True, kw_only=True):
     memory_mib: int
     physical_mib: int = 0
     """The part of it that is sure to have a place on the GPU; 0 stands for all."""
+    most_memory_mib: int = 0
+    """How much it may hold while the GPU has room, above `memory_mib`; 0 stands for no more than that."""
     cores: int = 0
     most_cores: int = 0
     """How much it may use of what others leave, under the policy `weight`; 0 stands for all."""
@@ -39,6 +41,11 @@ class Share(Struct, frozen=True, kw_only=True):
     """The GPU serves only shares that do as this one: all with a share of time, or all without."""
     mig: MigInstance | None = None
     """Where the mode is `mig`: the instance that the share is, which the agent of the node creates and removes."""
+
+    @property
+    def limit_mib(self) -> int:
+        """The most memory that it may hold."""
+        return max(self.memory_mib, self.most_memory_mib)
 
 
 class ContainerSize(Struct, frozen=True, kw_only=True):

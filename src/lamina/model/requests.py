@@ -28,15 +28,16 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     """What one container requests: `count` GPUs, and the same share of each of them.
 
     Exactly one of `memory_mib` and `memory_percent` is set. `cores` is 0 if the container takes whatever time is left;
-    `most_cores` is how much it may use of what others leave, 0 for all of it. An `exclusive` container has its GPUs to
-    itself; if it also requests 100 % of the memory, it gets whole GPUs. `sidecar` is an init container that keeps
-    running.
+    `most_cores` is how much it may use of what others leave, 0 for all of it. `most_memory_mib` is how much memory it
+    may hold while the GPU has room, 0 for no more than it requests. An `exclusive` container has its GPUs to itself; if
+    it also requests 100 % of the memory, it gets whole GPUs. `sidecar` is an init container that keeps running.
     """
 
     container: str
     count: int
     memory_mib: int | None = None
     memory_percent: int | None = None
+    most_memory_mib: int = 0
     cores: int = 0
     most_cores: int = 0
     exclusive: bool = False

@@ -15,7 +15,8 @@ def container_limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Li
     devices = tuple(
         DeviceLimit(
             uuid=share.gpu,
-            memory_bytes=share.memory_mib * MIB,
+            memory_bytes=share.limit_mib * MIB,
+            request_bytes=share.memory_mib * MIB if share.most_memory_mib else 0,
             physical_bytes=share.physical_mib * MIB,
             cores_percent=share.cores,
             most_percent=share.most_cores,

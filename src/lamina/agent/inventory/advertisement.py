@@ -13,6 +13,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observable import Observable
 from lamina.model.gpus import Inventory
 from lamina.model.mps import MpsDaemon
+from lamina.model.quantities import MIB
 
 
 class Advertisement:
@@ -62,6 +63,11 @@ class Advertisement:
     def partitionable(self) -> Set[str] | None:
         """The GPUs that grants may partition; None while that is not known."""
         return self.state.partitionable
+
+    def memory_bytes(self, gpu: str) -> int:
+        """The memory of a GPU; 0 where it is not known."""
+        observed = self.state.gpus.get(gpu)
+        return (observed.facts.memory_mib or 0) * MIB if observed else 0
 
     def daemon(self, gpu: str) -> MpsDaemon | None:
         """The MPS daemon of a GPU."""

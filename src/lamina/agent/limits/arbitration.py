@@ -1,8 +1,8 @@
-"""Divides each GPU's time between the containers that share it, while they run, and answers their processes."""
+"""Divides each GPU's time between the containers that share it, lends its memory, and answers their processes."""
 
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
-from lamina.enforcement.arbitration import Arbitration, Confirm, Report
+from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
 from lamina.ports.host import Host
 
 LOOK_S = 0.5
@@ -12,10 +12,10 @@ REST = 4
 
 
 class ArbitrationLoop:
-    """Without it, containers are limited to their own shares, no gate is closed, and contexts cost what is guessed."""
+    """Without it, containers have their own shares alone, no gate is closed, and contexts cost what is guessed."""
 
-    def __init__(self, node: NodeContext, host: Host, confirm: Confirm, report: Report) -> None:
-        """`report` is called with what is wrong with the files of a container."""
+    def __init__(self, node: NodeContext, host: Host, confirm: Confirm, capacity: Capacity, report: Report) -> None:
+        """`capacity` is the memory of a GPU; `report` is called with what is wrong with the files of a container."""
         self._node = node
         self._host = host
         self._containers = node.paths.containers
@@ -24,6 +24,7 @@ class ArbitrationLoop:
         self._low_priority_percent = node.config.low_priority_percent
         self._aside = node.aside
         self._confirm = confirm
+        self._capacity = capacity
         self._report = report
 
     def _failed(self, gpu: str, error: Exception) -> None:
@@ -33,6 +34,7 @@ class ArbitrationLoop:
         arbitration = Arbitration(
             low_priority_percent=self._low_priority_percent,
             confirm=self._confirm,
+            capacity=self._capacity,
             report=self._report,
             failed=self._failed,
         )

@@ -105,7 +105,7 @@ class DriverLimits:
             return  # a whole GPU, which has no limits
         try:
             for device in limits.devices:
-                await self._node.nvml.limit_memory(device.uuid, cgroup, device.memory_bytes)
+                await self._node.nvml.limit_memory(device.uuid, cgroup, device.guaranteed)
         except Outside as error:
             if self._failures.get(name) != str(error):
                 container = f"{bound.container} of {bound.namespace}/{bound.pod}"

@@ -94,10 +94,7 @@ class SizeFollower:
         self._remember(bound, raised(before, size_of(container)))
         folder = self._node.paths.containers / folder_name(bound.pod_uid, bound.container)
         size, limits = size_of(container), read_limits(folder / LIMITS)
-        devices = tuple(
-            structs.replace(device, memory_bytes=size.memory_mib * MIB, cores_percent=size.cores)
-            for device in limits.devices
-        )
+        devices = tuple(device.resized(size.memory_mib * MIB, size.cores) for device in limits.devices)
         resize_container(folder, Limits(devices=devices, priority=limits.priority, log_level=limits.log_level))
         self._remember(bound, usable(container))
         log.info(

@@ -46,6 +46,9 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     most_cores: Annotated[
         Natural, Meta(description="Percent of the GPU's compute time up to which idle time is lent; 0 means all of it")
     ] = 0
+    most_memory_mib: Annotated[
+        Natural, Meta(description="Memory in MiB up to which free memory is lent; 0 means none is lent")
+    ] = field(name="mostMemoryMiB", default=0)
     mig: Annotated[GrantedMigInstance | None, Meta(description="MIG instance of the share if the mode is mig")] = None
 
 

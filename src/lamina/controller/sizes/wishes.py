@@ -71,29 +71,31 @@ def wanted(grant: Grant, wishes: Mapping[str, SizeWish]) -> Mapping[str, Contain
         memory = before.memory_mib if wish.memory_mib is None else wish.memory_mib
         cores = before.cores if wish.cores is None else wish.cores
         if (memory, cores) != (before.memory_mib, before.cores):
-            _check(container, cores)
+            _check(container, memory, cores)
             sizes[name] = ContainerSize(generation=before.generation + 1, memory_mib=memory, cores=cores)
     return sizes
 
 
-def _check(container: ContainerGrant, cores: int) -> None:
-    """Raises BadInput for a container that cannot be resized, or not to so many cores."""
+def _check(container: ContainerGrant, memory: int, cores: int) -> None:
+    """Raises BadInput for a container that cannot be resized, or not to so much memory or so many cores."""
     if container.init and not container.sidecar:
         raise BadInput(f"container {container.name} is an init container, which cannot be resized")
     for share in container.shares:
-        if problem := _problem(share, cores):
+        if problem := _problem(share, memory, cores):
             raise BadInput(f"container {container.name}: {problem}")
     if len({(share.memory_mib, share.cores) for share in container.shares}) > 1:
         raise BadInput(f"container {container.name} has different shares of its GPUs, which cannot be resized")
 
 
-def _problem(share: Share, cores: int) -> str:
+def _problem(share: Share, memory: int, cores: int) -> str:
     if share.mode is not Mode.QUOTA or share.exclusive:
         return "only a share of a GPU can be resized, and this one has the GPU or an instance of it to itself"
     if share.physical_mib:
         return "the memory of its GPU is granted more than once, so its share cannot be resized"
     if cores != share.cores and share.compute_policy is ComputePolicy.NONE:
         return "it has no share of compute that is enforced, so only its memory can be resized"
+    if share.most_memory_mib and memory > share.most_memory_mib:
+        return f"its limit of memory is {share.most_memory_mib} MiB, so it cannot have {memory}"
     if share.most_cores and cores > share.most_cores:
         return f"its limit of compute is {share.most_cores} percent, so it cannot have {cores}"
     return ""

@@ -30,10 +30,14 @@ _MIB = {None: 1, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
 
 
 class RequestedPart(NamedTuple):
-    """What one container requests of each GPU: an amount of memory, or a percentage of memory and time."""
+    """What one container requests of each GPU: an amount of memory, or a percentage of memory and time.
+
+    `most_memory_mib` is the limit, if that is more than the amount, else 0.
+    """
 
     memory_mib: int | None = None
     percent: int | None = None
+    most_memory_mib: int = 0
 
 
 def check_keys(annotations: Mapping[str, str]) -> None:
@@ -75,7 +79,7 @@ def read_parts_by_container(annotations: Mapping[str, str]) -> dict[str, Request
         if key.startswith(OF_CONTAINER):
             container, field = _split(key)
             written.setdefault(container, {})[field] = _mib(key, annotations[key])
-    return {container: RequestedPart(memory_mib=_agreed(container, amounts)) for container, amounts in written.items()}
+    return {container: _part(container, amounts) for container, amounts in written.items()}
 
 
 def write_size(annotations: Mapping[str, str], container: str, size: WantedSize) -> Iterator[PatchOperation]:
@@ -86,7 +90,8 @@ def write_size(annotations: Mapping[str, str], container: str, size: WantedSize)
         raise BadInput(f"annotation {FRACTION} has no amount of memory; use {MEMORY} to change it")
     own = [key for key in annotations if key.startswith(OF_CONTAINER) and _split(key)[0] == container]
     for key in own or [MEMORY]:
-        yield PatchOperation(f"/metadata/annotations/{escape_pointer(key)}", str(size.memory_mib))
+        if not (len(own) > 1 and key.endswith(_LIMIT) and _mib(key, annotations[key]) >= (size.memory_mib or 0)):
+            yield PatchOperation(f"/metadata/annotations/{escape_pointer(key)}", str(size.memory_mib))
 
 
 def _split(key: str) -> tuple[str, str]:
@@ -102,15 +107,14 @@ def _split(key: str) -> tuple[str, str]:
     return container, field
 
 
-def _agreed(container: str, amounts: Mapping[str, int]) -> int:
-    """The amount that the request and the limit of a container give, of which one may be absent."""
-    if len({*amounts.values()}) > 1:
+def _part(container: str, amounts: Mapping[str, int]) -> RequestedPart:
+    """What the request and the limit of a container say; where one of them is absent, they are equal."""
+    request = amounts.get(_REQUEST, amounts.get(_LIMIT, 0))
+    limit = amounts.get(_LIMIT, request)
+    if limit < request:
         key = f"{OF_CONTAINER}{container}"
-        raise BadInput(
-            f"annotation {key}.{_LIMIT} must be equal to {key}.{_REQUEST}, {amounts[_REQUEST]} MiB, "
-            f"got {amounts[_LIMIT]} MiB"
-        )
-    return next(iter(amounts.values()))
+        raise BadInput(f"annotation {key}.{_LIMIT} must be at least {key}.{_REQUEST}, {request} MiB, got {limit} MiB")
+    return RequestedPart(memory_mib=request, most_memory_mib=limit if limit > request else 0)
 
 
 def _percent(written: str) -> int:

@@ -6,7 +6,7 @@
     gpu-fraction-container-name: train      for this container; the first one that is no init container if absent
 
     nvidia.com/container.train.gpu-memory.request: 8Gi    memory of one of several containers, in place of the above
-    nvidia.com/container.train.gpu-memory.limit: 8Gi      the same amount; either may be absent
+    nvidia.com/container.train.gpu-memory.limit: 12Gi     up to this while the GPU has room; either may be absent
 
 KAI rounds memory up to whole percent of a GPU; here it is the amount itself. KAI leaves time to the driver; here a
 fraction is a share of the time as well. What admission fills in has to agree with the annotations, because annotations
@@ -90,6 +90,7 @@ def _request(container: ContainerManifest, part: RequestedPart, count: int) -> C
         count=count,
         memory_mib=part.memory_mib,
         memory_percent=part.percent,
+        most_memory_mib=part.most_memory_mib,
         cores=part.percent or 0,
         init=container.init,
         sidecar=container.sidecar,

@@ -138,6 +138,12 @@ def _physical(memory: int, state: GpuState) -> int:
     return max(1, memory * there // granted) if granted > there else 0
 
 
+def _most_memory(container: ContainerRequest, memory: int, state: GpuState) -> int:
+    """The limit, where the GPU has more than what is requested; nothing beyond the GPU can be lent."""
+    most = min(container.most_memory_mib, state.gpu.memory_mib)
+    return most if most > memory else 0
+
+
 def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Share:
     state, partitions = seat.state, seat.state.partitions
     if seat.instance is not None and partitions is not None:
@@ -148,6 +154,7 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Shar
         # A whole GPU has what it has; only shares of it can be scaled beyond.
         memory_mib=min(memory, state.gpu.memory_mib) if container.whole else memory,
         physical_mib=0 if container.whole else _physical(memory, state),
+        most_memory_mib=0 if alone else _most_memory(container, memory, state),
         cores=container.cores,
         most_cores=0 if alone else container.most_cores,
         mode=Mode.WHOLE if container.whole else Mode.QUOTA,

@@ -34,7 +34,9 @@ def alike(request: PodRequest) -> PodRequest:
     if len(containers) == 1:
         [only] = containers
         containers = (
-            msgspec.structs.replace(only, container="", priority=None, init=False, sidecar=False, most_cores=0),
+            msgspec.structs.replace(
+                only, container="", priority=None, init=False, sidecar=False, most_cores=0, most_memory_mib=0
+            ),
         )
         gpu_policy = ""
     return msgspec.structs.replace(

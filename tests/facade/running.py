@@ -1,0 +1,65 @@
+"""A program in a container that does what a test tells it, while the test changes what the agent says."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lamina.enforcement import layout
+from tests.facade.conftest import PRELUDE, Container
+
+SCRIPT = """
+begin()
+def total():
+    all = ctypes.c_size_t()
+    cuda.cuMemGetInfo_v2(None, ctypes.byref(all))
+    return all.value >> 20
+for line in sys.stdin:
+    print(int(eval(line)), flush=True)
+"""
+Tell = Callable[[str], int]
+
+
+@contextmanager
+def running(box: Container, more: str = "") -> Iterator[Tell]:
+    """A program in the container that evaluates each line that it gets; `more` defines names for it."""
+    with box.start(sys.executable, "-c", PRELUDE + more + SCRIPT) as process:
+
+        def tell(expression: str) -> int:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{expression}\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        try:
+            tell("0")
+            yield tell
+        finally:
+            process.kill()
+
+
+def beat(box: Container, ago_ns: int) -> None:
+    """The agent decided so long ago."""
+    with (box.folder / "arbiter").open("r+b") as file:
+        file.seek(layout.ArbiterFile.heartbeat.offset)
+        file.write((time.monotonic_ns() - ago_ns).to_bytes(8, "little"))
+
+
+@contextmanager
+def beating(box: Container) -> Iterator[None]:
+    """An agent that lives and decides nothing new."""
+    stopped = threading.Event()
+
+    def run() -> None:
+        while not stopped.wait(0.05):
+            beat(box, 0)
+
+    beat(box, 0)
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
