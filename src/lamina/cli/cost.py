@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _OUTPUTS = ("table", "json")
 _FIGURES = (
     *("memory_requested", "memory_used", "compute_requested", "compute_used"),
-    *("compute_borrowed", "compute_lent", "gib_requested", "gib_used"),
+    *("compute_borrowed", "compute_lent", "gib_requested", "gib_used", "gib_borrowed"),
 )
-_HEAD = ("MEMORY", "USED", "COMPUTE", "USED", "BORROWED", "LENT", "GIB", "USED", "COST")
+_HEAD = ("MEMORY", "USED", "COMPUTE", "USED", "BORROWED", "LENT", "GIB", "USED", "BORROWED", "COST")
 
 
 def cost(

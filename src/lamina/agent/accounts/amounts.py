@@ -12,6 +12,8 @@ class Amounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     memory_requested: float = 0.0
     memory_used: float = 0.0
+    memory_borrowed: float = 0.0
+    """Used beyond the request."""
     compute_requested: float = 0.0
     compute_used: float = 0.0
     compute_borrowed: float = 0.0
@@ -20,6 +22,7 @@ class Amounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requested, and left to others."""
     gib_requested: float = 0.0
     gib_used: float = 0.0
+    gib_borrowed: float = 0.0
 
     def plus(self, other: "Amounts") -> "Amounts":
         return Amounts(**{name: getattr(self, name) + getattr(other, name) for name in FIGURES})

@@ -153,9 +153,14 @@ class AccountBook:
                 if worked[place] is not None
                 else {"compute_requested": compute[place]}
             )
-            parts = {"memory_requested": memory[place], "memory_used": held[place], **of_compute}
+            of_memory = {
+                "requested": memory[place],
+                "used": held[place],
+                "borrowed": max(0.0, held[place] - memory[place]),
+            }
             gib = gpu.memory_bytes / _GIB
-            parts |= {"gib_requested": memory[place] * gib, "gib_used": held[place] * gib}
+            parts = {f"memory_{name}": part for name, part in of_memory.items()} | of_compute
+            parts |= {f"gib_{name}": part * gib for name, part in of_memory.items()}
             self._add(holding, gpu.model, Amounts(**{name: part * passed for name, part in parts.items()}))
         return GpuTime(
             capacity=passed,

@@ -9,10 +9,10 @@ from lamina.agent.accounts.book import Account, BookState
 from lamina.model.prices import Pricing
 
 _PARTS = {
-    "memory": ("requested", "used"),
+    "memory": ("requested", "used", "borrowed"),
     "compute": ("requested", "used", "borrowed", "lent"),
 }
-_GIB = ("requested", "used")
+_GIB = ("requested", "used", "borrowed")
 
 
 def account_families(node: str, book: BookState) -> list[CounterMetricFamily]:

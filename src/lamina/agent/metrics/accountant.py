@@ -87,7 +87,7 @@ def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owne
             namespace=of_pod[0].namespace,
             pod_uid=uid,
             gpu=gpu,
-            memory_bytes=_larger([(share.init, share.limit) for share in of_pod]),
+            memory_bytes=_larger([(share.init, share.guaranteed) for share in of_pod]),
             cores=_larger([(share.init, share.cores_percent or 0) for share in of_pod]),
             used_bytes=None if None in used else sum(each or 0 for each in used),
             busy_s={share.container: share.busy_s or 0.0 for share in of_pod} if counted else None,

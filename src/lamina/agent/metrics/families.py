@@ -20,6 +20,13 @@ def _of_shares(prefix: str, who: str) -> tuple[MetricFamily[ShareSample], ...]:
     return (
         gauge(f"{prefix}_memory_limit_bytes", f"Memory of the GPU that the {who} may use.",
               lambda s: s.limit),
+        gauge(f"{prefix}_memory_request_bytes", f"Memory of the GPU that is guaranteed to the {who}.",
+              lambda s: s.guaranteed),
+        gauge(f"{prefix}_memory_borrowed_bytes",
+              f"Memory that the {who} uses beyond what is guaranteed to it.", lambda s: s.borrowed),
+        gauge(f"{prefix}_memory_hosted_bytes",
+              f"Borrowed memory that the {who} keeps on the host, because others need the GPU's memory.",
+              lambda s: s.hosted),
         MetricFamily(f"{prefix}_memory_used_bytes",
                      f"Memory that the {who} uses, by kind of allocation.",
                      lambda s: (((kind,), size) for kind, size in s.held.items()), ("kind",)),

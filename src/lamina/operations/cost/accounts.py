@@ -20,7 +20,7 @@ class ClusterAccount(NamedTuple):
 
 
 Figures = dict[str, float]
-"""GPU-seconds by names such as `memory_requested`, and GiB-seconds as `gib_requested` and `gib_used`."""
+"""GPU-seconds by names such as `memory_requested`, and GiB-seconds such as `gib_requested`."""
 
 
 @dataclass

@@ -26,12 +26,14 @@ class CostRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """The value of the label."""
     memory_requested: float = 0.0
     memory_used: float = 0.0
+    memory_borrowed: float = 0.0
     compute_requested: float = 0.0
     compute_used: float = 0.0
     compute_borrowed: float = 0.0
     compute_lent: float = 0.0
     gib_requested: float = 0.0
     gib_used: float = 0.0
+    gib_borrowed: float = 0.0
     cost: float | None = None
 
 
