@@ -19,6 +19,7 @@ for line in sys.stdin:
     print(int(eval(line)), flush=True)
 """
 Tell = Callable[[str], int]
+AHEAD_NS = 250_000_000
 
 
 @contextmanager
@@ -48,14 +49,14 @@ def beat(box: Container, ago_ns: int) -> None:
 
 @contextmanager
 def beating(box: Container) -> Iterator[None]:
-    """An agent that lives and decides nothing new."""
+    """An agent that lives and decides nothing new. Its clock is ahead, for machines that are busy."""
     stopped = threading.Event()
 
     def run() -> None:
         while not stopped.wait(0.05):
-            beat(box, 0)
+            beat(box, -AHEAD_NS)
 
-    beat(box, 0)
+    beat(box, -AHEAD_NS)
     thread = threading.Thread(target=run)
     thread.start()
     try:
