@@ -291,7 +291,7 @@ async def test_defragmentation() -> None:
 
 async def test_reclaiming_idle_shares() -> None:
     """It has the rights of the controller as well."""
-    asked = set()
+    asked: set[tuple[str, str, str]] = set()
     for owner, action in (("ReplicaSet", "scaleToZero"), ("StatefulSet", "scaleToZero"), ("Job", "evict")):
         world = World(f"hours: 4, namespaces: [default], action: {action}")
         await world.begin("a", owner=owner)
