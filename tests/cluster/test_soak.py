@@ -64,7 +64,6 @@ def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: 
     assert soak.pods and soak.ran, "nothing was there to be looked at"
     assert soak.violations + observation.settled(cluster) == []
     if claims:
-        assert "claim" in soak.ran.values()
         delete_claims(cluster)
     for node in cluster.nodes:
         all_gpus = pod(f"all-{node.name}", limits={"nvidia.com/gpu": 2}, node=node.name)
