@@ -5,12 +5,13 @@ import tempfile
 from pathlib import Path
 
 from bench.elastic.compute import measure_compute
+from bench.elastic.reclaiming import measure_reclaiming
 from bench.elastic.resizing import measure_resizing
 from bench.machine import build, machine
 from bench.measures import Report, add_outputs
 from bench.program import end_with
 
-PARTS = {"compute": measure_compute, "resizing": measure_resizing}
+PARTS = {"compute": measure_compute, "reclaiming": measure_reclaiming, "resizing": measure_resizing}
 
 
 def main() -> int:
