@@ -95,7 +95,7 @@ def main() -> None:
         sys.exit(lacking)
     with tempfile.TemporaryDirectory(prefix="lam") as folder, lab(Path(folder)) as kubeconfig:
         asyncio.run(fill(kubeconfig))
-        with dashboard(kubeconfig) as address, browser(width=1280, height=1250) as driver:
+        with dashboard(kubeconfig) as address, browser(width=1280, height=1750) as driver:
             save(driver, address)
 
 

@@ -17,14 +17,10 @@ _MOST_REASONS = 10
 
 def simulate(
     nodes: Annotated[
-        Path | None,
-        typer.Option("--nodes", help="Nodes: a dump (JSON or YAML) or a trace (CSV). Required.", show_default=False),
+        Path | None, typer.Option("--nodes", help="Nodes: a dump (JSON or YAML) or a trace (CSV). Required.")
     ] = None,
     pods: Annotated[
-        Path | None,
-        typer.Option(
-            "--pods", help="Pods: a dump, a trace or manifests. May be the same dump. Required.", show_default=False
-        ),
+        Path | None, typer.Option("--pods", help="Pods: a dump, a trace or manifests. May be the same dump. Required.")
     ] = None,
     policy: Annotated[list[str] | None, typer.Option("--policy", help="Policy. Repeat it to compare several.")] = None,
     add_nodes: Annotated[list[str] | None, typer.Option("--add-nodes", help="Add nodes, as N:MODEL:GPUS.")] = None,
@@ -62,10 +58,7 @@ def simulate(
     from lamina.operations.simulate.replay import check_policy
 
     if nodes is None or pods is None:
-        raise BadInput(
-            f"{'--nodes' if nodes is None else '--pods'} is missing: simulate replays pods of one file on nodes of "
-            "another or the same; whether a manifest fits into your cluster now is what `lamina fits -f FILE` says"
-        )
+        raise _missing("--nodes" if nodes is None else "--pods")
     policies = policy or ["binpack", "packing"]
     for each in policies:
         check_policy(each)
@@ -90,6 +83,13 @@ def simulate(
         write(html, page(results, {"replayed": size, "nodes": str(nodes), "pods": str(pods)}), "--html")
     if json_file is not None:
         write(json_file, msgspec.json.format(msgspec.json.encode(results)), "--json")
+
+
+def _missing(option: str) -> BadInput:
+    return BadInput(
+        f"{option} is missing: simulate replays pods of one file on nodes of another or the same; whether a manifest "
+        "fits into your cluster now is what `lamina fits -f FILE` says"
+    )
 
 
 def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod], list[str]]":
