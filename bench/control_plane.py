@@ -11,7 +11,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,6 +62,12 @@ class ControlPlane:
     def log(self, name: str) -> str:
         """The end of what a program said."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-500:]
+
+    @contextlib.contextmanager
+    def program(self, path: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Another program next to them, until the block ends; its output is in `log`."""
+        with _process(self.folder, path, *arguments) as process:
+            yield process
 
     @asynccontextmanager
     async def scheduler(self, document: dict[str, Any]) -> AsyncIterator[subprocess.Popen[bytes]]:

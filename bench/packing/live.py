@@ -61,7 +61,7 @@ async def live_run(nodes: Nodes, pods: Sequence[Pod], seed: int, weight: int = 1
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         async with control_plane(Path(name)) as plane:
             await _create_nodes(plane, nodes, order)
-            async with _controller(plane) as (url, session):
+            async with running_controller(plane) as (url, session):
                 access = ExtenderAccess(url, "")
                 document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=weight)
                 async with plane.scheduler(document) as scheduler:
@@ -181,7 +181,7 @@ async def _ready(url: str, session: aiohttp.ClientSession) -> None:
 
 
 @asynccontextmanager
-async def _controller(plane: ControlPlane) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
+async def running_controller(plane: ControlPlane) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     """A controller in a process of its own, once it is ready: the URL of its extender."""
     addresses = plane.folder / "addresses.json"
     command = [sys.executable, "-m", "bench.scheduler.server", str(plane.kubeconfig), str(addresses)]
