@@ -4,11 +4,13 @@ import argparse
 import asyncio
 import statistics
 
+from bench.control_plane import NoPrograms
 from bench.measures import Report, add_outputs
 from bench.program import end_with
 from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
 from bench.scheduler.gangs import Gangs
+from bench.scheduler.side_by_side import side_by_side
 from lamina.ports.kube import Object
 
 CURVE = (100, 1_000, 5_000, 10_000, 20_000)
@@ -65,6 +67,18 @@ async def whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
         report.add("memory", "MiB", ours=control.resident_mib())
 
 
+def with_and_without(report: Report, nodes: int, pods: int) -> None:
+    """kube-scheduler itself, with Lamina and without an extender. Says why where there is none."""
+    try:
+        plain, ours = asyncio.run(side_by_side(nodes, pods))
+    except NoPrograms as reason:
+        print(f"skipped: {reason}")
+        return
+    report.add("kube-pods", "pods/s", native=plain.pods_per_s, ours=ours.pods_per_s)
+    report.add("kube-cpu", "ms/pod", ours=ours.cpu_ms)
+    report.add("kube-requests", "1/pod", native=plain.requests, ours=ours.requests)
+
+
 def _new_pods(first: int, count: int) -> list[Object]:
     return [cluster.new_pod(f"new-{number}") for number in range(first, first + count)]
 
@@ -77,8 +91,15 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=20_000, help="pods that run (default 20000)")
     parser.add_argument("--rounds", type=int, default=100, help="a hundredth of the longest series (default 100)")
     parser.add_argument("--only-http", action="store_true", help="only the controller as a process")
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="only the kube-scheduler in KUBE_BIN_DIR, with Lamina and without"
+    )
+    parser.add_argument("--new-pods", type=int, default=600, help="pods of --side-by-side (default 600)")
     options = parser.parse_args()
     report = Report("scheduler")
+    if options.side_by_side:
+        with_and_without(report, options.nodes, options.new_pods)
+        return report.finish(options.json, html=options.html)
     if not options.only_http:
         core(report, options.nodes, options.rounds)
         curve(report, options.rounds)

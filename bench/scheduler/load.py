@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+import yaml
 
 from bench.machine import ROOT
 from bench.scheduler import cluster
@@ -104,19 +105,24 @@ class Control:
 async def control(nodes: int, pods: int) -> AsyncIterator[Control]:
     """A controller in a process of its own, once it is ready, next to an API server in another process."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
-        kubeconfig, addresses = Path(name) / "kubeconfig", Path(name) / "addresses.json"
+        kubeconfig = Path(name) / "kubeconfig"
         async with _process("api_server", str(nodes), str(pods), str(kubeconfig)) as server:
             await _written(server, kubeconfig)
-            api = msgspec.json.decode(kubeconfig.read_bytes())["clusters"][0]["cluster"]["server"]
-            began = time.perf_counter()
-            async with (
-                _process("server", str(kubeconfig), str(addresses)) as process,
-                aiohttp.ClientSession() as session,
-            ):
-                url = await _ready(process, addresses, session)
-                started = Control(url, session, process.pid, nodes, time.perf_counter() - began, api)
-                started.names = msgspec.json.encode([cluster.node_name(number) for number in range(nodes)])
+            async with controller(kubeconfig, nodes) as started:
                 yield started
+
+
+@asynccontextmanager
+async def controller(kubeconfig: Path, nodes: int) -> AsyncIterator[Control]:
+    """A controller in a process of its own, once it is ready. Next to the kubeconfig, it writes where it listens."""
+    addresses = kubeconfig.with_name("addresses.json")
+    api = yaml.safe_load(kubeconfig.read_bytes())["clusters"][0]["cluster"]["server"]
+    began = time.perf_counter()
+    async with _process("server", str(kubeconfig), str(addresses)) as process, aiohttp.ClientSession() as session:
+        url = await _ready(process, addresses, session)
+        started = Control(url, session, process.pid, nodes, time.perf_counter() - began, api)
+        started.names = msgspec.json.encode([cluster.node_name(number) for number in range(nodes)])
+        yield started
 
 
 @asynccontextmanager

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from lamina.controller.run import run
-from lamina.controller.settings import Address, ControllerSettings
+from lamina.controller.settings import ControllerSettings
+from lamina.ports.listener import Address
 
 
 def main() -> None:
