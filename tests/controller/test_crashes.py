@@ -17,7 +17,7 @@ from tests.controller.binders import Bench, Clock
 from tests.controller.bound_pods import StartingKube
 from tests.controller.cluster import admitted_pod, gpus
 
-NODE, GPUS = "a", 2
+NODE, GPUS = "a", 3
 WRITES = ("create", "replace", "patch", "delete", "bind")
 CRASHES_BEFORE, CRASHES_AFTER, PAUSES_BEFORE, PAUSES_AFTER = "crashes before", "crashes after", "before", "after"
 HOW = (CRASHES_BEFORE, CRASHES_AFTER, PAUSES_BEFORE, PAUSES_AFTER)
@@ -26,18 +26,18 @@ FEWEST_WRITES = 5
 
 
 class StoppingKube(DecoratedKube):
-    """Stops before or after the write of this number, counted from 0, and goes on when `resumed` is set."""
+    """Stops before or after the write of this number, counted from 0 when armed, and goes on when `resumed` is set."""
 
     def __init__(self, kube: StartingKube, number: int, how: str) -> None:
         super().__init__(kube)
         self._number, self._when = number, how.split()[-1]
-        self._written = 0
+        self.armed, self._written = False, 0
         self._numbers: dict[asyncio.Task[object] | None, int] = {}
         """By the task that writes, the number of its write."""
         self.stopped, self.resumed = asyncio.Event(), asyncio.Event()
 
     async def before(self, verb: str) -> None:
-        if verb in WRITES:
+        if verb in WRITES and self.armed:
             self._numbers[asyncio.current_task()] = self._written
             self._written += 1
         await self._stop("before", verb)
@@ -47,14 +47,15 @@ class StoppingKube(DecoratedKube):
 
     async def _stop(self, when: str, verb: str) -> None:
         """Once it has stopped, no call of the replica goes on."""
-        if verb in WRITES and when == self._when and self._numbers[asyncio.current_task()] == self._number:
+        number = self._numbers.get(asyncio.current_task()) if verb in WRITES else None
+        if number == self._number and when == self._when:
             self.stopped.set()
         if self.stopped.is_set():
             await self.resumed.wait()
 
 
 class Crash:
-    """Two replicas, and three pods that want a whole GPU each where there are two."""
+    """Two replicas, and three pods that want a whole GPU each where the first replica has left two of three."""
 
     def __init__(self, number: int, how: str) -> None:
         self.how = how
@@ -70,6 +71,9 @@ class Crash:
 
     async def run(self) -> bool:
         """Returns whether the first replica has stopped at all."""
+        first = await self.server.create(PODS, admitted_pod("first", gpu=1))
+        assert await self.one.bind(first, NODE) == ""
+        self.kube.armed = True
         self.pods = [await self.server.create(PODS, admitted_pod(f"p{number}", gpu=1)) for number in range(3)]
         binds = asyncio.gather(*(self.one.bind(pod, NODE) for pod in self.pods[:2]))
         stopped = asyncio.create_task(self.kube.stopped.wait())
