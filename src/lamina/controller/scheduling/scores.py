@@ -66,4 +66,5 @@ def _first(places: Integers, nodes: Sequence[str]) -> int:
     """Which of these places in the list has the first name in alphabetical order."""
     if len(places) > _MANY and isinstance(nodes, NodeNames):
         return int(places[nodes.ranks[places].argmin()])
-    return min(places.tolist(), key=nodes.__getitem__)
+    first: int = min(places.tolist(), key=nodes.__getitem__)
+    return first
