@@ -111,6 +111,7 @@ int main(void)
     GPU(parent);
     GPU(instance);
     GPU(compute_mode);
+    GPU(default_slice_us);
     GPU(profiles);
     SIZE(simgpu_log_entry, "LogEntry");
     LOG_ENTRY(start);

@@ -66,6 +66,8 @@ def test_given_values_are_kept(tmp_path: Path) -> None:
         ("gpus: [{model: T4, busId: d8}]", "PCI address"),
         ("gpus: [{model: T4, numa: -1}]", "negative"),
         ("gpus: [{model: T4, temperature: 500}]", "0 to 120"),
+        ("gpus: [{model: T4, timeSliceUs: 99}]", "must be 100 to 33000, or 0"),
+        ("gpus: [{model: T4, timeSliceUs: 33001}]", "must be 100 to 33000, or 0"),
         ("gpus: [{model: T4, busId: '00000000:D8:00.0'}, {model: T4, busId: '00000000:d8:00.0'}]", "two GPUs"),
         ("driver: new\ngpus: []", "driver version"),
         ("cuda: '12'\ngpus: []", "CUDA version"),

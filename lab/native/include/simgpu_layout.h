@@ -108,14 +108,15 @@ typedef struct {
     _Atomic uint32_t lost;
     _Atomic uint32_t time_slice; /* how long a turn is at most: 0 default, 1 short, 2 medium, 3 long */
     simgpu_pair ledger;          /* low: used MiB | delta MiB << 32;  high: step | slot << 48 */
-    simgpu_pair turn;            /* low: start ns;  high: duration ns | slot << 24 | step << 36 */
+    simgpu_pair turn;            /* low: start ns;  high: duration ns | slot << 25 | step << 36 */
     _Atomic uint32_t mig_mode;   /* present | pending << 1 */
     uint32_t first_unit, mig_slices, mig_media, mig_profiles; /* of a GPU that can be partitioned */
     uint32_t parent;                                          /* of an instance: its GPU */
     _Atomic uint64_t instance;                                /* of an instance, see core/mig.h */
     simgpu_mig_profile profiles[SIMGPU_MIG_PROFILES];
     _Atomic uint32_t compute_mode; /* NVML's: 0 default, 2 prohibited, 3 exclusive process */
-    uint32_t reserved[3];
+    uint32_t default_slice_us;     /* how long a turn of the default length is; 0: 2 ms */
+    uint32_t reserved[2];
 } simgpu_gpu;
 
 typedef struct {

@@ -10,7 +10,8 @@
 #include "pair.h"
 #include "slots.h"
 
-#define DURATION_MASK 0xFFFFFFull
+#define DURATION_BITS 25u
+#define DURATION_MASK ((1ull << DURATION_BITS) - 1)
 #define STEP_BITS 28u
 #define SWEEP_PAUSE_NS 20000000u
 
@@ -27,7 +28,7 @@ static turn read_turn(simgpu_pair w)
     return (turn){.start = w.low,
                   .duration = w.high & DURATION_MASK,
                   .step = w.high >> 36,
-                  .slot = (uint32_t)(w.high >> 24) & (SIMGPU_SLOTS - 1)};
+                  .slot = (uint32_t)(w.high >> DURATION_BITS) & (SIMGPU_SLOTS - 1)};
 }
 
 static uint64_t next_step(uint64_t step)
@@ -73,10 +74,24 @@ static uint64_t executed_ns(const machine *m, uint32_t gpu, uint32_t slot)
     return simgpu_half(&machine_cell(m, gpu, slot)->executed.low);
 }
 
+/* Instances have the setting of their GPU. */
+static simgpu_gpu *whole_gpu(const machine *m, uint32_t gpu)
+{
+    return machine_gpu(m, gpu < m->head->gpu_count ? gpu : machine_gpu(m, gpu)->parent);
+}
+
 uint32_t timeline_slice(const machine *m, uint32_t gpu)
 {
-    uint32_t of = gpu < m->head->gpu_count ? gpu : machine_gpu(m, gpu)->parent;
-    return atomic_load(&machine_gpu(m, of)->time_slice) % SIMGPU_TIME_SLICES;
+    return atomic_load(&whole_gpu(m, gpu)->time_slice) % SIMGPU_TIME_SLICES;
+}
+
+static uint64_t longest_turn(const machine *m, uint32_t gpu)
+{
+    uint64_t by_default = whole_gpu(m, gpu)->default_slice_us * UINT64_C(1000);
+    uint32_t slice = timeline_slice(m, gpu);
+    if (slice != 0 || by_default == 0)
+        return slice_ns[slice];
+    return by_default < DURATION_MASK ? by_default : DURATION_MASK;
 }
 
 bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice)
@@ -91,7 +106,7 @@ bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice)
  * ended; if none had, the one that got work first. False when there is no work. */
 static bool choose_next(const machine *m, uint32_t gpu, turn last, turn *next)
 {
-    uint64_t end = last.start + last.duration, most = slice_ns[timeline_slice(m, gpu)];
+    uint64_t end = last.start + last.duration, most = longest_turn(m, gpu);
     uint32_t used = machine_slots_used(m);
     bool found = false;
     for (uint32_t i = 1; i <= used; i++) {
@@ -139,7 +154,7 @@ static turn advance_turns(const machine *m, uint32_t gpu, uint64_t now)
         }
         if (last.start + last.duration > now || !choose_next(m, gpu, last, &next) || next.start > now)
             return last;
-        uint64_t high = next.duration | (uint64_t)next.slot << 24 | next.step << 36;
+        uint64_t high = next.duration | (uint64_t)next.slot << DURATION_BITS | next.step << 36;
         if (!pair_swap(at, word, (simgpu_pair){.low = next.start, .high = high}))
             continue;
         if (next.start / SIMGPU_HISTORY_NS != last.start / SIMGPU_HISTORY_NS)

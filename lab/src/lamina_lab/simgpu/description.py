@@ -19,6 +19,7 @@ from lamina.model.cards import Card, card
 
 MAX_GPUS = 16
 MAX_NVLINKS = 18
+LONGEST_SLICE_US = 33_000
 _DRIVER = re.compile(r"\d{3}(\.\d{1,3}){1,2}")
 _CUDA = re.compile(r"(\d{1,2})\.(\d)")
 _BUS_ID = re.compile(r"([0-9A-F]{8}):([0-9A-F]{2}):([0-1][0-9A-F])\.[0-7]", re.IGNORECASE)
@@ -48,6 +49,8 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     """NVLinks of the GPU: to a switch, or to the other GPUs of its `bridge`."""
     bridge: int = 0
     """GPUs with the same number above 0 are linked directly, without a switch."""
+    time_slice_us: int = 0
+    """How long a process has the GPU at most while others wait, at the default setting; 0 stands for 2 ms."""
 
 
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -132,6 +135,10 @@ def _check_spec(where: str, spec: GpuSpec) -> None:
         raise BadInput(f"{where}.bridge is {spec.bridge}; it must be 0 to {MAX_GPUS}")
     if spec.nvlinks is not None and not 0 <= spec.nvlinks <= MAX_NVLINKS:
         raise BadInput(f"{where}.nvlinks is {spec.nvlinks}; it must be 0 to {MAX_NVLINKS}")
+    if spec.time_slice_us != 0 and not 100 <= spec.time_slice_us <= LONGEST_SLICE_US:
+        raise BadInput(
+            f"{where}.timeSliceUs is {spec.time_slice_us}; it must be 100 to {LONGEST_SLICE_US}, or 0 for 2 ms"
+        )
     if spec.numa is not None and spec.numa < 0:
         raise BadInput(f"{where}.numa is {spec.numa}; it must not be negative")
 

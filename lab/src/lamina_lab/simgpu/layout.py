@@ -17,6 +17,9 @@ HEADER_BYTES = 4096
 RECORD_BYTES = 2048
 IDENTITY_PID_MASK = (1 << 22) - 1
 
+TURN_BITS = 25
+"""Of the word of a turn, those that have its duration in ns; its slot follows."""
+
 
 class Header(ctypes.Structure):
     """The first bytes of the file; offsets are from its start."""
@@ -95,7 +98,8 @@ class GpuRecord(ctypes.Structure):
         ("instance", c_uint64),
         ("profiles", MigProfileRecord * MIG_PROFILES),
         ("compute_mode", c_uint32),
-        ("reserved", c_uint32 * 3),
+        ("default_slice_us", c_uint32),
+        ("reserved", c_uint32 * 2),
     )
 
 

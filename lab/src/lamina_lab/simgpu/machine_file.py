@@ -109,6 +109,7 @@ def _record(gpu: PlacedGpu) -> layout.GpuRecord:
         "mig_capable": int(mig_units.card_of(gpu) is not None),
         "bar1_mib": 1 << (card.memory_mib - 1).bit_length(),
         "shared_per_sm": card.shared_per_sm_kib * 1024,
+        "default_slice_us": spec.time_slice_us,
     }
     for name, value in numbers.items():
         setattr(record, name, int(value))

@@ -89,10 +89,12 @@ class _File:
         return layout.ProcessRecord.from_buffer_copy(self.bytes, layout.HEADER_BYTES + slot * 128)
 
 
-def read(path: Path) -> MachineState:
-    """The state of the machine in this file. Raises BadInput if it is not a machine file."""
+def read(path: Path, now_ns: int | None = None) -> MachineState:
+    """The state of the machine in this file, at that moment of its clock. Raises BadInput if it is not a machine
+    file."""
     file = _File(path)
-    now, first, end = time.monotonic_ns(), file.header.gpu_count, file.header.unit_count
+    now = time.monotonic_ns() if now_ns is None else now_ns
+    first, end = file.header.gpu_count, file.header.unit_count
     instances = [_instance(file, n, now) for n in range(first, end) if file.gpu(n).instance & layout.MIG_THERE]
     return MachineState(now_ns=now, gpus=tuple(_gpu(file, n, now) for n in range(first)), instances=tuple(instances))
 
@@ -118,8 +120,8 @@ def _poke(file: _File, number: int, offset: int, value: int, size: int) -> None:
 
 def _gpu(file: _File, number: int, now: int) -> SimulatedGpu:
     record = file.gpu(number)
-    running_slot = record.turn.high >> 24 & 0xFFF
-    unfinished = max(0, record.turn.low + (record.turn.high & 0xFFFFFF) - now)
+    running_slot = record.turn.high >> layout.TURN_BITS & (layout.SLOTS - 1)
+    unfinished = max(0, record.turn.low + (record.turn.high & ((1 << layout.TURN_BITS) - 1)) - now)
     processes = []
     busy = 0
     for slot in range(file.header.slots_used):
