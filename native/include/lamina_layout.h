@@ -107,8 +107,8 @@ struct lamina_slot {
     _Atomic uint64_t image;      /* random number of the program image that took the slot; exec changes it */
     _Atomic uint64_t stack;      /* where that image's stack begins, by which others notice an exec; 0: not known */
     _Atomic uint32_t generation; /* grows with every owner */
-    uint32_t reserved;
-    char name[16]; /* of the program, truncated */
+    _Atomic uint32_t measures;   /* a bit per device: it has reserved more than a context takes, until that is known */
+    char name[16];               /* of the program, truncated */
     uint8_t reserved2[16];
     /* then device_count x struct lamina_slot_device */
 };
@@ -119,7 +119,10 @@ struct lamina_usage_compute {
     _Atomic int64_t refund_ns;  /* the part of the arbiter's refund that is in `due` */
     _Atomic uint64_t busy_ns;   /* how long any of its processes had work on the GPU, in total */
     _Atomic uint64_t waited_ns; /* how long threads waited for the share, in total */
-    uint64_t reserved[12];
+    /* Work that was measured and is not yet in `due`, and since when there is some: the arbiter's refund for it comes
+     * at the same time. */
+    _Atomic uint64_t deferred_ns, deferred_at;
+    uint64_t reserved[10];
     /* How long processes had work in each of the last milliseconds, added up. The index is the millisecond's number
      * modulo LAMINA_BINS; bucket.h describes the word. */
     _Atomic uint64_t bins[LAMINA_BINS];
@@ -178,7 +181,7 @@ struct lamina_decision {
     _Atomic int64_t refund_ns;      /* time charged while the GPU worked for others, in total */
     _Atomic uint64_t memory_bytes;  /* the present memory limit; 0: that of `limits` */
     _Atomic uint64_t cores_percent; /* the present share of compute; 0: that of `limits` */
-    uint64_t reserved;
+    _Atomic uint64_t blocked_ns;    /* for how long others lately had the GPU while this container had work */
 };
 
 /* What the agent decides about memory that is lent on one device, for a container whose limits have `request_bytes`,

@@ -1,6 +1,6 @@
 /* Computes one line of arithmetic after another, for comparison with the Python twin.
  *
- *   charge DUE NOW NS RATE    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set)
+ *   charge DUE NOW NS RATE BLOCKED    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set)
  *   touch MOMENT (that set)   learn SPAN BEHIND LAUNCHES (into one estimate)  work SPAN BEHIND LAUNCHES */
 #include "compute/bucket.h"
 #include "compute/estimate.h"
@@ -15,11 +15,12 @@ int main(void)
     struct spans spans = {0};
     struct estimate estimate = {0};
     while (fgets(line, sizeof line, stdin) != NULL) {
-        uint64_t a, b, c;
+        uint64_t a, b, c, d;
         int64_t signed_ns;
         int brief;
-        if (sscanf(line, "charge %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNu64, &a, &b, &signed_ns, &c) == 4)
-            printf("%" PRIu64 "\n", bucket_charge(a, b, signed_ns, c));
+        if (sscanf(line, "charge %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNu64 " %" SCNu64, &a, &b, &signed_ns, &c,
+                   &d) == 5)
+            printf("%" PRIu64 "\n", bucket_charge(a, b, signed_ns, c, d));
         else if (sscanf(line, "bin %" SCNu64 " %" SCNu64 " %" SCNu64 " %d", &a, &b, &c, &brief) == 4) {
             uint32_t charged;
             uint64_t word = bucket_bin_add(a, b, (uint32_t)c, brief != 0, &charged);

@@ -48,12 +48,14 @@ int main(void)
     FIELD(lamina_slot, image);
     FIELD(lamina_slot, stack);
     FIELD(lamina_slot, generation);
-    FIELD(lamina_slot, reserved);
+    FIELD(lamina_slot, measures);
     FIELD(lamina_slot, name);
     FIELD(lamina_slot, reserved2);
     SIZE(lamina_usage_compute);
     FIELD(lamina_usage_compute, due);
     FIELD(lamina_usage_compute, refund_ns);
+    FIELD(lamina_usage_compute, deferred_ns);
+    FIELD(lamina_usage_compute, deferred_at);
     FIELD(lamina_usage_compute, busy_ns);
     FIELD(lamina_usage_compute, waited_ns);
     FIELD(lamina_usage_compute, reserved);
@@ -95,7 +97,7 @@ int main(void)
     FIELD(lamina_decision, refund_ns);
     FIELD(lamina_decision, memory_bytes);
     FIELD(lamina_decision, cores_percent);
-    FIELD(lamina_decision, reserved);
+    FIELD(lamina_decision, blocked_ns);
     SIZE(lamina_figures);
     FIELD(lamina_figures, slots);
     SIZE(lamina_lending);

@@ -35,8 +35,13 @@ class Pair:
     def folder(self, pod: str) -> Path:
         return self.node.places.containers / folder_name(self.uids[pod], "main")
 
-    def said(self, pod: str, gpu: int = 0) -> Confirmation:
+    def confirmation(self, pod: str, gpu: int = 0) -> Confirmation:
         return self.confirmed.confirmation(self.folder(pod), GPU[gpu])
+
+    def said(self, pod: str, gpu: int = 0) -> Confirmation:
+        """Without when the driver was asked, and whose processes these are."""
+        found = self.confirmation(pod, gpu)
+        return Confirmation(found.processes, found.work)
 
 
 @pytest.fixture
@@ -55,6 +60,13 @@ async def test_nothing_is_confirmed_before_the_driver_was_asked(pair: Pair) -> N
 async def test_processes_and_their_work_belong_to_the_pod_of_their_cgroup(pair: Pair) -> None:
     await pair.confirmed.look()
     assert (pair.said("a"), pair.said("b")) == (Confirmation(1, 0.25), Confirmation(1, 0.0))
+
+
+async def test_a_figure_tells_when_the_driver_was_asked_and_for_which_pod_it_is(pair: Pair) -> None:
+    await pair.confirmed.look()
+    found = pair.confirmation("a")
+    assert found.asked_at == int(pair.node.context.clock.monotonic() * 1e9)
+    assert found.owner == pair.uids["a"] != pair.confirmation("b").owner
 
 
 async def test_a_process_that_the_driver_does_not_list_confirms_nothing(pair: Pair) -> None:

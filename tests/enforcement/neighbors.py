@@ -63,8 +63,8 @@ class Driver:
     trusted: bool = False
     """Containers are taken at their word."""
 
-    def confirms(self, work: float) -> Confirmation | None:
-        return None if self.trusted else Confirmation(self.processes, work if self.measures else None)
+    def confirms(self, work: float, asked_at: int) -> Confirmation | None:
+        return None if self.trusted else Confirmation(self.processes, work if self.measures else None, asked_at)
 
 
 class Neighbor:
@@ -83,10 +83,11 @@ class Neighbor:
         """What it gets of a ms."""
         rate = round(self._decision.rate * bucket.WHOLE_PPM)
         given, self._refunded = self._decision.refund_ns - self._refunded, self._decision.refund_ns
-        self._due = bucket.charge(self._due, now, -given, rate)
+        blocked = self._decision.blocked_ns
+        self._due = bucket.charge(self._due, now, -given, rate, blocked)
         if self._decision.closed or self._due > now:
             return 0.0
-        self._due = bucket.charge(self._due, now, MS, rate)
+        self._due = bucket.charge(self._due, now, MS, rate, blocked)
         self.words.bins[now // MS] = (0, 1000)
         self.words.asked_at = self.words.waited_at = now
         self.got_ms += 1 / (1 + others)
@@ -102,17 +103,20 @@ def share_next_to(
     done: dict[str, deque[float]] = {name: deque([0.0] * AVERAGED_MS, AVERAGED_MS) for name in ("it", "other")}
     said: dict[str, float] = {}
     tenants: dict[str, Tenant] = {}
-    before = 0.0
+    before, asked_at = 0.0, 0
     for ms in range(END_MS):
         now = BEGIN + ms * MS
         if ms == SETTLED_MS:
             before = neighbor.got_ms
         if ms % ASKED_MS == 0:
+            asked_at = now
             said = {name: sum(parts) / AVERAGED_MS for name, parts in done.items()}
         if ms % TICK_MS == 0:
             lie(words, now)
             for each, own, what in ((tenant, neighbor.words, "it"), (other, words, "other")):
-                tenants[what] = structs.replace(each, activity=own.activity(now), confirmed=driver.confirms(said[what]))
+                tenants[what] = structs.replace(
+                    each, activity=own.activity(now), confirmed=driver.confirms(said[what], asked_at)
+                )
             neighbor.decide(arbiter.tick(now, list(tenants.values()))[tenant.name])
         busy = works(ms)
         got = neighbor.work(now, int(busy))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.enforcement.bucket import MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
+from lamina.enforcement.bucket import BLOCKED_MOST_NS, MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
 from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 TIMES = st.integers(0, 1 << 60)
@@ -19,9 +19,9 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield process
 
 
-@given(TIMES, TIMES, st.integers(-(1 << 62), 1 << 62), RATES)
-def test_c_and_python_charge_alike(in_c: Program, due: int, now: int, ns: int, rate: int) -> None:
-    assert ask(in_c, "charge", due, now, ns, rate) == [charge(due, now, ns, rate)]
+@given(TIMES, TIMES, st.integers(-(1 << 62), 1 << 62), RATES, st.integers(0, 2 * BLOCKED_MOST_NS))
+def test_c_and_python_charge_alike(in_c: Program, due: int, now: int, ns: int, rate: int, blocked: int) -> None:
+    assert ask(in_c, "charge", due, now, ns, rate, blocked) == [charge(due, now, ns, rate, blocked)]
 
 
 @given(st.integers(0, MOST), st.integers(0, 1 << 35), st.integers(0, 5000), st.booleans())
@@ -30,8 +30,8 @@ def test_c_and_python_fill_bins_alike(in_c: Program, word: int, number: int, us:
 
 
 def test_a_charge_saturates_at_the_ends(in_c: Program) -> None:
-    assert ask(in_c, "charge", MOST - 5, 0, 1 << 62, 10_000) == [MOST]
-    assert ask(in_c, "charge", 0, 0, -(1 << 62), 10_000) == [0]
+    assert ask(in_c, "charge", MOST - 5, 0, 1 << 62, 10_000, 0) == [MOST]
+    assert ask(in_c, "charge", 0, 0, -(1 << 62), 10_000, MOST) == [0]
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 30_000_000)), min_size=1, max_size=60)
@@ -95,3 +95,10 @@ def test_batches_are_a_millisecond_and_never_hide_gaps(in_c: Program) -> None:
     assert ask(in_c, "batch", 100_000, 100_000) == [10]
     assert ask(in_c, "batch", 10_000_000, 10_000_000) == [1]
     assert ask(in_c, "batch", 5_000, 50_000) == [1], "launches that come seldom are measured one by one"
+
+
+@given(RATES, st.integers(0, 1 << 40))
+def test_only_time_that_others_got_is_saved_beyond_25_ms(rate: int, blocked: int) -> None:
+    now = 1 << 60
+    after = charge(0, now, 0, rate, blocked)
+    assert now - after == SAVED_NS * WHOLE_PPM // rate + min(blocked, BLOCKED_MOST_NS)

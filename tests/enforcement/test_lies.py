@@ -8,6 +8,7 @@ import pytest
 
 from lamina.enforcement import layout
 from lamina.enforcement.claims import ClaimedWork, Claims
+from lamina.enforcement.corrections import Corrections
 from tests.enforcement.neighbors import BEGIN, END_MS, MS, Driver, Lie, Words, share_next_to, tenant
 
 POINTS = 2.0
@@ -100,6 +101,7 @@ def everything_believed() -> Iterator[None]:
         mock.patch.object(Claims, "believe", lambda self, claims, now: [claim.activity for claim in claims]),
         mock.patch.object(Claims, "charge", lambda self, real: None),
         mock.patch.object(Claims, "closes_gates", closes),
+        mock.patch.object(Corrections, "observe", lambda self, now, reckoned: None),
     ):
         yield
 
@@ -163,8 +165,9 @@ def next_to_hidden_work() -> float:
     )
 
 
-def test_hidden_work_does_not_change_the_share_of_a_neighbor() -> None:
-    assert next_to_hidden_work() == pytest.approx(30, abs=POINTS)
+def test_hidden_work_takes_nothing_of_the_share_of_a_neighbor() -> None:
+    """Until it is known how much is hidden, the neighbor is charged a little less than what it gets."""
+    assert 30 - POINTS <= next_to_hidden_work() <= 30 + 2 * POINTS
 
 
 def test_hidden_work_takes_half_of_it_where_everything_is_believed() -> None:

@@ -7,7 +7,8 @@
  *
  * Example: the share is 50 % and `due` is now. A batch of 1 ms moves `due` to 2 ms from now, so the next batch waits
  * for 2 ms, of which the GPU worked 1 ms for this container. After a pause of an hour `due` is not an hour ago, but 50
- * ms: 25 ms of work may start at once. */
+ * ms: 25 ms of work may start at once. Had the GPU worked for others meanwhile, although the container had work, up to
+ * half a second of that would not count as a pause. */
 #ifndef LAMINA_BUCKET_H
 #define LAMINA_BUCKET_H
 
@@ -15,10 +16,12 @@
 #include <stdint.h>
 
 #define BUCKET_SAVED_NS UINT64_C(25000000)
+#define BLOCKED_MOST_NS UINT64_C(500000000)
 #define BUCKET_WHOLE_PPM UINT64_C(1000000)
 
-/* `due` after `ns` of work are charged, or given back when negative. Saturates; `rate_ppm` is at least 1. */
-uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm);
+/* `due` after `ns` of work are charged, or given back when negative. Saturates; `rate_ppm` is at least 1. `blocked`:
+ * for how long others lately had the GPU while the container had work; `due` may lie as much farther in the past. */
+uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm, uint64_t blocked);
 
 /* One millisecond's bin, `word`, after work of `us` in the millisecond `number` is added to it. `brief` means that the
  * process surely had the GPU to itself. `*charged` is how much of it counts as the container's, in us: processes that

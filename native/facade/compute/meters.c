@@ -127,7 +127,8 @@ static bool measure_by_events(struct meter *meter, struct batch *batch, uint64_t
 static void learn_launch_time(struct meter_state *state, uint64_t ns, uint32_t launches)
 {
     uint64_t each = ns / (launches > 0 ? launches : 1);
-    state->each = state->known ? state->each - state->each / 4 + each / 4 : each;
+    uint64_t weight = each < state->each ? 2 : 4; /* turns of others make it longer, and nothing makes it shorter */
+    state->each = state->known ? state->each - state->each / weight + each / weight : each;
     state->known = true;
 }
 

@@ -10,12 +10,14 @@
 
 #define UNLIKELY_REFUND_NS UINT64_C(1000000000)
 #define BIN_NS UINT64_C(1000000)
+#define MOST_DEFERRED_NS UINT64_C(10000000000) /* more is no time that was measured */
 
-/* Relaxed in these four: each word stands alone. It is a timestamp, a sum or a flag, and no other data is read because
+/* Relaxed in these five: each word stands alone. It is a timestamp, a sum or a flag, and no other data is read because
  * of its value, so no order between words is needed. */
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
 #define ADD(word, value) atomic_fetch_add_explicit(&(word), value, memory_order_relaxed)
+#define EXCHANGE(word, value) atomic_exchange_explicit(&(word), value, memory_order_relaxed)
 #define REPLACE(word, seen, value)                                                                                     \
     atomic_compare_exchange_weak_explicit(word, seen, value, memory_order_relaxed, memory_order_relaxed)
 
@@ -93,11 +95,17 @@ static uint64_t rate(int device, uint64_t now)
     return lent < share ? share : lent;
 }
 
+static uint64_t blocked(int device, uint64_t now)
+{
+    return is_decided(now) ? LOAD(decision(device)->blocked_ns) : 0;
+}
+
 static void charge(int device, uint64_t now, int64_t ns, uint64_t rate_ppm)
 {
     _Atomic uint64_t *due = &shared_compute(device)->due;
     uint64_t seen = LOAD(*due);
-    while (rate_ppm != 0 && ns != 0 && !REPLACE(due, &seen, bucket_charge(seen, now, ns, rate_ppm)))
+    while (rate_ppm != 0 && ns != 0 &&
+           !REPLACE(due, &seen, bucket_charge(seen, now, ns, rate_ppm, blocked(device, now))))
         ;
 }
 
@@ -113,10 +121,22 @@ static void apply_refund(int device, uint64_t now, uint64_t rate_ppm)
         charge(device, now, (int64_t)less, rate_ppm);
 }
 
+/* Charges what was deferred, once the arbiter has decided with knowledge of it or no longer decides. */
+static void charge_deferred(int device, uint64_t now, uint64_t rate_ppm)
+{
+    struct lamina_usage_compute *compute = shared_compute(device);
+    if (LOAD(compute->deferred_ns) == 0 ||
+        (is_decided(now) && LOAD(facade_open()->arbiter->heartbeat) <= LOAD(compute->deferred_at)))
+        return;
+    uint64_t ns = EXCHANGE(compute->deferred_ns, 0);
+    charge(device, now, ns < MOST_DEFERRED_NS ? (int64_t)ns : (int64_t)MOST_DEFERRED_NS, rate_ppm);
+}
+
 uint64_t time_share_take(int device, uint64_t now, uint64_t ns)
 {
     uint64_t rate_ppm = rate(device, now);
     _Atomic uint64_t *due = &shared_compute(device)->due;
+    charge_deferred(device, now, rate_ppm);
     apply_refund(device, now, rate_ppm);
     uint64_t seen = LOAD(*due);
     do {
@@ -124,13 +144,19 @@ uint64_t time_share_take(int device, uint64_t now, uint64_t ns)
             return 0;
         if (seen > now && rate_ppm < BUCKET_WHOLE_PPM)
             return seen - now;
-    } while (!REPLACE(due, &seen, bucket_charge(seen, now, (int64_t)ns, rate_ppm)));
+    } while (!REPLACE(due, &seen, bucket_charge(seen, now, (int64_t)ns, rate_ppm, blocked(device, now))));
     return 0;
 }
 
 void time_share_correct(int device, uint64_t now, int64_t ns)
 {
-    charge(device, now, ns, rate(device, now));
+    struct lamina_usage_compute *compute = shared_compute(device);
+    if (ns <= 0 || !is_decided(now) || !LOAD(decision(device)->watched)) {
+        charge(device, now, ns, rate(device, now));
+        return;
+    }
+    if (ADD(compute->deferred_ns, (uint64_t)ns) == 0)
+        STORE(compute->deferred_at, now);
 }
 
 static uint64_t add_to_bin(int device, uint64_t number, uint64_t ns, bool brief)

@@ -36,7 +36,8 @@ const _Atomic uint64_t *time_share_attention_flag(int device, uint64_t now);
  * many ns it is in debt. Applies the arbiter's refunds first. */
 uint64_t time_share_take(int device, uint64_t now, uint64_t ns);
 
-/* Charges `ns` more or, when negative, less. */
+/* Charges `ns` more or, when negative, less. Next to other containers more is charged when the arbiter has decided with
+ * knowledge of it: a part of it may have been the turns of others, and its refund then comes at the same time. */
 void time_share_correct(int device, uint64_t now, int64_t ns);
 
 /* Notes that this process had work on the GPU in that time, `density` of it, and returns for how many ns the container

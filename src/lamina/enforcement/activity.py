@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from lamina.enforcement import layout
-from lamina.enforcement.usage_arrays import bins, stamps
+from lamina.enforcement.usage_arrays import bins, charges, stamps
 
 WINDOW = 120
 """Milliseconds that are looked at; the bins go back a little farther."""
@@ -38,6 +38,8 @@ class Activity(Struct, frozen=True, kw_only=True):
     unfinished: Fractions = NOTHING
     asked_at: int = 0
     waited_at: int = 0
+    charged_ns: int = 0
+    """What it was charged, ever, by its own account."""
 
     @property
     def busy(self) -> bool:
@@ -69,6 +71,7 @@ def activities(readings: Sequence[Reading], devices: int, now: int) -> list[list
     They are computed together, because NumPy takes longer to be called than to compute one of them.
     """
     brief, worked, known = _bins(readings, devices, now)
+    charged = charges(b"".join(reading.head for reading in readings), devices).tolist()
     unfinished, asked_at, waited_at = _works_now(readings, devices, now)
     at_work: list[bool] = (unfinished.max(axis=1) > 0).tolist()
     found = [
@@ -78,6 +81,7 @@ def activities(readings: Sequence[Reading], devices: int, now: int) -> list[list
             unfinished=unfinished[i] if at_work[i] else NOTHING,
             asked_at=asked_at[i],
             waited_at=waited_at[i],
+            charged_ns=charged[i],
         )
         for i in range(len(readings) * devices)
     ]

@@ -6,12 +6,13 @@ What containers of the policy `weight` leave is lent to those that wait. A conta
 closes the gates of the others. What containers say of their work counts as far as `claims` believes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, structs
 
 from lamina.enforcement import layout
+from lamina.enforcement.accounts import Accounts, Holder, Reckoning
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.claims import ClaimedWork, Claims, Confirmation
 from lamina.model.grants import ComputePolicy
@@ -45,12 +46,14 @@ class Tenant(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What a container may do now. `rate` is what it may use with what is lent, as a fraction of the GPU's time."""
+    """What a container may do now. `rate` is what it may use with what is lent, as a fraction of the GPU's time;
+    `blocked_ns` is for how long others lately had the GPU while it had work, which is not time that it left unused."""
 
     closed: bool
     watched: bool
     rate: float
     refund_ns: int
+    blocked_ns: int = 0
 
 
 def got(brief: Fractions, worked: Fractions) -> Fractions:
@@ -79,8 +82,7 @@ class Arbiter:
 
     def __init__(self, *, low_priority_percent: float = 0) -> None:
         self._least_open = low_priority_percent / 100
-        self._settled: dict[str, float] = {}
-        self._open: dict[str, Fractions] = {}
+        self._accounts = Accounts()
         self._last = 0
         self._claims = Claims()
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
@@ -89,8 +91,6 @@ class Arbiter:
         self, now: int, tenants: Sequence[Tenant], refunded: Mapping[str, int] | None = None
     ) -> dict[str, Decision]:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
-        for tenant in tenants:
-            self._settled.setdefault(tenant.name, float((refunded or {}).get(tenant.name, 0)))
         claims = _claims(tenants)
         believed = self._claims.believe(claims, now)
         working = [claim.is_there and _works(activity, now) for claim, activity in zip(claims, believed, strict=True)]
@@ -98,10 +98,18 @@ class Arbiter:
             structs.replace(tenant, activity=activity) for tenant, activity in zip(tenants, believed, strict=True)
         ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
-        self._claims.charge({name: real for name, (real, _) in found.items()})
+        self._claims.charge({name: self._accounts.got(name, reckoning) for name, reckoning in found.items()})
         closing = self._closing(claims, working, now)
-        refunds = self._refunds(now // layout.BIN_NS, tenants, found)
-        used = [_used(found[tenant.name][0], tenant.share) if tenant.name in found else 0.0 for tenant in tenants]
+        self._last = now // layout.BIN_NS
+        holders = [
+            Holder(tenant.name, tenant.activity.charged_ns, works, found.get(tenant.name), tenant.confirmed)
+            for tenant, works in zip(tenants, working, strict=True)
+        ]
+        refunds = self._accounts.refunds(now, holders, refunded or {})
+        used = [
+            _used(self._accounts.got(tenant.name, found[tenant.name]), tenant.share) if tenant.name in found else 0.0
+            for tenant in tenants
+        ]
         lent = rates(tenants, working, used, now)
         highest = min((t.priority for t, closes in zip(tenants, closing, strict=True) if closes), default=_NONE)
         forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
@@ -110,7 +118,8 @@ class Arbiter:
                 closed=tenant.priority > highest and not forced,
                 watched=watched,
                 rate=lent[i],
-                refund_ns=int(refunds[i]),
+                refund_ns=int(refunds[i].total),
+                blocked_ns=int(refunds[i].blocked),
             )
             for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
@@ -122,8 +131,8 @@ class Arbiter:
             self._claims.closes_gates(claim, works, elapsed_ms) for claim, works in zip(claims, working, strict=True)
         ]
 
-    def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, tuple[Fractions, Fractions]]:
-        """What each of those that had work got, and for how many ns it was charged that it did not get. Bins in which
+    def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, Reckoning]:
+        """What each of those that had work got, what it was charged, and how much of that it got. Bins in which
         nothing changed since the last time are not reckoned again."""
         if not tenants:
             self._last_window = None
@@ -131,6 +140,8 @@ class Arbiter:
         names = [tenant.name for tenant in tenants]
         brief = np.stack([tenant.activity.brief for tenant in tenants])
         worked = np.stack([_shown(tenant.activity) for tenant in tenants])
+        if self._accounts.measured:  # then it is known how time is divided, and brief work need not be told apart
+            brief, worked = np.zeros_like(brief), brief + worked
         last, real, changed = now // layout.BIN_NS, np.zeros_like(brief), np.ones(WINDOW, bool)
         if (
             self._last_window is not None
@@ -146,29 +157,16 @@ class Arbiter:
             real[:, changed] = got(brief[:, changed], worked[:, changed])
         self._last_window = names, last, brief, worked, real
         reported = np.stack([tenant.activity.brief + tenant.activity.worked for tenant in tenants])
-        paid = reported * real / np.maximum(brief + worked, 1e-9)
-        excess = np.maximum(np.minimum(reported, 1) - paid, 0) * layout.BIN_NS
-        return {name: (real[i], excess[i]) for i, name in enumerate(names)}
+        return dict(zip(names, _reckonings(brief + worked, reported, real), strict=True))
 
-    def _refunds(
-        self, last: int, tenants: Sequence[Tenant], found: Mapping[str, tuple[Fractions, Fractions]]
-    ) -> list[float]:
-        """In ns, in total. A late report changes a refund as long as its bin is in the window."""
-        moved = max(0, min(last - self._last, WINDOW)) if self._last else WINDOW
-        self._last = last
-        totals = []
-        for tenant in tenants:
-            if (before := self._open.pop(tenant.name, None)) is not None:
-                self._settled[tenant.name] += float(before[:moved].sum())
-            total = self._settled[tenant.name]
-            if tenant.name in found:
-                self._open[tenant.name] = excess = found[tenant.name][1]
-                total += float(excess.sum())
-            totals.append(total)
-        for name in self._settled.keys() - {tenant.name for tenant in tenants}:
-            del self._settled[name]
-            self._open.pop(name, None)
-        return totals
+
+def _reckonings(shown: Fractions, reported: Fractions, real: Fractions) -> Iterator[Reckoning]:
+    """By container, from how much work of it there was, was done, and got time."""
+    there = np.minimum(shown, 1)
+    alone = np.minimum(there * [np.prod(1 - np.delete(there, i, axis=0), axis=0) for i in range(len(there))], real)
+    done = np.minimum(reported / np.maximum(shown, 1e-9), 1)
+    for i in range(len(shown)):
+        yield Reckoning(there[i], np.minimum(reported[i], 1), alone[i], real[i] - alone[i], done[i])
 
 
 def _claims(tenants: Sequence[Tenant]) -> list[ClaimedWork]:

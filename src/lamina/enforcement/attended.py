@@ -173,6 +173,7 @@ class AttendedContainer:
             word.watched = int(decision.watched)
             word.rate_ppm = round(decision.rate * _PPM)
             word.refund_ns = decision.refund_ns
+            word.blocked_ns = decision.blocked_ns
         attention = decision.closed or decision.watched or self._moves(device)
         self._decisions.devices[device].attention = int(attention)
         self._decisions.heartbeat = now

@@ -3,13 +3,15 @@
 from lamina.enforcement import layout
 
 SAVED_NS = 25_000_000
+BLOCKED_MOST_NS = 500_000_000
 WHOLE_PPM = 1_000_000
 MOST = (1 << 64) - 1
 
 
-def charge(due: int, now: int, ns: int, rate_ppm: int) -> int:
-    """From when on the container may launch, after `ns` of work are charged, or given back when negative."""
-    lowest = max(0, now - SAVED_NS * WHOLE_PPM // rate_ppm)
+def charge(due: int, now: int, ns: int, rate_ppm: int, blocked: int = 0) -> int:
+    """From when on the container may launch, after `ns` of work are charged, or given back when negative. For `blocked`
+    ns it could not use its share lately."""
+    lowest = max(0, now - SAVED_NS * WHOLE_PPM // rate_ppm - min(blocked, BLOCKED_MOST_NS))
     moved = max(due, lowest) + (1 if ns >= 0 else -1) * (abs(ns) * WHOLE_PPM // rate_ppm)
     return min(MOST, max(lowest, moved))
 

@@ -43,6 +43,10 @@ class Confirmation(Struct, frozen=True):
     """How many of the container's processes have a context there."""
     work: float | None
     """For which part of the GPU's time they worked lately."""
+    asked_at: int = 0
+    """When the driver was asked, on the arbiter's clock in ns; 0 if that is not known."""
+    owner: str = ""
+    """Whose processes these are, where that is more than this container: all of one owner have the same figures."""
 
 
 UNCONFIRMED = Confirmation(None, None)
@@ -226,4 +230,5 @@ def _believed(activity: Activity, brief: Fractions, worked: Fractions, unfinishe
         unfinished=unfinished,
         asked_at=activity.asked_at,
         waited_at=activity.waited_at,
+        charged_ns=activity.charged_ns,
     )

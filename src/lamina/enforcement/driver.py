@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +22,8 @@ _DIRECTORIES = (
     "/usr/lib/wsl/lib",
 )
 _FACADE_MARK = b"LAMINA_DRIVER"
+_NOTHING_FOUND, _TOO_SMALL = 6, 7  # of nvmlReturn_t
+_LATELY_S = 2.0
 
 
 class LocalGpu(Struct, frozen=True):
@@ -72,15 +74,15 @@ def _is_facade(directory: Path) -> bool:
 
 def gpus(driver: Path) -> tuple[LocalGpu, ...]:
     """The GPUs that the NVML library in a directory knows. Raises Outside when it does not answer."""
-    nvml = _Nvml(driver)
+    nvml = Nvml(driver)
     try:
         return tuple(nvml.gpu(index) for index in range(nvml.count()))
     finally:
         nvml.close()
 
 
-class _Nvml:
-    """The five NVML calls that are needed here, of the library at one path: nvidia-ml-py loads it by name only."""
+class Nvml:
+    """The NVML calls that are needed here, of the library at one path: nvidia-ml-py loads it by name only."""
 
     def __init__(self, driver: Path) -> None:
         try:
@@ -111,8 +113,36 @@ class _Nvml:
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
         return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20)
 
+    def work(self, uuid: str, now: float) -> Mapping[int, float] | None:
+        """For which part of a GPU's time each process worked lately, by PID; None where the driver does not measure it.
+
+        `now` is in s since the epoch. Drivers are known to return samples with figures over 100 %, which say nothing.
+        """
+        handle, count = ctypes.c_void_p(), ctypes.c_uint()
+        self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(handle))
+        since, ask = ctypes.c_ulonglong(int((now - _LATELY_S) * 1e6)), self._library.nvmlDeviceGetProcessUtilization
+        code = ask(handle, None, ctypes.byref(count), since)
+        samples = (_WorkSample * max(1, count.value))()
+        if code == _TOO_SMALL:
+            code = ask(handle, samples, ctypes.byref(count), since)
+        if code not in (0, _NOTHING_FOUND):
+            return None
+        latest = sorted(samples[: count.value], key=lambda sample: sample.at) if code == 0 else []
+        return {sample.pid: sample.percent / 100 for sample in latest if sample.percent <= 100}
+
     def close(self) -> None:
         self._library.nvmlShutdown()
+
+
+class _WorkSample(ctypes.Structure):
+    """nvmlProcessUtilizationSample_t."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("at", ctypes.c_ulonglong),
+        ("percent", ctypes.c_uint),
+        ("others", ctypes.c_uint * 3),
+    )
 
 
 def choose(found: tuple[LocalGpu, ...], wanted: str) -> LocalGpu:

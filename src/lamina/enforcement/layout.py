@@ -92,7 +92,7 @@ class Slot(ctypes.Structure):
         ("image", c_uint64),
         ("stack", c_uint64),
         ("generation", c_uint32),
-        ("reserved", c_uint32),
+        ("measures", c_uint32),
         ("name", c_char * 16),
         ("reserved2", c_uint8 * 16),
     )
@@ -106,7 +106,9 @@ class UsageCompute(ctypes.Structure):
         ("refund_ns", c_int64),
         ("busy_ns", c_uint64),
         ("waited_ns", c_uint64),
-        ("reserved", c_uint64 * 12),
+        ("deferred_ns", c_uint64),
+        ("deferred_at", c_uint64),
+        ("reserved", c_uint64 * 10),
         ("bins", c_uint64 * BINS),
     )
 
@@ -169,7 +171,7 @@ class DecisionRecord(ctypes.Structure):
         ("refund_ns", c_int64),
         ("memory_bytes", c_uint64),
         ("cores_percent", c_uint64),
-        ("reserved", c_uint64),
+        ("blocked_ns", c_uint64),
     )
 
 

@@ -65,7 +65,7 @@ def run(
         )
         write_container(folder, Limits(devices=(device,)))
         with _guarded(folder):
-            return _held(command, environment(folder, driver, variables), folder)
+            return _held(command, environment(folder, driver, variables), folder, driver)
 
 
 @contextmanager
@@ -120,13 +120,15 @@ def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, st
     return variables | machine.environment, machine.driver, choose(machine.gpus, gpu)
 
 
-def _held(command: Sequence[str], variables: dict[str, str], folder: Path) -> int:
+def _held(command: Sequence[str], variables: dict[str, str], folder: Path, driver: Path) -> int:
     """Starts the command, passes signals on to it and decides about its GPU time until it ends. The signals are blocked
     here and not in it."""
     # It brings numpy, whose threads would take the signals if they began before these were blocked.
     from lamina.enforcement.arbitration import Arbitration
+    from lamina.enforcement.driver_work import DriverWork
 
-    arbitration, looked = Arbitration(), 0.0
+    work, looked = DriverWork(driver), 0.0
+    arbitration = Arbitration(confirm=work.confirmation)
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _FORWARDED - {signal.SIGCHLD}
     child = os.posix_spawnp(command[0], list(command), variables, setsigmask=unblocked)
     while True:
@@ -138,8 +140,10 @@ def _held(command: Sequence[str], variables: dict[str, str], folder: Path) -> in
         if time.monotonic() - looked > _LOOK_S:
             looked = time.monotonic()
             arbitration.attend(_runs(), writing=lambda one: one == folder)
-        arbitration.tick(time.monotonic_ns())
+        arbitration.tick(now := time.monotonic_ns())
+        work.look(arbitration.containers, now)
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended == child:
+            work.close()
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code

@@ -24,6 +24,12 @@ def bins(heads: bytes, devices: int) -> Words:
     return found.reshape(-1, layout.BINS)
 
 
+def charges(heads: bytes, devices: int) -> Words:
+    """busy_ns in the beginnings of usage files; by file and device."""
+    found: Words = np.frombuffer(heads, _charge(devices))["devices"]["busy_ns"]
+    return found.reshape(-1)
+
+
 def stamps(slots: bytes, devices: int) -> Words:
     """busy_since, asked_at and waited_at; by device; by slot."""
     found: Words = np.frombuffer(slots, _slot(devices))["devices"]["stamps"]
@@ -59,6 +65,13 @@ def _memory(devices: int) -> "np.dtype[np.void]":
 def _head(devices: int) -> "np.dtype[np.void]":
     place = layout.UsageDevice.compute.offset + layout.UsageCompute.bins.offset
     device = _field("bins", ("<i8", layout.BINS), place, ctypes.sizeof(layout.UsageDevice))
+    return _field("devices", (device, (devices,)), layout.UsageFile.devices.offset, head_bytes(devices))
+
+
+@lru_cache(maxsize=layout.MAX_DEVICES)
+def _charge(devices: int) -> "np.dtype[np.void]":
+    place = layout.UsageDevice.compute.offset + layout.UsageCompute.busy_ns.offset
+    device = _field("busy_ns", "<i8", place, ctypes.sizeof(layout.UsageDevice))
     return _field("devices", (device, (devices,)), layout.UsageFile.devices.offset, head_bytes(devices))
 
 

@@ -64,7 +64,9 @@ class ConfirmedWork:
         own = [pid for pid, owner in known.owners.items() if owner in names]
         if known.work is None:
             return Confirmation(len(own), None)
-        return Confirmation(len(own), min(1.0, sum(known.work.get(pid, 0.0) for pid in own)))
+        work = min(1.0, sum(known.work.get(pid, 0.0) for pid in own))
+        owner = next((name for name in names if name in known.owners.values()), "")
+        return Confirmation(len(own), work, asked_at=int(known.at * 1e9), owner=owner)
 
     def _shared(self) -> dict[str, list[Bound]]:
         """The containers on each GPU that several have by shares."""

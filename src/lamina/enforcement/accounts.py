@@ -1,0 +1,156 @@
+"""What containers were charged and did not get, which is refunded. Pure but for what it remembers.
+
+A container is charged all of the time in which it had work on the GPU, and gets a part of it. Of the last milliseconds
+the difference can still change, because work is reported when it is done; so the refund of these is open, and that of
+earlier ones is settled.
+
+Work that takes longer than the window of milliseconds, as a kernel of 100 ms does while others have turns, is charged
+when it is done, for milliseconds that are settled by then. What such work got meanwhile is kept until it is charged.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from lamina.enforcement import layout
+from lamina.enforcement.activity import NOTHING, WINDOW, Fractions
+from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.corrections import Corrections, Factors, Reckoned
+
+BLOCKED_NS = 500_000_000
+"""For so long, time that others got is no time that a container left unused; until it does nothing."""
+_NOISE_NS = 1_000_000
+"""Bins count microseconds, and charges nanoseconds."""
+
+
+class Reckoning(Struct, frozen=True):
+    """Of one container, by ms and in parts of it: for how long it had work, what of that was charged yet, for how long
+    it was alone, and what it is reckoned to have got next to others. `reported` is the part of its work that is done.
+    """
+
+    shown: Fractions
+    charged: Fractions
+    alone: Fractions
+    shared: Fractions
+    reported: Fractions
+
+    def got(self, factors: Factors) -> Fractions:
+        """What it got, whether it is charged yet or not."""
+        return np.minimum(self.alone * factors.alone + self.shared * factors.shared, 1)
+
+
+_NONE = Reckoning(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
+
+
+class Holder(Struct, frozen=True):
+    """A container with an account. `charged_ns` is what it says that it was charged, ever; `works` is whether it had
+    work or asked for time lately."""
+
+    name: str
+    charged_ns: int
+    works: bool
+    reckoning: Reckoning | None
+    confirmed: Confirmation | None
+
+
+class Refund(Struct, frozen=True):
+    """In ns: what is refunded in total, and for how long others lately had the GPU while the container had work."""
+
+    total: float
+    blocked: float
+
+
+class _Account:
+    def __init__(self, refunded: int, charged_ns: int) -> None:
+        self._settled = float(refunded)
+        self._alone, self._shared = 0.0, 0.0
+        self._charged_before, self._charged = charged_ns, 0.0
+        self._kept = np.zeros(3)
+        """Of work that is not charged yet: for how long it was there, was alone, and is reckoned to have got else."""
+        self._open, self._excess = _NONE, NOTHING
+        self._blocked: deque[tuple[int, float]] = deque()
+
+    def reckon(self, moved: int, reckoning: Reckoning) -> tuple[float, float]:
+        """The window has moved on by so many ms. Returns for how long the container was alone, ever, and what it is
+        reckoned to have got next to others."""
+        past, rest = self._open, 1 - self._open.reported[:moved]
+        self._settled += _sum(self._excess[:moved])
+        self._charged += _sum(past.charged[:moved])
+        self._alone += _sum(past.alone[:moved])
+        self._shared += _sum(past.shared[:moved])
+        self._kept += [_sum(each[:moved] * rest) for each in (past.shown, past.alone, past.shared)]
+        self._open = reckoning
+        return self._alone + _sum(reckoning.alone), self._shared + _sum(reckoning.shared)
+
+    def refund(self, charged_ns: int, factors: Factors) -> float:
+        """What is refunded when what was reckoned counts so many times."""
+        self._charge_late(charged_ns, factors)
+        self._excess = np.maximum(self._open.charged - self._open.got(factors) * self._open.reported, 0)
+        return self._settled + _sum(self._excess)
+
+    def blocked(self, now: int, moved: int, works: bool, factors: Factors) -> float:
+        """For how long others had the GPU while this container had work, lately."""
+        if not works:
+            self._blocked.clear()
+        newest = (self._open.shown - self._open.got(factors))[WINDOW - moved :]
+        self._blocked.append((now, _sum(np.maximum(newest, 0))))
+        while self._blocked[0][0] <= now - BLOCKED_NS:
+            self._blocked.popleft()
+        return sum(ns for _, ns in self._blocked)
+
+    def _charge_late(self, charged_ns: int, factors: Factors) -> None:
+        """Refund what was charged only now for milliseconds before the window."""
+        late = charged_ns - self._charged_before - self._charged - _sum(self._open.charged)
+        if abs(late) < _NOISE_NS:
+            return
+        self._charged_before += int(late)
+        part = min(1.0, max(0.0, late) / max(1.0, float(self._kept[0])))
+        work, alone, shared = (float(each) for each in self._kept * part)
+        self._kept *= 1 - part
+        self._settled += work - min(work, alone * factors.alone + shared * factors.shared)
+
+
+def _sum(parts: Fractions) -> float:
+    """In ns."""
+    return float(parts.sum()) * layout.BIN_NS
+
+
+class Accounts:
+    """Those of the containers on one GPU."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+        self._corrections = Corrections()
+        self._last = 0
+
+    @property
+    def measured(self) -> bool:
+        """Whether the driver measures the work, so that what is reckoned is corrected."""
+        return self._corrections.known
+
+    def got(self, name: str, reckoning: Reckoning) -> Fractions:
+        """What a container got, as far as the driver's figures are known."""
+        return reckoning.got(self._corrections.factors(name))
+
+    def refunds(self, now: int, holders: Sequence[Holder], refunded: Mapping[str, int]) -> list[Refund]:
+        """`refunded` tells what one that is new here was refunded before."""
+        last = now // layout.BIN_NS
+        moved = max(0, min(last - self._last, WINDOW)) if self._last else WINDOW
+        self._last = last
+        known = {
+            each.name: self._accounts.get(each.name) or _Account(refunded.get(each.name, 0), each.charged_ns)
+            for each in holders
+        }
+        self._accounts = known
+        reckoned = [
+            Reckoned(each.name, *known[each.name].reckon(moved, each.reckoning or _NONE), each.confirmed)
+            for each in holders
+        ]
+        self._corrections.observe(now, reckoned)
+        return [self._refund(known[each.name], each, now, moved) for each in holders]
+
+    def _refund(self, account: _Account, holder: Holder, now: int, moved: int) -> Refund:
+        factors = self._corrections.factors(holder.name)
+        return Refund(account.refund(holder.charged_ns, factors), account.blocked(now, moved, holder.works, factors))
