@@ -42,13 +42,15 @@ class Bench:
         most: int = 0,
         policy: ComputePolicy = ComputePolicy.NONE,
         priority: int = 0,
+        context_mib: int = CONTEXT_MIB,
     ) -> dict[str, str]:
-        """Held by the facade to a container of its own; without a figure to all of the memory."""
+        """Held by the facade to a container of its own; without a figure to all of the memory. With `context_mib` 0 it
+        is the first one on its GPU, so that it is not known what a context costs."""
         container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
         limit = DeviceLimit(
             uuid=self.uuid,
             memory_bytes=(memory_mib or card(MODEL).memory_mib) * MIB,
-            context_bytes=CONTEXT_MIB * MIB,
+            context_bytes=context_mib * MIB,
             cores_percent=cores,
             most_percent=most,
             compute_policy=policy,
@@ -67,12 +69,15 @@ def _plain() -> dict[str, str]:
 
 
 @contextmanager
-def machine(*, context_us: int = 0, allocation_us: int = 0) -> Iterator[Bench]:
+def machine(*, context_us: int = 0, allocation_us: int = 0, time_slice_us: int = 0) -> Iterator[Bench]:
     """A machine of one GPU for the time of the block."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         folder = Path(name)
         described = simgpu.Machine(
-            gpus=(simgpu.GpuSpec(model=MODEL),), context_us=context_us, allocation_us=allocation_us, seed=name
+            gpus=(simgpu.GpuSpec(model=MODEL, time_slice_us=time_slice_us),),
+            context_us=context_us,
+            allocation_us=allocation_us,
+            seed=name,
         )
         simgpu.write(described, folder / "machine")
         yield Bench(folder, place(described)[0].uuid)

@@ -47,9 +47,22 @@ static _Atomic uint64_t *measuring(int device)
     return &facade_open()->account.usage->devices[device].measuring;
 }
 
+/* Whether a process holds more than it needs, or will know soon what a context costs. */
 static bool is_being_measured(int device)
 {
-    return account_holder_is_valid(&facade_open()->account, atomic_load(measuring(device)));
+    const struct account *account = &facade_open()->account;
+    return account_holder_is_valid(account, atomic_load(measuring(device))) ||
+           account_measures(account, (uint32_t)device);
+}
+
+static void mark(const struct context_cost *cost, bool measures)
+{
+    struct lamina_slot *slot = process_slot_if_any();
+    ASSERT(cost->device >= 0 && cost->device < LAMINA_MAX_DEVICES);
+    if (slot != NULL && measures)
+        atomic_fetch_or(&slot->measures, 1u << cost->device);
+    else if (slot != NULL)
+        atomic_fetch_and(&slot->measures, ~(1u << cost->device));
 }
 
 static bool begin_measuring(int device)
@@ -67,6 +80,9 @@ static void end_measuring(struct context_cost *cost)
     if (cost->measures)
         atomic_store(measuring(cost->device), 0);
     cost->measures = false;
+    if (cost->beside)
+        mark(cost, false);
+    cost->beside = false;
 }
 
 static CUresult reserve_ample(struct context_cost *cost)
@@ -80,7 +96,24 @@ static CUresult reserve_ample(struct context_cost *cost)
     return result;
 }
 
-/* While one process finds out the cost, others wait for it: then it is known how many contexts fit. */
+/* Next to the process that finds out the cost, where there is ample room for that and the driver will tell this process
+ * its own figure too. So processes that start at once need not wait for the first one. */
+static bool reserve_beside(struct context_cost *cost)
+{
+    if (!process_has_host_pids() && !cost->reported)
+        return false;
+    cost->beside = true;
+    mark(cost, true);
+    if (reserve_quietly(cost->device, LAMINA_CONTEXT, AMPLE) == CUDA_SUCCESS) {
+        cost->reserved = AMPLE;
+        return true;
+    }
+    end_measuring(cost);
+    return false;
+}
+
+/* While one process finds out the cost and there is not ample room for more, others wait for it: then it is known how
+ * many contexts fit. */
 static CUresult reserve_known_or_measure(struct context_cost *cost)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -94,8 +127,10 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
             CUresult result = reserve_fixed_quietly(cost->device, LAMINA_CONTEXT, cost->reserved);
             if (result != CUDA_ERROR_OUT_OF_MEMORY)
                 return result;
-        } else if (!others && begin_measuring(cost->device))
+        } else if (begin_measuring(cost->device))
             return reserve_ample(cost);
+        else if (reserve_beside(cost))
+            return CUDA_SUCCESS;
         if (waited % LOOK_FOR_DEAD_EVERY_MS == 0)
             process_reclaim_dead();
         nanosleep(&moment, NULL);
@@ -147,7 +182,7 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
  * Returns whether other contexts may be charged the same. */
 static bool guess(const struct context_cost *cost, uint64_t *bytes)
 {
-    uint64_t used, known = known_cost(cost->device);
+    uint64_t used, known = cost->beside ? LIKELY : known_cost(cost->device);
     *bytes = known != 0 ? known : cost->reserved < LIKELY ? cost->reserved : LIKELY;
     if (known != 0 && known <= cost->reserved)
         return false;

@@ -3,7 +3,10 @@
  * Example: nothing is known yet, and 10 GiB are free. Process A reserves 1 GiB and makes its context. By the agent's
  * word, or by NVML where both use the same pids, its use of the GPU grew from 0 to 312 MiB. It stores 312 MiB in the
  * usage file and gives the rest back. Process B, which started at the same time, has waited for that, and reserves 312
- * MiB. Its own context takes 350 MiB by the driver's figure, so it reserves 38 MiB more. */
+ * MiB. Its own context takes 350 MiB by the driver's figure, so it reserves 38 MiB more.
+ *
+ * B would not have waited if the driver told it its own figure too, as it usually does: while 1 GiB is free, B reserves
+ * that as well, makes its context at the same time as A, and gives the rest back. */
 #ifndef LAMINA_CONTEXT_COST_H
 #define LAMINA_CONTEXT_COST_H
 
@@ -20,6 +23,7 @@ struct context_cost {
     uint64_t device_before; /* what the whole device used by the driver's figure */
     bool device_known;
     bool measures; /* this process finds out what a context costs */
+    bool beside;   /* another one does so, and this process has reserved ample room meanwhile */
     bool reported; /* the agent tells the driver's figure */
     bool guessed;  /* the driver's figure was not known afterwards */
     uint64_t reported_before, reported_held;

@@ -147,6 +147,7 @@ struct lamina_slot *account_join(const struct account *account, const struct ide
             continue;
         }
         atomic_fetch_add(&slot->generation, 1);
+        atomic_store(&slot->measures, 0);
         memcpy(slot->name, self->name, sizeof slot->name);
         atomic_store(&slot->stack, self->stack);
         atomic_store(&slot->image, self->image);

@@ -43,6 +43,18 @@ uint32_t account_slot_count(const struct account *account)
     return used < LAMINA_SLOTS ? used : LAMINA_SLOTS;
 }
 
+bool account_measures(const struct account *account, uint32_t device)
+{
+    uint32_t slots = account_slot_count(account);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        uint64_t owner = atomic_load(&slot->owner);
+        if (owner != 0 && (owner & LAMINA_OWNER_CLEARING) == 0 && (atomic_load(&slot->measures) >> device & 1) != 0)
+            return true;
+    }
+    return false;
+}
+
 uint64_t account_slot_held(struct lamina_slot *slot, uint32_t device)
 {
     struct lamina_slot_device *line = account_slot_device(slot, device);

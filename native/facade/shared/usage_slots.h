@@ -24,6 +24,9 @@ bool account_holder_is_valid(const struct account *account, uint64_t holder);
 /* How many slots may be in use. */
 uint32_t account_slot_count(const struct account *account);
 
+/* Whether a process has reserved more for a context on the device than it takes, until it knows. */
+bool account_measures(const struct account *account, uint32_t device);
+
 /* Bytes that one slot holds on a device, and that all slots hold. */
 uint64_t account_slot_held(struct lamina_slot *slot, uint32_t device);
 uint64_t account_slots_held(const struct account *account, uint32_t device);
