@@ -1,1 +1,1 @@
-"""How well shares of a GPU's time are held, on a simulated machine that gives processes turns of 2 ms."""
+"""How well shares of a GPU's time are held, on simulated GPUs with time slices of 0.2 to 30 ms."""

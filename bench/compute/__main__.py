@@ -1,4 +1,8 @@
-"""`python -m bench.compute`: shares against limits; prints a table, writes the file, ends with 1 if a floor breaks."""
+"""`python -m bench.compute`: shares against limits; prints a table, writes the file, ends with 1 if a floor breaks.
+
+The matrix of conditions runs twice: in virtual time, where nothing disturbs it, and on the machine's clock, which takes
+an hour and a machine without other work. `--part virtual --every 10` takes two minutes.
+"""
 
 import argparse
 import tempfile
@@ -7,12 +11,14 @@ from pathlib import Path
 from statistics import mean
 
 from bench.compute import reactions
+from bench.compute.conditions import Virtual, in_real_time, in_virtual_time
 from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
 from bench.measures import Report, add_outputs
 from bench.program import end_with
 from lamina.model.grants import ComputePolicy
 
+PARTS = ("basics", "virtual", "real")
 LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
 PAIRS = [
     *((f"{a}-{b}-{ms:g}ms", (Load(cores=a, kernel_ms=ms), Load(cores=b, kernel_ms=ms)))
@@ -83,28 +89,42 @@ def lending(report: Report, bench: Bench, program: Path) -> None:
     report.add("weight-contended", "percent", ours=measure(bench, program, (small, large), seconds=6).mean(0))
 
 
+def basics(report: Report, bench: Bench, program: Path, seconds: int) -> None:
+    """One container alone, containers with similar kernels, priorities and lending, at slices of 2 ms."""
+    alone = unlimited(bench, program, seconds)
+    print("without a limit", *(f"{ms:g} ms: {got:.1f}" for ms, got in alone.items()))
+    cells(bench, program, seconds).report(report, "cells")
+    pairs, ones = Errors(), Errors()
+    for name, loads in PAIRS:
+        pairs.add(name, loads, measure(bench, program, loads, seconds=seconds + 2), alone)
+    for name, load in ONES:
+        ones.add(name, (load,), measure(bench, program, (load,), seconds=seconds), {})
+    pairs.report(report, "pairs")
+    ones.report(report, "ways")
+    lending(report, bench, program)
+    reactions.measure(report, bench, program)
+    report.control("cells-error", "points", ours=mean(got - limit for got in alone.values() for limit in LIMITS))
+
+
 def main() -> int:
-    """Runs all parts."""
+    """Runs all parts, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m bench.compute", description=__doc__)
     add_outputs(parser)
-    parser.add_argument("--seconds", type=int, default=4, help="length of each run (default 4)")
+    parser.add_argument("--seconds", type=int, default=4, help="length of each run in real time (default 4)")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
+    parser.add_argument("--every", type=int, default=1, help="only each so-manieth cell of the matrix (default 1)")
     options = parser.parse_args()
-    report = Report("compute")
-    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name, machine() as bench:
+    report, parts = Report("compute"), options.part or PARTS
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         program = build(Path(name), "load")
-        alone = unlimited(bench, program, options.seconds)
-        print("without a limit", *(f"{ms:g} ms: {got:.1f}" for ms, got in alone.items()))
-        cells(bench, program, options.seconds).report(report, "cells")
-        pairs, ones = Errors(), Errors()
-        for name, loads in PAIRS:
-            pairs.add(name, loads, measure(bench, program, loads, seconds=options.seconds + 2), alone)
-        for name, load in ONES:
-            ones.add(name, (load,), measure(bench, program, (load,), seconds=options.seconds), {})
-        pairs.report(report, "pairs")
-        ones.report(report, "ways")
-        lending(report, bench, program)
-        reactions.measure(report, bench, program)
-        report.control("cells-error", "points", ours=mean(got - limit for got in alone.values() for limit in LIMITS))
+        virtual = Virtual(Path(name), program)
+        if "basics" in parts:
+            with machine() as bench:
+                basics(report, bench, program, options.seconds)
+        if "virtual" in parts:
+            in_virtual_time(report, virtual, options.every)
+        if "real" in parts:
+            in_real_time(report, virtual, program, options.every, options.seconds)
     return report.finish(options.json, html=options.html)
 
 

@@ -1,5 +1,6 @@
 """Containers at work on one simulated GPU, and what each got of its time, by the GPU's own account."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,7 +12,9 @@ from msgspec import Struct
 
 from bench.machine import Bench, Worker, workers
 from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.driver_work import DriverWork
 from lamina.model.grants import ComputePolicy
+from lamina_lab import simgpu
 
 TICK_S = 0.01
 
@@ -25,9 +28,15 @@ class Load(Struct, frozen=True, kw_only=True):
     how: str = "loop"
     kernel_ms: float = 1.0
     blocks: int = 1056
+    burst: int = 10
     processes: int = 1
     policy: ComputePolicy = ComputePolicy.CAP
     priority: int = 0
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Of the program."""
+        return self.how, str(round(self.kernel_ms * 1e6)), str(self.blocks), str(self.burst)
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -53,15 +62,18 @@ def off(value: float, least: float, most: float) -> float:
 
 
 @contextmanager
-def arbitrated(folders: list[Path]) -> Iterator[None]:
-    """What the agent does, in a thread."""
+def arbitrated(folders: list[Path], work: DriverWork | None = None) -> Iterator[None]:
+    """What the agent does, in a thread. `work` has what the driver says; without it containers are taken at their
+    word."""
     ended = Event()
 
     def decide() -> None:
-        arbitration = Arbitration()
+        arbitration = Arbitration() if work is None else Arbitration(confirm=work.confirmation)
         arbitration.attend(folders)
         while not ended.wait(TICK_S):
-            arbitration.tick(time.monotonic_ns())
+            arbitration.tick(now := time.monotonic_ns())
+            if work is not None:
+                work.look(arbitration.containers, now)
 
     thread = Thread(target=decide, daemon=True)
     thread.start()
@@ -70,6 +82,21 @@ def arbitrated(folders: list[Path]) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+@contextmanager
+def _asking(bench: Bench) -> Iterator[DriverWork]:
+    """NVML of the simulated machine, in this process."""
+    before = os.environ.get("SIMGPU_MACHINE")
+    os.environ["SIMGPU_MACHINE"] = str(bench.folder / "machine")
+    work = DriverWork(simgpu.driver_folder())
+    try:
+        yield work
+    finally:
+        work.close()
+        os.environ.pop("SIMGPU_MACHINE")
+        if before is not None:
+            os.environ["SIMGPU_MACHINE"] = before
 
 
 @contextmanager
@@ -84,9 +111,9 @@ def started(
             cores, most = (load.cores, load.most) if limited else (0, 0)
             variables = bench.ours(cores=cores, most=most, policy=policy, priority=load.priority)
             folders.append(Path(variables["LAMINA_DIR"]))
-            command = [program, load.how, str(round(load.kernel_ms * 1e6)), str(load.blocks)]
+            command = [program, *load.arguments]
             groups.append(stack.enter_context(workers(load.processes, command, variables)))
-        stack.enter_context(arbitrated(folders))
+        stack.enter_context(arbitrated(folders, stack.enter_context(_asking(bench))))
         time.sleep(10 * TICK_S)  # no worker starts before the first decision
         yield groups
 

@@ -1,11 +1,12 @@
 /* Keeps a GPU busy until its standard input ends, then prints the longest launch in ns. Arguments: how, ns of a kernel,
- * blocks of its grid. Prints "ready" and waits for a line first.
+ * blocks of its grid, launches until it waits (10 if left out). Prints "ready" and waits for a line first.
  *
- *   loop      ten launches, then waits for them
+ *   loop      launches, ten or so, then waits for them
  *   sync      one launch, then waits for it
  *   async     launches and never waits
- *   graph     a graph of ten kernels, then waits for it
- *   streams   four streams in turn, ten launches, then waits for all
+ *   graph     a graph of as many kernels, then waits for it
+ *   copies    as `loop`, with a copy to the GPU before each launch and one back at the end
+ *   streams   four streams in turn, as many launches, then waits for all
  *   threads   four threads that each do as `loop`, with per-thread default streams */
 #include "bench.h"
 
@@ -16,11 +17,12 @@
 
 #include <dlfcn.h>
 
-enum { BURST = 10, STREAMS = 4, THREADS = 4 };
+enum { STREAMS = 4, THREADS = 4 };
 
 static CUfunction spin;
 static uint64_t kernel_ns;
 static unsigned blocks;
+static int in_burst = 10;
 static atomic_bool ended;
 static _Atomic uint64_t longest;
 static __typeof__(cuLaunchKernel_ptsz) *launch_per_thread;
@@ -30,6 +32,7 @@ static __typeof__(cuStreamEndCapture) *end_capture;
 static __typeof__(cuGraphInstantiateWithFlags) *instantiate;
 static __typeof__(cuGraphLaunch) *graph_launch;
 static __typeof__(cuStreamSynchronize) *stream_wait;
+static __typeof__(cuMemcpyDtoH_v2) *copy_back;
 
 static void find(void *to, const char *name)
 {
@@ -55,8 +58,18 @@ static void launch(__typeof__(launch_per_thread) with, CUstream stream)
 
 static void burst(CUstream *streams, int count)
 {
-    for (int i = 0; i < BURST; i++)
+    for (int i = 0; i < in_burst; i++)
         launch(cuda.cuLaunchKernel, streams[i % count]);
+}
+
+static void copies(CUdeviceptr memory)
+{
+    static char bytes[4096];
+    for (int i = 0; i < in_burst; i++) {
+        need(cuda.cuMemcpyHtoDAsync_v2(memory, bytes, sizeof bytes, NULL), "cuMemcpyHtoDAsync");
+        launch(cuda.cuLaunchKernel, NULL);
+    }
+    need(copy_back(bytes, memory, sizeof bytes), "cuMemcpyDtoH");
 }
 
 static CUgraphExec graph(CUstream stream)
@@ -74,7 +87,7 @@ static void *thread(void *context)
 {
     need(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
     while (!ended) {
-        for (int i = 0; i < BURST; i++)
+        for (int i = 0; i < in_burst; i++)
             launch(launch_per_thread, NULL);
         need(stream_wait(CU_STREAM_PER_THREAD), "cuStreamSynchronize");
     }
@@ -95,6 +108,9 @@ static void run(const char *how, CUcontext context)
     CUstream streams[STREAMS] = {NULL};
     pthread_t threads[THREADS];
     CUgraphExec exec = NULL;
+    CUdeviceptr memory = 0;
+    if (strcmp(how, "copies") == 0)
+        need(cuda.cuMemAlloc_v2(&memory, 4096), "cuMemAlloc");
     if (strcmp(how, "streams") == 0 || strcmp(how, "graph") == 0)
         for (int i = 0; i < STREAMS; i++)
             need(stream_create(&streams[i], 1), "cuStreamCreate");
@@ -112,6 +128,8 @@ static void run(const char *how, CUcontext context)
             took(clock_ns(CLOCK_MONOTONIC) - before);
         } else if (strcmp(how, "sync") == 0)
             launch(cuda.cuLaunchKernel, NULL);
+        else if (strcmp(how, "copies") == 0)
+            copies(memory);
         else
             burst(streams, strcmp(how, "streams") == 0 ? STREAMS : 1);
         if (strcmp(how, "async") != 0)
@@ -128,6 +146,7 @@ int main(int count, char **arguments)
         return 2;
     kernel_ns = strtoull(arguments[2], NULL, 10);
     blocks = (unsigned)strtoul(arguments[3], NULL, 10);
+    in_burst = count > 4 ? atoi(arguments[4]) : in_burst;
     CUcontext context = bench_begin();
     find(&launch_per_thread, "cuLaunchKernel_ptsz");
     find(&stream_create, "cuStreamCreate");
@@ -136,6 +155,7 @@ int main(int count, char **arguments)
     find(&instantiate, "cuGraphInstantiateWithFlags");
     find(&graph_launch, "cuGraphLaunch");
     find(&stream_wait, "cuStreamSynchronize");
+    find(&copy_back, "cuMemcpyDtoH_v2");
     need(cuda.cuModuleLoadData(&module, "spin"), "cuModuleLoadData");
     need(cuda.cuModuleGetFunction(&spin, module, "spin"), "cuModuleGetFunction");
     printf("ready\n");

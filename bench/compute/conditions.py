@@ -1,0 +1,155 @@
+"""Runs the matrix of conditions in virtual and in real time, and reports how well limits were held.
+
+In real time the simulated GPU runs on the machine's own clock. If the machine has other work, programs launch late and
+their shares are not a limit's doing; a cell in which programs waited for a CPU is not judged.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import mean
+
+from bench.compute import matrix, virtual
+from bench.compute.matrix import Cell
+from bench.compute.runs import Load, started
+from bench.machine import Bench, Worker, machine
+from bench.measures import Report
+from lamina_lab import simgpu
+
+SETTLE_S, SECONDS = 2, 8
+WAITED_MOST = 0.05
+"""A program that waited for a CPU for more than this part of the time was not able to keep the GPU busy."""
+Measure = Callable[[Cell], tuple[float, ...] | None]
+"""Percent of the GPU's time by container; None where the cell cannot be judged."""
+
+
+class Conditions:
+    """Errors over cells, in points. `say` prints a line for each."""
+
+    def __init__(self, alone: Callable[[Load], float]) -> None:
+        self._alone = alone
+        self.errors: list[float] = []
+        self.judged: list[bool] = []
+
+    def run(self, cells: Sequence[Cell], measure: Measure) -> None:
+        for cell in cells:
+            got = measure(cell)
+            self.judged.append(got is not None)
+            if got is None:
+                print(f"{cell.name}: not judged, because programs waited for a CPU", flush=True)
+                continue
+            found = matrix.errors(cell, got, [self._alone(load) for load in cell.loads])
+            self.errors += found
+            figures = ", ".join(f"{percent:.1f}" for percent in got)
+            print(f"{cell.name}: {figures} %{'' if matrix.kept(found) else '   MISSED'}", flush=True)
+
+    def report(self, report: Report, name: str) -> None:
+        report.add(f"{name}-judged", "percent", ours=100 * mean(self.judged))
+        if self.errors:
+            report.add(f"{name}-error", "points", ours=mean(map(abs, self.errors)))
+            report.add(f"{name}-over", "points", ours=max(self.errors))
+            report.add(f"{name}-short", "points", ours=-min(self.errors))
+
+    def control(self, report: Report, name: str, measure: str) -> None:
+        """The same with the protection removed; `measure` is the one that must break."""
+        worst = {"over": max, "short": lambda errors: -min(errors), "error": lambda errors: mean(map(abs, errors))}
+        report.control(f"{name}-{measure}", "points", ours=worst[measure](self.errors))
+
+
+class Virtual:
+    """The matrix without noise."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        self._library, self._program = virtual.build_clock(folder), program
+        self._loops: dict[tuple[str, float], float] = {}
+
+    def alone(self, load: Load) -> float:
+        """What such a loop gets alone and without a limit, in percent."""
+        key = load.how, load.kernel_ms
+        if key not in self._loops:
+            one = Cell(slice_us=2000, loads=(load,))
+            (self._loops[key],) = virtual.measure(
+                self._library, self._program, one, settle_s=0.2, seconds=2, limited=False
+            )
+        return self._loops[key]
+
+    def measure(self, cell: Cell, *, limited: bool = True, asks: bool = True) -> tuple[float, ...]:
+        return virtual.measure(
+            self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, limited=limited, asks=asks
+        )
+
+
+def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
+    """Every so-manieth cell, and two null controls: without a limit, and with the length of slices taken for 2 ms."""
+    found = Conditions(conditions.alone)
+    found.run(matrix.known_failures() + matrix.cells()[::every], conditions.measure)
+    found.report(report, "matrix")
+    loops = [Cell(slice_us=500, loads=(Load(cores=30, kernel_ms=1.0), Load(cores=60, kernel_ms=1.0)))]
+    unlimited, assumed = Conditions(conditions.alone), Conditions(conditions.alone)
+    print("null control: without limits")
+    unlimited.run(loops, lambda cell: conditions.measure(cell, limited=False))
+    unlimited.control(report, "matrix", "over")
+    print("null control: the length of time slices is assumed")
+    assumed.run(matrix.known_failures(), lambda cell: conditions.measure(cell, asks=False))
+    assumed.control(report, "matrix", "short")
+
+
+def in_real_time(report: Report, conditions: Virtual, program: Path, every: int, seconds: int) -> None:
+    """Every so-manieth cell on the machine's clock, by the simulated GPU's own account, and two `lamina run`."""
+    found = Conditions(conditions.alone)
+    found.run(matrix.known_failures() + matrix.cells()[::every], lambda cell: _on_the_clock(program, cell, seconds))
+    pair = Cell(slice_us=2000, loads=(Load(cores=30, kernel_ms=1.0), Load(cores=60, kernel_ms=10.0)))
+    print("two runs of `lamina run`")
+    found.run([pair], lambda cell: _two_commands(program, cell, seconds))
+    found.report(report, "real-matrix")
+
+
+def _on_the_clock(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
+    with machine(time_slice_us=cell.slice_us) as bench, started(bench, program, cell.loads) as groups:
+        return _measured(bench, [worker for (worker,) in groups], [worker.pid for (worker,) in groups], seconds)
+
+
+def _two_commands(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
+    with machine(time_slice_us=cell.slice_us) as bench, ExitStack() as stack:
+        variables = bench.native() | {"LAMINA_DRIVER": str(simgpu.driver_folder())}
+        commands = []
+        for load in cell.loads:
+            run = [sys.executable, "-m", "lamina", "run", "--memory", "4000", "--cores", str(load.cores), "--", program]
+            commands.append(Worker([*run, *load.arguments], variables))
+            stack.callback(commands[-1].close)
+        for command in commands:
+            if (line := command.receive()) != "ready":
+                raise RuntimeError(line)
+        parents = {_parent(process.pid): process.pid for process in bench.state().processes}
+        return _measured(bench, commands, [parents[command.pid] for command in commands], seconds)
+
+
+def _measured(bench: Bench, workers: Sequence[Worker], pids: Sequence[int], seconds: int) -> tuple[float, ...] | None:
+    """Lets the programs begin; what each process was given after they had time to settle."""
+    for worker in workers:
+        worker.say("go")
+    time.sleep(SETTLE_S)  # shares show in real time only
+    before, waited, begin = _given(bench, pids), _waited_ns(pids), time.monotonic_ns()
+    time.sleep(seconds)
+    took = time.monotonic_ns() - begin
+    after, waited_after = _given(bench, pids), _waited_ns(pids)
+    if any(b - a > WAITED_MOST * took for a, b in zip(waited, waited_after, strict=True)):
+        return None
+    return tuple(100 * (b - a) / took for a, b in zip(before, after, strict=True))
+
+
+def _given(bench: Bench, pids: Sequence[int]) -> list[int]:
+    busy = {process.pid: process.busy_ns for process in bench.state().processes}
+    return [busy.get(pid, 0) for pid in pids]
+
+
+def _waited_ns(pids: Sequence[int]) -> list[int]:
+    """For how long this process and those waited for a CPU, ever."""
+    files = [Path("/proc/self/schedstat"), *(Path(f"/proc/{pid}/schedstat") for pid in pids)]
+    return [int(file.read_text(encoding="ascii").split()[1]) for file in files]
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])

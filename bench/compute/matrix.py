@@ -1,0 +1,83 @@
+"""The conditions under which compute limits must hold: containers, what they do, and the length of time slices. Pure.
+
+All pairs of kernel lengths are there with equal and with unequal shares, at each length of time slices; the ways to
+launch go round, so that each meets each kernel length and slice.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, combinations_with_replacement, cycle, product
+
+from msgspec import Struct
+
+from bench.compute.runs import Load
+
+SLICES_US = (200, 500, 1000, 2000, 5000, 30000)
+KERNELS_MS = (0.02, 0.1, 1.0, 10.0, 100.0)
+WAYS = ("loop", "sync", "graph", "copies")
+LONGEST_GRAPH_MS = 100
+"""A graph runs as a whole: of a longer one no share could be held within seconds."""
+OVER_POINTS, SHORT_POINTS = 3.0, 5.0
+"""How far a cap may be exceeded, and a share missed."""
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """Containers that work at the same time on a GPU with such time slices."""
+
+    slice_us: int
+    loads: tuple[Load, ...]
+
+    @property
+    def name(self) -> str:
+        each = ", ".join(f"{load.cores} % {load.how} {load.kernel_ms:g} ms" for load in self.loads)
+        return f"{self.slice_us / 1000:g} ms slices: {each}"
+
+
+def cells() -> list[Cell]:
+    """The whole matrix."""
+    ways = cycle(WAYS)
+    return [
+        Cell(slice_us=slice_us, loads=tuple(_load(cores, ms, next(ways)) for cores, ms in group))
+        for slice_us in SLICES_US
+        for group in _groups()
+    ]
+
+
+def known_failures() -> list[Cell]:
+    """What went wrong where the length of time slices was taken for 2 ms."""
+    loops = [(500, (50, 0.1), (50, 10.0)), (500, (30, 0.1), (60, 1.0)), (2000, (50, 1.0), (50, 10.0))]
+    return [
+        Cell(slice_us=slice_us, loads=tuple(_load(cores, ms, "loop") for cores, ms in group))
+        for slice_us, *group in loops
+    ]
+
+
+def _load(cores: int, kernel_ms: float, how: str) -> Load:
+    burst = min(10, int(LONGEST_GRAPH_MS / kernel_ms)) if how == "graph" else 10
+    return Load(cores=cores, how=how, kernel_ms=kernel_ms, burst=burst)
+
+
+def _groups() -> Iterator[Sequence[tuple[int, float]]]:
+    """Shares and kernel lengths of pairs, triples and four."""
+    for a, b in combinations_with_replacement(KERNELS_MS, 2):
+        yield (50, a), (50, b)
+    for a, b in product(KERNELS_MS, repeat=2):
+        yield (30, a), (60, b)
+    for first, second, third in combinations(KERNELS_MS, 3):
+        yield (20, first), (30, second), (50, third)
+    yield tuple((25, ms) for ms in (0.1, 0.1, 0.1, 0.1))
+    yield tuple((25, ms) for ms in (0.02, 1.0, 10.0, 100.0))
+
+
+def errors(cell: Cell, got: Sequence[float], alone: Sequence[float]) -> list[float]:
+    """In points, by container; 0 where a share is neither exceeded nor missed. `alone` is what each loop gets without
+    limits and other containers: time that it leaves unused even then is not taken from it by a limit."""
+    found = []
+    for load, percent, most in zip(cell.loads, got, alone, strict=True):
+        others = sum(other.cores for other in cell.loads) - load.cores
+        least = min(load.cores, most - others)
+        found.append(min(0.0, percent - least) + max(0.0, percent - load.cores))
+    return found
+
+
+def kept(found: Sequence[float]) -> bool:
+    return all(-SHORT_POINTS <= error <= OVER_POINTS for error in found)

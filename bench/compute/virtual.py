@@ -1,0 +1,141 @@
+"""A cell of the matrix in virtual time: see native/bench/virtual_time.c.
+
+One process runs at a time, and time passes only where programs wait, so a result does not depend on the machine that it
+is computed on. The facade, the simulated driver and the arbiter are the shipped ones.
+"""
+
+import ctypes
+import os
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.compute.matrix import Cell
+from bench.machine import ROOT, Bench, Worker, machine
+from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.claims import Confirmation
+from lamina.model.grants import ComputePolicy
+from lamina_lab import simgpu
+
+BEGIN_NS = 1_000_000_000_000
+TICK_NS, ASKED_NS, AVERAGED_NS = 10_000_000, 500_000_000, 1_000_000_000
+"""How often the arbiter decides and the driver is asked, and over what the driver averages."""
+_BYTES = 4096
+
+
+def build_clock(folder: Path) -> Path:
+    """Compiles the clock. Raises subprocess.CalledProcessError with the compiler's words on stderr."""
+    library = folder / "virtual_time.so"
+    flags = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
+    command = [os.environ.get("CC", "cc"), *flags, "-shared", "-fPIC", "native/bench/virtual_time.c", "-o"]
+    subprocess.run([*command, str(library)], cwd=ROOT, check=True)
+    return library
+
+
+class VirtualClock:
+    """The clock of one run, driven from here."""
+
+    def __init__(self, library: Path, folder: Path) -> None:
+        self._path, self._preload, self._programs = folder / "clock", library, 0
+        self._path.write_bytes(BEGIN_NS.to_bytes(8, "little").ljust(_BYTES, b"\0"))
+        self._library = ctypes.CDLL(str(library))
+        self._library.virtual_time_now.restype = ctypes.c_uint64
+        self._library.virtual_time_sleep_until.argtypes = [ctypes.c_uint64]
+        self._library.virtual_time_start.restype = ctypes.c_bool
+        self._library.virtual_time_drive(str(self._path).encode())
+
+    def variables(self, base: dict[str, str]) -> dict[str, str]:
+        """`base` with what puts another program on this clock."""
+        number, self._programs = self._programs, self._programs + 1
+        return base | {
+            "LD_PRELOAD": ":".join(filter(None, (str(self._preload), base.get("LD_PRELOAD", "")))),
+            "VIRTUAL_TIME": str(self._path),
+            "VIRTUAL_TIME_SLOT": str(number),
+        }
+
+    def start(self) -> None:
+        """Time passes from now on. The programs must have been told to go on."""
+        if not self._library.virtual_time_start(self._programs):
+            raise RuntimeError("a program does not take part in virtual time")
+
+    def now(self) -> int:
+        """In ns."""
+        return int(self._library.virtual_time_now())
+
+    def sleep_until(self, moment: int) -> None:
+        """Lets the programs run until then."""
+        self._library.virtual_time_sleep_until(moment)
+
+
+class _Driver:
+    """What NVML says of each container: whole percents of the last second."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._past: deque[tuple[int, Sequence[int]]] = deque()
+        self._said: dict[Path, Confirmation] = {}
+
+    def look(self, now: int, given: Sequence[int]) -> None:
+        if self._past and now < self._past[-1][0] + ASKED_NS:
+            return
+        self._past.append((now, given))
+        while len(self._past) > 1 and self._past[1][0] <= now - AVERAGED_NS:
+            self._past.popleft()
+        since, before = self._past[0]
+        for folder, ns, then in zip(self._folders, given, before, strict=True):
+            self._said[folder] = Confirmation(1, round(100 * (ns - then) / max(1, now - since)) / 100, asked_at=now)
+
+    def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
+        return self._said.get(folder)
+
+
+def measure(
+    library: Path,
+    program: Path,
+    cell: Cell,
+    *,
+    settle_s: float,
+    seconds: float,
+    limited: bool = True,
+    asks: bool = True,
+) -> tuple[float, ...]:
+    """Percent of the GPU's time that each container got in so many seconds, after it had time to settle.
+
+    Without `asks` the driver's figures are not used, as if time slices were as long as is assumed; without `limited` no
+    container has a limit.
+    """
+    with machine(time_slice_us=cell.slice_us) as bench, ExitStack() as stack:
+        clock, workers, folders = VirtualClock(library, bench.folder), [], []
+        for load in cell.loads:
+            policy = ComputePolicy.CAP if limited else ComputePolicy.NONE
+            variables = bench.ours(cores=load.cores if limited else 0, policy=policy)
+            folders.append(Path(variables["LAMINA_DIR"]))
+            workers.append(Worker([program, *load.arguments], clock.variables(variables)))
+            stack.callback(workers[-1].close)
+        for worker in workers:
+            if (line := worker.receive()) != "ready":
+                raise RuntimeError(line)
+        for worker in workers:
+            worker.say("go")
+        clock.start()
+        driver = _Driver(folders)
+        arbitration = Arbitration(confirm=driver.confirmation) if asks else Arbitration()
+        arbitration.attend(folders)
+        stack.callback(arbitration.close)
+        begin, end = (clock.now() + round(s * 1e9) for s in (settle_s, settle_s + seconds))
+        before = [0] * len(workers)
+        while (now := clock.now()) < end:
+            given = _given(bench, workers, now)
+            before = given if now <= begin else before
+            driver.look(now, given)
+            arbitration.tick(now)
+            clock.sleep_until(now + TICK_NS)
+        after, last = _given(bench, workers, now), now
+        return tuple(100 * (b - a) / (last - begin) for a, b in zip(before, after, strict=True))
+
+
+def _given(bench: Bench, workers: Sequence[Worker], now: int) -> list[int]:
+    busy = {process.pid: process.busy_ns for process in simgpu.read(bench.folder / "machine", now).gpus[0].processes}
+    return [busy.get(worker.pid, 0) for worker in workers]
