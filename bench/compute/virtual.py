@@ -56,7 +56,7 @@ class VirtualClock:
         }
 
     def start(self) -> None:
-        """Time passes from now on. The programs must have been told to go on."""
+        """Start the clock. The programs must already run."""
         if not self._library.virtual_time_start(self._programs):
             raise RuntimeError("a program does not take part in virtual time")
 

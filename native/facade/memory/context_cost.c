@@ -80,9 +80,9 @@ static void end_measuring(struct context_cost *cost)
     if (cost->measures)
         atomic_store(measuring(cost->device), 0);
     cost->measures = false;
-    if (cost->beside)
+    if (cost->parallel)
         mark(cost, false);
-    cost->beside = false;
+    cost->parallel = false;
 }
 
 static CUresult reserve_ample(struct context_cost *cost)
@@ -98,13 +98,13 @@ static CUresult reserve_ample(struct context_cost *cost)
 
 /* Next to the process that finds out the cost, where there is ample room for that and the driver will tell this process
  * its own figure too. So processes that start at once need not wait for the first one. */
-static bool reserve_beside(struct context_cost *cost)
+static bool reserve_parallel(struct context_cost *cost)
 {
     if (!process_has_host_pids() && !cost->reported)
         return false;
-    cost->beside = true;
+    cost->parallel = true;
     mark(cost, true);
-    if (reserve_quietly(cost->device, LAMINA_CONTEXT, AMPLE) == CUDA_SUCCESS) {
+    if (reserve_fixed_quietly(cost->device, LAMINA_CONTEXT, AMPLE) == CUDA_SUCCESS) {
         cost->reserved = AMPLE;
         return true;
     }
@@ -129,7 +129,7 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
                 return result;
         } else if (begin_measuring(cost->device))
             return reserve_ample(cost);
-        else if (reserve_beside(cost))
+        else if (reserve_parallel(cost))
             return CUDA_SUCCESS;
         if (waited % LOOK_FOR_DEAD_EVERY_MS == 0)
             process_reclaim_dead();
@@ -182,7 +182,7 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
  * Returns whether other contexts may be charged the same. */
 static bool guess(const struct context_cost *cost, uint64_t *bytes)
 {
-    uint64_t used, known = cost->beside ? LIKELY : known_cost(cost->device);
+    uint64_t used, known = cost->parallel ? LIKELY : known_cost(cost->device);
     *bytes = known != 0 ? known : cost->reserved < LIKELY ? cost->reserved : LIKELY;
     if (known != 0 && known <= cost->reserved)
         return false;

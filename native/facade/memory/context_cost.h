@@ -5,8 +5,8 @@
  * usage file and gives the rest back. Process B, which started at the same time, has waited for that, and reserves 312
  * MiB. Its own context takes 350 MiB by the driver's figure, so it reserves 38 MiB more.
  *
- * B would not have waited if the driver told it its own figure too, as it usually does: while 1 GiB is free, B reserves
- * that as well, makes its context at the same time as A, and gives the rest back. */
+ * B would not have waited if the driver reported its own figure too, as it usually does: while 1 GiB is free, B
+ * reserves that as well, makes its context at the same time as A, and gives the rest back. */
 #ifndef LAMINA_CONTEXT_COST_H
 #define LAMINA_CONTEXT_COST_H
 
@@ -23,7 +23,7 @@ struct context_cost {
     uint64_t device_before; /* what the whole device used by the driver's figure */
     bool device_known;
     bool measures; /* this process finds out what a context costs */
-    bool beside;   /* another one does so, and this process has reserved ample room meanwhile */
+    bool parallel; /* another one does so, and this process has reserved ample room meanwhile */
     bool reported; /* the agent tells the driver's figure */
     bool guessed;  /* the driver's figure was not known afterwards */
     uint64_t reported_before, reported_held;

@@ -140,7 +140,7 @@ class Arbiter:
         names = [tenant.name for tenant in tenants]
         brief = np.stack([tenant.activity.brief for tenant in tenants])
         worked = np.stack([_shown(tenant.activity) for tenant in tenants])
-        if self._accounts.measured:  # then it is known how time is divided, and brief work need not be told apart
+        if self._accounts.measured:  # then it is known how time is divided, and brief work need not be distinguished
             brief, worked = np.zeros_like(brief), brief + worked
         last, real, changed = now // layout.BIN_NS, np.zeros_like(brief), np.ones(WINDOW, bool)
         if (
