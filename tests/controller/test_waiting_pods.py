@@ -9,6 +9,7 @@ from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.scheduling import waiting_pods
 from lamina.controller.scheduling.retries import Retries
 from lamina.controller.scheduling.waiting_pods import RETRY, WaitingPods
+from lamina.model.claims import HeldClaim
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.survivors import Survivor
 from lamina.ports.kube import INVENTORIES, PODS, Object
@@ -85,6 +86,25 @@ async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
     bench.context.pending.forget(pod["metadata"]["uid"])
     await retries.step()
     assert await values(bench, "bound") == [None]
+
+
+async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None:
+    bench = Bench()
+    waiting = WaitingPods(bench.kube)
+    retries = Retries(bench.context, bench.expected, waiting, lambda: True)
+    request = ContainerGrant(name="gpu", shares=(Share(gpu=inventory().gpus[0].uuid, memory_mib=32000),))
+    claims = tuple(HeldClaim(namespace="default", name=name, uid=name, requests=(request,)) for name in "ab")
+
+    async def tried_again_with(*prepared: HeldClaim) -> bool:
+        bench.ledger.observe_inventory(msgspec.structs.replace(inventory(), claims=prepared))
+        await retries.step()
+        return await values(bench, "waits") != [None]
+
+    await retries.step()
+    await observed(bench, waiting, "waits")
+    assert not await tried_again_with(*claims)
+    assert not await tried_again_with(claims[0], msgspec.structs.replace(claims[1], requests=(request, request)))
+    assert await tried_again_with(claims[0])
 
 
 async def test_a_controller_has_pods_tried_again_when_a_survivor_ends(tmp_path: Path) -> None:

@@ -69,14 +69,20 @@ class Ledger:
         self._running: dict[str, dict[str, RunningRequest]] = {}
         """By node and UID of the pod."""
         self._survivors = Survivors()
-        self.survivors_ended = 0
-        """How often a pod that had counted beyond its end stopped counting, or counted for less."""
+        self.unwatched_ends = 0
+        """How often something that kube-scheduler does not watch stopped counting, or counted for less: pods that had
+        counted beyond their end, and ResourceClaims that were prepared."""
 
     # Observations.
 
     def observe_inventory(self, inventory: Inventory) -> None:
-        if self._inventories.get(inventory.node) != inventory:
+        before = self._inventories.get(inventory.node)
+        if before != inventory:
             self._inventories[inventory.node] = inventory
+            if before is not None:
+                self.unwatched_ends += len(
+                    {each.uid for each in before.claims} - {each.uid for each in inventory.claims}
+                )
             self._inventory_changed(inventory.node, inventory.survivors, inventory.claims)
 
     def remove_inventory(self, node: str) -> None:
@@ -189,7 +195,7 @@ class Ledger:
         for uid in [uid for uid, claim in self._unsettled.items() if claim.expired(now)]:
             self.release(uid)
         for uid in self._survivors.expire(now):
-            self.survivors_ended += 1
+            self.unwatched_ends += 1
             if (late := self._claims.get(uid)) is not None:
                 self._update(uid, late)
         for uid in [uid for uid, since in self._deleted_pods.items() if since + REMEMBERED_S <= now]:
@@ -278,7 +284,7 @@ class Ledger:
     ) -> None:
         self.holdings.update_claims(node, claims)
         for each in self._survivors.publish(node, survivors):
-            self.survivors_ended += each not in survivors
+            self.unwatched_ends += each not in survivors
             self._update(each.pod_uid, self._claims.setdefault(each.pod_uid, Claim(each.namespace, each.pod)))
         for uid, running in list(self._running.get(node, {}).items()):
             self._update(uid, self._claims.setdefault(uid, Claim(running.namespace, running.pod)))

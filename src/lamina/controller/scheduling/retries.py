@@ -8,8 +8,8 @@ from lamina.controller.scheduling.waiting_pods import WaitingPods
 
 
 class Retries:
-    """Asks for another try soon after processes of deleted pods have ended, room was held in vain, or this replica has
-    begun to lead.
+    """Asks for another try soon after processes of deleted pods have ended, a ResourceClaim is no longer prepared, room
+    was held in vain, or this replica has begun to lead.
 
     Without a leader, pods are refused, and kube-scheduler does not try these again for a minute or more. A new leader
     does not know which were refused, so it asks for every pending pod. Only the leader filters, so only it knows of
@@ -24,7 +24,7 @@ class Retries:
         self._waiting = waiting
         self._leading = leading
         self._led = False
-        self._survivors_ended = 0
+        self._unwatched_ends = 0
 
     async def step(self) -> None:
         """Called once a second."""
@@ -35,9 +35,9 @@ class Retries:
         if self._led and not led:
             for pod in self._context.pending.all():
                 self._waiting.observe(pod, self._context.now(), fits=False)
-        ended = self._context.ledger.survivors_ended
-        if ended != self._survivors_ended or (self._led and not led):
-            self._survivors_ended = ended
+        ended = self._context.ledger.unwatched_ends
+        if ended != self._unwatched_ends or (self._led and not led):
+            self._unwatched_ends = ended
             await self._waiting.retry(value)
         elif freed_since is not None:
             await self._waiting.retry(value, refused_since=freed_since)

@@ -1,9 +1,9 @@
 """Pods that fit nowhere, to have kube-scheduler try them again.
 
 kube-scheduler tries such a pod again when something changes that it watches, such as the end of a pod. Nothing does
-when the processes of a deleted pod end, when a bind does not come for which room was held, or when a replica begins to
-lead, and the pod would wait for a minute, or for five with newer versions. So an annotation of the waiting pod is
-changed, which every version answers with another try.
+when the processes of a deleted pod end, when an agent has released a ResourceClaim, when a bind does not come for which
+room was held, or when a replica begins to lead, and the pod would wait for a minute, or for five with newer versions.
+So an annotation of the waiting pod is changed, which every version answers with another try.
 """
 
 import logging
