@@ -21,6 +21,7 @@ MOST_PARTS = 1000
 """The one used longest ago is dropped first."""
 _LARGEST_PART = 8 * 2**10
 """Bytes as JSON, so that all of them together stay small whatever tenants write."""
+_MOST_CONTAINERS = 100
 _CONTAINER = ("name", "resources", "restartPolicy", "env")
 _SPEC = ("schedulerName", "resources", "overhead")
 
@@ -63,17 +64,20 @@ class PodParser:
         return ParsedPod.of_parts(obj, config, *found)
 
     def _part(self, obj: Object) -> bytes | None:
-        """All that decides what is found, as JSON; None for a pod that has another form."""
+        """All that decides what is found, as JSON; None for a large pod or one of another form."""
         try:
             metadata, spec = obj.get("metadata") or {}, obj["spec"]
+            containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+            if len(containers) > _MOST_CONTAINERS:
+                return None
             annotations = metadata.get("annotations") or {}
             parts = (
                 metadata.get("namespace"),
                 {key: value for key, value in annotations.items() if key not in self._unread},
                 metadata.get("labels"),
                 [spec.get(field) for field in _SPEC],
-                [_container(each) for each in spec.get("initContainers") or ()],
-                [_container(each) for each in spec["containers"]],
+                len(spec["containers"]),
+                [_container(each) for each in containers],
             )
             return msgspec.json.encode(parts)
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
