@@ -45,9 +45,9 @@ async def test_the_table_has_a_row_for_each_namespace_and_what_is_idle(monkeypat
     head, *rows, meaning, silent = (await run(monkeypatch, await counted())).output.splitlines()
     assert head.split()[0] == "NAMESPACE" and head.split()[-1] == "COST"
     assert [" ".join(row.split()) for row in rows] == [
-        "a 8.00 0.00 4.00 1.00 0.00 0.00 1.00 0.00 3.00 EUR",
-        "b 1.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.25 EUR",
-        "(idle) 2.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.50 EUR",
+        "a 8.00 0.00 4.00 1.00 0.00 0.00 1.00 0.00 0.00 3.00 EUR",
+        "b 1.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.25 EUR",
+        "(idle) 2.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.50 EUR",
     ]
     assert "GPU-hours" in meaning and "silent" in silent
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lamina.enforcement.accounts import BLOCKED_NS, Accounts, Holder, Reckoning, Refund
+from lamina.enforcement.accounts import BLOCKED_NS, AccountHolder, Accounts, Reckoning, Refund
 from lamina.enforcement.activity import WINDOW, Fractions
 
 MS = 1_000_000
@@ -22,7 +22,7 @@ def kernel(accounts: Accounts, length_ms: int, end_ms: int) -> Refund:
         there = present(ms, BEGIN_MS, min(ms, BEGIN_MS + length_ms))
         done = ms >= BEGIN_MS + length_ms
         reckoning = Reckoning(there, there * done, there * 0, there / 2, np.full(WINDOW, float(done)))
-        holder = Holder("a", length_ms * MS * done, ms < BEGIN_MS + length_ms, reckoning, None)
+        holder = AccountHolder("a", length_ms * MS * done, ms < BEGIN_MS + length_ms, reckoning, None)
         (refund,) = accounts.refunds(ms * MS, [holder], {})
     return refund
 
@@ -46,13 +46,15 @@ def test_time_that_others_got_is_no_unused_time_until_the_container_does_nothing
 def test_a_charge_of_which_nothing_was_observed_is_not_refunded() -> None:
     accounts = Accounts()
     for ms in range(BEGIN_MS, BEGIN_MS + 500, 10):
-        (refund,) = accounts.refunds(ms * MS, [Holder("a", 400 * MS * (ms > BEGIN_MS + 250), True, None, None)], {})
+        (refund,) = accounts.refunds(
+            ms * MS, [AccountHolder("a", 400 * MS * (ms > BEGIN_MS + 250), True, None, None)], {}
+        )
     assert refund.total == 0
 
 
 def test_an_account_goes_on_from_what_was_refunded_before() -> None:
     accounts = Accounts()
-    (refund,) = accounts.refunds(BEGIN_MS * MS, [Holder("a", 0, False, None, None)], {"a": 7_000})
+    (refund,) = accounts.refunds(BEGIN_MS * MS, [AccountHolder("a", 0, False, None, None)], {"a": 7_000})
     assert refund == Refund(7_000, 0)
-    (again,) = accounts.refunds((BEGIN_MS + 10) * MS, [Holder("a", 0, False, None, None)], {"a": 9_000})
+    (again,) = accounts.refunds((BEGIN_MS + 10) * MS, [AccountHolder("a", 0, False, None, None)], {"a": 9_000})
     assert again.total == 7_000

@@ -15,7 +15,7 @@ GPU = "GPU-00000000-0000-0000-0000-000000000001"
 BEGIN = 10**12
 
 
-class Nvml:
+class NvmlLibrary:
     """A driver with these parts of the GPU's time by PID."""
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,7 @@ class Nvml:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DriverWork:
-    monkeypatch.setattr(driver_work, "Nvml", Nvml)
+    monkeypatch.setattr(driver_work, "NvmlLibrary", NvmlLibrary)
     return DriverWork(tmp_path)
 
 

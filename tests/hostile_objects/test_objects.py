@@ -19,7 +19,7 @@ def quantities(pod: Object) -> set[str]:
 
 def test_all_kinds_are_made_and_valid() -> None:
     made = list(objects(SEED, COUNT, []))
-    assert len({resource for resource, _ in made}) == 10
+    assert len({resource for resource, _ in made}) == 11
     for resource, obj in made:
         assert len(json.dumps(obj, ensure_ascii=False).encode()) <= LARGEST
         assert is_object_name(obj["metadata"]["name"]), obj["metadata"]["name"]

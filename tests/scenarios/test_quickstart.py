@@ -80,12 +80,10 @@ def test_3_two_pods_share_a_gpu(lab: Lab) -> None:
     assert seen(lab, "pod1") == seen(lab, "pod2")
 
 
-def test_5_time_slices_and_mps_are_refused_and_nothing_starts(lab: Lab) -> None:
-    started(lab, 5)
-    described = lambda: lab.kubectl("describe", "pod", "pod")  # noqa: E731
-    expected = "the interval Long would apply to all claims on the GPU"
-    wait_until(lambda: expected in described(), described)
-    assert lab.phases() == {"Pending": 1}
+def test_5_two_containers_share_by_time_slices_and_two_by_mps(lab: Lab) -> None:
+    started(lab, 5, "pod")
+    slices, mps = ({seen(lab, "pod", f"{kind}-ctr{number}") for number in range(2)} for kind in ("ts", "mps"))
+    assert len(slices) == len(mps) == 1 and slices != mps
 
 
 def test_6_a_gpu_is_selected_by_its_name_and_index(lab: Lab) -> None:

@@ -44,7 +44,7 @@ class Reckoning(Struct, frozen=True):
 _NONE = Reckoning(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
 
 
-class Holder(Struct, frozen=True):
+class AccountHolder(Struct, frozen=True):
     """A container with an account. `charged_ns` is what it says that it was charged, ever; `works` is whether it had
     work or asked for time lately."""
 
@@ -134,7 +134,7 @@ class Accounts:
         """What a container got, as far as the driver's figures are known."""
         return reckoning.got(self._corrections.factors(name))
 
-    def refunds(self, now: int, holders: Sequence[Holder], refunded: Mapping[str, int]) -> list[Refund]:
+    def refunds(self, now: int, holders: Sequence[AccountHolder], refunded: Mapping[str, int]) -> list[Refund]:
         """`refunded` tells what one that is new here was refunded before."""
         last = now // layout.BIN_NS
         moved = max(0, min(last - self._last, WINDOW)) if self._last else WINDOW
@@ -151,6 +151,6 @@ class Accounts:
         self._corrections.observe(now, reckoned)
         return [self._refund(known[each.name], each, now, moved) for each in holders]
 
-    def _refund(self, account: _Account, holder: Holder, now: int, moved: int) -> Refund:
+    def _refund(self, account: _Account, holder: AccountHolder, now: int, moved: int) -> Refund:
         factors = self._corrections.factors(holder.name)
         return Refund(account.refund(holder.charged_ns, factors), account.blocked(now, moved, holder.works, factors))

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from lamina.enforcement import layout
-from lamina.enforcement.accounts import Accounts, Holder, Reckoning
+from lamina.enforcement.accounts import AccountHolder, Accounts, Reckoning
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.claims import ClaimedWork, Claims, Confirmation
 from lamina.model.grants import ComputePolicy
@@ -102,7 +102,7 @@ class Arbiter:
         closing = self._closing(claims, working, now)
         self._last = now // layout.BIN_NS
         holders = [
-            Holder(tenant.name, tenant.activity.charged_ns, works, found.get(tenant.name), tenant.confirmed)
+            AccountHolder(tenant.name, tenant.activity.charged_ns, works, found.get(tenant.name), tenant.confirmed)
             for tenant, works in zip(tenants, working, strict=True)
         ]
         refunds = self._accounts.refunds(now, holders, refunded or {})

@@ -74,14 +74,14 @@ def _is_facade(directory: Path) -> bool:
 
 def gpus(driver: Path) -> tuple[LocalGpu, ...]:
     """The GPUs that the NVML library in a directory knows. Raises Outside when it does not answer."""
-    nvml = Nvml(driver)
+    nvml = NvmlLibrary(driver)
     try:
         return tuple(nvml.gpu(index) for index in range(nvml.count()))
     finally:
         nvml.close()
 
 
-class Nvml:
+class NvmlLibrary:
     """The NVML calls that are needed here, of the library at one path: nvidia-ml-py loads it by name only."""
 
     def __init__(self, driver: Path) -> None:

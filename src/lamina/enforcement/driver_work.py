@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lamina.enforcement.attended import AttendedContainer
 from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.driver import Nvml
+from lamina.enforcement.driver import NvmlLibrary
 from lamina.enforcement.figures import claims
 from lamina.errors import Outside
 
@@ -22,11 +22,11 @@ class DriverWork:
     taken at their word."""
 
     def __init__(self, driver: Path) -> None:
-        self._nvml: Nvml | None = None
+        self._nvml: NvmlLibrary | None = None
         self._asked_at = 0
         self._said: dict[tuple[Path, str], Confirmation] = {}
         with suppress(Outside):
-            self._nvml = Nvml(driver)
+            self._nvml = NvmlLibrary(driver)
 
     def look(self, containers: Sequence[AttendedContainer], now: int) -> None:
         """Ask if it is time to. `now` is CLOCK_MONOTONIC in ns."""

@@ -51,6 +51,8 @@ class ToyDialect(Dialect):
     node_metrics = NODE
     cluster_metrics = CLUSTER
     choice_annotations = ChoiceAnnotations(uuids=("toy.example/use-gpu",), guarded_prefixes=("toy.example/use-",))
+    pod_annotations = (PLACED,)
+    share_annotations = (PLACED,)
     node_annotations = (DEVICES,)
     label_prefixes = ("toy.example/",)
     annotation_prefixes = (HOLDER,)

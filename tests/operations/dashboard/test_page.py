@@ -219,7 +219,7 @@ async def test_granted_and_stranded_gpu_over_time(page: Page) -> None:
 async def test_mig_devices_are_shown_as_requested_existing_and_offered(page: Page) -> None:
     lines = ("configuration all-1g.5gb: success", "28 1g.5gb, not offered, because the MIG strategy is none")
     page.board.post(ClusterDocument(nodes={"n": node("n", mig=lines)}))
-    await page.until("document.querySelector('.node li') !== null")
+    await page.until("document.querySelector('.node li')?.innerText")
     assert await page.texts(".node li") == [*lines]
 
 

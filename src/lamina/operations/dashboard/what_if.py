@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from lamina.dialects import dialect_named
+from lamina.dialects import quota_names
 from lamina.errors import BadInput
 from lamina.operations.cluster_view import ClusterObjects, view_of
 from lamina.operations.dashboard.answers import HEADERS
@@ -16,7 +16,6 @@ from lamina.operations.fit_check import FitCheck
 from lamina.operations.pod_templates import PodTemplate
 
 _MOST_MIB = 1 << 24
-_DIALECT = "hami"
 ONE_AT_A_TIME = asyncio.Semaphore(1)
 """An answer takes as long as a reading of the whole cluster."""
 
@@ -51,9 +50,7 @@ def wanted_pods(query: Mapping[str, str]) -> WantedPods:
 def what_if(objects: ClusterObjects, wanted: WantedPods, namespace: str) -> WhatIfAnswer:
     """Try the pods on a reading of the cluster. Raises BadInput where its configuration does not accept them."""
     cluster = view_of(objects)
-    dialect = dialect_named(_DIALECT)
-    assert dialect is not None
-    names = dialect.resource_names(cluster.config)
+    names = quota_names(cluster.config)
     amounts = {names.count: wanted.gpus, names.memory: wanted.memory, names.cores: wanted.cores}
     limits = {name: str(amount) for name, amount in amounts.items() if amount}
     spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
