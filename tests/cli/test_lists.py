@@ -95,8 +95,8 @@ async def test_an_unknown_field_or_form_is_refused(command: str, monkeypatch: py
 
 async def test_pods_as_json_have_their_shares_and_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, waits = json.loads((await Commands(monkeypatch, await labeled_cluster()).run("pods", "-o", "json")).output)
-    share = {"container": "main", "gpu": "GPU-n-0", "index": 0, "mode": "quota", "memoryMib": 1000, "computePercent": 0}
-    assert runs["shares"] == [{**share, "mig": "", "init": False}]
+    share = {"container": "main", "gpu": "GPU-n-0", "index": 0, "mode": "quota", "memoryMib": 1000}
+    assert runs["shares"] == [{**share, "limitMib": 1000, "computePercent": 0, "mig": "", "init": False}]
     assert (runs["node"], runs["memoryMib"], runs["reason"], waits["shares"]) == ("n", 1000, "", [])
     assert waits["reason"].startswith("quota q allows 5000 of nvidia.com/gpumem")
 

@@ -14,8 +14,10 @@ from lamina.controller.ledger.ledger import Ledger
 from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Grant, Share
 from lamina.model.survivors import Survivor
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pending_reasons import why
+from lamina.operations.share_rows import share_rows
 from lamina.ports.kube import Object
 
 INVENTORY = Inventory(
@@ -93,6 +95,15 @@ def test_containers_are_named_where_a_pod_has_several() -> None:
         ["0", "2000", "MiB", "shared", "train"],
         ["0", "1000", "MiB", "shared", "main"],
     ]
+
+
+def test_memory_that_may_be_borrowed_is_shown_after_what_is_guaranteed() -> None:
+    seen = cluster(pod("a", node="node-0", phase="Running"))
+    shares = (Share(gpu="GPU-1", memory_mib=2000, most_memory_mib=5000),)
+    grant = msgspec.structs.replace(seen.grants["uid-of-a"], containers=(ContainerGrant(name="main", shares=shares),))
+    held = ClusterView(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger)
+    assert " 2000 to 5000 MiB " in printed(held)[1]
+    assert [row.limit_mib for row in share_rows(held, ClusterUse())] == [5000]
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

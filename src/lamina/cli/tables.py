@@ -61,7 +61,7 @@ def _cells(row: PodEntry) -> Iterator[str]:
     yield row.status
     yield row.node
     yield "\n".join(_gpu(share) for share in row.shares)
-    yield "\n".join(f"{share.memory_mib} MiB" for share in row.shares)
+    yield "\n".join(_memory(share) for share in row.shares)
     devices = ", ".join(f"{amount} {name}" for name, amount in row.devices.items())
     yield devices or "\n".join(_compute(share) for share in row.shares)
 
@@ -70,6 +70,12 @@ def _more(row: PodEntry) -> Iterator[str]:
     yield "\n".join(f"{share.container}{' (init)' if share.init else ''}" for share in row.shares)
     yield "\n".join(share.mode for share in row.shares)
     yield "\n".join(share.gpu for share in row.shares)
+
+
+def _memory(share: HeldShare) -> str:
+    """What is guaranteed, and where more may be borrowed, the limit."""
+    limit = "" if share.limit_mib == share.memory_mib else f" to {share.limit_mib}"
+    return f"{share.memory_mib}{limit} MiB"
 
 
 def _gpu(share: HeldShare) -> str:

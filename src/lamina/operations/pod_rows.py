@@ -29,6 +29,8 @@ class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
     """None if its node no longer lists the GPU."""
     mode: str
     memory_mib: int
+    limit_mib: int
+    """How much it may hold while the GPU has room; otherwise as `memory_mib`."""
     compute_percent: int | None
     """None for a whole GPU; 0 where compute is shared without a limit."""
     mig: str = ""
@@ -145,6 +147,7 @@ def _share(container: ContainerGrant, share: Share, indices: Mapping[str, int]) 
         index=indices.get(share.gpu),
         mode=share.mode.value,
         memory_mib=share.memory_mib,
+        limit_mib=share.limit_mib,
         compute_percent=None if share.mode is Mode.WHOLE else share.cores,
         mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
         init=container.init and not container.sidecar,

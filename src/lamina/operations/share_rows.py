@@ -61,7 +61,7 @@ def _row(
         node=node,
         index=gpu.index if gpu else None,
         model=gpu.model if gpu else "",
-        limit_mib=share.memory_mib,
+        limit_mib=share.limit_mib,
         used_mib=used.used_mib if used else None,
         peak_mib=used.peak_mib if used else None,
         cores=None if share.mode is Mode.WHOLE else share.cores,
