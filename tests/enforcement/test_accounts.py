@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lamina.enforcement.accounts import BLOCKED_NS, AccountHolder, Accounts, Reckoning, Refund
+from lamina.enforcement.accounts import BLOCKED_NS, AccountHolder, Accounts, Refund, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Fractions
 
 MS = 1_000_000
@@ -21,8 +21,8 @@ def kernel(accounts: Accounts, length_ms: int, end_ms: int) -> Refund:
     for ms in range(BEGIN_MS, BEGIN_MS + end_ms + 1, 10):
         there = present(ms, BEGIN_MS, min(ms, BEGIN_MS + length_ms))
         done = ms >= BEGIN_MS + length_ms
-        reckoning = Reckoning(there, there * done, there * 0, there / 2, np.full(WINDOW, float(done)))
-        holder = AccountHolder("a", length_ms * MS * done, ms < BEGIN_MS + length_ms, reckoning, None)
+        estimate = TimeEstimate(there, there * done, there * 0, there / 2, np.full(WINDOW, float(done)))
+        holder = AccountHolder("a", length_ms * MS * done, ms < BEGIN_MS + length_ms, estimate, None)
         (refund,) = accounts.refunds(ms * MS, [holder], {})
     return refund
 

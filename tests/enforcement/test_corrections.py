@@ -1,15 +1,15 @@
-"""The driver's figures correct what is reckoned of containers that have work at the same time."""
+"""The driver's figures correct what is estimated for containers that have work at the same time."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import MOST, Corrections, Reckoned
+from lamina.enforcement.corrections import MOST, Corrections, WorkEstimate
 
 MS, LOOK_MS = 1_000_000, 500
 Rates = dict[str, tuple[float, float, float | None]]
-"""Parts of the time by container: alone, reckoned to have got next to others, and what the driver says."""
+"""Parts of the time by container: alone, estimated to have got next to others, and what the driver says."""
 
 
 def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = None, asks: bool = True) -> Corrections:
@@ -21,7 +21,7 @@ def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = No
         corrections.observe(
             now,
             [
-                Reckoned(
+                WorkEstimate(
                     name,
                     alone * ms * MS,
                     shared * ms * MS,
@@ -33,7 +33,7 @@ def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = No
     return corrections
 
 
-def test_the_factors_are_what_the_driver_measures_over_what_was_reckoned() -> None:
+def test_the_factors_are_what_the_driver_measures_over_what_was_estimated() -> None:
     found = learned({"a": (0.0, 0.5, 0.7), "b": (0.0, 0.5, 0.3)})
     assert found.known
     assert found.factors("a").shared == pytest.approx(1.4, abs=0.01)
@@ -48,14 +48,14 @@ PARTS = st.floats(0.01, 1)
 
 
 @given(PARTS, PARTS, PARTS, PARTS)
-def test_what_is_charged_is_what_the_driver_measures_whatever_was_reckoned(
-    a: float, b: float, reckoned_a: float, reckoned_b: float
+def test_what_is_charged_is_what_the_driver_measures_whatever_was_estimated(
+    a: float, b: float, estimated_a: float, estimated_b: float
 ) -> None:
-    """A neighbor that claims more or less changes what is reckoned, and nothing else."""
+    """A neighbor that claims more or less changes what is estimated, and nothing else."""
     work_a, work_b = a / (a + b), b / (a + b)
-    found = learned({"a": (0.0, reckoned_a, work_a), "b": (0.0, reckoned_b, work_b)})
+    found = learned({"a": (0.0, estimated_a, work_a), "b": (0.0, estimated_b, work_b)})
     if found.known and found.factors("a").shared < MOST:
-        assert found.factors("a").shared * reckoned_a == pytest.approx(work_a, abs=0.02)
+        assert found.factors("a").shared * estimated_a == pytest.approx(work_a, abs=0.02)
 
 
 @pytest.mark.parametrize("work", [None, 0.0], ids=["not measured", "measured as none"])

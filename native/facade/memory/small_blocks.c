@@ -16,7 +16,7 @@ struct small_block {
     struct small_space *space;
     uint32_t live;
     int32_t size; /* of a piece, as in size_of; MIXED: allocations of more than one size are in it */
-    int32_t free; /* how many pieces are free, by our reckoning */
+    int32_t free; /* how many pieces are free, by our count */
 };
 
 enum { MIXED = -1 };
@@ -268,7 +268,7 @@ CUresult small_blocks_commit(struct small_request *request, CUdeviceptr pointer,
     spin_lock(&lock);
     struct small_block *block = find_or_add_block(request, number);
     if (block == NULL && !request->reserved) {
-        /* The driver used a new block although a piece was free by our reckoning. */
+        /* The driver used a new block although a piece was free by our count. */
         spin_unlock(&lock);
         request->reserved = reserve(request->device, request->kind, DRIVER_BLOCK) == CUDA_SUCCESS;
         spin_lock(&lock);

@@ -17,7 +17,7 @@ from msgspec import Struct
 from lamina.enforcement import layout
 from lamina.enforcement.activity import NOTHING, WINDOW, Fractions
 from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import Corrections, Factors, Reckoned
+from lamina.enforcement.corrections import Corrections, Factors, WorkEstimate
 
 BLOCKED_NS = 500_000_000
 """For so long, time that others got is no time that a container left unused; until it does nothing."""
@@ -25,9 +25,9 @@ _NOISE_NS = 1_000_000
 """Bins count microseconds, and charges nanoseconds."""
 
 
-class Reckoning(Struct, frozen=True):
+class TimeEstimate(Struct, frozen=True):
     """Of one container, by ms and in parts of it: for how long it had work, what of that was charged yet, for how long
-    it was alone, and what it is reckoned to have got next to others. `reported` is the part of its work that is done.
+    it was alone, and what it is estimated to have got next to others. `reported` is the part of its work that is done.
     """
 
     shown: Fractions
@@ -41,7 +41,7 @@ class Reckoning(Struct, frozen=True):
         return np.minimum(self.alone * factors.alone + self.shared * factors.shared, 1)
 
 
-_NONE = Reckoning(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
+_NONE = TimeEstimate(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
 
 
 class AccountHolder(Struct, frozen=True):
@@ -51,7 +51,7 @@ class AccountHolder(Struct, frozen=True):
     name: str
     charged_ns: int
     works: bool
-    reckoning: Reckoning | None
+    estimate: TimeEstimate | None
     confirmed: Confirmation | None
 
 
@@ -68,24 +68,24 @@ class _Account:
         self._alone, self._shared = 0.0, 0.0
         self._charged_before, self._charged = charged_ns, 0.0
         self._kept = np.zeros(3)
-        """Of work that is not charged yet: for how long it was there, was alone, and is reckoned to have got else."""
+        """Of work that is not charged yet: for how long it was there, was alone, and is estimated to have got else."""
         self._open, self._excess = _NONE, NOTHING
         self._blocked: deque[tuple[int, float]] = deque()
 
-    def reckon(self, moved: int, reckoning: Reckoning) -> tuple[float, float]:
+    def advance(self, moved: int, estimate: TimeEstimate) -> tuple[float, float]:
         """The window has moved on by so many ms. Returns for how long the container was alone, ever, and what it is
-        reckoned to have got next to others."""
+        estimated to have got next to others."""
         past, rest = self._open, 1 - self._open.reported[:moved]
         self._settled += _sum(self._excess[:moved])
         self._charged += _sum(past.charged[:moved])
         self._alone += _sum(past.alone[:moved])
         self._shared += _sum(past.shared[:moved])
         self._kept += [_sum(each[:moved] * rest) for each in (past.shown, past.alone, past.shared)]
-        self._open = reckoning
-        return self._alone + _sum(reckoning.alone), self._shared + _sum(reckoning.shared)
+        self._open = estimate
+        return self._alone + _sum(estimate.alone), self._shared + _sum(estimate.shared)
 
     def refund(self, charged_ns: int, factors: Factors) -> float:
-        """What is refunded when what was reckoned counts so many times."""
+        """What is refunded when what was estimated counts so many times."""
         self._charge_late(charged_ns, factors)
         self._excess = np.maximum(self._open.charged - self._open.got(factors) * self._open.reported, 0)
         return self._settled + _sum(self._excess)
@@ -127,12 +127,12 @@ class Accounts:
 
     @property
     def measured(self) -> bool:
-        """Whether the driver measures the work, so that what is reckoned is corrected."""
+        """Whether the driver measures the work, so that what is estimated is corrected."""
         return self._corrections.known
 
-    def got(self, name: str, reckoning: Reckoning) -> Fractions:
+    def got(self, name: str, estimate: TimeEstimate) -> Fractions:
         """What a container got, as far as the driver's figures are known."""
-        return reckoning.got(self._corrections.factors(name))
+        return estimate.got(self._corrections.factors(name))
 
     def refunds(self, now: int, holders: Sequence[AccountHolder], refunded: Mapping[str, int]) -> list[Refund]:
         """`refunded` tells what one that is new here was refunded before."""
@@ -144,11 +144,11 @@ class Accounts:
             for each in holders
         }
         self._accounts = known
-        reckoned = [
-            Reckoned(each.name, *known[each.name].reckon(moved, each.reckoning or _NONE), each.confirmed)
+        estimated = [
+            WorkEstimate(each.name, *known[each.name].advance(moved, each.estimate or _NONE), each.confirmed)
             for each in holders
         ]
-        self._corrections.observe(now, reckoned)
+        self._corrections.observe(now, estimated)
         return [self._refund(known[each.name], each, now, moved) for each in holders]
 
     def _refund(self, account: _Account, holder: AccountHolder, now: int, moved: int) -> Refund:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from lamina.enforcement import layout
-from lamina.enforcement.accounts import AccountHolder, Accounts, Reckoning
+from lamina.enforcement.accounts import AccountHolder, Accounts, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.claims import ClaimedWork, Claims, Confirmation
 from lamina.model.grants import ComputePolicy
@@ -98,7 +98,7 @@ class Arbiter:
             structs.replace(tenant, activity=activity) for tenant, activity in zip(tenants, believed, strict=True)
         ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
-        self._claims.charge({name: self._accounts.got(name, reckoning) for name, reckoning in found.items()})
+        self._claims.charge({name: self._accounts.got(name, estimate) for name, estimate in found.items()})
         closing = self._closing(claims, working, now)
         self._last = now // layout.BIN_NS
         holders = [
@@ -131,9 +131,9 @@ class Arbiter:
             self._claims.closes_gates(claim, works, elapsed_ms) for claim, works in zip(claims, working, strict=True)
         ]
 
-    def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, Reckoning]:
+    def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, TimeEstimate]:
         """What each of those that had work got, what it was charged, and how much of that it got. Bins in which
-        nothing changed since the last time are not reckoned again."""
+        nothing changed since the last time are not computed again."""
         if not tenants:
             self._last_window = None
             return {}
@@ -157,16 +157,16 @@ class Arbiter:
             real[:, changed] = got(brief[:, changed], worked[:, changed])
         self._last_window = names, last, brief, worked, real
         reported = np.stack([tenant.activity.brief + tenant.activity.worked for tenant in tenants])
-        return dict(zip(names, _reckonings(brief + worked, reported, real), strict=True))
+        return dict(zip(names, _estimates(brief + worked, reported, real), strict=True))
 
 
-def _reckonings(shown: Fractions, reported: Fractions, real: Fractions) -> Iterator[Reckoning]:
+def _estimates(shown: Fractions, reported: Fractions, real: Fractions) -> Iterator[TimeEstimate]:
     """By container, from how much work of it there was, was done, and got time."""
     there = np.minimum(shown, 1)
     alone = np.minimum(there * [np.prod(1 - np.delete(there, i, axis=0), axis=0) for i in range(len(there))], real)
     done = np.minimum(reported / np.maximum(shown, 1e-9), 1)
     for i in range(len(shown)):
-        yield Reckoning(there[i], np.minimum(reported[i], 1), alone[i], real[i] - alone[i], done[i])
+        yield TimeEstimate(there[i], np.minimum(reported[i], 1), alone[i], real[i] - alone[i], done[i])
 
 
 def _claims(tenants: Sequence[Tenant]) -> list[ClaimedWork]:

@@ -1,17 +1,18 @@
 """How a GPU's time is really divided while several containers have work, from what the driver measures. Pure but for
 what it remembers.
 
-Of a millisecond in which one container had work, that container got all. If several had work, the arbiter reckons as if
-turns were equally long. How long the driver's time slices really are next to the kernels, and how much of a slice a
-program leaves unused between two kernels, decides how wrong that is. Nothing says how long the slices are, so it is
-inferred: twice a second the driver says for which part of the last second each container worked. What is left of that
-after the time in which a container was alone, over what was reckoned for the time in which it was not, is its factor.
+Of a millisecond in which one container had work, that container got all. If several had work, the arbiter estimates
+their parts as if turns were equally long. How long the driver's time slices really are next to the kernels, and how
+much of a slice a program leaves unused between two kernels, decides how wrong that is. Nothing says how long the slices
+are, so it is inferred: twice a second the driver says for which part of the last second each container worked. What is
+left of that after the time in which a container was alone, over what was estimated for the time in which it was not, is
+its factor.
 
-A factor does not depend on what neighbors claim: if their claims make the reckoning for a container smaller, its factor
+A factor does not depend on what neighbors claim: if their claims make the estimate for a container smaller, its factor
 grows by as much. If a neighbor hides work, the others seem to be alone while it works; then the time in which they
 seem to be alone counts less, by as much as the driver reports of the hidden work.
 
-Example: two containers have work all of the time, and each is reckoned to have got half of it. The driver says 70 and
+Example: two containers have work all of the time, and each is estimated to have got half of it. The driver says 70 and
 30 percent. The factors are 1.4 and 0.6, so of each millisecond the first is charged 0.7 ms and the second 0.3 ms.
 """
 
@@ -28,15 +29,15 @@ COVERED_NS = 1_000_000_000
 NEWEST = 0.3
 """The weight of the newest figure. It is a whole percent, and its second does not begin exactly where ours does."""
 MOST = 4.0
-"""A larger factor is no reckoning that is wrong, but a driver that measures something else."""
+"""A larger factor means that the driver measures something else."""
 GRAIN = 0.005
 """Both figures are moved by this, so that half a percent more or less of little work changes little."""
 MEASURED = 0.5
-"""Where the driver reports less than this part of all that was reckoned, it does not measure such work."""
+"""Where the driver reports less than this part of all that was estimated, it does not measure such work."""
 
 
-class Reckoned(Struct, frozen=True):
-    """For how many ns a container was alone on the GPU until now, how many it was reckoned to have got next to others,
+class WorkEstimate(Struct, frozen=True):
+    """For how many ns a container was alone on the GPU until now, how many it was estimated to have got next to others,
     and what the driver says of it."""
 
     name: str
@@ -46,7 +47,7 @@ class Reckoned(Struct, frozen=True):
 
 
 class Factors(Struct, frozen=True):
-    """What counts of the time in which a container was alone, and of what it is reckoned to have got next to others."""
+    """What counts of the time in which a container was alone, and of its estimated part of the other time."""
 
     alone: float = 1.0
     shared: float = 1.0
@@ -56,7 +57,7 @@ _NONE = Factors()
 
 
 class _Figures(Struct, frozen=True):
-    """Parts of the GPU's time: by the driver, and as reckoned. In the `true` part of `alone` no other hid work."""
+    """Parts of the GPU's time: by the driver, and as estimated. In the `true` part of `alone` no other hid work."""
 
     work: float
     alone: float
@@ -65,7 +66,7 @@ class _Figures(Struct, frozen=True):
 
     @property
     def hidden(self) -> float:
-        """What the driver reports of it beyond all that was reckoned."""
+        """What the driver reports of it beyond all that was estimated."""
         return max(0.0, self.work - self.alone - self.shared)
 
     def next_to(self, hidden: float) -> "_Figures":
@@ -87,7 +88,7 @@ class Corrections:
     """The factors of one GPU's containers."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[int, dict[str, Reckoned]]] = deque()
+        self._past: deque[tuple[int, dict[str, WorkEstimate]]] = deque()
         self._asked_at = 0
         self._averages: dict[str, _Figures] = {}
         self._factors: dict[str, Factors] = {}
@@ -98,22 +99,22 @@ class Corrections:
         return bool(self._factors)
 
     def factors(self, name: str) -> Factors:
-        """What a container really got, over what was reckoned."""
+        """What a container really got, over what was estimated."""
         return self._factors.get(name, _NONE)
 
-    def observe(self, now: int, reckoned: Sequence[Reckoned]) -> None:
+    def observe(self, now: int, estimated: Sequence[WorkEstimate]) -> None:
         """Learn from the driver's figures, where they are newer than before."""
-        self._past.append((now, {each.name: each for each in reckoned}))
+        self._past.append((now, {each.name: each for each in estimated}))
         while len(self._past) > 1 and self._past[1][0] <= now - COVERED_NS:
             self._past.popleft()
-        asked_at = max((each.confirmed.asked_at for each in reckoned if each.confirmed is not None), default=0)
+        asked_at = max((each.confirmed.asked_at for each in estimated if each.confirmed is not None), default=0)
         since, before = self._past[0]
         if asked_at <= self._asked_at or now - since < COVERED_NS // 2:
             return
         self._asked_at = asked_at
-        self._learn(_by_owner(reckoned, before, now - since))
+        self._learn(_by_owner(estimated, before, now - since))
         self._factors = {
-            each.name: self._averages[_owner(each)].factors for each in reckoned if _owner(each) in self._averages
+            each.name: self._averages[_owner(each)].factors for each in estimated if _owner(each) in self._averages
         }
 
     def _learn(self, figures: Mapping[str, _Figures]) -> None:
@@ -129,14 +130,14 @@ class Corrections:
         }
 
 
-def _owner(each: Reckoned) -> str:
+def _owner(each: WorkEstimate) -> str:
     return each.name if each.confirmed is None else each.confirmed.owner or each.name
 
 
-def _by_owner(reckoned: Sequence[Reckoned], before: Mapping[str, Reckoned], ns: int) -> dict[str, _Figures]:
+def _by_owner(estimated: Sequence[WorkEstimate], before: Mapping[str, WorkEstimate], ns: int) -> dict[str, _Figures]:
     """Of those that the driver measures, over the last `ns`."""
     found: dict[str, _Figures] = {}
-    for each in reckoned:
+    for each in estimated:
         if each.confirmed is not None and each.confirmed.work is not None:
             then = before.get(each.name, each)
             past = found.get(_owner(each), _Figures(each.confirmed.work, 0.0, 0.0))
