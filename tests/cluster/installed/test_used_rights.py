@@ -24,6 +24,7 @@ RARE = {
     (CONTROL, "get", "grants.lamina.dev"): "the answer to a bind was lost",
     (CONTROL, "update", "grants.lamina.dev"): "a running pod is resized",
     (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",
+    (CONTROL, "get", "podgroups.scheduling.k8s.io"): "a pod belongs to a group of that kind",
     (CONTROL, "get", "podgroups.scheduling.x-k8s.io"): "a pod belongs to a group of that kind",
     (CONTROL, "get", "podgroups.scheduling.volcano.sh"): "a pod belongs to a group of that kind",
     (CONTROL, "patch", "resourcequotas/status"): "a quota limits GPUs",
