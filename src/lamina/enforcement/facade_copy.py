@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 from lamina.errors import BadInput
 
@@ -63,7 +63,7 @@ def _known(path: Path, _state: tuple[int, int, int]) -> frozenset[str]:
         return functions(library)
 
 
-def _is_function(symbol: "SymbolTableSection") -> bool:
+def _is_function(symbol: Symbol) -> bool:
     return symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["type"] in _FUNCTIONS
 
 
