@@ -14,7 +14,7 @@ from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_claims import dies
 from tests.agent.node import GPU
 
 A, B = result("a", memory="4Gi", cores=30), result("b", "gpu-1", memory="2Gi")
@@ -186,19 +186,6 @@ async def test_an_agent_that_dies_at_any_step_of_removing(tmp_path: Path, torn: 
         assert (node.left(), node.context.claims.claims) == ([], ()), at
         if not died:
             return
-
-
-async def dies(node: ClaimNode, at: int, name: str, *, torn: bool, preparing: bool) -> bool:
-    """Whether the agent died at this step. Another one has started."""
-    node.start(DyingFiles(at, torn=torn))
-    died = False
-    try:
-        await (node.prepare(name) if preparing else node.unprepare(name))
-    except Died:
-        died = True
-    node.start()
-    await reconcile(node.context)
-    return died
 
 
 async def test_claims_with_shares_of_one_gpu_have_one_limit(node: ClaimNode) -> None:

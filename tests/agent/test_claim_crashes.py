@@ -6,26 +6,12 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.claims.release import FORGOTTEN_S, ClaimReleaser
-from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.errors import NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_claims import dies
 
 RESULTS = (result("a", memory="30Gi"), result("b", "gpu-1", memory="2Gi"))
-
-
-async def survived(node: ClaimNode, at: int, *, torn: bool, preparing: bool) -> bool:
-    """Do it with an agent that dies at a step, and start another one. Returns whether it died."""
-    node.start(DyingFiles(at, torn=torn))
-    died = False
-    try:
-        await (node.prepare("c") if preparing else node.unprepare("c"))
-    except Died:
-        died = True
-    node.start()
-    await reconcile(node.context)
-    return died
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -36,7 +22,7 @@ async def test_prepare(tmp_path: Path, torn: bool) -> None:
     for at in itertools.count():
         node = ClaimNode(tmp_path / str(at))
         await node.claim("c", *RESULTS)
-        died = await survived(node, at, torn=torn, preparing=True)
+        died = await dies(node, at, torn=torn, preparing=True)
         await node.prepare("c")
         found = {path: text.replace(str(node.root), "") for path, text in node.disk().items()}
         assert {path: text for path, text in found.items() if not path.endswith(".tmp")} == expected, at
@@ -53,7 +39,7 @@ async def test_a_claim_that_was_half_prepared_can_be_unprepared(tmp_path: Path, 
     for at in itertools.count():
         node = ClaimNode(tmp_path / str(at))
         await node.claim("c", *RESULTS)
-        died = await survived(node, at, torn=torn, preparing=True)
+        died = await dies(node, at, torn=torn, preparing=True)
         await node.kube.delete(RESOURCE_CLAIMS, "c", namespace="default")
         await node.unprepare("c")
         assert (node.left(), node.context.claims.claims) == ([], ()), at
@@ -70,7 +56,7 @@ async def test_unprepare(tmp_path: Path, torn: bool, again: bool) -> None:
         node = ClaimNode(tmp_path / str(at))
         await node.prepared("c", *RESULTS)
         before = node.disk()
-        died = await survived(node, at, torn=torn, preparing=False)
+        died = await dies(node, at, torn=torn, preparing=False)
         await (node.prepare("c") if again else node.unprepare("c"))
         if again:
             assert {path: text for path, text in node.disk().items() if not path.endswith(".tmp")} == before, at

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lamina.agent.claims.teardown import end_claim_daemons
-from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.mps.restart_backoff import PAUSES_S
 from lamina.dra.names import DRIVER, cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
@@ -16,7 +15,7 @@ from lamina.ports.files import Files
 from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuProcess
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_claims import dies
 from tests.agent.node import GPU
 
 WHOLE, SHARE = result(), result(memory="4Gi", cores=30)
@@ -195,19 +194,6 @@ async def test_nothing_starts_before_turns_have_their_length(node: ClaimNode) ->
     await node.claim("c", WHOLE, config=[sharing("TimeSlicing", interval="Short")])
     await refused(node, "c", "claim default/c cannot have turns of the length short: nvidia-smi does not", Outside)
     assert node.spec(cdi_name("uid-of-c", "gpu")) is None
-
-
-async def dies(node: ClaimNode, at: int, *, torn: bool, preparing: bool) -> bool:
-    """Whether the agent died at this step. Another one has started."""
-    node.start(DyingFiles(at, torn=torn))
-    died = False
-    try:
-        await (node.prepare("c") if preparing else node.unprepare("c"))
-    except Died:
-        died = True
-    node.start()
-    await reconcile(node.context)
-    return died
 
 
 @pytest.mark.parametrize("torn", [False, True])
