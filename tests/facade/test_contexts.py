@@ -23,7 +23,7 @@ THREADS = 80 * 2048  # of a V100
 
 @pytest.mark.parametrize(
     ("which", "by_itself", "unit"),
-    [(2, 8 << 20, 1), (1, 1 << 20, 1), (0, 1024, THREADS)],
+    [(2, 8 << 20, 1), (1, 80 << 16, 1), (0, 1024, THREADS)],
     ids=["heap", "fifo", "stack"],
 )
 def test_limits_that_reserve_memory_count(which: int, by_itself: int, unit: int, container: MakeContainer) -> None:
@@ -74,6 +74,26 @@ def code(*sections: tuple[int, int]) -> bytes:
     return header + b"".join(struct.pack("<IIQQQQIIQQ", 0, 1, 2 * on, 0, 0, size, 0, 0, 1, 0) for size, on in sections)
 
 
+def test_a_thread_without_a_context_loads_a_library(container: MakeContainer) -> None:
+    """As PyTorch's backward threads do: it takes nothing yet, and the program goes on."""
+    script = TOOLS + """
+import threading
+library, codes = ctypes.c_void_p(), []
+def load():
+    context = ctypes.c_void_p()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+    image = b".version 7.0\\n.target sm_50\\n.address_size 64\\n"
+    code = cuda.cuLibraryLoadData(ctypes.byref(library), image, None, None, 0, None, None, 0)
+    codes.extend([context.value, code])
+before = free()
+thread = threading.Thread(target=load)
+thread.start(), thread.join()
+print(codes, free() == before, cuda.cuLibraryUnload(library))
+"""
+    done = python(container(2000), script)
+    assert done.stdout.splitlines() == ["[None, 0] True 0"], done.stderr
+
+
 def test_without_a_figure_code_counts_as_what_its_image_loads(tmp_path: Path) -> None:
     """As where the driver knows the process by another pid; images that do not tell are not counted then."""
     (tmp_path / "image").write_bytes(code((1000 * MIB, 1), (5000 * MIB, 0), (500 * MIB, 1)))
@@ -85,7 +105,7 @@ def load(image):
 def library():
     return cuda.cuLibraryLoadData(ctypes.byref(handle), image, None, None, 0, None, None, 0)
 cuda.cuInit(0)
-print(load(b"text"), load(image[:4] + bytes(60)), load(image), create(1, 0, 501), load(image), library())
+print(load(b".version 7.0"), load(image[:4] + bytes(60)), load(image), create(1, 0, 501), load(image), library())
 print(cuda.cuModuleUnload(handle), library(), create(1, 0, 501), cuda.cuLibraryUnload(handle))
 for name in ("cut", "image", "absent"):
     print(cuda.cuModuleLoad(ctypes.byref(handle), {str(tmp_path)!r}.encode() + b"/" + name.encode()), end=" ")

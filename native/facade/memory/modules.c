@@ -31,9 +31,12 @@ static CUresult begin(struct loading *loading, uint64_t least)
     return loading->reserved == 0 ? CUDA_SUCCESS : reserve_fixed(loading->device, LAMINA_MODULE, loading->reserved);
 }
 
-/* How much the process's figure grew, apart from what other threads allocated meanwhile. */
+/* How much the process's figure grew, apart from what other threads allocated meanwhile. A library may be loaded by a
+ * thread without a context, as PyTorch's backward threads do; then it takes nothing before it is used. */
 static uint64_t grown(const struct loading *loading)
 {
+    if (loading->device < 0)
+        return 0;
     uint64_t figure = 0, own = reserved_by_process(loading->device);
     uint64_t given = own > loading->own ? own - loading->own : 0;
     if (!loading->known || !driver_usage_of_process(loading->device, &figure) || figure <= loading->figure + given)

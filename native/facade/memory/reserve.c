@@ -90,12 +90,14 @@ uint64_t reserved_total(int device)
 
 uint64_t reserved_by_process(int device)
 {
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     struct lamina_slot *slot = process_slot_if_any();
     return slot == NULL ? 0 : account_slot_held(slot, (uint32_t)device);
 }
 
 uint64_t reserved_managed_by_process(int device)
 {
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     struct lamina_slot *slot = process_slot_if_any();
     if (slot == NULL)
         return 0;
