@@ -156,7 +156,7 @@ int main(int count, char **arguments)
     find(&graph_launch, "cuGraphLaunch");
     find(&stream_wait, "cuStreamSynchronize");
     find(&copy_back, "cuMemcpyDtoH_v2");
-    need(cuda.cuModuleLoadData(&module, "spin"), "cuModuleLoadData");
+    need(cuda.cuModuleLoadData(&module, "simgpu"), "cuModuleLoadData");
     need(cuda.cuModuleGetFunction(&spin, module, "spin"), "cuModuleGetFunction");
     printf("ready\n");
     fflush(stdout);

@@ -76,7 +76,7 @@ int main(int count, char **arguments)
     NEED(CALL(cuInit)(0));
     NEED(CALL(cuDevicePrimaryCtxRetain)(&context, 0));
     NEED(CALL(cuCtxSetCurrent)(context));
-    NEED(CALL(cuModuleLoadData)(&module, "spin"));
+    NEED(CALL(cuModuleLoadData)(&module, "simgpu"));
     NEED(CALL(cuModuleGetFunction)(&spin, module, "spin"));
     long begin = ms();
     if (strcmp(arguments[2], "graph") == 0)

@@ -321,7 +321,7 @@ static void begin(uint64_t seed)
     NEED(CALL(cuInit)(0));
     NEED(CALL(cuDevicePrimaryCtxRetain)(&context, 0));
     NEED(CALL(cuCtxSetCurrent)(context));
-    NEED(CALL(cuModuleLoadData)(&module, "spin"));
+    NEED(CALL(cuModuleLoadData)(&module, "simgpu"));
     NEED(CALL(cuModuleGetFunction)(&kernel, module, "spin"));
     NEED(CALL(cuStreamCreate)(&stream, 0));
     open_nvml();

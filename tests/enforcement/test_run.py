@@ -86,7 +86,7 @@ import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
 context, module, spin, ns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(2_000_000)
 cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
-cuda.cuModuleLoadData(ctypes.byref(module), b"spin")
+cuda.cuModuleLoadData(ctypes.byref(module), b"simgpu")
 cuda.cuModuleGetFunction(ctypes.byref(spin), module, b"spin")
 parameters = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
 begin = time.monotonic()

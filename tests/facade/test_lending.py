@@ -31,7 +31,7 @@ def timed(mib):
 WORK = """
 module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
 def load():
-    return (cuda.cuModuleLoadData(ctypes.byref(module), b"spin")
+    return (cuda.cuModuleLoadData(ctypes.byref(module), b"simgpu")
             or cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin"))
 def launch():
     ns = ctypes.c_uint64(1000)

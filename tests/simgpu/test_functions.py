@@ -36,7 +36,8 @@ def cubin(*symbols: tuple[bytes, int]) -> bytes:
     [
         (PTX, (b"first", b"_Z6secondPf"), (b"helper", b"fir", b"firs", b"")),
         (cubin((b"first", ENTRY), (b"helper", 0), (b"second", ENTRY)), (b"first", b"second"), (b"helper", b"third")),
-        (b"any text that is no code", (b"spin", b"anything"), ()),
+        (b"// with a comment\n/* and another */ " + PTX, (b"first",), (b"third",)),
+        (b"simgpu", (b"spin", b"anything"), ()),
     ],
 )
 def test_a_module_has_the_kernels_of_its_image(
@@ -46,6 +47,12 @@ def test_a_module_has_the_kernels_of_its_image(
     for how in ("module_of", "library_of"):
         assert process(f"[{how}({image!r}, n) for n in {there!r}]") == [0] * len(there)
         assert process(f"[{how}({image!r}, n) for n in {absent!r}]") == [NOT_FOUND] * len(absent)
+
+
+@pytest.mark.parametrize("image", [b"", b"nonsense", b"simgpus", b"// .version 7.0", b"/* .version 7.0"])
+def test_what_is_no_code_is_refused(machine: Machine, image: bytes) -> None:
+    process = machine.started()
+    assert [process(f"{how}({image!r}, b'first')") for how in ("module_of", "library_of")] == [200, 200]
 
 
 @pytest.mark.parametrize("cut", [10, 63, 64])
@@ -67,3 +74,10 @@ def test_functions_are_of_their_cards_architecture(tmp_path: Path) -> None:
         ask = "(lambda v, f: [cu.cuFuncGetAttribute(byref(v), a, f) or v.value for a in (5, 6)])(c_int(), function())"
         assert machine.started()(ask) == [architecture] * 2
         machine.close()
+
+
+def test_the_ptx_version_of_a_function_is_its_target(machine: Machine) -> None:
+    loaded = f"[cu.cuModuleLoadData(byref(m), {PTX!r}), cu.cuModuleGetFunction(byref(f), m, b'first')]"
+    asked = f"(lambda m, f, v: {loaded} + [cu.cuFuncGetAttribute(byref(v), 5, f), v.value])"
+    ask = f"{asked}(c_void_p(), c_void_p(), c_int())"
+    assert machine.started()(ask) == [0, 0, 0, 70]

@@ -149,7 +149,7 @@ def fetch(at: int, size: int) -> tuple[int, bytes]:
 
 def function(name: bytes = b"spin") -> c_void_p:
     module, found = c_void_p(), c_void_p()
-    cu.cuModuleLoadData(byref(module), b"x")
+    cu.cuModuleLoadData(byref(module), b"simgpu")
     cu.cuModuleGetFunction(byref(found), module, name)
     return found
 

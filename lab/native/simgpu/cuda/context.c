@@ -65,6 +65,11 @@ static bool is_refused_by_compute_mode(const device *dev)
 
 CUresult context_create(CUcontext *out, int ordinal, unsigned int flags)
 {
+    return context_create_in(NULL, out, ordinal, flags);
+}
+
+CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigned int flags)
+{
     device *dev = &driver.devices[ordinal];
     simgpu_gpu *record = device_record(dev);
     if (atomic_load(&record->lost))
@@ -72,9 +77,10 @@ CUresult context_create(CUcontext *out, int ordinal, unsigned int flags)
     TRY(mps_check());
     if (is_refused_by_compute_mode(dev))
         return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    CUcontext ctx = calloc(1, sizeof *ctx);
+    CUcontext ctx = place != NULL ? place : calloc(1, sizeof *ctx);
     if (ctx == NULL || !charge_take(dev, record->context_mib)) {
-        free(ctx);
+        if (place == NULL)
+            free(ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     driver_delay(driver.m.head->context_us);
@@ -84,8 +90,8 @@ CUresult context_create(CUcontext *out, int ordinal, unsigned int flags)
                              .dev = dev,
                              .flags = flags,
                              .id = ++driver.next_id,
-                             .limits = {1024, 1 << 20, 8 << 20, 2, 2048, 64},
                              .next = driver.contexts};
+    context_limits_begin(ctx);
     ctx->legacy = (struct CUstream_st){.ctx = ctx, .id = ++driver.next_id};
     driver.contexts = ctx;
     atomic_fetch_add(&device_cell(dev)->contexts, 1);

@@ -14,7 +14,7 @@ struct CUctx_st {
     device *dev;
     unsigned int flags;
     unsigned long long id;
-    size_t limits[16];
+    size_t limits[16], initial_limits[16];
     uint32_t limits_mib;       /* what the limits take beyond a context's default limits */
     struct CUstream_st legacy; /* the default stream */
     CUstream streams;
@@ -25,8 +25,13 @@ struct CUctx_st {
 /* Creates and destroys a context; call both with the lock held. The structure of a context stays, so that a late use
  * is an error and not a crash. */
 CUresult context_create(CUcontext *out, int ordinal, unsigned int flags);
+/* The same in the structure of a destroyed context, or in a new one for NULL: the primary context of a device has the
+ * same handle in all its lives. */
+CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigned int flags);
 void context_destroy(CUcontext ctx);
 bool context_exists(CUcontext ctx);
+
+void context_limits_begin(CUcontext ctx);
 
 /* The calling thread's context, for a call that needs one. */
 CUresult context_require(CUcontext *ctx);

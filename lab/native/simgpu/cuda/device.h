@@ -9,7 +9,7 @@
 
 typedef struct {
     uint32_t gpu; /* number in the machine file */
-    CUcontext primary;
+    CUcontext primary, primary_place; /* NULL while there is none; NULL before the first */
     unsigned int primary_refs, primary_flags;
     CUmemoryPool default_pool, current_pool;
     struct slab *slabs[12], *spare_slabs[12];

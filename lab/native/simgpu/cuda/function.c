@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "driver.h"
+#include "module.h"
 
 #define FUNCTION_MAGIC 0x46554e43u
 #define WARP_THREADS 32u
@@ -92,6 +93,8 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     *value = attribute < 10 ? values[attribute] : 0;
     if (attribute == PTX_VERSION || attribute == BINARY_VERSION)
         *value = architecture();
+    if (attribute == PTX_VERSION && module_target(f->module) != 0)
+        *value = module_target(f->module);
     return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 #include "kernel_names.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,17 +69,53 @@ static bool read_ptx(kernel_names *n, const char *text)
     return true;
 }
 
-bool kernel_names_read(kernel_names *out, const void *image)
+/* PTX begins with its version, after blanks and comments. */
+static bool is_ptx(const char *text)
+{
+    for (;;) {
+        text += strspn(text, " \t\r\n");
+        const bool line = strncmp(text, "//", 2) == 0;
+        if (!line && strncmp(text, "/*", 2) != 0)
+            return strncmp(text, ".version", strlen(".version")) == 0;
+        const char *end = strstr(text, line ? "\n" : "*/");
+        if (end == NULL)
+            return false;
+        text = end + (line ? 1 : 2);
+    }
+}
+
+static unsigned int magic_of(const void *image)
 {
     unsigned int magic = 0;
-    *out = (kernel_names){0};
     memcpy(&magic, image, strnlen(image, sizeof magic));
+    return magic;
+}
+
+bool kernel_names_is_code(const void *image)
+{
+    const unsigned int magic = magic_of(image);
+    return magic == FAT_BINARY || magic == FAT_BINARY_WRAPPER || memcmp(&magic, ELFMAG, SELFMAG) == 0 ||
+           is_ptx(image) || strncmp(image, "mib=", 4) == 0 || strcmp(image, "simgpu") == 0;
+}
+
+static int target_of(const char *text)
+{
+    int target = 0;
+    const char *at = strstr(text, ".target");
+    return at != NULL && sscanf(at, ".target sm_%d", &target) == 1 ? target : 0;
+}
+
+bool kernel_names_read(kernel_names *out, const void *image)
+{
+    const unsigned int magic = magic_of(image);
+    *out = (kernel_names){0};
     if (magic == FAT_BINARY || magic == FAT_BINARY_WRAPPER)
         return true;
     bool elf = memcmp(&magic, ELFMAG, SELFMAG) == 0;
-    out->known = elf || (strstr(image, ".version") != NULL && strstr(image, ".target") != NULL);
+    out->known = elf || is_ptx(image);
     if (!out->known)
         return true;
+    out->target = elf ? 0 : target_of(image);
     bool done = elf ? read_elf(out, image) : read_ptx(out, image);
     if (!done)
         kernel_names_free(out);

@@ -1,5 +1,5 @@
 /* The names of the kernels in an image of code. Images that the simulator cannot read have every kernel: fat binaries,
- * whose contents may be compressed, and any text that is not PTX. */
+ * whose contents may be compressed, and the texts of module.h. */
 #ifndef SIMGPU_KERNEL_NAMES_H
 #define SIMGPU_KERNEL_NAMES_H
 
@@ -8,10 +8,13 @@
 
 typedef struct {
     bool known;
+    int target;  /* of PTX, like 50 for sm_50; 0: not known */
     char *names; /* each with its zero byte */
     size_t bytes;
 } kernel_names;
 
+/* Whether this is code at all: the driver refuses other images. */
+bool kernel_names_is_code(const void *image);
 /* False without host memory. */
 bool kernel_names_read(kernel_names *out, const void *image);
 void kernel_names_free(kernel_names *n);

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "function.h"
 #include "image_file.h"
+#include "kernel_names.h"
 #include "module.h"
 
 static CUmodule module_of(CUlibrary library)
@@ -18,6 +19,8 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *optio
     TRY(driver_check_ready());
     if (out == NULL || code == NULL)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!kernel_names_is_code(code))
+        return CUDA_ERROR_INVALID_IMAGE;
     *out = (CUlibrary)module_create(code);
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -78,12 +78,19 @@ static CUresult take_memory(CUmodule module, CUcontext ctx, const char *image)
     return result;
 }
 
+int module_target(CUmodule module)
+{
+    return module->names.target;
+}
+
 static CUresult load(CUmodule *out, const void *image)
 {
     CUcontext ctx;
     TRY(context_require(&ctx));
     if (out == NULL || image == NULL)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!kernel_names_is_code(image))
+        return CUDA_ERROR_INVALID_IMAGE;
     CUmodule module = module_create(image);
     if (module == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,5 +1,5 @@
-/* Modules. A module takes no memory unless its image is the text "mib=" and a number: then so much, for its code and
- * variables. */
+/* Modules. Two images exist only here, for programs that need no compiler: the text "simgpu", and "mib=" with a number,
+ * which takes so much memory for its code and variables. A module of another image takes none. */
 #ifndef SIMGPU_MODULE_H
 #define SIMGPU_MODULE_H
 
@@ -7,5 +7,7 @@
 
 /* A module that takes no memory and belongs to no context, with the kernels of the image; NULL without host memory. */
 CUmodule module_create(const void *image);
+/* The target of its PTX, like 50 for sm_50; 0 where that is not known. */
+int module_target(CUmodule module);
 
 #endif

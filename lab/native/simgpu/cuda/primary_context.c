@@ -9,8 +9,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     driver_lock();
-    CUresult result = dev->primary != NULL ? CUDA_SUCCESS : context_create(&dev->primary, ordinal, dev->primary_flags);
+    CUresult result = CUDA_SUCCESS;
+    if (dev->primary == NULL)
+        result = context_create_in(dev->primary_place, &dev->primary, ordinal, dev->primary_flags);
     if (result == CUDA_SUCCESS) {
+        dev->primary_place = dev->primary;
         dev->primary_refs++;
         *out = dev->primary;
     }

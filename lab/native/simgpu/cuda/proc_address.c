@@ -44,7 +44,8 @@ static const entry entries[] = {
 #include "entry_points.def"
 };
 
-/* `absent` is the result for a name or version that is not there. */
+/* `absent` is the result for a name or version that is not there. With an error, the place of the function stays as it
+ * was, as in driver 580. */
 static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status, CUresult absent)
 {
@@ -64,7 +65,8 @@ static CUresult find(const char *name, void **out, int version, cuuint64_t flags
     }
     bool per_thread =
         flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && best != NULL && best->per_thread != NULL;
-    *out = best != NULL ? (void *)(per_thread ? best->per_thread : best->function) : NULL;
+    if (best != NULL || absent == CUDA_SUCCESS)
+        *out = best != NULL ? (void *)(per_thread ? best->per_thread : best->function) : NULL;
     if (status != NULL)
         *status = best != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
                 : known        ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

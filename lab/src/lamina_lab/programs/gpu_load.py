@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), options.gpu)
     driver("cuCtxSetCurrent", context)
     blocks = hold(driver, options.memory_mib)
-    driver("cuModuleLoadData", ctypes.byref(module), b"spin")
+    driver("cuModuleLoadData", ctypes.byref(module), b"simgpu")
     driver("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
     duration = ctypes.c_uint64(int(options.kernel_ms * 1e6))
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(duration))
