@@ -15,9 +15,11 @@ from pathlib import Path
 import msgspec
 
 from bench.gpu import verified
+from bench.gpu.client_rows import CLIENT_ROWS
 from bench.gpu.comparison import Result, results, without_starved
 from bench.gpu.page import page, summary, text
-from bench.gpu.rows import PARTS, ROWS, Row, Value
+from bench.gpu.rows import PARTS, Row, Value
+from bench.gpu.rows import ROWS as DRIVER_ROWS
 from bench.gpu.sides import Deadline, Facts, Side, side
 from bench.program import end_with
 from lamina.errors import BadInput, LaminaError, Outside
@@ -25,6 +27,7 @@ from lamina.model.cards import card
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS
 
 MINUTES = 7.5
+ROWS = (*DRIVER_ROWS, *CLIENT_ROWS)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:

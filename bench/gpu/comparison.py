@@ -88,13 +88,25 @@ def _verdict(fact: Fact, value: Value) -> str:
 
 
 def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> list[Result]:
-    """The results of a row, where too little is `not tested` if even without limits the GPU was not kept busy."""
+    """The results of a row, where too little is judged by what programs without limits got: `not tested` for one
+    program if that one did not keep the GPU busy, and for programs at once by their part of what two of them got."""
     free = [each.card for each in before if each.part == row.part and row.after and each.row == row.after]
-    starved = any(_is_below(share, BUSY) for share in free)
+    got = sum(share for share in free if isinstance(share, int | float))
     for result in found:
-        if starved and result.verdict == "FAILED" and _is_below(result.card, result.least):
+        if not free or result.verdict != "FAILED" or not _is_below(result.card, result.least):
+            continue
+        if len(free) > 1:
+            _judge_by_part(result, got)
+        elif got < BUSY:
             result.verdict, result.note = NOT_TESTED, "the processors are too busy to feed the GPU, or others use it"
     return found
+
+
+def _judge_by_part(result: Result, together: float) -> None:
+    least = (result.least or 0.0) * min(1.0, together / 100)
+    result.note = f"two programs without limits get {together:.3g} % together"
+    if not _is_below(result.card, least):
+        result.verdict, result.least = "ok", least
 
 
 def _is_below(value: Value, bound: float | None) -> bool:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from lamina.errors import Outside
@@ -49,6 +50,13 @@ def end(program: "subprocess.Popen[str]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGKILL)
     program.communicate()
+
+
+@cache
+def import_error(module: str) -> str:
+    """Why this Python cannot import a module, or nothing where it can."""
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else last_line(done.stderr)
 
 
 def last_line(text: str) -> str:

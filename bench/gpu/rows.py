@@ -22,9 +22,9 @@ class Fact(Struct, frozen=True):
 class Row(Struct, frozen=True, kw_only=True):
     """One thing that is tried.
 
-    `way` is how its probe runs: without limits (free), under the limits of `cores` (held), or both in turns, after
-    which each fact has its native figure, that behind the facade, and what was added. More than one share in `cores`
-    starts as many processes at once, each in a container of its own.
+    `way` is how its probe runs: without limits (free), under the limits of `cores` and `memory_mib` (held), or both in
+    turns, after which each fact has its native figure and what the facade added. More than one share in `cores` starts
+    as many processes at once, each in a container of its own if there are limits.
     """
 
     part: str
@@ -34,11 +34,16 @@ class Row(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     way: Literal["free", "held", "both"] = "free"
     cores: tuple[int, ...] = (0,)
+    memory_mib: int = 0
+    """0: all of the GPU's."""
+    needs: str = ""
+    """The Python module without which it is not tested."""
     nested: bool = False
     """In a PID namespace of its own."""
     limit_s: float = 40.0
     after: str = ""
-    """The row without limits. Where that left more than a tenth of the GPU unused, too little is no failure here."""
+    """The row without limits. Where that left more than a tenth of the GPU unused, too little for one program is no
+    failure here; programs at once have to get their part of what two get together without limits."""
 
     def fact(self, name: str) -> Fact:
         """The rule for a fact, by its name."""
@@ -117,13 +122,18 @@ def _shares() -> tuple[Row, ...]:
             fact = Fact("share of the GPU's time", "%", within=None, least=cores - 2, most=cores + 2)
             name = f"{cores} %, kernels of {ms:g} ms"
             rows.append(structs.replace(held, name=name, facts=(fact,), cores=(cores,)))
+        two = tuple(Fact(f"program {number}", "%", within=None, most=102) for number in (1, 2))
+        free_pair = structs.replace(
+            unlimited, name=f"no limits, two at once, kernels of {ms:g} ms", facts=two, cores=(0, 0)
+        )
+        rows.append(free_pair)
         for pair in PAIRS:
             facts = tuple(
                 Fact(f"share of {cores} %, number {number}", "%", within=None, least=0.85 * cores, most=cores + 2)
                 for number, cores in enumerate(pair, 1)
             )
             name = f"{pair[0]} % and {pair[1]} % at once, kernels of {ms:g} ms"
-            rows.append(structs.replace(held, name=name, facts=facts, cores=pair))
+            rows.append(structs.replace(held, name=name, facts=facts, cores=pair, after=free_pair.name))
     return tuple(rows)
 
 
@@ -138,5 +148,5 @@ def _costs() -> tuple[Row, ...]:
 
 
 ROWS = (*_answers(), *_shares(), *_costs())
-PARTS = ("answers", "verify", "compute", "cost")
+PARTS = ("answers", "verify", "clients", "compute", "cost")
 """In the order in which they run: if time is short, the last ones are left out."""

@@ -45,18 +45,25 @@ class Side:
 
     def ask(self, row: Row) -> Facts:
         """The facts of a row. Raises Outside, with the reason, where there are none."""
-        if row.nested and subprocess.run([*NESTED, "true"], capture_output=True, check=False).returncode != 0:
+        if row.nested and subprocess.run([*self._nested(), "true"], capture_output=True, check=False).returncode != 0:
             raise Outside("not tested: this machine lets no one make PID namespaces")
-        if row.way == "free":
-            return self._row(row, self.place.free())
+        if row.needs and (why := programs.import_error(row.needs)):
+            raise Outside(f"not tested: {row.needs} cannot be imported: {why}")
         if row.way == "both":
             return self._in_turns(row)
-        if len(row.cores) == 1:
-            return self._row(row, self.place.held(cores=row.cores[0]))
-        return self._at_once(row)
+        if len(row.cores) > 1:
+            return self._at_once(row)
+        return self._row(row, self.place.free() if row.way == "free" else self._held(row))
+
+    def _nested(self) -> tuple[str, ...]:
+        """NVIDIA's driver needs the /proc of the namespace, and simgpu that of the machine."""
+        return NESTED if self.place.simulated else (*NESTED, "--mount-proc")
+
+    def _held(self, row: Row) -> dict[str, str]:
+        return self.place.held(row.memory_mib, cores=row.cores[0])
 
     def _row(self, row: Row, variables: Mapping[str, str]) -> Facts:
-        prefix = NESTED if row.nested else ()
+        prefix = self._nested() if row.nested else ()
         return self._once(row.probe, self._arguments(row), variables, row.limit_s, prefix)
 
     def _arguments(self, row: Row) -> tuple[str, ...]:
@@ -75,28 +82,28 @@ class Side:
         return facts(*programs.output(programs.start(command, variables), allowed))
 
     def _at_once(self, row: Row) -> Facts:
-        """Programs that run at the same time, with the agent's decisions about them."""
+        """Programs that run at the same time, with the agent's decisions about them if they have limits."""
         allowed = self._deadline.allows(row.limit_s)
         found: Facts = {}
+        free = row.way == "free"
         with ExitStack() as stack:
-            containers = [self.place.held(cores=cores) for cores in row.cores]
-            if self.place.enforced:
-                stack.enter_context(arbitrated([Path(variables["LAMINA_DIR"]) for variables in containers]))
+            places = [self.place.free() if free else self.place.held(cores=cores) for cores in row.cores]
+            if self.place.enforced and not free:
+                stack.enter_context(arbitrated([Path(variables["LAMINA_DIR"]) for variables in places]))
             command = programs.python(f"bench.gpu.probes.{row.probe}", *self._arguments(row))
             started = []
-            for variables in containers:
+            for variables in places:
                 program = programs.start(command, variables)
                 stack.callback(programs.end, program)
                 started.append(program)
             for number, (cores, program) in enumerate(zip(row.cores, started, strict=True), 1):
-                for value in facts(*programs.output(program, allowed)).values():
-                    found[f"share of {cores} %, number {number}"] = value
+                name = f"program {number}" if free else f"share of {cores} %, number {number}"
+                found[name] = next(iter(facts(*programs.output(program, allowed)).values()))
         return found
 
     def _in_turns(self, row: Row) -> Facts:
-        """Each fact without and with the facade: the least of its rounds, and the medians of what was added, in the
-        unit of the probe and in percent."""
-        held = self.place.held()
+        """The facts of rounds without and with the facade, next to each other."""
+        held = self._held(row)
         native, ours = [], []
         for _ in range(ROUNDS):
             native.append(self._row(row, self.place.free()))
@@ -105,7 +112,8 @@ class Side:
 
 
 def added(native: list[Facts], ours: list[Facts]) -> Facts:
-    """What rounds with the facade took more than the rounds without it just before."""
+    """What rounds with the facade took more than the rounds without it just before: of each fact the least native
+    figure, and the medians of what was added, in the unit of the probe and in percent."""
     found: Facts = {}
     for name in native[0]:
         pairs = [(_number(a[name]), _number(b[name])) for a, b in zip(native, ours, strict=True)]

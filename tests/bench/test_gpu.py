@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from bench.gpu import programs
-from bench.gpu.__main__ import attempt, counterpart, main
+from bench.gpu.__main__ import ROWS, attempt, counterpart, main
 from bench.gpu.comparison import Result, alike, results, unanswered, without_starved
 from bench.gpu.page import page, summary
-from bench.gpu.rows import PARTS, ROWS, Fact, Row
+from bench.gpu.rows import PARTS, Fact, Row
 from bench.gpu.sides import Deadline, Side, added, facts, side
 from bench.gpu.verified import verify_results
 from lamina.errors import BadInput, Outside
@@ -157,6 +157,29 @@ def test_too_little_is_no_failure_where_the_gpu_cannot_be_kept_busy(unlimited: i
     before = [Result(part="p", row="no limit", fact="share", card=unlimited, verdict="ok")]
     (result,) = without_starved(row, results(row, {"share": share}, None), before)
     assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("together", "share", "verdict"), [(80, 7, "ok"), (80, 6, "FAILED"), (120, 7, "FAILED"), (80, 13, "FAILED")]
+)
+def test_programs_at_once_have_to_get_their_part_of_what_two_get_without_limits(
+    together: int, share: int, verdict: str
+) -> None:
+    row = msgspec.structs.replace(BOUNDED, after="no limits")
+    before = [Result(part="p", row="no limits", fact=f"program {n}", card=together / 2, verdict="ok") for n in (1, 2)]
+    (result,) = without_starved(row, results(row, {"share": share}, None), before)
+    assert result.verdict == verdict
+
+
+def test_without_limits_programs_at_once_need_no_container(simulated: Side) -> None:
+    row = Row(part="compute", name="two", probe="work", arguments=("1", "0.2", "100"), cores=(0, 0))
+    assert list(simulated.ask(row)) == ["program 1", "program 2"]
+
+
+def test_a_client_that_is_not_installed_is_not_tested(simulated: Side) -> None:
+    (result,) = results(BOUNDED, attempt(simulated, msgspec.structs.replace(BOUNDED, needs="no_such_client")), None)
+    assert (result.verdict, result.has_failed) == ("not tested", False)
+    assert result.note.endswith("No module named 'no_such_client'")
 
 
 def test_a_share_that_is_no_number_is_not_ok() -> None:

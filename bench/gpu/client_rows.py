@@ -1,0 +1,92 @@
+"""Rows that run programs of others under limits: PyTorch, Numba and cuda-core, where they are installed."""
+
+from bench.gpu.probes.torch_memory import SETTINGS
+from bench.gpu.rows import Fact, Row
+
+LIMIT_MIB = 4096
+CAPS = (30, 60)
+SHARE = "share of the GPU's time"
+
+
+def _within(name: str, least: float, most: float, unit: str = "MiB") -> Fact:
+    return Fact(name, unit, within=None, least=least, most=most)
+
+
+def _true(name: str) -> Fact:
+    return Fact(name, within=None, least=1)
+
+
+def _reported(name: str) -> Fact:
+    return Fact(name, within=None)
+
+
+TOTAL = _within("total", LIMIT_MIB, LIMIT_MIB)
+
+
+def _taken(name: str) -> Fact:
+    """Nearly all that is free and never more. Allocators round and keep something for themselves."""
+    return _within(name, 93, 100, "%")
+
+
+def _memory() -> tuple[Row, ...]:
+    """Every allocator up to its limit, what is refused then, and that the program goes on."""
+    torch = (
+        TOTAL,
+        _within("free at first", 0.8 * LIMIT_MIB, LIMIT_MIB),
+        _within("total of the properties", LIMIT_MIB, LIMIT_MIB),
+        _taken("taken of what was free"),
+        _taken("taken once it was freed"),
+        _true("the refusal names the limit"),
+        _within("sum after the refusal", 1024, 1024, ""),
+        _reported("refusal"),
+    )
+    rows = [
+        Row(part="clients", name=f"PyTorch, {allocator}", probe="torch_memory", arguments=(allocator,), facts=torch,
+            way="held", memory_mib=LIMIT_MIB, needs="torch", limit_s=60)
+        for allocator in SETTINGS
+    ]  # fmt: skip
+    first, second = _reported("held by the first"), _taken("taken of what the first left")
+    both = Row(part="clients", name="PyTorch, two processes", probe="torch_family", facts=(second, first), way="held",
+               memory_mib=LIMIT_MIB, needs="torch", limit_s=60)  # fmt: skip
+    numba = (
+        TOTAL, _taken("taken of what was free"), _true("it is out of memory"),
+        _within("sum after the refusal", 2048, 2048, ""),
+    )  # fmt: skip
+    core = tuple(
+        fact
+        for name in ("pool", "virtual")
+        for fact in (_taken(f"{name}: taken of what was free"), _true(f"{name}: it is out of memory"))
+    )
+    return (
+        *rows,
+        both,
+        Row(part="clients", name="Numba", probe="numba_memory", facts=numba, way="held", memory_mib=LIMIT_MIB,
+            needs="numba.cuda", limit_s=60),
+        Row(part="clients", name="cuda-core", probe="core_memory", facts=core, way="held", memory_mib=LIMIT_MIB,
+            needs="cuda.core", limit_s=60),
+    )  # fmt: skip
+
+
+def _work() -> tuple[Row, ...]:
+    """Right results under limits, what the facade costs a step, and caps by the speed that is left."""
+    held = {"way": "held", "memory_mib": LIMIT_MIB, "needs": "torch", "limit_s": 90.0}
+    graph, kernel = _true("the result of the graph is right"), _true("the result of the kernel is right")
+    step = _within("step, added", -100, 2, "%")
+    rows = [
+        Row(part="clients", name="PyTorch, a graph", probe="torch_graph", facts=(graph,), **held),
+        Row(part="clients", name="PyTorch, torch.compile", probe="torch_compile", facts=(kernel,), **held),
+        Row(part="clients", name="PyTorch, a step of training", probe="torch_steps", arguments=("100",), facts=(step,),
+            way="both", needs="torch"),
+    ]  # fmt: skip
+    reported = tuple(_reported(name) for name in ("a product", "products in 1 s"))
+    for cores in (0, *CAPS):
+        share = _within(SHARE, cores - 2, cores + 2, "%") if cores else _reported(SHARE)
+        name = f"PyTorch, products of matrices at {cores} %" if cores else "PyTorch, products of matrices"
+        rows.append(
+            Row(part="clients", name=name, probe="torch_products", arguments=("3",), facts=(share, *reported),
+                way="held" if cores else "free", cores=(cores,), needs="torch")
+        )  # fmt: skip
+    return tuple(rows)
+
+
+CLIENT_ROWS = (*_memory(), *_work())
