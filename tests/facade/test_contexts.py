@@ -76,7 +76,9 @@ def code(*sections: tuple[int, int]) -> bytes:
 
 def test_a_thread_without_a_context_loads_a_library(container: MakeContainer) -> None:
     """As PyTorch's backward threads do: it takes nothing yet, and the program goes on."""
-    script = TOOLS + """
+    script = (
+        TOOLS
+        + """
 import threading
 library, codes = ctypes.c_void_p(), []
 def load():
@@ -90,6 +92,7 @@ thread = threading.Thread(target=load)
 thread.start(), thread.join()
 print(codes, free() == before, cuda.cuLibraryUnload(library))
 """
+    )
     done = python(container(2000), script)
     assert done.stdout.splitlines() == ["[None, 0] True 0"], done.stderr
 
