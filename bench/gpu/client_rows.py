@@ -5,7 +5,6 @@ from bench.gpu.rows import Fact, Row
 
 LIMIT_MIB = 4096
 CAPS = (30, 60)
-SHARE = "share of the GPU's time"
 
 
 def _within(name: str, least: float, most: float, unit: str = "MiB") -> Fact:
@@ -78,13 +77,11 @@ def _work() -> tuple[Row, ...]:
         Row(part="clients", name="PyTorch, a step of training", probe="torch_steps", arguments=("100",), facts=(step,),
             way="both", needs="torch"),
     ]  # fmt: skip
-    reported = tuple(_reported(name) for name in ("a product", "products in 1 s"))
-    for cores in (0, *CAPS):
-        share = _within(SHARE, cores - 2, cores + 2, "%") if cores else _reported(SHARE)
-        name = f"PyTorch, products of matrices at {cores} %" if cores else "PyTorch, products of matrices"
+    for cores in CAPS:
+        left = _within("a sum, part of the native speed", cores - 2, cores + 2, "%")
         rows.append(
-            Row(part="clients", name=name, probe="torch_products", arguments=("3",), facts=(share, *reported),
-                way="held" if cores else "free", cores=(cores,), needs="torch")
+            Row(part="clients", name=f"PyTorch, sums of tensors at {cores} %", probe="torch_sums", arguments=("3",),
+                facts=(left, _reported("a sum, native us")), way="slowed", cores=(cores,), needs="torch")
         )  # fmt: skip
     return tuple(rows)
 

@@ -23,8 +23,9 @@ class Row(Struct, frozen=True, kw_only=True):
     """One thing that is tried.
 
     `way` is how its probe runs: without limits (free), under the limits of `cores` and `memory_mib` (held), or both in
-    turns, after which each fact has its native figure and what the facade added. More than one share in `cores` starts
-    as many processes at once, each in a container of its own if there are limits.
+    turns, after which each fact has its native figure, and what the facade added (both) or which part of the native
+    speed is left (slowed). More than one share in `cores` starts as many processes at once, each in a container of its
+    own if there are limits.
     """
 
     part: str
@@ -32,7 +33,7 @@ class Row(Struct, frozen=True, kw_only=True):
     probe: str
     arguments: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
-    way: Literal["free", "held", "both"] = "free"
+    way: Literal["free", "held", "both", "slowed"] = "free"
     cores: tuple[int, ...] = (0,)
     memory_mib: int = 0
     """0: all of the GPU's."""

@@ -49,7 +49,7 @@ class Side:
             raise Outside("not tested: this machine lets no one make PID namespaces")
         if row.needs and (why := programs.import_error(row.needs)):
             raise Outside(f"not tested: {row.needs} cannot be imported: {why}")
-        if row.way == "both":
+        if row.way in ("both", "slowed"):
             return self._in_turns(row)
         if len(row.cores) > 1:
             return self._at_once(row)
@@ -105,10 +105,19 @@ class Side:
         """The facts of rounds without and with the facade, next to each other."""
         held = self._held(row)
         native, ours = [], []
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if row.way == "both" else 1):
             native.append(self._row(row, self.place.free()))
             ours.append(self._row(row, held))
-        return added(native, ours)
+        return added(native, ours) if row.way == "both" else slowed(native[0], ours[0])
+
+
+def slowed(native: Facts, ours: Facts) -> Facts:
+    """The native times, and which part of the native speed is left under a limit, in percent."""
+    found: Facts = {}
+    for name, value in native.items():
+        found[f"{name}, native us"] = value
+        found[f"{name}, part of the native speed"] = 100 * _number(value) / _number(ours[name])
+    return found
 
 
 def added(native: list[Facts], ours: list[Facts]) -> Facts:

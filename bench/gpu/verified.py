@@ -45,7 +45,7 @@ def verify_results(card: Checks | str, simulated: Checks | str | None) -> list[R
     for (check, what), row in card.items():
         result = Result(
             part=PART, row=check, fact=what, unit=str(row["unit"]), card=_measured(row), verdict=str(row["verdict"]),
-            note=str(row["note"]),
+            note=_note(row),
         )  # fmt: skip
         if isinstance(simulated, dict):
             other = simulated.get((check, what))
@@ -54,6 +54,13 @@ def verify_results(card: Checks | str, simulated: Checks | str | None) -> list[R
                 result.same = other is not None and other["verdict"] == row["verdict"]
         found.append(result)
     return found
+
+
+def _note(row: dict[str, object]) -> str:
+    limit = row.get("limit")
+    if row["check"] != "overhead" or not isinstance(limit, int | float):
+        return str(row["note"])
+    return f"{limit:,.0f} {row['unit']} without Lamina"
 
 
 def _measured(row: dict[str, object]) -> float | None:

@@ -15,7 +15,7 @@ from bench.gpu.__main__ import ROWS, attempt, counterpart, main
 from bench.gpu.comparison import Result, alike, results, unanswered, without_starved
 from bench.gpu.page import page, summary
 from bench.gpu.rows import PARTS, Fact, Row
-from bench.gpu.sides import Deadline, Side, added, facts, side
+from bench.gpu.sides import Deadline, Side, added, facts, side, slowed
 from bench.gpu.verified import verify_results
 from lamina.errors import BadInput, Outside
 
@@ -85,6 +85,18 @@ def test_what_the_facade_adds_is_native_next_to_ours(simulated: Side) -> None:
 def test_added_is_the_median_over_pairs_of_rounds() -> None:
     native, ours = [{"step": 10.0}, {"step": 20.0}, {"step": 10.0}], [{"step": 11.0}, {"step": 26.0}, {"step": 10.0}]
     assert added(native, ours) == {"step, native us": 10.0, "step, added us": 1.0, "step, added": 10.0}
+
+
+def test_the_speed_under_a_limit_is_a_part_of_the_native_one(simulated: Side) -> None:
+    assert slowed({"step": 10.0}, {"step": 40.0}) == {"step, native us": 10.0, "step, part of the native speed": 25.0}
+    row = Row(part="clients", name="steps", probe="steps", arguments=("100",), way="slowed", cores=(50,))
+    assert set(simulated.ask(row)) == {"step, native us", "step, part of the native speed"}
+
+
+def test_rows_of_overhead_say_what_the_call_takes_without_lamina() -> None:
+    row = {"unit": "ns", "measured": 3751.0, "limit": 3457.0, "verdict": "reported", "note": "limit is ..."}
+    (result,) = verify_results({("overhead", "cuLaunchKernel"): row | {"check": "overhead"}}, None)
+    assert result.note == "3,457 ns without Lamina"
 
 
 PROGRAMS = {
@@ -207,7 +219,7 @@ def test_what_only_one_side_answers_is_a_finding() -> None:
 
 def test_rows_of_verify_keep_their_verdict_and_compare_it() -> None:
     def row(verdict: str, check: str = "memory") -> dict[tuple[str, str], dict[str, object]]:
-        return {(check, "w"): {"unit": "MiB", "measured": 5.0, "verdict": verdict, "note": ""}}
+        return {(check, "w"): {"check": check, "unit": "MiB", "measured": 5.0, "verdict": verdict, "note": ""}}
 
     (same,) = verify_results(row("ok"), row("ok"))
     (differs,) = verify_results(row("FAILED"), row("ok"))
