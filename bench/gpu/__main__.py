@@ -16,7 +16,7 @@ import msgspec
 
 from bench.gpu import verified
 from bench.gpu.client_rows import CLIENT_ROWS
-from bench.gpu.comparison import Result, results, without_starved
+from bench.gpu.comparison import Result, results, without_computed, without_starved
 from bench.gpu.page import page, summary, text
 from bench.gpu.rows import PARTS, Row, Value
 from bench.gpu.rows import ROWS as DRIVER_ROWS
@@ -86,6 +86,8 @@ def tried(
         for row in (row for row in ROWS if row.part == part):
             compared = any(row.fact(fact.name).within is not None for fact in row.facts) or not row.facts
             found = results(row, attempt(real, row), attempt(other, row) if compared else None)
+            if options.simulate is not None:
+                found = without_computed(row, found)
             known.extend(found)
             yield from without_starved(row, found, known)
 

@@ -11,6 +11,11 @@ def _within(name: str, least: float, most: float, unit: str = "MiB") -> Fact:
     return Fact(name, unit, within=None, least=least, most=most)
 
 
+def _computed(name: str, value: float) -> Fact:
+    """What a kernel has to compute, which it does not do on a simulated GPU."""
+    return Fact(name, within=None, least=value, most=value, computed=True)
+
+
 def _true(name: str) -> Fact:
     return Fact(name, within=None, least=1)
 
@@ -36,7 +41,7 @@ def _memory() -> tuple[Row, ...]:
         _taken("taken of what was free"),
         _taken("taken once it was freed"),
         _true("the refusal names the limit"),
-        _within("sum after the refusal", 1024, 1024, ""),
+        _computed("sum after the refusal", 1024),
         _reported("refusal"),
     )
     rows = [
@@ -49,27 +54,26 @@ def _memory() -> tuple[Row, ...]:
                memory_mib=LIMIT_MIB, needs="torch", limit_s=60)  # fmt: skip
     numba = (
         TOTAL, _taken("taken of what was free"), _true("it is out of memory"),
-        _within("sum after the refusal", 2048, 2048, ""),
+        _computed("sum after the refusal", 2048),
     )  # fmt: skip
-    core = tuple(
-        fact
-        for name in ("pool", "virtual")
-        for fact in (_taken(f"{name}: taken of what was free"), _true(f"{name}: it is out of memory"))
-    )
+    core = (_taken("taken of what was free"), _true("it is out of memory"))
     return (
         *rows,
         both,
         Row(part="clients", name="Numba", probe="numba_memory", facts=numba, way="held", memory_mib=LIMIT_MIB,
             needs="numba.cuda", limit_s=60),
-        Row(part="clients", name="cuda-core", probe="core_memory", facts=core, way="held", memory_mib=LIMIT_MIB,
-            needs="cuda.core", limit_s=60),
+        *(
+            Row(part="clients", name=f"cuda-core, {kind}", probe="core_memory", arguments=(kind,), facts=core,
+                way="held", memory_mib=LIMIT_MIB, needs="cuda.core", limit_s=60)
+            for kind in ("a pool", "virtual memory")
+        ),
     )  # fmt: skip
 
 
 def _work() -> tuple[Row, ...]:
     """Right results under limits, what the facade costs a step, and caps by the speed that is left."""
     held = {"way": "held", "memory_mib": LIMIT_MIB, "needs": "torch", "limit_s": 90.0}
-    graph, kernel = _true("the result of the graph is right"), _true("the result of the kernel is right")
+    graph, kernel = (_computed(f"the result of the {what} is right", True) for what in ("graph", "kernel"))
     step = _within("step, added", -100, 2, "%")
     rows = [
         Row(part="clients", name="PyTorch, a graph", probe="torch_graph", facts=(graph,), **held),

@@ -102,6 +102,14 @@ def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> 
     return found
 
 
+def without_computed(row: Row, found: list[Result]) -> list[Result]:
+    """The results of a row on a simulated GPU, where nothing is said about what kernels compute."""
+    for result in found:
+        if row.fact(result.fact).computed:
+            result.verdict, result.note = NOT_TESTED, "kernels of simulated GPUs compute nothing"
+    return found
+
+
 def _judge_by_part(result: Result, together: float) -> None:
     least = (result.least or 0.0) * min(1.0, together / 100)
     result.note = f"two programs without limits get {together:.3g} % together"

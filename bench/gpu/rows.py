@@ -17,6 +17,8 @@ class Fact(Struct, frozen=True):
     least: float | None = None
     most: float | None = None
     """What the card itself has to keep."""
+    computed: bool = False
+    """Whether a kernel has to compute it. Those of simulated GPUs compute nothing."""
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import pytest
 
 from bench.gpu import programs
 from bench.gpu.__main__ import ROWS, attempt, counterpart, main
-from bench.gpu.comparison import Result, alike, results, unanswered, without_starved
+from bench.gpu.comparison import Result, alike, results, unanswered, without_computed, without_starved
 from bench.gpu.page import page, summary
 from bench.gpu.rows import PARTS, Fact, Row
 from bench.gpu.sides import Deadline, Side, added, facts, side, slowed
@@ -85,6 +85,13 @@ def test_what_the_facade_adds_is_native_next_to_ours(simulated: Side) -> None:
 def test_added_is_the_median_over_pairs_of_rounds() -> None:
     native, ours = [{"step": 10.0}, {"step": 20.0}, {"step": 10.0}], [{"step": 11.0}, {"step": 26.0}, {"step": 10.0}]
     assert added(native, ours) == {"step, native us": 10.0, "step, added us": 1.0, "step, added": 10.0}
+
+
+def test_what_kernels_compute_is_not_judged_on_a_simulated_gpu() -> None:
+    row = Row(part="p", name="r", probe="x", facts=(Fact("sum", within=None, least=5, most=5, computed=True),))
+    found = results(row, {"sum": 0, "total": 1}, None)
+    assert [each.verdict for each in found] == ["FAILED", "reported"]
+    assert [each.verdict for each in without_computed(row, found)] == ["not tested", "reported"]
 
 
 def test_the_speed_under_a_limit_is_a_part_of_the_native_one(simulated: Side) -> None:

@@ -1,7 +1,6 @@
-"""cuda-core takes memory from a pool and as virtual memory until it is refused."""
+"""cuda-core takes memory until it is refused: from a pool, which keeps what it had, or as virtual memory."""
 
-from collections.abc import Callable
-from typing import Any
+import sys
 
 from cuda.bindings import driver
 from cuda.core import Device, DeviceMemoryResource, VirtualMemoryResource
@@ -12,8 +11,12 @@ MIB = 1 << 20
 BLOCK_MIB = 64
 
 
-def filled(name: str, take: Callable[[int], Any], done: Callable[[], None]) -> dict[str, object]:
-    """Which part of the free memory is had before the refusal, and whether that is for lack of memory."""
+def main(kind: str) -> None:
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    pool, virtual = DeviceMemoryResource(device), VirtualMemoryResource(device)
+    take = virtual.allocate if kind == "virtual memory" else lambda size: pool.allocate(size, stream=stream)
     _, free, _ = driver.cuMemGetInfo()
     held, said = [], ""
     try:
@@ -22,21 +25,8 @@ def filled(name: str, take: Callable[[int], Any], done: Callable[[], None]) -> d
     except Exception as refused:
         said = str(refused)
     taken = 100 * len(held) * BLOCK_MIB * MIB / free
-    for each in held:
-        each.close()
-    done()
-    return {f"{name}: taken of what was free": taken, f"{name}: it is out of memory": "OUT_OF_MEMORY" in said}
-
-
-def main() -> None:
-    device = Device(0)
-    device.set_current()
-    stream = device.create_stream()
-    pool, virtual = DeviceMemoryResource(device), VirtualMemoryResource(device)
-    facts = filled("pool", lambda size: pool.allocate(size, stream=stream), stream.sync)
-    pool.close()
-    say(facts | filled("virtual", virtual.allocate, device.sync))
+    say({"taken of what was free": taken, "it is out of memory": "OUT_OF_MEMORY" in said})
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
