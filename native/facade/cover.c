@@ -3,7 +3,12 @@
  * A container runtime calls it as a createContainer hook: in the container's mount namespace, after all mounts, also
  * NVIDIA's (by CDI or by a prestart hook), and before the root is changed, so that the node's files are still visible.
  * Nothing of the container runs yet. The mount of the limits shows where the container's root is, and the names of the
- * other mounts show the driver's files; so it needs to know neither the runtime's files nor the image's folders. */
+ * other mounts show the driver's files; so it needs to know neither the runtime's files nor the image's folders.
+ *
+ * An image may bring a newer libcuda for forward compatibility. It is covered too. If it is newer than the node's, it
+ * becomes the driver below the facade, as NVIDIA's container toolkit would have the loader find it first. */
+#include "compat.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +18,7 @@
 #include <unistd.h>
 
 #define LIMITS "/run/lamina/limits"
+#define DRIVER "/run/lamina-driver"
 static const char *const libraries[] = {"libcuda.so", "libnvidia-ml.so"};
 static const char *const ours[] = {"/run/lamina-driver/", "/usr/local/lamina/"};
 enum { LIBRARIES = sizeof libraries / sizeof libraries[0], OURS = sizeof ours / sizeof ours[0] };
@@ -125,6 +131,56 @@ static bool is_hidden(const char *path)
     return elsewhere;
 }
 
+struct newest {
+    char *path;
+    unsigned major;
+};
+
+static bool keep_newest(const char *path, void *data)
+{
+    struct newest *newest = data;
+    if (compat_major(path) <= newest->major)
+        return true;
+    free(newest->path);
+    *newest = (struct newest){strdup(path), compat_major(path)};
+    return newest->path != NULL;
+}
+
+/* The node's driver below the facade, as a path on the node, if its name says its version. It must be in the folder
+ * that the agent mounted, because a link out of it leads to the node's own file. */
+static char *driver_of(const char *root)
+{
+    char *folder = NULL, *link = NULL, *real = NULL;
+    if (asprintf(&folder, "%s" DRIVER, root) >= 0 && asprintf(&link, "%s/libcuda.so.1", folder) >= 0)
+        real = realpath(link, NULL);
+    if (real != NULL && (!is_below(real, folder) || compat_major(real) == 0)) {
+        free(real);
+        real = NULL;
+    }
+    free(folder);
+    free(link);
+    return real;
+}
+
+static int use_newer_driver(const char *root)
+{
+    struct newest newest = {0};
+    if (!compat_each(root, keep_newest, &newest))
+        return failed("cannot read", "the image's libraries for compatibility");
+    char *driver = newest.path == NULL ? NULL : driver_of(root);
+    int result = 0;
+    if (driver != NULL && newest.major > compat_major(driver) && mount(newest.path, driver, NULL, MS_BIND, NULL) != 0)
+        result = failed("cannot use the newer driver", newest.path);
+    free(driver);
+    free(newest.path);
+    return result;
+}
+
+static bool cover_compat(const char *path, void *folder)
+{
+    return cover(folder, "libcuda.so", path) == 0;
+}
+
 int main(int count, char **arguments)
 {
     struct mounts mounts = {0};
@@ -146,5 +202,7 @@ int main(int count, char **arguments)
         if (name != NULL && !is_hidden(path) && cover(arguments[1], name, path) != 0)
             return 1;
     }
-    return 0;
+    if (use_newer_driver(root) != 0)
+        return 1;
+    return compat_each(root, cover_compat, arguments[1]) ? 0 : 1;
 }

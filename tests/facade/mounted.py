@@ -39,19 +39,22 @@ def unshare() -> list[str]:
 
 
 class Mounted:
-    """One container of one GPU with so many MiB. `host` is the folder that stands for the node."""
+    """One container of one GPU with so many MiB. `host` is the folder that stands for the node, `driver` that of its
+    driver."""
 
-    def __init__(self, host: Path, mib: int, *, nvidia_first: bool = False) -> None:
+    def __init__(self, host: Path, mib: int, *, nvidia_first: bool = False, driver: Path | None = None) -> None:
         self.host, self.command = host, unshare()
         self.nvidia_first = nvidia_first
+        self.image: list[tuple[Path, str]] = []
+        self.links: list[tuple[str, str]] = []
         machine = simgpu.Machine(gpus=(simgpu.GpuSpec(model="V100-SXM2-32GB"),), seed=str(host))
         simgpu.write(machine, host / "machine")
         self.gpu = gpu = place(machine)[0].uuid
         facts = fake_gpus(1)[0]
+        self.driver = driver or simgpu.driver_folder()
         self.libraries: FacadeLibraries = install_libraries(
-            native.path("facade/libcuda.so.1").parent, host / "lib", Files(), simgpu.driver_folder()
+            native.path("facade/libcuda.so.1").parent, host / "lib", Files(), self.driver
         )
-        self.driver = simgpu.driver_folder()
         places = HostPaths(host / "containers", host / "cdi", self.driver, self.libraries)
         container = ContainerGrant(name="main", shares=(Share(gpu=gpu, memory_mib=mib, cores=0, mode=Mode.QUOTA),))
         made = make_plan({NAME: container}, PodRef("n", "p", "u"), {gpu: ObservedGpu(facts)}, places)
@@ -77,6 +80,8 @@ class Mounted:
             edits=self.edits,
             driver=str(self.driver),
             nvidia_first=self.nvidia_first,
+            image=[(str(content), inside) for content, inside in self.image],
+            links=self.links,
             env=env,
         )
         (start / "plan.json").write_text(json.dumps(asked))

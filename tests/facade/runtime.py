@@ -10,6 +10,7 @@ Arguments: a JSON file with the keys of `Plan`, then the command.
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ class Plan(TypedDict):
     edits: dict[str, list[dict[str, object]]]  # containerEdits of the CDI spec
     driver: str  # the folder of the driver's libraries, as NVIDIA's runtime takes them from the node
     nvidia_first: bool
+    image: list[tuple[str, str]]  # files of the image's own, below /usr/local: what they hold, and where they are
+    links: list[tuple[str, str]]  # links of the image: where they lead, and where they are
     env: dict[str, str]
 
 
@@ -52,6 +55,15 @@ def bind(host: str | Path, place: Path, read_only: bool = True) -> None:
     mount("-o", f"remount,bind,{'ro' if read_only else 'rw'},nosuid,nodev", place)
 
 
+def hide_toolkits(folder: Path) -> None:
+    """CUDA of this machine is not part of the image. A link to it would lead out of the root."""
+    for place in folder.glob("cuda*"):
+        if place.is_symlink():
+            place.unlink()
+        else:
+            mount("-t", "tmpfs", "none", place)
+
+
 def nvidia(root: Path, driver: Path) -> None:
     """The driver's files under their versioned names, and the links that ldconfig and the runtime make."""
     folder = root / LIBRARY_FOLDER[1:]
@@ -71,6 +83,14 @@ def main(file: str, command: list[str]) -> None:
     mount("-t", "tmpfs", "run", root / "run")
     for inside in ("/etc", "/usr/local", LIBRARY_FOLDER):
         layer(root, inside, layers)
+    hide_toolkits(root / "usr/local")
+    for content, inside in plan["image"]:
+        place = root / inside[1:]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(content, place)
+    for target, inside in plan["links"]:
+        (place := root / inside[1:]).parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
     if plan["nvidia_first"]:
         nvidia(root, Path(plan["driver"]))
     for entry in edits["mounts"]:
