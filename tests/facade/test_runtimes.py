@@ -1,5 +1,6 @@
 """The mounts and the hook of the agent's CDI specs with the container runtimes that clusters have."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -7,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.facade import oci
+from lamina_lab import simgpu
+from tests.facade import nvidia_toolkit, oci
 from tests.facade.conftest import PRELUDE
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER, VERSION
 from tests.facade.test_compatibility import image_library, node
 
 RUNTIMES = ("runc", "crun")
+LOADED = "sha256sum $(ldconfig -p | sed -n 's/.*libcuda.so.* => //p')"
+"""What the loader's cache has for the driver."""
 DRIVER = "/run/lamina-driver/libcuda.so.1"
 
 
@@ -69,3 +73,24 @@ def test_without_the_facade_on_the_node_a_container_does_not_start(runtime: str,
     # crun does not show what a hook says.
     said = "cannot put the facade over" if Path(runtime).name == "runc" else "error executing hook"
     assert done.returncode != 0 and said in done.stderr
+
+
+@pytest.mark.parametrize("ours_last", [True, False], ids=["ours last", "ours first"])
+@pytest.mark.parametrize("image", [None, "580.65.06"], ids=["no driver in the image", "a newer driver in the image"])
+def test_nvidias_container_toolkit_brings_no_way_around(
+    image: str | None, ours_last: bool, runtime: str, tmp_path: Path
+) -> None:
+    """Its hooks link the driver's files and write the loader's cache, in which a newer driver of the image is first."""
+    box = node(tmp_path, simgpu.Machine(gpus=()).driver)
+    if image is not None:
+        image_library(box, image, "/usr/local/cuda/compat")
+    toolkit = nvidia_toolkit.generated(box)
+    script = f"{PRELUDE}\nbegin()\nprint(take(500), take(500), free())"
+    done = oci.run(runtime, box, sys.executable, "-c", script, toolkit=toolkit, ours_last=ours_last)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0 2 (0, "), done.stdout
+    done = oci.run(runtime, box, "sh", "-c", LOADED, toolkit=toolkit, ours_last=ours_last)
+    assert done.returncode == 0 and done.stdout, done.stderr
+    facade = (box.libraries.folder / "libcuda.so.1").read_bytes()
+    digest = hashlib.sha256(facade).hexdigest()
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {digest}
