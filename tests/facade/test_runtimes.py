@@ -11,9 +11,9 @@ import pytest
 from lamina_lab import simgpu
 from tests.facade import nvidia_toolkit, oci
 from tests.facade.conftest import PRELUDE
+from tests.facade.image_drivers import image_library, node
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER, VERSION
-from tests.facade.test_compatibility import image_library, node
 
 RUNTIMES = ("runc", "crun")
 LOADED = "sha256sum $(ldconfig -p | sed -n 's/.*libcuda.so.* => //p')"

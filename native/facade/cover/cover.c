@@ -7,7 +7,7 @@
  *
  * An image may bring a newer libcuda for forward compatibility. It is covered too. If it is newer than the node's, it
  * becomes the driver below the facade, as NVIDIA's container toolkit would have the loader find it first. */
-#include "compat.h"
+#include "cover/compat.h"
 
 #include <errno.h>
 #include <stdbool.h>

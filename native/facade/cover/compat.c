@@ -1,4 +1,4 @@
-#include "compat.h"
+#include "cover/compat.h"
 
 #include <dirent.h>
 #include <errno.h>
