@@ -13,6 +13,7 @@ from lamina.enforcement import layout
 from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, MakeContainer
 from tests.facade.python_programs import python
+from tests.waiting import wait_until
 
 
 def together(box: Container, worker: Path, what: str, count: int, rounds: int) -> list[list[str]]:
@@ -63,6 +64,22 @@ def test_processes_that_start_together_are_all_let_in_where_all_fit(
     simgpu.write(replace(box.machine, context_us=30_000), tmp_path / "machine")
     output = together(box, programs["worker"], "grab", 8, 0)
     assert sum(int(words[1]) for words in output) == more // 2
+
+
+def test_processes_that_start_together_make_their_contexts_at_the_same_time(container: MakeContainer, programs) -> None:
+    """Also the first ones of a container, where the largest contexts fit. Each stays in the driver for
+    longer than the test waits."""
+    box = container(17 * 1024)
+    simgpu.write(replace(box.machine, context_us=600_000_000), box.folder / "machine")
+    workers = [box.start(programs["worker"], "dlopen", "grab", "17408", "0", "1") for _ in range(16)]
+    try:
+        wait_until(
+            lambda: box.really_held() == 16 * CONTEXT, lambda: f"the driver makes {box.really_held()} bytes of them"
+        )
+    finally:
+        for process in workers:
+            process.kill()
+            process.communicate()
 
 
 def test_a_process_that_dies_while_it_measures_a_context_blocks_no_other(container: MakeContainer, programs) -> None:
