@@ -10,6 +10,7 @@ MakeClient = Callable[..., ClientContainer]
 NEEDS = {
     "numba": ("numba-cuda",),
     "core": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc"),
+    "core_graphs": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc"),
     "bindings": ("cuda-bindings", "nvidia-cuda-nvrtc"),
     "triton": ("triton", "cuda-bindings"),
 }

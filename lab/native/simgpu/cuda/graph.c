@@ -112,6 +112,7 @@ CUresult cuGraphDestroy(CUgraph graph)
         graph->first = node->next;
         free_node(node);
     }
+    user_objects_release(&graph->objects);
     graph->magic = 0;
     free(graph);
     return CUDA_SUCCESS;
@@ -153,6 +154,10 @@ CUresult cuGraphClone(CUgraph *out, CUgraph original)
         twin->host = node->host;
         twin->event = node->event;
         twin->child = node->child;
+    }
+    if (!user_objects_copy(&copy->objects, original->objects)) {
+        cuGraphDestroy(copy);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *out = copy;
     return CUDA_SUCCESS;

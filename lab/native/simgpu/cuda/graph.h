@@ -3,6 +3,7 @@
 #define SIMGPU_GRAPH_H
 
 #include "memory.h"
+#include "user_object.h"
 
 struct CUgraphNode_st {
     uint32_t magic;
@@ -35,6 +36,7 @@ struct CUgraph_st {
     uint32_t magic, references; /* a graph that allocates is shared with what was instantiated from it */
     CUgraphNode first, *last;
     size_t count;
+    graph_object *objects;
 };
 
 CUgraph graph_create(void);

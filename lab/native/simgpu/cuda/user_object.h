@@ -1,0 +1,21 @@
+/* User objects: what a program wants to be told of when the last graph that uses it is gone. */
+#ifndef SIMGPU_USER_OBJECT_H
+#define SIMGPU_USER_OBJECT_H
+
+#include <stdbool.h>
+
+#include "exports.h"
+
+/* The references that a graph has to one object. */
+typedef struct graph_object {
+    CUuserObject object;
+    unsigned int count;
+    struct graph_object *next;
+} graph_object;
+
+/* A clone of a graph has as many references as the original. False without host memory. */
+bool user_objects_copy(graph_object **to, const graph_object *from);
+/* The graph is gone. */
+void user_objects_release(graph_object **objects);
+
+#endif
