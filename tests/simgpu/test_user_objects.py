@@ -1,4 +1,4 @@
-"""Objects of a program that graphs keep: it is told when the last reference is gone."""
+"""Objects of a program that graphs keep: its function is called when the last reference is gone."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def process(machine: Machine) -> Process:
     return started
 
 
-def test_the_program_is_told_when_the_last_reference_is_gone(process: Process) -> None:
+def test_the_programs_function_is_called_when_the_last_reference_is_gone(process: Process) -> None:
     assert process("(cu.cuUserObjectRetain(thing, 3), cu.cuUserObjectRelease(thing, 4), gone)") == (0, 0, [])
     assert process("(cu.cuUserObjectRelease(thing, 1), gone)") == (0, [7])
 

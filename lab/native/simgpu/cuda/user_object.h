@@ -1,4 +1,5 @@
-/* User objects: what a program wants to be told of when the last graph that uses it is gone. */
+/* User objects: data of a program, for which the driver calls a function of the program when no graph uses it any more.
+ */
 #ifndef SIMGPU_USER_OBJECT_H
 #define SIMGPU_USER_OBJECT_H
 
