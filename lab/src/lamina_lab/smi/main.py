@@ -3,12 +3,14 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pynvml
 
-from lamina_lab.smi import log, mig, policy, query, table
+from lamina_lab.smi import log, mig, policy, query, table, words
 from lamina_lab.smi.machine import SmiGpu, SmiMachine, SmiProcess, processes, read
+from lamina_lab.smi.words import InvalidOption
 
 INVALID_ARGUMENT = 2
 NO_DEVICES = 6
@@ -35,11 +37,10 @@ nvidia-smi [OPTION]...
     mig -lgip | -lgi | -lci      Profiles of GPU instances; GPU instances; compute instances.
     compute-policy -l | --list   How long the turns of processes on a GPU are at most.
     compute-policy --set-timeslice=N  Change that: 0=DEFAULT, 1=SHORT, 2=MEDIUM, 3=LONG.
+    dmon [-i ID] [-s pucm]       A line per GPU every second: power, utilization, clocks, memory.
+    pmon [-i ID] [-s um]         A line per process. Both take -c COUNT and -d SECONDS.
+    topo -m                      How the GPUs are connected.
 """
-
-
-class InvalidOption(Exception):
-    """An invalid option; the message is for the user."""
 
 
 @dataclass
@@ -80,12 +81,14 @@ _MIG_LISTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = given[0] if given and given[0] in words.WORDS else ""
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments)
+        options: SmiOptions | words.Command = words.parse(command, given[1:]) if command else parse(given)
     except InvalidOption as wrong:
         print(f"{wrong}\nPlease run 'nvidia-smi -h' for help.\n")
         return INVALID_ARGUMENT
-    if options.action == "help":
+    if isinstance(options, SmiOptions) and options.action == "help":
         print(_HELP, end="")
         return 0
     try:
@@ -97,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_NO_DRIVER_TEXT)
         return NO_DRIVER
     try:
-        return _run(options)
+        return _run(options) if isinstance(options, SmiOptions) else _repeat(options)
     except query.UnknownField as wrong:
         print(f'Field "{wrong}" is not a valid field to query.\n')
         return INVALID_ARGUMENT
@@ -164,6 +167,21 @@ def _run(options: SmiOptions) -> int:
         print("\n".join(lines))
         return 0 if well else NO_DEVICES
     print("\n".join(_lines(options, machine, count)))
+    return 0
+
+
+def _repeat(command: words.Command) -> int:
+    """Prints until it is done or interrupted."""
+
+    def gpus() -> list[SmiGpu]:
+        return [gpu for gpu in read().gpus if not command.ids or _named(gpu, command.ids)]
+
+    if not gpus():
+        print("No devices were found")
+        return NO_DEVICES
+    with suppress(KeyboardInterrupt):
+        for lines in words.blocks(command, gpus):
+            print("\n".join(lines), flush=True)
     return 0
 
 
