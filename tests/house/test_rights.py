@@ -137,7 +137,8 @@ async def test_the_control_part(tmp_path: Path) -> None:
         body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
         await kube.create(RESOURCE_QUOTAS, body)
         reported = ("control", "resourcequotas/status", "patch")
-        await until(lambda: reported in noted.asked, task=made.task)
+        free = ("control", "inventories.lamina.dev/status", "patch")
+        await until(lambda: {reported, free} <= noted.asked, task=made.task)
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
         update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")

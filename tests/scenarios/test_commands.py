@@ -30,3 +30,16 @@ def test_gpus_have_what_is_granted_and_used(lab: Lab) -> None:
     assert (first["memoryGrantedMib"], first["computeGrantedPercent"], first["pods"]) == (1000, 30, ["default/one"])
     assert second["pods"] == [] and second["memoryFreeMib"] == second["memoryMib"]
     assert all(isinstance(row["memoryUsedMib"], int) for row in (first, second))
+
+
+def test_kubectl_shows_what_is_free(lab: Lab) -> None:
+    lab.apply(POD)
+
+    def columns() -> list[list[str]]:
+        return [line.split() for line in lab.kubectl("get", "inventories").splitlines()]
+
+    def shown() -> bool:
+        return columns()[1][-4:-1] == ["64536", "32768", "170"]
+
+    wait_until(shown, lambda: lab.kubectl("get", "inventories", "-o", "yaml"))
+    assert columns()[0][-5:] == ["FREE", "LARGEST", "FREE", "CORES", "AGE"]

@@ -17,6 +17,8 @@ from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import DISTANCE_S, Turns
+from lamina.controller.capacity import inventory_status
+from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
@@ -234,8 +236,14 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
     admission = _admission_process(controller)
     retries = Retries(context, controller.verbs.expected, controller.verbs.waiting, lambda: bool(controller.readiness))
 
+    statuses = InventoryStatuses(kube, context.capacity, controller.watches.inventory_statuses)
+
     def ready() -> bool:
         return bool(controller.readiness)
+
+    async def update_inventory_statuses() -> None:
+        if ready():
+            await statuses.step()
 
     loops: dict[str, Callable[[], Awaitable[None]]] = {
         "admission": lambda: admission.run(listener),
@@ -250,6 +258,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
         "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
+        "inventory statuses": lambda: _every(clock, inventory_status.EVERY_S, update_inventory_statuses),
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),
     }

@@ -54,6 +54,7 @@ CONTROL_CLUSTER = (
     Rule("pods/binding", "create"),
     Rule("grants.lamina.dev", "get list watch create update delete", why="the update resizes a running pod"),
     Rule("inventories.lamina.dev", "list watch"),
+    Rule("inventories.lamina.dev/status", "patch", why="what is free on each node"),
     Rule("nodes", "list watch", why="their CPU and memory, and labels that exclude them"),
     Rule("resourcequotas", "list watch"),
     Rule("resourcequotas/status", "patch", why="of quotas that limit GPUs"),

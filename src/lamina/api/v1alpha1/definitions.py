@@ -7,6 +7,7 @@ import msgspec
 from lamina.api.v1alpha1 import GROUP, VERSION
 from lamina.api.v1alpha1.grant import Grant
 from lamina.api.v1alpha1.inventory import Inventory
+from lamina.api.v1alpha1.inventory_status import InventoryStatus
 from lamina.api.v1alpha1.schema import Schema, structural_schema
 
 
@@ -20,13 +21,14 @@ class PrinterColumn(NamedTuple):
 
 
 class ObjectKind(NamedTuple):
-    """A kind of objects whose spec is of the type `spec`."""
+    """A kind of objects whose spec is of the type `spec`, and whose status, where it has one, of the type `status`."""
 
     spec: type[msgspec.Struct]
     plural: str
     short_name: str
     namespaced: bool
     columns: tuple[PrinterColumn, ...]
+    status: type[msgspec.Struct] | None = None
 
     @property
     def name(self) -> str:
@@ -45,8 +47,12 @@ INVENTORY = ObjectKind(
         PrinterColumn("Driver", "string", ".spec.driver", "Version of the driver"),
         PrinterColumn("Model", "string", ".spec.gpus[0].model", "Model of the first GPU"),
         PrinterColumn("Memory", "integer", ".spec.gpus[0].memoryMiB", "Memory of the first GPU in MiB"),
+        PrinterColumn("Free", "integer", ".status.freeMemoryMiB", "Free memory of all GPUs in MiB"),
+        PrinterColumn("Largest", "integer", ".status.largestFreeMiB", "Most free memory of one GPU in MiB"),
+        PrinterColumn("Free Cores", "integer", ".status.freeCores", "Free compute time of all GPUs in percent of one"),
         _AGE,
     ),
+    status=InventoryStatus,
 )
 GRANT = ObjectKind(
     spec=Grant,
@@ -76,12 +82,16 @@ def _definition(kind: ObjectKind) -> dict[str, Any]:
         "kind": kind.name,
         "shortNames": [kind.short_name],
     }
-    schema = {"type": "object", "required": ["spec"], "properties": {"spec": structural_schema(kind.spec)}}
+    properties = {"spec": structural_schema(kind.spec)}
+    if kind.status is not None:
+        properties["status"] = structural_schema(kind.status)
+    schema = {"type": "object", "required": ["spec"], "properties": properties}
     version = {
         "name": VERSION,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
+        **({"subresources": {"status": {}}} if kind.status is not None else {}),
         "additionalPrinterColumns": [
             {"name": column.name, "type": column.type, "jsonPath": column.path, "description": column.description}
             for column in kind.columns

@@ -58,6 +58,8 @@ class Watches:
         self._host, self._pod_mix = context.capacity.host, context.capacity.pod_mix
         self._quotas = context.quotas
         self._inventories: dict[str, Inventory] = {}
+        self.inventory_statuses: dict[str, Object] = {}
+        """What the status of each Inventory is, by node; empty where none was written."""
         self._excluded: set[str] = set()
         self._node_uids: dict[str, str] = {}
         self._handlers: dict[Resource, Callable[[str, Object], None]] = {
@@ -130,8 +132,10 @@ class Watches:
         name = obj["metadata"]["name"]
         # An inventory that cannot be read offers nothing, whatever an earlier version offered.
         self._inventories.pop(name, None)
+        self.inventory_statuses.pop(name, None)
         try:
             if kind != DELETED:
+                self.inventory_statuses[name] = obj.get("status") or {}
                 self._inventories[name] = read_inventory(obj)
         finally:
             self._update_inventory(name)

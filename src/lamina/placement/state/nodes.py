@@ -29,6 +29,16 @@ class GpuState(Struct, frozen=True):
     partitions: Partitions | None = None
     """Where it can be partitioned."""
 
+    @property
+    def shareable_memory(self) -> int:
+        """MiB that new shares may have: none while a pod has the whole GPU."""
+        return 0 if self.taken.whole else self.free_memory
+
+    @property
+    def shareable_cores(self) -> int:
+        """The same in percent of the GPU's time."""
+        return 0 if self.taken.whole else self.free_cores
+
     @classmethod
     def of(cls, gpu: Gpu, taken: Taken, rules: tuple[MigRule, ...] = ()) -> "GpuState":
         scheme = scheme_of(gpu.mig_card, gpu.model, rules) if Mode.MIG in gpu.modes else None

@@ -1,0 +1,76 @@
+"""Writes what is free on each node into the status of its Inventory, so that `kubectl get inventories` shows it.
+
+One write changes one node, and binding pods matters more: a round writes only so many, those that wait longest first.
+"""
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from lamina.api.v1alpha1.inventory_status import InventoryStatus
+from lamina.controller.capacity.node_states import Capacity
+from lamina.errors import Outside
+from lamina.model.gpus import Gpu
+from lamina.placement import NodeState
+from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 2.0
+MOST_WRITES = 20
+"""Per round, which is at most ten in a second."""
+
+
+class InventoryStatuses:
+    """The statuses of all Inventories. `observed` are those that the API server has, by node."""
+
+    def __init__(self, kube: Kube, capacity: Capacity, observed: Mapping[str, Object]) -> None:
+        self._kube = kube
+        self._capacity = capacity
+        self._observed = observed
+        self._waiting: dict[str, None] = {}
+        """The nodes whose status differs, in the order in which that was found."""
+        self._computed: dict[str, tuple[NodeState | None, Object]] = {}
+        """By node, the state from which the status was computed last, and the status."""
+
+    async def step(self) -> None:
+        """Write statuses that differ. What cannot be written is tried again at the next call."""
+        wanted = self._wanted()
+        differing = {node for node, status in wanted.items() if self._observed.get(node) != status}
+        self._waiting = {node: None for node in (*self._waiting, *sorted(differing)) if node in differing}
+        for node in list(self._waiting)[:MOST_WRITES]:
+            try:
+                await self._kube.patch(INVENTORIES, node, {"status": wanted[node]}, subresource="status")
+            except NotFound:
+                pass
+            except Outside as error:
+                log.warning("Cannot update the status of the Inventory of node %s: %s", node, error)
+                return
+            self._waiting.pop(node, None)
+
+    def _wanted(self) -> dict[str, Object]:
+        table = self._capacity.table
+        self._computed = {node: self._compute(node, table.state(node)) for node in self._observed}
+        return {node: status for node, (_, status) in self._computed.items()}
+
+    def _compute(self, node: str, state: NodeState | None) -> tuple[NodeState | None, Object]:
+        before = self._computed.get(node)
+        if before is not None and before[0] is state:
+            return before
+        return state, msgspec.to_builtins(free_on(state))
+
+
+def free_on(state: NodeState | None) -> InventoryStatus:
+    """What new shares may have of a node, which is nothing where the node takes no shares."""
+    gpus = [each for each in (state.gpus if state else ()) if _takes_shares(each.gpu)]
+    memory = [each.shareable_memory for each in gpus]
+    return InventoryStatus(
+        free_memory_mib=sum(memory),
+        free_cores=sum(each.shareable_cores for each in gpus),
+        largest_free_mib=max(memory, default=0),
+    )
+
+
+def _takes_shares(gpu: Gpu) -> bool:
+    return gpu.healthy and not gpu.cordoned and gpu.by_grant

@@ -1,0 +1,106 @@
+"""The status of an Inventory says what is free, and is written by the controller alone."""
+
+from msgspec import structs
+
+from lamina.agent.state.cluster import ClusterClient
+from lamina.controller.capacity.inventory_status import MOST_WRITES, InventoryStatuses
+from lamina.model.gpus import Gpu
+from lamina.ports.kube import INVENTORIES, Object, Unreachable
+from lamina.ports.kube.fake import FakeKube
+from tests.controller.binders import Bench
+from tests.controller.cluster import gpus, inventory, inventory_object
+
+EMPTY = {"freeMemoryMiB": 65536, "freeCores": 200, "largestFreeMiB": 32768}
+
+
+class Statuses:
+    """The step of the controller, after it has observed what the API server has."""
+
+    def __init__(self) -> None:
+        self.bench = Bench()
+        self.observed: dict[str, Object] = {}
+        self._statuses = InventoryStatuses(self.bench.kube, self.bench.capacity, self.observed)
+
+    async def offer(self, node: str, *offered: Gpu) -> None:
+        self.bench.offer(node, *offered)
+        await self.bench.kube.create(INVENTORIES, inventory_object(node, *offered))
+
+    async def step(self) -> dict[str, Object]:
+        await self.observe()
+        await self._statuses.step()
+        return await self.observe()
+
+    async def observe(self) -> dict[str, Object]:
+        items = (await self.bench.kube.list(INVENTORIES)).items
+        self.observed |= {each["metadata"]["name"]: each.get("status") or {} for each in items}
+        return dict(self.observed)
+
+    async def version(self, node: str) -> str:
+        found: str = (await self.bench.kube.get(INVENTORIES, node))["metadata"]["resourceVersion"]
+        return found
+
+
+async def test_the_status_follows_what_is_granted() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    assert await statuses.step() == {"node-0": EMPTY}
+    pod = await statuses.bench.pod("p", gpu=1, gpumem=30000, gpucores=40)
+    assert await statuses.bench.bind(pod) == ""
+    assert await statuses.step() == {"node-0": {"freeMemoryMiB": 35536, "freeCores": 160, "largestFreeMiB": 32768}}
+    statuses.bench.ledger.remove_pod(pod["metadata"]["uid"], statuses.bench.clock.monotonic())
+    assert await statuses.step() == {"node-0": EMPTY}
+
+
+async def test_a_whole_gpu_and_one_that_takes_no_shares_are_not_free() -> None:
+    statuses = Statuses()
+    first, sick, closed = gpus(3)
+    sick, closed = structs.replace(sick, healthy=False, reason="XID 79"), structs.replace(closed, cordoned=True)
+    await statuses.offer("node-0", first, sick, closed)
+    half = {"freeMemoryMiB": 32768, "freeCores": 100, "largestFreeMiB": 32768}
+    assert await statuses.step() == {"node-0": half}
+    assert await statuses.bench.bind(await statuses.bench.pod("whole", gpu=1)) == ""
+    assert await statuses.step() == {"node-0": dict.fromkeys(half, 0)}
+
+
+async def test_a_node_that_takes_no_shares_any_longer_has_nothing_free() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    await statuses.step()
+    statuses.bench.ledger.remove_inventory("node-0")
+    assert await statuses.step() == {"node-0": dict.fromkeys(EMPTY, 0)}
+
+
+async def test_nothing_is_written_twice() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    await statuses.step()
+    before = await statuses.version("node-0")
+    await statuses.step()
+    assert await statuses.version("node-0") == before
+
+
+async def test_a_round_writes_only_so_many_and_the_next_ones_follow() -> None:
+    statuses = Statuses()
+    for number in range(MOST_WRITES + 1):
+        await statuses.offer(f"node-{number:02}", *gpus(1, prefix=f"GPU-{number}"))
+    assert list((await statuses.step()).values()).count({}) == 1
+    assert {} not in (await statuses.step()).values()
+
+
+async def test_what_cannot_be_written_is_tried_again() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    assert isinstance(statuses.bench.kube, FakeKube)
+    statuses.bench.kube.failing["patch"] = lambda resource, name: Unreachable("the server is away")
+    assert await statuses.step() == {"node-0": {}}
+    statuses.bench.kube.failing.clear()
+    assert await statuses.step() == {"node-0": EMPTY}
+
+
+async def test_an_agent_keeps_the_status() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    await statuses.step()
+    agent = ClusterClient(statuses.bench.kube, "node-0", statuses.bench.context.set_aside)
+    assert await agent.write_inventory(inventory("node-0", *gpus(1)))
+    assert await statuses.observe() == {"node-0": EMPTY}
