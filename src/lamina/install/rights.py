@@ -139,6 +139,16 @@ DASHBOARD_CLUSTER = (
     Rule("resourcequotas", "list watch"),
     Rule("nodes", "list watch"),
     Rule("events", "list watch", why="when pods were refused GPU memory"),
+    *(
+        Rule(resource, "list", why="whose pods are refused; left out without it")
+        for resource in (
+            "deployments.apps",
+            "replicasets.apps",
+            "statefulsets.apps",
+            "daemonsets.apps",
+            "jobs.batch",
+        )
+    ),
     Rule("tokenreviews.authentication.k8s.io", "create", why="who looks"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="what a viewer may list"),
 )

@@ -49,6 +49,7 @@ DASHBOARD = (
     *(Rule(rule.resource, "list watch" if rule.names else "watch", rule.names, rule.why) for rule in READER),
     Rule("nodes", "list watch"),
     Rule("events", "list watch", why="when pods were refused GPU memory"),
+    *(Rule(rule.resource, "list", why="whose pods are refused; left out without it") for rule in WORKLOADS),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
 RESIZE = (Rule("pods", "get patch"),)

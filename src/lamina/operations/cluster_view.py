@@ -235,7 +235,7 @@ class ClusterReader:
 
     def view_of(self, objects: ClusterObjects) -> ClusterView:
         """The view of these objects. What cannot be read is left out and logged."""
-        configured = _in_force(objects.config_map)
+        configured = configured_by(objects.config_map)
         if configured.config != self._config:
             self._config, self._pods = configured.config, ReadObjects(self._pod)
         inventories = [each for each in self._inventories.all(objects.inventories) if each is not None]
@@ -289,10 +289,11 @@ def _hosts(nodes: list[Object], pods: list[Object], config: Config) -> Hosts:
 
 async def text_in_force(kube: Kube) -> TextInForce:
     """The cluster's configuration; the default where there is no ConfigMap."""
-    return _in_force(await _config_map(kube))
+    return configured_by(await _config_map(kube))
 
 
-def _in_force(config_map: Object | None) -> TextInForce:
+def configured_by(config_map: Object | None) -> TextInForce:
+    """The configuration in force with this ConfigMap, or without one."""
     return TextInForce("", configuration.DEFAULT) if config_map is None else in_force(config_map)
 
 

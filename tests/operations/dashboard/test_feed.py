@@ -10,7 +10,19 @@ from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import EVENTS, INVENTORIES, NODES, PODS, NotFound, Refused, Resource, Unreachable
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    INVENTORIES,
+    JOBS,
+    NODES,
+    PODS,
+    NotFound,
+    Refused,
+    Resource,
+    Unreachable,
+)
 from lamina.ports.kube.fake import FakeKube
 from tests.operations.clusters import cluster, container, inventory, pod
 from tests.waiting import until
@@ -63,6 +75,35 @@ async def test_what_happens_reaches_the_board() -> None:
         await running.names("b")
         await kube.patch(NODES, "n", {"spec": {"unschedulable": True}})
         await running.until(lambda: running.board.current.document.nodes["n"].cordoned)
+
+
+def refused_deployment(name: str) -> dict[str, object]:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "150"}
+    template = {"spec": {"containers": [{"name": "main", "image": "cuda", "resources": {"limits": limits}}]}}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"template": template}}
+
+
+async def test_workloads_whose_pods_are_refused_are_among_those_that_wait() -> None:
+    kube = await cluster(inventory(), waiting("a"))
+    async with feed(kube) as running:
+        await running.names("a")
+        await kube.create(DEPLOYMENTS, refused_deployment("web"))
+        await running.names("a", "deployment/web")
+        document = running.board.current.document
+        card = document.pods["default/deployment/web"]
+        assert card.state == "refused" and "150" in card.reason
+        assert document.cluster.waiting_pods == 1, "a workload is no pod"
+        await kube.delete(DEPLOYMENTS, "web", namespace="default")
+        await running.names("a")
+
+
+async def test_workloads_that_may_not_be_listed_are_left_out() -> None:
+    kube = await cluster(inventory(), waiting("a"))
+    await kube.create(DEPLOYMENTS, refused_deployment("web"))
+    await kube.create(JOBS, refused_deployment("job"))
+    kube.failing["list"] = lambda resource, name: Refused("no right") if resource is DEPLOYMENTS else None
+    async with feed(kube) as running:
+        await running.names("a", "job/job")
 
 
 def refusal(namespace: str, reason: str = "OutOfGpuMemory", component: str = "lamina-agent") -> dict[str, object]:
@@ -167,7 +208,7 @@ async def test_missing_rights_end_it_with_a_sentence(verb: str) -> None:
 async def test_rights_that_are_lost_later_are_said() -> None:
     kube = await cluster(inventory())
     async with feed(kube) as running:
-        await running.until(lambda: sum(call[0] == "list" for call in kube.calls) > 8)
+        await running.until(lambda: sum(call[:2] == ("list", CONFIG_MAPS) for call in kube.calls) > 2)
         running.stop_server(Refused("you may not"))
         await running.until(lambda: running.board.current.lost == "you may not")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan
+from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan, PodCard
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
@@ -68,6 +68,13 @@ async def test_pods_that_wait_have_their_reason_and_ways_out(page: Page) -> None
     await page.until("document.querySelector('#waiting article') !== null")
     (text,) = await page.texts("#waiting article")
     assert "needs 99999 MiB" in text and "Use less." in text and "team/big" in text
+
+
+async def test_workloads_whose_pods_are_refused_are_not_called_pods(page: Page) -> None:
+    refused = {name: PodCard(namespace="team", name=name, state="refused", reason="No.") for name in ("job/a", "b")}
+    page.board.post(ClusterDocument(pods=refused))
+    await page.until("document.querySelectorAll('#waiting article').length === 2")
+    assert await page.texts("#waiting h3") == ["1 pod refused", "1 workload whose pods are refused"]
 
 
 async def test_a_share_leads_to_its_pod_by_keyboard_and_back(page: Page) -> None:

@@ -106,8 +106,9 @@ class ContainerLimits(Struct, frozen=True, kw_only=True):
 
 
 class PodCard(Struct, frozen=True, kw_only=True):
-    """One pod that requests or holds GPUs. `state` is `running`, `pending`, `refused` or `deleted`: a deleted pod has
-    processes that still run. `reason` is one sentence, `why` are the lines of `lamina why`."""
+    """One pod that requests or holds GPUs, or a workload whose pods are refused, named by kind and name. `state` is
+    `running`, `pending`, `refused` or `deleted`: a deleted pod has processes that still run. `reason` is one
+    sentence, `why` are the lines of `lamina why`."""
 
     namespace: str
     name: str

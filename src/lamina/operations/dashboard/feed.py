@@ -15,13 +15,15 @@ from lamina.agent.mig.partitioner import LABEL as MIG_CONFIGURATION
 from lamina.agent.mig.partitioner import STATE as MIG_STATE
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
-from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader
+from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.health import HealthHistory
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
+from lamina.operations.pod_rows import PodEntry
 from lamina.operations.refused_memory import REASON, last_refusals
+from lamina.operations.refused_workloads import refused_workloads
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -48,6 +50,9 @@ ANSWER_S = 5.0
 """How long the API server may take to answer before it counts as lost."""
 POST_EVERY_S = 0.5
 """The shortest pause between two documents. One that takes longer to compute is followed by a pause as long."""
+WORKLOADS_EVERY_S = 10.0
+"""How often workloads are listed. They are many, and those whose pods are refused stay so until a person changes them,
+so they are not watched."""
 _PAUSES_S = (0.5, 1.0, 2.0, 3.0)
 
 
@@ -69,6 +74,10 @@ _FOLLOWED = (
 _Key = tuple[str, str]
 
 
+_Compute = Callable[[ClusterObjects, list[Object], list[Object], list[PodEntry]], ClusterDocument]
+"""From nodes, events and refused workloads next to what a view is computed from."""
+
+
 class ClusterFeed:
     """`compute` makes the document; it runs in a thread of its own."""
 
@@ -77,13 +86,15 @@ class ClusterFeed:
         kube: Kube,
         clock: Clock,
         board: Board,
-        compute: "Callable[[ClusterObjects, list[Object], list[Object]], ClusterDocument] | None" = None,
+        compute: "_Compute | None" = None,
     ) -> None:
         self._kube = kube
         self._clock = clock
         self._board = board
         self._compute = compute or partial(_document, ClusterReader(), PodCards())
         self._objects: dict[Resource, dict[_Key, Object]] = {}
+        self._refused: list[PodEntry] = []
+        """The workloads whose pods are refused, as they were listed last."""
         self._health = HealthHistory()
         self._changed = asyncio.Event()
         self._settled = False
@@ -117,6 +128,7 @@ class ClusterFeed:
                 for followed, version in versions.items():
                     group.create_task(self._watch(followed, version))
                 group.create_task(self._ask(pauses))
+                group.create_task(self._list_workloads())
                 group.create_task(self._post())
         except ExceptionGroup as failed:
             raise _first(failed) from failed
@@ -155,6 +167,16 @@ class ClusterFeed:
             pauses.succeeded()
             self._settled = True
 
+    async def _list_workloads(self) -> None:
+        """Those that may not be listed are left out."""
+        while True:
+            config_map = next(iter(self._objects[CONFIG_MAPS].values()), None)
+            refused, _ = await refused_workloads(self._kube, configured_by(config_map).config, None)
+            if refused != self._refused:
+                self._refused = refused
+                self._changed.set()
+            await self._clock.sleep(WORKLOADS_EVERY_S)
+
     async def _post(self) -> None:
         while True:
             await self._changed.wait()
@@ -166,7 +188,7 @@ class ClusterFeed:
             )
             started = self._clock.monotonic()
             try:
-                document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS])
+                document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS], self._refused)
                 now = self._clock.wall()
                 self._board.allocation.note(now, document.cluster)
                 self._board.objects = read
@@ -183,10 +205,15 @@ class ClusterFeed:
 
 
 def _document(
-    reader: ClusterReader, cards: PodCards, objects: ClusterObjects, nodes: list[Object], events: list[Object]
+    reader: ClusterReader,
+    cards: PodCards,
+    objects: ClusterObjects,
+    nodes: list[Object],
+    events: list[Object],
+    refused: list[PodEntry],
 ) -> ClusterDocument:
     conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
-    return document_of(reader.view_of(objects), conditions, last_refusals(events), cards)
+    return document_of(reader.view_of(objects), conditions, last_refusals(events), cards, refused)
 
 
 def _condition(node: Object) -> NodeCondition:

@@ -16,6 +16,7 @@ from lamina.operations.dashboard.document import ContainerLimits, PodCard, Share
 from lamina.operations.held_claims import requests_by_claims
 from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because, why_pod
+from lamina.operations.pod_rows import PodEntry
 from lamina.operations.ways_out import ways_out
 from lamina.ports.kube import Object
 
@@ -100,6 +101,11 @@ def _deleted(cluster: ClusterView) -> Iterator[tuple[str, PodCard]]:
                 reason=_DELETED,
             ),
         )
+
+
+def refused_workload(row: PodEntry) -> PodCard:
+    """The card of a workload that has no pods because admission refuses them."""
+    return PodCard(namespace=row.namespace, name=row.pod, state=REFUSED, reason=row.reason)
 
 
 def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> PodCard | None:

@@ -1,6 +1,6 @@
 """The document of one view of a cluster."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -9,8 +9,9 @@ from lamina.model.ledger import Taken, taken_by_claims
 from lamina.model.mig_devices import strategy_hint
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
-from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards
+from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards, refused_workload
 from lamina.operations.dashboard.stranded import stranded_gpus
+from lamina.operations.pod_rows import PodEntry
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
 
@@ -32,9 +33,11 @@ def document_of(
     conditions: Mapping[str, NodeCondition],
     refused: Mapping[tuple[str, str], str] = MappingProxyType({}),
     cards: PodCards | None = None,
+    workloads: Sequence[PodEntry] = (),
 ) -> ClusterDocument:
     """The document of this view. A node that Kubernetes does not have is not ready. `refused` says of pods when they
-    were refused memory, by namespace and UID; `cards` made those of the views before."""
+    were refused memory, by namespace and UID; `cards` made those of the views before; `workloads` are those whose pods
+    are refused."""
     pods, unread = (cards or PodCards()).of(cluster, refused)
     states = cluster.nodes
     stranded = stranded_gpus(cluster, states)
@@ -43,7 +46,8 @@ def document_of(
         state.name: _node(cluster, state, conditions.get(state.name, gone), pods, stranded)
         for state in sorted(states, key=lambda state: state.name)
     }
-    return ClusterDocument(cluster=_figures(cluster, nodes, pods, unread), nodes=nodes, pods=pods)
+    refusals = {f"{each.namespace}/{each.pod}": refused_workload(each) for each in workloads}
+    return ClusterDocument(cluster=_figures(cluster, nodes, pods, unread), nodes=nodes, pods=pods | refusals)
 
 
 def _node(

@@ -29,21 +29,31 @@ export function drawWaiting(place, pods, open) {
 }
 
 function keyOf(pod) {
-  if (!keys.has(pod)) keys.set(pod, JSON.stringify([pod.state, pod.reason, pod.ways_out]));
+  if (!keys.has(pod)) keys.set(pod, JSON.stringify([isWorkload(pod), pod.state, pod.reason, pod.ways_out]));
   return keys.get(pod);
+}
+
+// Workloads are named by kind and name; names of pods have no slash.
+function isWorkload(pod) {
+  return pod.name.includes("/");
+}
+
+function titleOf(members) {
+  const first = members[0].card;
+  if (isWorkload(first)) return `${counted(members.length, "workload")} whose pods are refused`;
+  return `${counted(members.length, "pod")} ${first.state}`;
 }
 
 function drawGroup(members, open) {
   const first = members[0].card;
-  const word = first.state === "refused" ? "refused" : "pending";
   const names = members.slice(0, MOST_NAMES).map(({ id, name }) => opener(id, `waiting ${id}`, open, name));
   const more = members.length - MOST_NAMES;
   return make("article", { class: "group" },
-    make("h3", {}, `${counted(members.length, "pod")} ${word}`),
+    make("h3", {}, titleOf(members)),
     make("p", {}, ...words(first.reason || "It is not known why.")),
     first.ways_out.length ? make("p", { class: "quiet" }, "Ways out:") : null,
     first.ways_out.length ? list(first.ways_out) : null,
-    make("div", { class: "names" }, ...names, more > 0 ? `and ${counted(more, "more pod")}` : null));
+    make("div", { class: "names" }, ...names, more > 0 ? `and ${more} more` : null));
 }
 
 function opener(uid, key, open, text) {
