@@ -20,7 +20,7 @@ from tests.waiting import until
 
 FILES = (
     "", "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js",
-    "pods.js", "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "style.css", "icon.svg",
+    "pods.js", "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js", "style.css", "icon.svg",
 )  # fmt: skip
 
 

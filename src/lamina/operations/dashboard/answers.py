@@ -13,7 +13,7 @@ BEAT_S = 5.0
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = (
     "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js", "pods.js",
-    "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js",
+    "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js",
 )  # fmt: skip
 _FILES = {
     "": "index.html",

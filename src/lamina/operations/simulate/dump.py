@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -51,9 +51,22 @@ class _Shape(msgspec.Struct):
     status: _Status | None = None
 
 
-def nodes(path: Path) -> list[SimNode]:
+class DumpText(NamedTuple):
+    """A dump, and how messages call it."""
+
+    text: bytes
+    name: str
+    is_json: bool
+
+    @classmethod
+    def of_file(cls, path: Path) -> "DumpText":
+        """Raises BadInput where the file cannot be read."""
+        return cls(read_bytes(path), str(path), path.suffix == ".json")
+
+
+def nodes(dump: DumpText) -> list[SimNode]:
     """The nodes of the dump. Raises BadInput."""
-    found = list(_objects(path))
+    found = list(_objects(dump))
     inventories = {each["metadata"]["name"]: read_inventory(each) for each in found if each.get("kind") == "Inventory"}
     return [
         SimNode(
@@ -67,45 +80,46 @@ def nodes(path: Path) -> list[SimNode]:
     ]
 
 
-def pods(path: Path, config: Config) -> list[SimPod]:
+def pods(dump: DumpText, config: Config) -> list[SimPod]:
     """The pods of the dump that have not ended, the oldest first. Raises BadInput as admission does.
 
     A file without pods may be a manifest: then its workloads count with the pods that they make.
     """
-    found = list(_objects(path))
+    found = list(_objects(dump))
     made = [_pod(each, config) for each in found if each.get("kind") == "Pod"]
     if not made:
-        made = [_pod(each, config) for each in _of_workloads(path, found)]
+        made = [_pod(each, config) for each in _of_workloads(dump, found)]
     return sorted((pod for pod in made if pod is not None), key=lambda pod: pod.created)
 
 
-def _of_workloads(path: Path, found: list[Object]) -> Iterator[Object]:
-    for template in templates_of(found, str(path), "default"):
+def _of_workloads(dump: DumpText, found: list[Object]) -> Iterator[Object]:
+    for template in templates_of(found, dump.name, "default"):
         name = template.pod["metadata"]["name"]
         for number in range(min(template.number, _MOST_REPLICAS)):
             yield {**template.pod, "metadata": {**template.pod["metadata"], "name": f"{name}-{number}"}}
 
 
-def _objects(path: Path) -> Iterator[Object]:
-    for document in _documents(path):
+def _objects(dump: DumpText) -> Iterator[Object]:
+    for document in _documents(dump):
         if not isinstance(document, dict) or "kind" not in document:
-            raise BadInput(f"{path} is no dump of Kubernetes objects; make one with kubectl get nodes,pods -A -o json")
+            raise BadInput(
+                f"{dump.name} is no dump of Kubernetes objects; make one with kubectl get nodes,pods -A -o json"
+            )
         for obj in _items(document):
             try:
                 msgspec.convert(obj, _Shape)
             except msgspec.ValidationError as error:
-                raise BadInput(f"{path} contains something that is no Kubernetes object: {error}") from error
+                raise BadInput(f"{dump.name} contains something that is no Kubernetes object: {error}") from error
             yield obj
 
 
-def _documents(path: Path) -> list[Any]:
-    text = read_bytes(path)
-    if path.suffix != ".json":
-        return load_documents(text, str(path))
+def _documents(dump: DumpText) -> list[Any]:
+    if not dump.is_json:
+        return load_documents(dump.text, dump.name)
     try:
-        return [msgspec.json.decode(text)]
+        return [msgspec.json.decode(dump.text)]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadInput(f"{path} is not JSON: {error}") from error
+        raise BadInput(f"{dump.name} is not JSON: {error}") from error
 
 
 def _items(document: Mapping[str, Any]) -> list[Any]:

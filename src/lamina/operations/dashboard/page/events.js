@@ -25,9 +25,9 @@ export async function listen(hear, show) {
 }
 
 // The answer to a question, or null without a connection.
-export async function ask(path) {
+export async function ask(path, options = {}) {
   try {
-    return await fetch(path, { headers: token ? { "Lamina-Token": token } : {}, cache: "no-store" });
+    return await fetch(path, { ...options, headers: token ? { "Lamina-Token": token } : {}, cache: "no-store" });
   } catch {
     return null;
   }

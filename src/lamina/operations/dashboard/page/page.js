@@ -10,6 +10,7 @@ import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
 import { Ordered } from "./order.js";
 import { drawTable, drawWaiting } from "./pods.js";
+import { replayDumps } from "./replay.js";
 import { answerQuestions } from "./whatif.js";
 
 const SILENT_MS = 15_000;
@@ -129,6 +130,7 @@ function drawFiltered() {
 }
 
 answerQuestions(at("fits"), at("fits-answer"));
+replayDumps(at("replay"), at("replay-answer"));
 at("words").addEventListener("input", drawFiltered);
 at("namespace").addEventListener("change", (event) => {
   location.hash = `pods/${encodeURIComponent(event.target.value)}`;
