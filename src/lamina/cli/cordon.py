@@ -1,16 +1,31 @@
 """`lamina cordon gpu` and `lamina uncordon gpu`: stop and resume placing work on one GPU."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+import typer.core
 
 from lamina.cli.options import Kubeconfig
+from lamina.errors import BadInput
 
 Node = Annotated[str, typer.Argument(help="Name of the node.")]
 WhichGpu = Annotated[str, typer.Argument(help="Index of the GPU on the node, or its UUID.", metavar="GPU")]
 
-cordon = typer.Typer(no_args_is_help=True, help="Stop placing new work on a GPU. Running containers are not affected.")
-uncordon = typer.Typer(no_args_is_help=True, help="Place work on a cordoned GPU again.")
+
+class _WithGpu(typer.core.TyperGroup):
+    """Names the whole command to those who leave out the word `gpu`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            given = [*args, "GPU"] if len(args) == 1 else args
+            command = f"lamina {ctx.info_name}"
+            raise BadInput(f"{command} is about one GPU of a node; write `{command} gpu {' '.join(given)}`")
+        return super().resolve_command(ctx, args)
+
+
+cordon = typer.Typer(
+    cls=_WithGpu, no_args_is_help=True, help="Stop placing new work on a GPU. Running containers are not affected."
+)
+uncordon = typer.Typer(cls=_WithGpu, no_args_is_help=True, help="Place work on a cordoned GPU again.")
 
 
 @cordon.callback()
