@@ -109,16 +109,21 @@ static const char *library_named(const char *path)
     return NULL;
 }
 
+static int mount_read_only(const char *file, const char *path, const char *what)
+{
+    if (mount(file, path, NULL, MS_BIND, NULL) != 0)
+        return failed(what, path);
+    if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) != 0)
+        return failed("cannot make read-only", path);
+    return 0;
+}
+
 static int cover(const char *folder, const char *name, const char *path)
 {
     char facade[4096];
     if (snprintf(facade, sizeof facade, "%s/%s.1", folder, name) >= (int)sizeof facade)
         return errno = ENAMETOOLONG, failed("cannot name", folder);
-    if (mount(facade, path, NULL, MS_BIND, NULL) != 0)
-        return failed("cannot put the facade over", path);
-    if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) != 0)
-        return failed("cannot make read-only", path);
-    return 0;
+    return mount_read_only(facade, path, "cannot put the facade over");
 }
 
 /* Whether a later mount hides it. Then its path does not resolve, or resolves by links of that mount to another place,
@@ -169,8 +174,8 @@ static int use_newer_driver(const char *root)
         return failed("cannot read", "the image's libraries for compatibility");
     char *driver = newest.path == NULL ? NULL : driver_of(root);
     int result = 0;
-    if (driver != NULL && newest.major > compat_major(driver) && mount(newest.path, driver, NULL, MS_BIND, NULL) != 0)
-        result = failed("cannot use the newer driver", newest.path);
+    if (driver != NULL && newest.major > compat_major(driver))
+        result = mount_read_only(newest.path, driver, "cannot put the image's newer driver over");
     free(driver);
     free(newest.path);
     return result;
