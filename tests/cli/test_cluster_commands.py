@@ -73,6 +73,18 @@ async def test_an_api_server_that_refuses_ends_with_1(monkeypatch: pytest.Monkey
     assert (ended.code, ended.error) == (1, "pods is forbidden")
 
 
+@pytest.mark.parametrize("command", ["gpus", "pods", "quotas", "why p", "advise defrag", "mig list", "cordon gpu n 0"])
+async def test_where_a_right_is_missing_the_role_to_ask_for_is_named(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = 'x is forbidden: User "ml" cannot list resource "x" in API group "" at the cluster scope'
+    kube = FakeKube()
+    for verb in ("get", "list"):
+        kube.failing[verb] = lambda resource, name: Refused(said)
+    ended = await Commands(monkeypatch, kube).run(*command.split())
+    assert ended.code == 1 and ended.error.startswith(f"{said}; ask for the cluster role lamina-view, ")
+
+
 async def test_why_ends_with_1_for_what_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "name": "main"}
     broken = pod("broken", container(gpu=1), node="n", status={"containerStatuses": [crashed]})

@@ -1,6 +1,7 @@
 """Running an operation against a cluster."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,17 +13,29 @@ if TYPE_CHECKING:
     from lamina.ports.kube.client import KubeClient
 
 _T = TypeVar("_T")
+_LACKS_A_RIGHT = re.compile(r'is forbidden: User ".*" cannot [a-z]+ resource ')
+"""What Kubernetes says where roles do not allow a request; quotas and admission refuse in other words."""
+_RIGHTS = (
+    "ask for the cluster role lamina-view, which has the rights of commands that only read; "
+    "docs/reference/rbac-commands.md lists those of each command"
+)
 
 
 def with_cluster(kubeconfig: Path | None, operation: "Callable[[KubeClient], Awaitable[_T]]") -> _T:
-    """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached."""
+    """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached, and
+    Refused with what to ask for where a right is missing."""
 
     async def connected() -> _T:
         from lamina.ports.kube.client import connect
+        from lamina.ports.kube.errors import Refused
 
         kube = await connect(kubeconfig)
         try:
             return await operation(kube)
+        except Refused as error:
+            if _LACKS_A_RIGHT.search(str(error)):
+                raise Refused(f"{error}; {_RIGHTS}") from error
+            raise
         finally:
             await kube.close()
 
