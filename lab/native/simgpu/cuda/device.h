@@ -8,7 +8,7 @@
 #define LAUNCH_BACKLOG 1024u
 
 typedef struct {
-    uint32_t gpu; /* number in the machine file */
+    uint32_t gpu;                     /* number in the machine file */
     CUcontext primary, primary_place; /* NULL while there is none; NULL before the first */
     unsigned int primary_refs, primary_flags;
     CUmemoryPool default_pool, current_pool;
