@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from lamina_lab.smi.topo import ranges, word
+from tests.signals import signals_received
 from tests.simgpu.machines import Machine
 
 UTILIZATION = ["sm", "mem", "enc", "dec", "jpg", "ofa"]
@@ -46,7 +47,10 @@ def test_pmon_has_a_line_for_each_process(machine: Machine) -> None:
 
 def test_it_goes_on_until_it_is_interrupted(machine: Machine) -> None:
     command = [sys.executable, "-m", "lamina_lab.smi", "dmon", "-d", "0"]
-    with subprocess.Popen(command, env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as smi:
+    pipe = subprocess.PIPE
+    with signals_received():
+        smi = subprocess.Popen(command, env=machine.env, stdout=pipe, stderr=pipe, text=True)
+    with smi:
         assert smi.stdout is not None and smi.stderr is not None
         for _ in range(8):
             assert smi.stdout.readline()
