@@ -27,7 +27,9 @@ def kubectl(tmp_path: Path) -> Kubectl:
         script.write_text(f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
         script.chmod(0o755)
     found = Kubectl(tmp_path / "kubeconfig", tmp_path)
-    found.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+    # Where a second one is on the PATH, as in an active virtual environment, kubectl's list of plug-ins is an error.
+    others = [each for each in os.environ["PATH"].split(":") if not (Path(each) / "kubectl-lamina").exists()]
+    found.environment["PATH"] = ":".join([str(folder), *others])
     return found
 
 
