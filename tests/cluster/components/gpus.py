@@ -36,6 +36,11 @@ def _write_smi(target: Path) -> None:
     for package, part in ((product, "__init__.py"), (product, "errors.py"), (lab, "__init__.py")):
         (sandbox / package.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(package / part, sandbox / package.name / part)
+    # Of the port only what `topo` reads; the rest of the package needs more than images have.
+    (links := sandbox / "lamina/ports/nvml/links.py").parent.mkdir(parents=True)
+    shutil.copy(product / "ports/nvml/links.py", links)
+    for folder in (links.parent, links.parent.parent):
+        (folder / "__init__.py").touch()
     shutil.copytree(lab / "smi", sandbox / "lamina_lab/smi", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(pynvml.__file__, sandbox / "pynvml.py")
     zipapp.create_archive(sandbox, target, PYTHON_OF_IMAGES, main="lamina_lab.smi.main:main")
