@@ -1,6 +1,7 @@
 """Rows that run programs of others under limits: PyTorch, Numba and cuda-core, where they are installed."""
 
 from bench.gpu.probes.torch_memory import SETTINGS
+from bench.gpu.probes.torch_steps import SIZES
 from bench.gpu.rows import Fact, Row
 
 LIMIT_MIB = 4096
@@ -74,11 +75,11 @@ def _work() -> tuple[Row, ...]:
     """Right results under limits, what the facade costs a step, and caps by the speed that is left."""
     held = {"way": "held", "memory_mib": LIMIT_MIB, "needs": "torch", "limit_s": 90.0}
     graph, kernel = (_computed(f"the result of the {what} is right", True) for what in ("graph", "kernel"))
-    step = _within("step, added", -100, 2, "%")
+    steps = tuple(_within(f"{name}, added", -100, 2, "%") for name in SIZES)
     rows = [
         Row(part="clients", name="PyTorch, a graph", probe="torch_graph", facts=(graph,), **held),
         Row(part="clients", name="PyTorch, torch.compile", probe="torch_compile", facts=(kernel,), **held),
-        Row(part="clients", name="PyTorch, a step of training", probe="torch_steps", arguments=("100",), facts=(step,),
+        Row(part="clients", name="PyTorch, a step of training", probe="torch_steps", arguments=("40",), facts=steps,
             way="both", needs="torch"),
     ]  # fmt: skip
     for cores in CAPS:

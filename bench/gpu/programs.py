@@ -14,14 +14,14 @@ from lamina.errors import Outside
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start(command: Sequence[str], variables: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """Starts a program from the root of the checkout, where it finds the probes."""
+def start(command: Sequence[str], variables: Mapping[str, str], *, asked: bool = False) -> "subprocess.Popen[str]":
+    """Starts a program from the root of the checkout, where it finds the probes. It has a pipe if it will be asked."""
     pipe, path = subprocess.PIPE, f"{ROOT}:{variables.get('PYTHONPATH', '')}".rstrip(":")
     return subprocess.Popen(
         command,
         cwd=ROOT,
         env={**variables, "PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
+        stdin=pipe if asked else subprocess.DEVNULL,
         stdout=pipe,
         stderr=pipe,
         text=True,
@@ -47,9 +47,14 @@ def output(program: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]:
 
 def end(program: "subprocess.Popen[str]") -> None:
     """Ends a program and all that it started."""
+    kill(program)
+    program.communicate()
+
+
+def kill(program: "subprocess.Popen[str]") -> None:
+    """Kills a program and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGKILL)
-    program.communicate()
 
 
 @cache

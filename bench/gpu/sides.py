@@ -1,7 +1,5 @@
 """A side of the comparison: the card or a simulated one, and what it answers to rows."""
 
-import json
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,14 +8,13 @@ from pathlib import Path
 
 from bench.compute.runs import arbitrated
 from bench.gpu import programs
-from bench.gpu.rows import RATE, Row, Value
+from bench.gpu.answers import Facts, facts
+from bench.gpu.rows import RATE, Row
+from bench.gpu.turns import PAIRS, ROUNDS, added, in_turns, slowed
 from lamina.errors import Outside
 from lamina.operations.verify.machine import Site, site
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-ROUNDS = 5
-
-Facts = dict[str, Value]
 
 
 class Deadline:
@@ -102,52 +99,12 @@ class Side:
         return found
 
     def _in_turns(self, row: Row) -> Facts:
-        """The facts of rounds without and with the facade, next to each other."""
-        held = self._held(row)
-        native, ours = [], []
-        for _ in range(ROUNDS if row.way == "both" else 1):
-            native.append(self._row(row, self.place.free()))
-            ours.append(self._row(row, held))
-        return added(native, ours) if row.way == "both" else slowed(native[0], ours[0])
-
-
-def slowed(native: Facts, ours: Facts) -> Facts:
-    """The native times, and which part of the native speed is left under a limit, in percent."""
-    found: Facts = {}
-    for name, value in native.items():
-        found[f"{name}, native us"] = value
-        found[f"{name}, part of the native speed"] = 100 * _number(value) / _number(ours[name])
-    return found
-
-
-def added(native: list[Facts], ours: list[Facts]) -> Facts:
-    """What rounds with the facade took more than the rounds without it just before: of each fact the least native
-    figure, and the medians of what was added, in the unit of the probe and in percent."""
-    found: Facts = {}
-    for name in native[0]:
-        pairs = [(_number(a[name]), _number(b[name])) for a, b in zip(native, ours, strict=True)]
-        found[f"{name}, native us"] = min(a for a, _ in pairs)
-        found[f"{name}, added us"] = statistics.median(b - a for a, b in pairs)
-        found[f"{name}, added"] = statistics.median(100 * (b - a) / a for a, b in pairs)
-    return found
-
-
-def _number(value: Value) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
-
-
-def facts(code: int, said: str) -> Facts:
-    """The facts in a program's output. Raises Outside when there are none."""
-    if code != 0:
-        raise Outside(f"it ended with {code}: {programs.last_line(said)}")
-    try:
-        found = json.loads(said.strip().splitlines()[-1])
-    except (ValueError, IndexError) as error:
-        raise Outside(f"it printed no facts but {programs.last_line(said)!r}") from error
-    if not isinstance(found, dict) or not found:
-        raise Outside(f"it printed no facts but {programs.last_line(said)!r}")
-    return found
+        """The facts of programs without and with the facade, next to each other."""
+        command = programs.python(f"bench.gpu.probes.{row.probe}", *self._arguments(row))
+        pairs, rounds = (PAIRS, ROUNDS) if row.way == "both" else (1, 1)
+        seconds = self._deadline.allows(row.limit_s)
+        native, ours = in_turns(command, self.place.free(), self._held(row), seconds, pairs, rounds)
+        return added(native, ours) if row.way == "both" else slowed(native, ours)
 
 
 @contextmanager

@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.gpu import programs
+from bench.gpu import programs, turns
 from bench.gpu.__main__ import ROWS, attempt, counterpart, main
+from bench.gpu.answers import facts
 from bench.gpu.comparison import Result, alike, results, unanswered, without_computed, without_starved
 from bench.gpu.page import page, summary
 from bench.gpu.rows import PARTS, Fact, Row
-from bench.gpu.sides import Deadline, Side, added, facts, side, slowed
+from bench.gpu.sides import Deadline, Side, side
+from bench.gpu.turns import added, slowed
 from bench.gpu.verified import verify_results
 from lamina.errors import BadInput, Outside
 
@@ -95,7 +97,11 @@ def test_what_kernels_compute_is_not_judged_on_a_simulated_gpu() -> None:
 
 
 def test_the_speed_under_a_limit_is_a_part_of_the_native_one(simulated: Side) -> None:
-    assert slowed({"step": 10.0}, {"step": 40.0}) == {"step, native us": 10.0, "step, part of the native speed": 25.0}
+    native, ours = [{"step": 10.0}], [{"step": 40.0}]
+    assert slowed(native, ours) == {"step, native us": 10.0, "step, part of the native speed": 25.0}
+        "step, native us": 10.0,
+        "step, part of the native speed": 25.0,
+    }
     row = Row(part="clients", name="steps", probe="steps", arguments=("100",), way="slowed", cores=(50,))
     assert set(simulated.ask(row)) == {"step, native us", "step, part of the native speed"}
 
@@ -104,6 +110,30 @@ def test_rows_of_overhead_say_what_the_call_takes_without_lamina() -> None:
     row = {"unit": "ns", "measured": 3751.0, "limit": 3457.0, "verdict": "reported", "note": "limit is ..."}
     (result,) = verify_results({("overhead", "cuLaunchKernel"): row | {"check": "overhead"}}, None)
     assert result.note == "3,457 ns without Lamina"
+
+
+COUNTING = "import sys\nfor line in sys.stdin: print('{\"n\": %d}' % len(line), flush=True)"
+
+
+def test_programs_in_turns_answer_once_a_round() -> None:
+    command = [sys.executable, "-c", COUNTING]
+    native, ours = turns.in_turns(command, programs.variables(), programs.variables(), 60, pairs=2, rounds=3)
+    assert native == ours == [{"n": 1}] * 6
+
+
+ASKED = {
+    "ends before it is asked": ("raise SystemExit('no driver')", "it ended with 1: no driver"),
+    "ends without an answer": ("input()", "it printed no facts but 'nothing'"),
+    "answers with no facts": ("input(); print(1)", "it printed no facts but '1'"),
+    "does not answer": ("import threading; threading.Event().wait()", "it did not answer within 2 s"),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_a_program_in_turns_that_fails_is_one_sentence(case: str) -> None:
+    script, sentence = ASKED[case]
+    with pytest.raises(Outside, match=f"^{sentence}$"):
+        turns.in_turns([sys.executable, "-c", script], programs.variables(), programs.variables(), 2, 1, 1)
 
 
 PROGRAMS = {

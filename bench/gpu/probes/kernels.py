@@ -2,7 +2,9 @@
 
 import ctypes
 import json
+import sys
 import time
+from collections.abc import Iterator
 from ctypes import byref, c_float, c_uint64, c_void_p
 from pathlib import Path
 
@@ -83,6 +85,12 @@ def begin() -> CheckedDriver:
     driver = CheckedDriver()
     driver.begin()
     return driver
+
+
+def rounds() -> Iterator[None]:
+    """Ends a wait for each line of the input: a probe is asked again and again."""
+    for _ in sys.stdin:
+        yield
 
 
 def say(facts: dict[str, object]) -> None:

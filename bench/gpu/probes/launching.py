@@ -3,13 +3,13 @@
 import statistics
 import time
 
-from bench.gpu.probes.kernels import Kernels, begin, say
+from bench.gpu.probes.kernels import Kernels, begin, rounds, say
 
 LAUNCHES, BATCH = 3000, 100
 
 
-def main() -> None:
-    kernels = Kernels(begin(), 1)
+def times(kernels: Kernels) -> dict[str, object]:
+    """Medians, in microseconds."""
     launch, both = [], []
     for number in range(LAUNCHES):
         began = time.perf_counter_ns()
@@ -22,7 +22,14 @@ def main() -> None:
         kernels.nothing()
         kernels.wait()
         both.append(time.perf_counter_ns() - began)
-    say({"launch": statistics.median(launch) / 1e3, "launch and wait": statistics.median(both) / 1e3})
+    return {"launch": statistics.median(launch) / 1e3, "launch and wait": statistics.median(both) / 1e3}
+
+
+def main() -> None:
+    kernels = Kernels(begin(), 1)
+    times(kernels)
+    for _ in rounds():
+        say(times(kernels))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ import sys
 import time
 from ctypes import byref, c_size_t, c_uint64, c_void_p
 
-from bench.gpu.probes.kernels import Kernels, begin, say
+from bench.gpu.probes.kernels import Kernels, begin, rounds, say
 
-KERNELS, KERNEL_MS, STEPS = 20, 0.2, 60
+KERNELS, KERNEL_MS, STEPS = 20, 0.2, 20
 BYTES = 1 << 20
 
 
@@ -31,7 +31,8 @@ def main(rate: int) -> None:
 
     for _ in range(STEPS // 4):
         step()
-    say({"step": statistics.median(step() for _ in range(STEPS))})
+    for _ in rounds():
+        say({"step": statistics.median(step() for _ in range(STEPS))})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 
 import torch
 
-from bench.gpu.probes.kernels import say
+from bench.gpu.probes.kernels import rounds, say
 
 VALUES, QUEUED, WARM_UP_S = 1 << 26, 20, 1.0
 
@@ -21,14 +21,15 @@ def main(seconds: float) -> None:
             torch.add(left, right, out=out)
         torch.cuda.synchronize()
 
-    warm = time.monotonic() + WARM_UP_S
-    while time.monotonic() < warm:
-        batch()
-    began, done = time.monotonic(), 0
-    while time.monotonic() - began < seconds:
-        batch()
-        done += QUEUED
-    say({"a sum": 1e6 * (time.monotonic() - began) / done})
+    for _ in rounds():
+        warm = time.monotonic() + WARM_UP_S
+        while time.monotonic() < warm:
+            batch()
+        began, done = time.monotonic(), 0
+        while time.monotonic() - began < seconds:
+            batch()
+            done += QUEUED
+        say({"a sum": 1e6 * (time.monotonic() - began) / done})
 
 
 if __name__ == "__main__":
