@@ -88,7 +88,7 @@ static void proc_address(void)
 {
     void *function;
     CUdriverProcAddressQueryResult found;
-    need(cuda.cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &found), "cuGetProcAddress");
+    need(cuda.cuGetProcAddress_v2("cuMemAlloc", &function, 11070, 0, &found), "cuGetProcAddress");
 }
 
 static void current(void)

@@ -78,9 +78,9 @@ static void *by_address(const char *name, bool second)
     if (ask == NULL)
         return NULL;
     if (second)
-        ((__typeof__(cuGetProcAddress_v2) *)ask)(symbol, &function, 12000, 0, NULL);
+        ((__typeof__(cuGetProcAddress_v2) *)ask)(symbol, &function, 11070, 0, NULL);
     else
-        ((__typeof__(cuGetProcAddress) *)ask)(symbol, &function, 12000, 0);
+        ((__typeof__(cuGetProcAddress) *)ask)(symbol, &function, 11070, 0);
     return function;
 }
 

@@ -99,9 +99,6 @@ def test_what_kernels_compute_is_not_judged_on_a_simulated_gpu() -> None:
 def test_the_speed_under_a_limit_is_a_part_of_the_native_one(simulated: Side) -> None:
     native, ours = [{"step": 10.0}], [{"step": 40.0}]
     assert slowed(native, ours) == {"step, native us": 10.0, "step, part of the native speed": 25.0}
-        "step, native us": 10.0,
-        "step, part of the native speed": 25.0,
-    }
     row = Row(part="clients", name="steps", probe="steps", arguments=("100",), way="slowed", cores=(50,))
     assert set(simulated.ask(row)) == {"step, native us", "step, part of the native speed"}
 

@@ -19,7 +19,7 @@ print(cuda.cuMemAlloc_v2(ctypes.byref(found), ctypes.c_size_t(1)), cuda.cuLaunch
 print(nvml.nvmlInit_v2(), nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)), count.value)
 nvml.nvmlErrorString.restype = ctypes.c_char_p
 print(nvml.nvmlErrorString(9).decode())
-print(cuda.cuGetProcAddress_v2(b"cuInit", ctypes.byref(found), 12000, ctypes.c_uint64(0), None))
+print(cuda.cuGetProcAddress_v2(b"cuInit", ctypes.byref(found), 11070, ctypes.c_uint64(0), None))
 print(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)(found.value)(0))
 text = ctypes.c_char_p(b"never written")
 print(cuda.cuGetErrorName(100, ctypes.byref(text)), text.value.decode())

@@ -41,7 +41,8 @@ for line in sys.stdin:
     question = json.loads(line)
     print(json.dumps([question, ask(driver, *question), ask(facade, *question)]))
 """
-LATEST = 99000
+PER_THREAD, OWN, LATEST = 7000, 11070, 99000
+"""Versions: of the first streams per thread, of the simulated driver, and of no driver."""
 
 
 def questions() -> list[tuple[str, int, int, bool]]:
@@ -53,7 +54,9 @@ def questions() -> list[tuple[str, int, int, bool]]:
     )
     classes = generate.read_classes("cuda")
     names = {re.sub(r"(_v\d)?(_pts[zd])?$", "", name) for name in classes} | {base for base, _, _ in entries}
-    changes: dict[str, set[int]] = {name: {0, generate.reviewed("cuda"), LATEST} for name in names}
+    changes: dict[str, set[int]] = {
+        name: {0, PER_THREAD - 1, PER_THREAD, OWN, OWN + 10, generate.reviewed("cuda"), LATEST} for name in names
+    }
     for base, version, _ in entries:
         changes[base] |= {int(version) - 1, int(version)}
     asked = product((0, 1, 2, 3), (False, True))
@@ -110,8 +113,8 @@ def test_without_a_driver_a_name_is_absent_as_the_headers_say(container: MakeCon
     (box.folder / "limits").unlink()
     script = """
 function, status = ctypes.c_void_p(1), ctypes.c_int(-1)
-second = cuda.cuGetProcAddress_v2(b"cuNothing", ctypes.byref(function), 12000, ctypes.c_uint64(), ctypes.byref(status))
-first = cuda.cuGetProcAddress(b"cuNothing", ctypes.byref(function), 12000, ctypes.c_uint64())
+second = cuda.cuGetProcAddress_v2(b"cuNothing", ctypes.byref(function), 11070, ctypes.c_uint64(), ctypes.byref(status))
+first = cuda.cuGetProcAddress(b"cuNothing", ctypes.byref(function), 11070, ctypes.c_uint64())
 print(second, first, function.value, status.value)
 """
     assert box.run(sys.executable, "-c", PRELUDE + script).stdout == "0 500 None 1\n"

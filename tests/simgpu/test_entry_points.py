@@ -35,7 +35,7 @@ def ask(process: Process, name: str, version: int, flags: int = 0) -> Any:
         ("cuLaunchKernel", 11070, 2, "cuLaunchKernel_ptsz"),
         ("cuMemcpyHtoD", 11070, 2, "cuMemcpyHtoD_v2_ptds"),
         ("cuMemAlloc", 11070, 2, "cuMemAlloc_v2"),
-        ("cuStreamBeginCapture", 12000, 0, "cuStreamBeginCapture_v2"),
+        ("cuStreamBeginCapture", 11070, 0, "cuStreamBeginCapture_v2"),
         ("cuGetProcAddress", 11070, 0, "cuGetProcAddress"),
         ("cuDeviceGetUuid", 11030, 0, "cuDeviceGetUuid"),
         ("cuDeviceGetUuid", 11040, 0, "cuDeviceGetUuid_v2"),
@@ -53,7 +53,7 @@ def test_a_name_finds_its_symbol(machine: Machine, name: str, version: int, flag
 
 @pytest.mark.parametrize(
     ("name", "version", "status"),
-    [("cuNothing", 11070, MISSING), ("cuLaunchKernelEx", 11000, TOO_OLD), ("cuGraphAddNode", 12030, MISSING)],
+    [("cuNothing", 11070, MISSING), ("cuLaunchKernelEx", 11000, TOO_OLD), ("cuGraphAddNode", 11070, MISSING)],
 )
 def test_a_name_that_is_not_there(machine: Machine, name: str, version: int, status: int) -> None:
     """The last of the three came with CUDA 12.2; the machine's driver is 11.7."""
@@ -61,6 +61,19 @@ def test_a_name_that_is_not_there(machine: Machine, name: str, version: int, sta
     assert ask(process, name, version) == (0, None, status)
     first = f"cu.cuGetProcAddress({name.encode()!r}, byref(c_void_p()), {version}, c_uint64(0))"
     assert process(first) == 500, "the first form has no status"
+
+
+def test_a_version_beyond_the_driver_s_own_is_refused(machine: Machine) -> None:
+    process = machine.started()
+    assert ask(process, "cuMemAlloc", 11080) == (1, None, 0)
+    assert process("cu.cuGetProcAddress(b'cuMemAlloc', byref(c_void_p()), 11080, c_uint64(0))") == 1
+
+
+def test_variants_for_per_thread_streams_came_with_version_7(machine: Machine) -> None:
+    process = machine.started()
+    assert ask(process, "cuLaunchKernel", 6050, 2) == (0, None, TOO_OLD)
+    assert ask(process, "cuLaunchKernel", 7000, 2)[::2] == (0, FOUND)
+    assert ask(process, "cuMemAlloc", 6050, 2)[::2] == (0, FOUND), "it has no such variant"
 
 
 def test_every_entry_point_is_exported_once() -> None:

@@ -90,8 +90,8 @@ def _hopper(key: str, name: str, memory: int, sms: int, watts: int, device: int,
         key=key, name=name, memory_mib=memory, sms=sms, cores_per_sm=128, compute=(9, 0),
         architecture=Architecture.HOPPER, power_limit=watts, power_idle=70, pci_device=device,
         context_bytes=526 * _MIB, mig_capable=True, sm_clock=clocks[0], memory_clock=clocks[1],
-        bus_width=6144 if key == "H200" else 5120, l2_kib=51200, shared_per_sm_kib=228, pcie_generation=5,
-        nvlinks=0 if "PCIE" in key else 18,
+        bus_width=6016 if key == "H200" else 5120, l2_kib=61440 if key == "H200" else 51200,
+        shared_per_sm_kib=228, pcie_generation=5, nvlinks=0 if "PCIE" in key else 18,
     )  # fmt: skip
 
 

@@ -44,27 +44,32 @@ static const entry entries[] = {
 #include "entry_points.def"
 };
 
+#define PER_THREAD_SINCE 7000 /* the first version that has per-thread default streams */
+
 /* `absent` is the result for a name or version that is not there. With an error, the place of the function stays as it
- * was, as in driver 580. */
+ * was, as in driver 580, which refuses versions beyond its own. */
 static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status, CUresult absent)
 {
     const entry *best = NULL;
-    bool known = false;
+    bool known = false, asks_per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     int newest = 0;
     if (name == NULL || out == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
     cuDriverGetVersion(&newest);
+    if (newest > 0 && version > newest)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         const entry *e = &entries[i];
         if (strcmp(e->base, name) != 0 || (newest > 0 && e->version > newest))
             continue;
         known = true;
+        if (version < PER_THREAD_SINCE && asks_per_thread && e->per_thread != NULL)
+            continue;
         if (e->version <= version && (best == NULL || e->version > best->version))
             best = e;
     }
-    bool per_thread =
-        flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && best != NULL && best->per_thread != NULL;
+    bool per_thread = asks_per_thread && best != NULL && best->per_thread != NULL;
     if (best != NULL || absent == CUDA_SUCCESS)
         *out = best != NULL ? (void *)(per_thread ? best->per_thread : best->function) : NULL;
     if (status != NULL)
