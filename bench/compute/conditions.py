@@ -18,7 +18,7 @@ from bench.machine import Bench, Worker, machine
 from bench.measures import Report
 from lamina_lab import simgpu
 
-SETTLE_S, SECONDS = 2, 8
+SETTLE_S, SECONDS = 8, 8
 WAITED_MOST = 0.05
 """A program that waited for a CPU for more than this part of the time was not able to keep the GPU busy."""
 Measure = Callable[[Cell], tuple[float, ...] | None]

@@ -16,7 +16,8 @@ from lamina.model.grants import ComputePolicy
 
 MS = layout.BIN_NS
 BEGIN = (1 << 40) * 1000
-SETTLED_MS, END_MS = 4_000, 10_000
+SETTLED_MS, MEASURED_MS = 4_000, 6_000
+END_MS = SETTLED_MS + MEASURED_MS
 TICK_MS, ASKED_MS, AVERAGED_MS = 10, 500, 1000
 """How often the arbiter decides and the driver is asked, and over what the driver averages."""
 
@@ -95,18 +96,24 @@ class Neighbor:
 
 
 def share_next_to(
-    tenant: Tenant, other: Tenant, lie: Lie, *, driver: Driver, works: Callable[[int], bool] = lambda ms: False
+    tenant: Tenant,
+    other: Tenant,
+    lie: Lie,
+    *,
+    driver: Driver,
+    works: Callable[[int], bool] = lambda ms: False,
+    settled_ms: int = SETTLED_MS,
 ) -> float:
-    """Percent of the GPU's time that `tenant` gets after SETTLED_MS, while `other` lies. `works` says in which ms the
-    other really works."""
+    """Percent of the GPU's time that `tenant` gets from `settled_ms` on, while `other` lies. `works` says in which ms
+    the other really works."""
     arbiter, neighbor, words = Arbiter(), Neighbor(tenant), Words()
     done: dict[str, deque[float]] = {name: deque([0.0] * AVERAGED_MS, AVERAGED_MS) for name in ("it", "other")}
     said: dict[str, float] = {}
     tenants: dict[str, Tenant] = {}
     before, asked_at = 0.0, 0
-    for ms in range(END_MS):
+    for ms in range(settled_ms + MEASURED_MS):
         now = BEGIN + ms * MS
-        if ms == SETTLED_MS:
+        if ms == settled_ms:
             before = neighbor.got_ms
         if ms % ASKED_MS == 0:
             asked_at = now
@@ -122,7 +129,7 @@ def share_next_to(
         got = neighbor.work(now, int(busy))
         done["it"].append(got)
         done["other"].append((1 - got) if busy else 0.0)
-    return 100 * (neighbor.got_ms - before) / (END_MS - SETTLED_MS)
+    return 100 * (neighbor.got_ms - before) / MEASURED_MS
 
 
 def tenant(name: str, share: float, *, policy: str = "cap", priority: int = 1) -> Tenant:

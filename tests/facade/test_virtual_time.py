@@ -22,7 +22,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     library, program = virtual.build_clock(folder), build(folder, "load")
 
     def measure(cell: Cell, **how: bool) -> list[float]:
-        got = virtual.measure(library, program, cell, settle_s=2, seconds=6, **how)
+        got = virtual.measure(library, program, cell, settle_s=8, seconds=6, **how)
         return errors(cell, got, [ALONE] * len(cell.loads))
 
     return measure

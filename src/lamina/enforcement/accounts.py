@@ -127,8 +127,8 @@ class Accounts:
 
     @property
     def measured(self) -> bool:
-        """Whether the driver measures the work, so that what is estimated is corrected."""
-        return self._corrections.known
+        """Whether the driver measures the work, so that small errors of what is estimated are corrected."""
+        return self._corrections.exact
 
     def got(self, name: str, estimate: TimeEstimate) -> Fractions:
         """What a container got, as far as the driver's figures are known."""

@@ -8,12 +8,19 @@ are, so it is inferred: twice a second the driver says for which part of the las
 left of that after the time in which a container was alone, over what was estimated for the time in which it was not, is
 its factor.
 
+The driver only samples. On an H200, it gives all of 200 ms to the process that it found on the GPU, so of two programs
+that have half of the GPU each, it may say 20 and 80 percent of a second. So figures are averaged for as long as they
+scatter: for two seconds where they hardly do, for minutes where the driver samples. Differences from the estimate count
+only as far as they are larger than what scatter explains. Those of samples count only where one is large: estimates
+were within 2 points there, except where slices are much shorter or longer than usual, or work is hidden.
+
 A factor does not depend on what neighbors claim: if their claims make the estimate for a container smaller, its factor
 grows by as much. If a neighbor hides work, the others seem to be alone while it works; then the time in which they
 seem to be alone counts less, by as much as the driver reports of the hidden work.
 
 Example: two containers have work all of the time, and each is estimated to have got half of it. The driver says 70 and
-30 percent. The factors are 1.4 and 0.6, so of each millisecond the first is charged 0.7 ms and the second 0.3 ms.
+30 percent, again and again. The factors are 1.4 and 0.6, so of each millisecond the first is charged 0.7 ms and the
+second 0.3 ms. If it says 58 and 42 percent, and its figures are samples, the factors stay 1.
 """
 
 from collections import deque
@@ -26,8 +33,20 @@ from lamina.enforcement.claims import Confirmation
 
 COVERED_NS = 1_000_000_000
 """The driver's figures are averages of so long a time before they were asked for."""
-NEWEST = 0.3
-"""The weight of the newest figure. It is a whole percent, and its second does not begin exactly where ours does."""
+FIGURES_LEAST, FIGURES_MOST = 3, 1200
+"""Of how many figures an average is, at two a second."""
+ACCURACY = 0.01
+"""How far an average may be off by the scatter of its figures, which decides how many it is of."""
+TOLERATED = 0.015
+"""An average whose error is smaller is taken as it is."""
+CHANCE = 3.0
+"""How many times as large as the rest of its error a difference is that chance may explain."""
+SAMPLED = 0.1
+"""Figures with a larger standard deviation are samples."""
+DOUBT = 0.1
+"""Up to so much, a difference is taken to be in averages of samples rather than in the estimate."""
+FIGURES_TO_KNOW = 4
+"""Fewer may be alike by chance."""
 MOST = 4.0
 """A larger factor means that the driver measures something else."""
 GRAIN = 0.005
@@ -74,14 +93,53 @@ class _Figures(Struct, frozen=True):
         true = self.alone - min(hidden, max(0.0, self.alone - self.work))
         return _Figures(self.work, self.alone, self.shared, true)
 
-    def moved(self, newer: "_Figures") -> "_Figures":
-        """The average, in which newer ones count more."""
-        return _Figures(*((1 - NEWEST) * a + NEWEST * b for a, b in zip(astuple(self), astuple(newer), strict=True)))
+    @property
+    def difference(self) -> float:
+        """How much more the driver reports than was estimated."""
+        return self.work - self.alone - self.shared
+
+    def moved(self, newer: "_Figures", weight: float) -> "_Figures":
+        """The average, in which the newer ones have this weight."""
+        return _Figures(*((1 - weight) * a + weight * b for a, b in zip(astuple(self), astuple(newer), strict=True)))
 
     @property
     def factors(self) -> Factors:
         rest = max(0.0, self.work - self.true)
         return Factors((self.true + GRAIN) / (self.alone + GRAIN), min(MOST, (rest + GRAIN) / (self.shared + GRAIN)))
+
+
+class _Average(Struct, frozen=True):
+    """The average of so many figures, and the variance of the differences among them."""
+
+    figures: _Figures
+    count: int = 1
+    variance: float = 0.0
+
+    def moved(self, newer: _Figures) -> "_Average":
+        """With one more."""
+        weight = 1 / min(self.count + 1, self._lasting)
+        apart = newer.difference - self.figures.difference
+        variance = (1 - weight) * (self.variance + weight * apart**2)
+        return _Average(self.figures.moved(newer, weight), self.count + 1, variance)
+
+    @property
+    def _lasting(self) -> float:
+        """Of how many figures it is in the end. Where they scatter, it takes more of them."""
+        return min(FIGURES_MOST, max(FIGURES_LEAST, self.variance / ACCURACY**2))
+
+    @property
+    def certain(self) -> float:
+        """As much of the driver's difference from the estimate as chance does not explain."""
+        if self.count < FIGURES_TO_KNOW:
+            return 0.0
+        error = (self.variance / min(self.count, self._lasting)) ** 0.5
+        chance = CHANCE * max(0.0, error - TOLERATED)
+        return max(0.0, self.figures.difference - chance) + min(0.0, self.figures.difference + chance)
+
+    def believed(self, difference: float) -> _Figures:
+        """With so much of the difference."""
+        alone, shared = self.figures.alone, self.figures.shared
+        return _Figures(alone + shared + difference, alone, shared)
 
 
 class Corrections:
@@ -90,13 +148,13 @@ class Corrections:
     def __init__(self) -> None:
         self._past: deque[tuple[int, dict[str, WorkEstimate]]] = deque()
         self._asked_at = 0
-        self._averages: dict[str, _Figures] = {}
+        self._averages: dict[str, _Average] = {}
         self._factors: dict[str, Factors] = {}
 
     @property
-    def known(self) -> bool:
-        """Whether the driver measures this GPU's work, so that there are factors."""
-        return bool(self._factors)
+    def exact(self) -> bool:
+        """Whether the driver measures this GPU's work, and does not only sample it."""
+        return bool(self._averages) and all(each.variance <= SAMPLED**2 for each in self._averages.values())
 
     def factors(self, name: str) -> Factors:
         """What a container really got, over what was estimated."""
@@ -113,21 +171,25 @@ class Corrections:
             return
         self._asked_at = asked_at
         self._learn(_by_owner(estimated, before, now - since))
-        self._factors = {
-            each.name: self._averages[_owner(each)].factors for each in estimated if _owner(each) in self._averages
-        }
+        factors = self._factors_by_owner()
+        self._factors = {each.name: factors[_owner(each)] for each in estimated if _owner(each) in factors}
 
     def _learn(self, figures: Mapping[str, _Figures]) -> None:
         measured = sum(each.work for each in figures.values())
         if measured < MEASURED * sum(each.alone + each.shared for each in figures.values()):
             self._averages = {}
             return
-        hidden = sum(each.hidden for each in figures.values())
-        newest = {owner: each.next_to(hidden - each.hidden) for owner, each in figures.items()}
-        self._averages = {
-            owner: self._averages[owner].moved(newer) if owner in self._averages else newer
-            for owner, newer in newest.items()
-        }
+        if figures.keys() != self._averages.keys():
+            self._averages = {owner: _Average(each) for owner, each in figures.items()}
+            return
+        self._averages = {owner: self._averages[owner].moved(newer) for owner, newer in figures.items()}
+
+    def _factors_by_owner(self) -> dict[str, Factors]:
+        averages = self._averages
+        counts = self.exact or any(abs(each.certain) > DOUBT for each in averages.values())
+        believed = {owner: each.believed(counts * each.certain) for owner, each in averages.items()}
+        hidden = sum(each.hidden for each in believed.values())
+        return {owner: each.next_to(hidden - each.hidden).factors for owner, each in believed.items()}
 
 
 def _owner(each: WorkEstimate) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pynvml as nvml
 
-LATELY_S = 2.0
-"""The driver takes a sample every 1/6 to 1 s."""
+LATELY_S = 1.2
+"""The driver takes a sample every 1/6 to 1 s, and answers with the average of those since the time that is asked."""
 _UNANSWERED = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
 _WHOLE = 100
 
