@@ -1,4 +1,4 @@
-"""Start a lab, put pods on it, and save pictures of its dashboard in docs/images."""
+"""Start a lab, put pods on it, and save pictures of its dashboard, of commands and of charts in docs/images."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from docs.screenshots import charts, terminal
 from lamina.ports.kube import DEPLOYMENTS, PODS
 from lamina.ports.kube.client import connect
 from tests.browser import browser, missing_browser, use_scheme
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 MANIFEST = Path(__file__).with_name("workloads.yaml")
-PODS_IN_ALL = 9
+PODS_IN_ALL, PODS_PENDING = 9, 2
 READINGS = 20
 """How many readings the charts have, one each 5 seconds."""
 
@@ -69,6 +70,18 @@ def dashboard(kubeconfig: Path) -> Iterator[str]:
             process.terminate()
 
 
+def save_commands(kubeconfig: Path) -> None:
+    """The pictures of commands in a terminal, once the agents have measured what pods use."""
+    own = {"KUBECONFIG": str(kubeconfig)}
+    running = f"{PODS_IN_ALL - PODS_PENDING} shares"
+    terminal.save(IMAGES / "terminal" / "top.svg", "lamina top", terminal.screen("top", until=running, environment=own))
+    first = (["gpus"], ["pods"], ["why", "large-model"])
+    outputs = [terminal.run(*words, environment=own) for words in first]
+    terminal.save(IMAGES / "terminal" / "questions.svg", "Which GPU, what is free, and why a pod waits", *outputs)
+    fits = terminal.run("fits", "-f", str(MANIFEST.relative_to(charts.ROOT)), environment=own)
+    terminal.save(IMAGES / "terminal" / "fits.svg", "What would fit", fits)
+
+
 def save(driver: "Chrome", address: str) -> None:
     """The pictures of both views."""
     driver.get(address)
@@ -95,8 +108,12 @@ def main() -> None:
         sys.exit(lacking)
     with tempfile.TemporaryDirectory(prefix="lam") as folder, lab(Path(folder)) as kubeconfig:
         asyncio.run(fill(kubeconfig))
+        save_commands(kubeconfig)
         with dashboard(kubeconfig) as address, browser(width=1280, height=1750) as driver:
             save(driver, address)
+        charts.simulation(IMAGES / "charts" / "simulation.svg")
+        with browser(width=1280, height=1000) as driver:
+            charts.verification(driver, Path(folder) / "verify.html", IMAGES / "charts" / "verify.png")
 
 
 main()
