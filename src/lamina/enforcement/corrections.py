@@ -25,6 +25,7 @@ second 0.3 ms. If it says 58 and 42 percent, and its figures are samples, the fa
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import sqrt
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -132,7 +133,7 @@ class _Average(Struct, frozen=True):
         """As much of the driver's difference from the estimate as chance does not explain."""
         if self.count < FIGURES_TO_KNOW:
             return 0.0
-        error = (self.variance / min(self.count, self._lasting)) ** 0.5
+        error = sqrt(self.variance / min(self.count, self._lasting))
         chance = CHANCE * max(0.0, error - TOLERATED)
         return max(0.0, self.figures.difference - chance) + min(0.0, self.figures.difference + chance)
 
