@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.compute.reactions import closed_and_opened, first_second
 from bench.compute.runs import Load, started
 from bench.elastic import resizing
 from bench.elastic.compute import ALONE, NEXT_TO_BORROWERS, NEXT_TO_GREEDY
@@ -46,3 +47,33 @@ def test_floors_hold_at_their_numbers_and_break_beyond() -> None:
     for name, kept, broken in (("floor-short", 2.0, 2.1), ("cap-error", 2.0, 2.1), ("cap-over", 2.0, 2.1)):
         assert report.add(name, "points", ours=kept).ok and not report.add(name, "points", ours=broken).ok
     assert report.add("take-back", "ms", ours=100.0).ok and report.control("take-back", "ms", ours=101.0).ok
+
+
+MS = 1_000_000
+
+
+def test_the_second_begins_when_the_share_first_gets_time() -> None:
+    before, first, later = (0, (0, 0)), (400 * MS, (400 * MS, 1)), (1400 * MS, (700 * MS, 700 * MS))
+    assert first_second([before, first, later, (1500 * MS, (800 * MS, 800 * MS))], 1) == (first, later)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        [],
+        [(0, (0, 0))],
+        [(0, (0, 0)), (1100 * MS, (1100 * MS, 0))],  # it has not begun
+        [(0, (0, 0)), (400 * MS, (400 * MS, 1)), (1399 * MS, (700 * MS, 700 * MS))],
+    ],
+)
+def test_a_second_that_is_not_over_is_not_judged(seen: list[tuple[int, tuple[int, ...]]]) -> None:
+    assert first_second(seen, 1) is None
+
+
+def test_a_reaction_without_work_on_both_sides_is_an_error_and_no_figure() -> None:
+    worked = [(0, (0, 0)), (10 * MS, (5 * MS, 0)), (20 * MS, (5 * MS, 5 * MS)), (30 * MS, (6 * MS, 9 * MS))]
+    ended = [(40 * MS, (6 * MS, 9 * MS)), (50 * MS, (6 * MS, 10 * MS)), (57 * MS, (7 * MS, 10 * MS))]
+    assert closed_and_opened(worked, ended) == (10.0, 7.0)
+    for during, after in ((worked[:2], ended), (worked, ended[:2])):
+        with pytest.raises(RuntimeError, match="cannot be measured"):
+            closed_and_opened(during, after)
