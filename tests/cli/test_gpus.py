@@ -9,7 +9,7 @@ import pytest
 from lamina.model.gpus import Inventory, Mode
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
-from tests.operations.agent_pages import gpu_lines, serve
+from tests.operations.agent_pages import gpu_lines, serve, share_lines
 from tests.operations.clusters import cluster, container, gpu, grant, inventory, pod
 
 
@@ -71,6 +71,8 @@ async def test_json_has_numbers_and_null_for_what_is_not_known(monkeypatch: pyte
         "memoryGrantedMib": 1000,
         "memoryFreeMib": 14360,
         "memoryUsedMib": 303,
+        "memoryLimitMib": 1000,
+        "memoryBorrowedMib": 0,
         "computePercent": 100,
         "computeGrantedPercent": 0,
         "computeFreePercent": 100,
@@ -80,6 +82,39 @@ async def test_json_has_numbers_and_null_for_what_is_not_known(monkeypatch: pyte
         "slotsFree": 9,
     }
     assert (of_m["memoryUsedMib"], of_m["busyPercent"], of_m["cordoned"]) == (None, None, True)
+    assert (of_m["memoryLimitMib"], of_m["memoryBorrowedMib"]) == (0, None)
+
+
+async def lending() -> FakeKube:
+    """Two pods with limits above their requests, one of which borrows, and an ended one."""
+    first, second, ended = (pod(name, container(gpu=1, gpumem=4000), node="n") for name in ("a", "b", "ended"))
+    ended["status"] = {"phase": "Succeeded"}
+    held = [grant(first, "n", 4000, limit_mib=9000), grant(second, "n", 5000, limit_mib=15000)]
+    kube = await cluster(inventory("n", 2), first, second, ended, *held, grant(ended, "n", 100, limit_mib=200))
+    used = share_lines("n", "a", "GPU-n-0", data=6000, borrowed=2000) + share_lines("n", "b", "GPU-n-0", data=10)
+    serve(kube, "n", gpu_lines("n", "GPU-n-0", 6010, 0) + gpu_lines("n", "GPU-n-1", 0, 0) + used)
+    return kube
+
+
+async def test_limits_and_what_is_borrowed_are_shown_where_memory_is_lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await lending()
+    rows = await as_json(monkeypatch, kube)
+    figures = [(row["memoryGrantedMib"], row["memoryLimitMib"], row["memoryBorrowedMib"]) for row in rows]
+    assert figures == [(9000, 24000, 2000), (0, 0, 0)]
+    head, *lines = (await run(monkeypatch, kube)).output.splitlines()
+    assert head.split()[-4:] == ["STATE", "LIMIT", "BORROWED", "PODS"]
+    assert [line.split()[-5:] for line in lines] == [
+        ["24000", "MiB", "2000", "MiB", "2"],
+        ["0", "MiB", "0", "MiB", "0"],
+    ]
+    assert "BORROWED" not in (await run(monkeypatch, await three_gpus(), "-o", "wide")).output
+
+
+async def test_what_an_agent_does_not_tell_of_borrowed_memory_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await lending()
+    kube.pages.clear()
+    [row, _] = await as_json(monkeypatch, kube)
+    assert (row["memoryLimitMib"], row["memoryBorrowedMib"]) == (24000, None)
 
 
 async def test_names_can_be_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +147,7 @@ async def test_of_gpus_that_kubelet_allocates_nothing_granted_is_known(monkeypat
     native = changed(inventory("n"), 0, native_resource="nvidia.com/gpu")
     [row] = await as_json(monkeypatch, await cluster(native))
     assert row["mode"] == "nvidia.com/gpu"
-    assert {row[key] for key in ("memoryGrantedMib", "memoryFreeMib", "slotsGranted", "slotsFree")} == {None}
+    assert {row[key] for key in ("memoryGrantedMib", "memoryFreeMib", "memoryLimitMib", "slotsGranted")} == {None}
 
 
 async def test_of_a_gpu_that_is_held_whole_nothing_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

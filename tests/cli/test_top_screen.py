@@ -40,6 +40,8 @@ def gpu(index: int, **fields: Any) -> GpuRow:
         "memory_granted_mib": 1000,
         "memory_free_mib": 14360,
         "memory_used_mib": 300,
+        "memory_limit_mib": 1000,
+        "memory_borrowed_mib": 0,
         "compute_percent": 100,
         "compute_granted_percent": 30,
         "compute_free_percent": 70,

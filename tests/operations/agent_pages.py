@@ -25,13 +25,14 @@ def gpu_lines(node: str, gpu: str, used_mib: int, busy: float) -> str:
 
 
 def share_lines(node: str, pod: str, gpu: str, **amounts: int) -> str:
-    """`amounts` are MiB of data, context, limit and peak, the number of refusals, and percent in busy."""
+    """`amounts` are MiB of data, context, limit, borrowed and peak, the number of refusals, and percent in busy."""
     labels = f'node="{node}",namespace="default",pod="{pod}",container="main",gpu="{gpu}"'
-    values = {"data": 0, "context": 0, "limit": 0, "peak": 0, "refusals": 0, "busy": 0} | amounts
+    values = {"data": 0, "context": 0, "limit": 0, "borrowed": 0, "peak": 0, "refusals": 0, "busy": 0} | amounts
     return (
         f'lamina_container_memory_used_bytes{{{labels},kind="data"}} {values["data"] * MIB}\n'
         f'lamina_container_memory_used_bytes{{{labels},kind="context"}} {values["context"] * MIB}\n'
         f"lamina_container_memory_limit_bytes{{{labels}}} {values['limit'] * MIB}\n"
+        f"lamina_container_memory_borrowed_bytes{{{labels}}} {values['borrowed'] * MIB}\n"
         f"lamina_container_memory_peak_bytes{{{labels}}} {values['peak'] * MIB}\n"
         f"lamina_container_memory_refusals_total{{{labels}}} {values['refusals']}\n"
         f"lamina_container_utilization_percent{{{labels}}} {values['busy']}\n"

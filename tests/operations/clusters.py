@@ -49,9 +49,9 @@ def pod(
     }
 
 
-def grant(of: Object, node: str, memory_mib: int, uuid: str | None = None) -> Object:
+def grant(of: Object, node: str, memory_mib: int, uuid: str | None = None, *, limit_mib: int = 0) -> Object:
     """One share of the node's first GPU, or of another."""
-    share = Share(gpu=uuid or f"GPU-{node}-0", memory_mib=memory_mib)
+    share = Share(gpu=uuid or f"GPU-{node}-0", memory_mib=memory_mib, most_memory_mib=limit_mib)
     request = PodRequest(dialect="hami", containers=())
     return grant_object(of, node, request, (ContainerGrant(name="main", shares=(share,)),))
 

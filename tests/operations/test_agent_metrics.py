@@ -48,9 +48,9 @@ def test_a_name_with_a_line_separator_is_one_line() -> None:
 
 def test_kinds_of_allocations_are_added() -> None:
     use = ClusterUse()
-    page = share_lines("a", "p", "GPU-a", data=100, context=303, limit=1000, peak=900, refusals=2, busy=40)
+    page = share_lines("a", "p", "GPU-a", data=100, context=303, limit=1000, borrowed=50, peak=900, refusals=2, busy=40)
     use.add("a", page)
-    expected = ShareFigures(used_mib=403, limit_mib=1000, peak_mib=900, refusals=2, busy_percent=40.0)
+    expected = ShareFigures(used_mib=403, limit_mib=1000, borrowed_mib=50, peak_mib=900, refusals=2, busy_percent=40.0)
     assert use.share(("default", "p", "main"), "GPU-a") == expected
 
 

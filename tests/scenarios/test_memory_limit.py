@@ -1,5 +1,6 @@
 """examples/memory-limit.yaml: a pod borrows memory, and its neighbor still gets what is guaranteed to it."""
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -49,6 +50,9 @@ def test_memory_beyond_the_request_is_lent_and_returned(lab: Lab) -> None:
         assert metric(lab, "lamina_container_memory_request_bytes", BORROWER) == 12000
         assert metric(lab, "lamina_container_memory_borrowed_bytes", BORROWER) > 13000
         assert metric(lab, "lamina_container_memory_hosted_bytes", BORROWER) == 0
+        lent = next(row for row in json.loads(lab.lamina("gpus", "-o", "json").stdout) if row["pods"])
+        assert (lent["memoryGrantedMib"], lent["memoryLimitMib"]) == (24000, 60000)
+        assert lent["memoryBorrowedMib"] > 13000
         with holding(lab, NEIGHBOR, 11000):
             wait_until(lambda: metric(lab, "lamina_container_memory_hosted_bytes", BORROWER) > 3000)
             assert metric(lab, "lamina_container_memory_borrowed_bytes", NEIGHBOR) == 0

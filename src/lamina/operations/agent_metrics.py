@@ -38,6 +38,7 @@ class ShareFigures(NamedTuple):
 
     used_mib: int = 0
     limit_mib: int = 0
+    borrowed_mib: int = 0
     peak_mib: int = 0
     refusals: int = 0
     busy_percent: float | None = None
@@ -78,6 +79,7 @@ _OF_GPU = {"lamina_gpu_memory_used_bytes": "used_mib", "lamina_gpu_utilization_p
 _OF_SHARE = {
     "lamina_container_memory_used_bytes": "used_mib",
     "lamina_container_memory_limit_bytes": "limit_mib",
+    "lamina_container_memory_borrowed_bytes": "borrowed_mib",
     "lamina_container_memory_peak_bytes": "peak_mib",
     "lamina_container_memory_refusals_total": "refusals",
     "lamina_container_utilization_percent": "busy_percent",

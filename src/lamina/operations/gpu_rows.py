@@ -1,7 +1,7 @@
 """The GPUs of a cluster, one row each: what is granted, used and free, and who is on it."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -12,7 +12,9 @@ from lamina.name_hints import nearest
 from lamina.operations.agent_metrics import ClusterUse, GpuLoad
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import claimed, shares_by_claims
+from lamina.operations.lent_memory import borrowed_mib, lendable_mib
 from lamina.placement.state.nodes import GpuState
+from lamina.ports.kube import Object
 
 _ENDED = ("Succeeded", "Failed")
 IDLE, HEALTHY, CLAIMS = "idle", "healthy", "claims"
@@ -37,6 +39,10 @@ class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
     memory_granted_mib: int | None
     memory_free_mib: int | None
     memory_used_mib: int | None
+    memory_limit_mib: int | None
+    """What the pods may hold together where the GPU has room; granted is what is guaranteed to them."""
+    memory_borrowed_mib: int | None
+    """What they hold beyond their guarantees."""
     compute_percent: int
     compute_granted_percent: int | None
     compute_free_percent: int | None
@@ -45,6 +51,13 @@ class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
     slots_granted: int | None
     slots_free: int | None
     pods: tuple[str, ...]
+
+
+class _Lending(NamedTuple):
+    """By GPU."""
+
+    lendable_mib: dict[str, int]
+    borrowed_mib: dict[str, int]
 
 
 _ORDERS: dict[str, Callable[[GpuRow], Any]] = {
@@ -63,11 +76,11 @@ ORDERS = tuple(_ORDERS)
 
 def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
     """All GPUs, by node and index."""
-    pods = _pods_by_gpu(cluster)
+    pods, lending = _pods_by_gpu(cluster), _lending(cluster, use)
     by_claims = {node: claimed(inventory) for node, inventory in cluster.inventories.items()}
     return [
         _with_claims(
-            _row(cluster, node, gpu, use.gpus.get(gpu.uuid, GpuLoad()), pods.get(gpu.uuid, ())),
+            _row(cluster, node, gpu, use.gpus.get(gpu.uuid), lending, pods.get(gpu.uuid, ())),
             by_claims[node].get(gpu.uuid),
         )
         for node in sorted(cluster.inventories)
@@ -87,7 +100,10 @@ def of_node(rows: Sequence[GpuRow], node: str, cluster: ClusterView) -> list[Gpu
     return [row for row in rows if row.node == node]
 
 
-def _row(cluster: ClusterView, node: str, gpu: Gpu, use: GpuLoad, pods: Sequence[str]) -> GpuRow:
+def _row(
+    cluster: ClusterView, node: str, gpu: Gpu, load: GpuLoad | None, lending: _Lending, pods: Sequence[str]
+) -> GpuRow:
+    use = load or GpuLoad()
     taken = cluster.ledger.holdings.taken(node).get(gpu.uuid, NOTHING)
     state = GpuState.of(gpu, taken, cluster.config.mig_rules)
     known = gpu.by_grant
@@ -103,6 +119,8 @@ def _row(cluster: ClusterView, node: str, gpu: Gpu, use: GpuLoad, pods: Sequence
         memory_granted_mib=taken.memory_mib if known else None,
         memory_free_mib=state.shareable_memory if known else None,
         memory_used_mib=use.used_mib,
+        memory_limit_mib=taken.memory_mib + lending.lendable_mib.get(gpu.uuid, 0) if known else None,
+        memory_borrowed_mib=None if load is None else lending.borrowed_mib.get(gpu.uuid, 0),
         compute_percent=gpu.cores_capacity,
         compute_granted_percent=taken.cores if known else None,
         compute_free_percent=state.shareable_cores if known else None,
@@ -122,6 +140,7 @@ def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
         row,
         mode=CLAIMS,
         memory_granted_mib=taken.memory_mib,
+        memory_limit_mib=taken.memory_mib,
         memory_free_mib=max(0, row.memory_mib - taken.memory_mib),
         compute_granted_percent=taken.cores,
         compute_free_percent=0 if taken.whole else max(0, row.compute_percent - taken.cores),
@@ -135,13 +154,20 @@ def _mode_of(taken: Taken, state: GpuState) -> str:
     return "whole" if taken.whole else "mig" if taken.instances else "quota"
 
 
+def _lending(cluster: ClusterView, use: ClusterUse) -> _Lending:
+    records = (record for pod in _alive(cluster) for record in cluster.ledger.grants_of(pod["metadata"]["uid"]))
+    return _Lending(lendable_mib(record.grant.containers for record in records), borrowed_mib(use))
+
+
+def _alive(cluster: ClusterView) -> Iterator[Object]:
+    return (pod for pod in cluster.pods if (pod.get("status") or {}).get("phase") not in _ENDED)
+
+
 def _pods_by_gpu(cluster: ClusterView) -> dict[str, list[str]]:
     """The pods that hold part of each GPU, those included whose processes outlive them."""
     found: dict[str, set[str]] = {}
-    for pod in cluster.pods:
+    for pod in _alive(cluster):
         meta = pod["metadata"]
-        if (pod.get("status") or {}).get("phase") in _ENDED:
-            continue
         grants = [record.grant for record in cluster.ledger.grants_of(meta["uid"])]
         granted = [share for grant in grants for container in grant.containers for share in container.shares]
         for share in (*granted, *shares_by_claims(pod, cluster.inventories)):
