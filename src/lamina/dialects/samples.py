@@ -64,6 +64,9 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     peak: int = 0
     refusals: int = 0
     busy_s: float | None = 0.0
+    busy_is_whole: bool = True
+    """Whether `busy_s` is all of its GPU time. That of a container without a share of time is measured only while a
+    neighbor needs it."""
     waited_s: float | None = 0.0
     busy_percent: float | None = 0.0
     """GPU time that it got over the last seconds."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
@@ -25,6 +26,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.dialects.samples import ShareSample
 from lamina.errors import Outside
+from lamina.model.grants import ComputePolicy
 from lamina.model.workloads import Workload
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
@@ -63,8 +65,9 @@ class Counted:
         reader = NodeReader(context, self.offer, FakeHost())
         self.accountant = Accountant(context, self.offer, reader, self.owners)
 
-    async def runs(self, pod: str) -> None:
-        uid = await self.node.pod(pod, container("main", share(0, FACTS[0].memory_mib // 2, cores=25)))  # type: ignore
+    async def runs(self, pod: str, policy: ComputePolicy = ComputePolicy.WEIGHT) -> None:
+        half = share(0, FACTS[0].memory_mib // 2, cores=25 if policy is not ComputePolicy.NONE else 0)
+        uid = await self.node.pod(pod, container("main", structs.replace(half, compute_policy=policy)))  # type: ignore
         await self.node.admit(pod, {"main": ["ticket-" + pod]})
         await self.node.preparer.prepare(["ticket-" + pod])
         self.owners.observe(uid, self.owners.owner_of({"metadata": {"name": pod}}))
@@ -144,6 +147,17 @@ async def test_what_containers_used_and_when_is_served(counted: Counted) -> None
     assert not idle_family("node-1", [], written.book.busy, 0).samples, "a pod that is gone"
 
 
+async def test_a_pod_without_a_share_of_time_is_never_found_idle(tmp_path: Path) -> None:
+    """The facade does not measure its launches, so its counter stays at 0 while it works."""
+    counted = Counted(tmp_path)
+    await counted.runs("memory-alone", ComputePolicy.NONE)
+    for _ in range(3):
+        await counted.passes(20)
+    written = counted.accountant.written
+    assert written.book.busy == () and written.histories[0].compute_percent(0.99) is None
+    assert counted.value("memory-alone", "memory", "requested") > 0
+
+
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff", b'{"version": 2, "book": {}}', b'{"version": 1, "book": {"at": "now"}}']
 )
@@ -185,6 +199,11 @@ def test_containers_that_run_together_are_added_and_init_containers_are_not() ->
     [found] = holdings([*together, sample("first", 40, init=True, cores_percent=60)], {}, PodOwners())
     assert (found.memory_bytes, found.cores) == (50, 60)
     assert found.busy_s == {"x": 0.0, "y": 0.0, "first": 0.0}
+
+
+def test_time_is_unknown_where_one_container_of_the_pod_has_no_share_of_it() -> None:
+    [found] = holdings([sample("x", 30, cores_percent=10), sample("y", 20, busy_is_whole=False)], {}, PodOwners())
+    assert (found.memory_bytes, found.busy_s, found.busy_percent) == (50, None, None)
 
 
 def test_use_is_unknown_where_a_container_shares_by_time_alone() -> None:

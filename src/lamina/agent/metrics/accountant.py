@@ -82,7 +82,7 @@ def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owne
         owner = owners.get(uid)
         used = [share.used for share in of_pod]
         own = [share.busy_percent for share in of_pod if share.enforcer == "whole"]
-        counted = all(share.enforcer in ("facade", "driver") for share in of_pod)
+        counted = all(share.enforcer in ("facade", "driver") and share.busy_is_whole for share in of_pod)
         yield Holding(
             namespace=of_pod[0].namespace,
             pod_uid=uid,
@@ -104,7 +104,8 @@ def uses(shares: Sequence[ShareSample], found: Sequence[Holding]) -> Iterator[Mo
         of = workloads.get(share.pod_uid)
         if of is not None and share.enforcer in ("facade", "driver", "whole"):
             key = HistoryKey(share.namespace, of.kind, of.name, share.container)
-            yield MomentaryUse(key, max(share.peak, share.used or 0), share.busy_percent)
+            percent = share.busy_percent if share.busy_is_whole else None
+            yield MomentaryUse(key, max(share.peak, share.used or 0), percent)
 
 
 def _larger(amounts: Sequence[tuple[bool, int]]) -> int:
