@@ -286,7 +286,7 @@ def test_amounts_have_a_unit() -> None:
     assert without_unit == set()
 
 
-NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml"}
+NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml", "idle-shares.yaml"}
 """Examples of what no other form can say."""
 
 

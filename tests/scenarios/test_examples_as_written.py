@@ -60,6 +60,7 @@ SEEN = {
         (SMI.format("deploy/resize-deployment"), "/  3000MiB"),
         ("kubectl get deployment resize-deployment -o yaml", 'nvidia.com/gpumem: "3000"'),
     ),
+    "idle-shares": shows({"Running": 3}, ("lamina advise idle --hours 0", "idle-kept")),
     "memory-percentage": shows(ONE, (SMI.format("memory-percentage"), "/  8192MiB")),
     "whole-gpu": shows(ONE, (SMI.format("whole-gpu"), "/ 32768MiB")),
     "several-gpus": shows(ONE, (LISTED.format("several-gpus"), "GPU 1:")),
