@@ -77,22 +77,11 @@ _NONE = Factors()
 
 
 class _Figures(Struct, frozen=True):
-    """Parts of the GPU's time: by the driver, and as estimated. In the `true` part of `alone` no other hid work."""
+    """Parts of the GPU's time: by the driver, and as estimated."""
 
     work: float
     alone: float
     shared: float
-    true: float = 0.0
-
-    @property
-    def hidden(self) -> float:
-        """What the driver reports of it beyond all that was estimated."""
-        return max(0.0, self.work - self.alone - self.shared)
-
-    def next_to(self, hidden: float) -> "_Figures":
-        """Where others hide so much work."""
-        true = self.alone - min(hidden, max(0.0, self.alone - self.work))
-        return _Figures(self.work, self.alone, self.shared, true)
 
     @property
     def difference(self) -> float:
@@ -104,9 +93,15 @@ class _Figures(Struct, frozen=True):
         return _Figures(*((1 - weight) * a + weight * b for a, b in zip(astuple(self), astuple(newer), strict=True)))
 
     @property
-    def factors(self) -> Factors:
-        rest = max(0.0, self.work - self.true)
-        return Factors((self.true + GRAIN) / (self.alone + GRAIN), min(MOST, (rest + GRAIN) / (self.shared + GRAIN)))
+    def hidden(self) -> float:
+        """What the driver reports of it beyond all that was estimated."""
+        return max(0.0, self.difference)
+
+    def factors(self, hidden: float) -> Factors:
+        """Where others hide so much work: during it, a container was not alone."""
+        true = self.alone - min(hidden, max(0.0, self.alone - self.work))
+        rest = max(0.0, self.work - true)
+        return Factors((true + GRAIN) / (self.alone + GRAIN), min(MOST, (rest + GRAIN) / (self.shared + GRAIN)))
 
 
 class _Average(Struct, frozen=True):
@@ -186,11 +181,11 @@ class Corrections:
         self._averages = {owner: self._averages[owner].moved(newer) for owner, newer in figures.items()}
 
     def _factors_by_owner(self) -> dict[str, Factors]:
-        averages = self._averages
-        counts = self.exact or any(abs(each.certain) > DOUBT for each in averages.values())
-        believed = {owner: each.believed(counts * each.certain) for owner, each in averages.items()}
+        certain = {owner: each.certain for owner, each in self._averages.items()}
+        counts = self.exact or any(abs(each) > DOUBT for each in certain.values())
+        believed = {owner: each.believed(counts * certain[owner]) for owner, each in self._averages.items()}
         hidden = sum(each.hidden for each in believed.values())
-        return {owner: each.next_to(hidden - each.hidden).factors for owner, each in believed.items()}
+        return {owner: each.factors(hidden - each.hidden) for owner, each in believed.items()}
 
 
 def _owner(each: WorkEstimate) -> str:
