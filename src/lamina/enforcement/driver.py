@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lamina.errors import BadInput, Outside
+from lamina.model.gpu_readings import WORK_LATELY_S
 
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 _DIRECTORIES = (
@@ -23,7 +24,6 @@ _DIRECTORIES = (
 )
 _FACADE_MARK = b"LAMINA_DRIVER"
 _NOTHING_FOUND, _TOO_SMALL = 6, 7  # of nvmlReturn_t
-_LATELY_S = 1.2  # the answer is the average of the samples since then, of which the driver takes one every 1/6 to 1 s
 
 
 class LocalGpu(Struct, frozen=True):
@@ -120,7 +120,7 @@ class NvmlLibrary:
         """
         handle, count = ctypes.c_void_p(), ctypes.c_uint()
         self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(handle))
-        since, ask = ctypes.c_ulonglong(int((now - _LATELY_S) * 1e6)), self._library.nvmlDeviceGetProcessUtilization
+        since, ask = ctypes.c_ulonglong(int((now - WORK_LATELY_S) * 1e6)), self._library.nvmlDeviceGetProcessUtilization
         code = ask(handle, None, ctypes.byref(count), since)
         samples = (_WorkSample * max(1, count.value))()
         if code == _TOO_SMALL:

@@ -2,6 +2,10 @@
 
 from msgspec import Struct
 
+WORK_LATELY_S = 1.2
+"""For so long before it is asked, the driver says how much processes worked. It takes a sample every 1/6 to 1 s, and
+answers with the average of those since then."""
+
 
 class GpuReading(Struct, frozen=True, kw_only=True):
     """Bytes, percent of the last moments, degrees Celsius, watts; None where the driver does not say."""

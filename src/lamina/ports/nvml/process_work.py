@@ -5,8 +5,8 @@ from typing import Any
 
 import pynvml as nvml
 
-LATELY_S = 1.2
-"""The driver takes a sample every 1/6 to 1 s, and answers with the average of those since the time that is asked."""
+from lamina.model.gpu_readings import WORK_LATELY_S
+
 _UNANSWERED = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
 _WHOLE = 100
 
@@ -17,7 +17,7 @@ def read(handle: Any, now: float) -> Mapping[int, float] | None:
     Drivers are known to return samples with figures over 100 %, which say nothing.
     """
     try:
-        samples = nvml.nvmlDeviceGetProcessUtilization(handle, int((now - LATELY_S) * 1e6))
+        samples = nvml.nvmlDeviceGetProcessUtilization(handle, int((now - WORK_LATELY_S) * 1e6))
     except nvml.NVMLError as error:
         if error.value == nvml.NVML_ERROR_NOT_FOUND:
             return {}
