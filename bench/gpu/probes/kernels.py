@@ -4,12 +4,13 @@ import ctypes
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import byref, c_float, c_uint64, c_void_p
 from pathlib import Path
 
 from lamina.operations.verify.tenant import CheckedDriver
 
+WARM_UP_S = 1.0
 PTX = Path(__file__).with_name("work.ptx")
 
 
@@ -91,6 +92,18 @@ def rounds() -> Iterator[None]:
     """Ends a wait for each line of the input: a probe is asked again and again."""
     for _ in sys.stdin:
         yield
+
+
+def turns_per_second(turn: Callable[[], None], seconds: float) -> float:
+    """How often a turn of work was done in a second, after a second to warm up."""
+    warm = time.monotonic() + WARM_UP_S
+    while time.monotonic() < warm:
+        turn()
+    began, done = time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        turn()
+        done += 1
+    return done / (time.monotonic() - began)
 
 
 def say(facts: dict[str, object]) -> None:

@@ -4,13 +4,12 @@ Memory bounds them, so the clocks of the GPU, which rise while a limit leaves it
 """
 
 import sys
-import time
 
 import torch
 
-from bench.gpu.probes.kernels import rounds, say
+from bench.gpu.probes.kernels import rounds, say, turns_per_second
 
-VALUES, QUEUED, WARM_UP_S = 1 << 26, 20, 1.0
+VALUES, QUEUED = 1 << 26, 20
 
 
 def main(seconds: float) -> None:
@@ -22,14 +21,7 @@ def main(seconds: float) -> None:
         torch.cuda.synchronize()
 
     for _ in rounds():
-        warm = time.monotonic() + WARM_UP_S
-        while time.monotonic() < warm:
-            batch()
-        began, done = time.monotonic(), 0
-        while time.monotonic() - began < seconds:
-            batch()
-            done += QUEUED
-        say({"a sum": 1e6 * (time.monotonic() - began) / done})
+        say({"a sum": 1e6 / (QUEUED * turns_per_second(batch, seconds))})
 
 
 if __name__ == "__main__":

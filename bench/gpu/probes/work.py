@@ -1,11 +1,9 @@
 """The share of the GPU's time that kernels of a known length get: ten of them, or two long ones, and then a wait."""
 
 import sys
-import time
 
-from bench.gpu.probes.kernels import Kernels, begin, say
+from bench.gpu.probes.kernels import Kernels, begin, say, turns_per_second
 
-WARM_UP_S = 1.0
 LONG_MS = 5.0
 
 
@@ -18,14 +16,7 @@ def main(ms: float, seconds: float, rate: int) -> None:
             kernels.work(ms)
         kernels.wait()
 
-    end = time.monotonic() + WARM_UP_S
-    while time.monotonic() < end:
-        turn()
-    began, done = time.monotonic(), 0
-    while time.monotonic() - began < seconds:
-        turn()
-        done += batch
-    say({"share of the GPU's time": done * ms / 10 / (time.monotonic() - began)})
+    say({"share of the GPU's time": batch * ms / 10 * turns_per_second(turn, seconds)})
 
 
 if __name__ == "__main__":
