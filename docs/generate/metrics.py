@@ -29,9 +29,10 @@ labels and units of others are theirs. See [Monitor](../how-to/monitor.md) for q
 """
 _CONTAINERS = """
 `gpu` is the UUID of the MIG device if the container has one, except in HAMi's series, which name it in addition to its
-GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `whole` (the GPU is the container's own)
-and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context, module, and `foreign`,
-which no process of the container owns. CCE's documents name no labels for its series, so these are ours.
+GPU. The enforcers are `facade`, `driver` (in addition to the facade), `mig`, `mps` (of each process), `whole` (the GPU
+is the container's own) and `none` (shared by time alone). The kinds of memory are data, managed, pool, array, context,
+module, and `foreign`, which no process of the container owns. CCE's documents name no labels for its series, so these
+are ours.
 """
 _CLAIMS = """
 All containers that name a request share its limits and its account, so the series name the claim and not pods.

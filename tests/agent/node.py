@@ -30,7 +30,7 @@ from lamina.agent.state.settings import AgentSettings
 from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import DEFAULT
 from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
+from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share, grant_name
 from lamina.model.survivors import Survivor
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
@@ -49,9 +49,15 @@ GPU = [facts.uuid for facts in FACTS]
 
 
 def share(
-    gpu: int = 0, memory: int = 1000, *, cores: int = 0, mode: Mode = Mode.QUOTA, mig: MigInstance | None = None
+    gpu: int = 0,
+    memory: int = 1000,
+    *,
+    cores: int = 0,
+    policy: ComputePolicy = ComputePolicy.NONE,
+    mode: Mode = Mode.QUOTA,
+    mig: MigInstance | None = None,
 ) -> Share:
-    return Share(gpu=GPU[gpu], memory_mib=memory, cores=cores, mode=mode, mig=mig)
+    return Share(gpu=GPU[gpu], memory_mib=memory, cores=cores, compute_policy=policy, mode=mode, mig=mig)
 
 
 def container(name: str, *shares: Share, init: bool = False, sidecar: bool = False) -> ContainerGrant:

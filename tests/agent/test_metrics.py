@@ -26,6 +26,7 @@ from lamina.agent.state.record import Bound, Instance
 from lamina.configuration import DEFAULT, Config, load
 from lamina.enforcement import layout
 from lamina.model.gpus import MigInstance, Mode
+from lamina.model.grants import ComputePolicy
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.quantities import MIB
 from lamina.ports import nvml
@@ -98,7 +99,7 @@ async def test_an_idle_container_has_samples(reported: Reported) -> None:
 
 
 async def test_memory_and_time_are_those_of_the_container(reported: Reported) -> None:
-    folder = await reported.runs("busy", share(0, 3000))
+    folder = await reported.runs("busy", share(0, 3000, cores=30, policy=ComputePolicy.CAP))
     holds(folder / "usage", data=100 * MIB, context=300 * MIB, spilled=7 * MIB, refusals=2, busy_ns=1_500_000_000)
     of = ("busy", GPU[0])
     assert await reported.value("lamina_container_memory_used_bytes", *of, "data") == 100 * MIB
@@ -110,12 +111,22 @@ async def test_memory_and_time_are_those_of_the_container(reported: Reported) ->
     assert await reported.value("hami_vgpu_memory_buffer_bytes", *of) == 100 * MIB
 
 
+async def test_the_time_of_a_container_without_a_share_of_it_is_unknown(reported: Reported) -> None:
+    """It is measured only while a neighbor needs it."""
+    holds(await reported.runs("free", share(0, 3000)) / "usage", spilled=0, refusals=0, busy_ns=1_500_000_000)
+    names = {name for name, _ in await reported.series("free", GPU[0])}
+    assert "lamina_container_memory_used_bytes" in names
+    assert not names & {"lamina_container_busy_seconds_total", "lamina_container_utilization_percent"}
+
+
 async def test_a_whole_gpu_is_its_containers_own(reported: Reported) -> None:
     await reported.runs("alone", share(2, 32768, mode=Mode.WHOLE))
     reported.nvml.read[GPU[2]] = GpuReading(used_bytes=500, free_bytes=1500, busy_percent=40)
     assert await reported.value("lamina_container_memory_limit_bytes", "alone", GPU[2]) == 2000
     assert await reported.value("lamina_container_utilization_percent", "alone", GPU[2]) == 40
     assert await reported.value("hami_vgpu_memory_used_bytes", "alone", GPU[2]) == 500
+    peaks = [name for name, _ in await reported.series("alone", GPU[2]) if name == "lamina_container_memory_peak_bytes"]
+    assert not peaks, "nothing records it"
 
 
 async def test_a_mig_device_has_its_memory_and_place(reported: Reported) -> None:
@@ -168,6 +179,25 @@ async def test_containers_that_share_by_time_have_the_memory_of_their_own_proces
         names = {name for name, _ in await reported.series(pod)}
         assert "hami_vgpu_memory_used_bytes" not in names, "a process that no one knows could be anybody's"
         assert "lamina_container_memory_limit_bytes" in names
+
+
+async def test_clients_of_mps_have_its_limits_and_its_server_is_not_one_of_them(reported: Reported) -> None:
+    plainly(reported, "a", f"{GPU[0]}::1")
+    daemon = MpsDaemon(gpu=GPU[0], state=MpsState.READY, memory_mib=3000, threads_percent=10)
+    reported.offer.update(daemons={GPU[0]: daemon})
+    reported.nvml.read[GPU[0]] = GpuReading(used_bytes=30 * MIB, free_bytes=70 * MIB, busy_percent=90)
+    reported.nvml.running[GPU[0]] = (process(reported, 1, "a"), GpuProcess(50, 30 * MIB))
+    assert "lamina_container_memory_used_bytes" not in {name for name, _ in await reported.series("a")}
+    reported.host.names[50] = "nvidia-cuda-mps"
+    assert await reported.value("lamina_container_memory_used_bytes", "a", GPU[0], "data") == 7 * MIB
+    assert await reported.value("lamina_container_memory_limit_bytes", "a", GPU[0]) == 3000 * MIB
+    assert await reported.value("lamina_container_cores_percent", "a", GPU[0]) == 10
+    assert await reported.value("lamina_container_enforcer", "a", "mps") == 1
+    reported.host.names[1] = "nvidia-cuda-mps"
+    used = await reported.value("lamina_container_memory_used_bytes", "a", GPU[0], "data")
+    assert used == 7 * MIB, "a pod's process counts under any name"
+    reported.offer.update(daemons={GPU[0]: structs.replace(daemon, state=MpsState.FAILED)})
+    assert await reported.value("lamina_container_enforcer", "a", "none") == 1
 
 
 async def test_two_containers_of_one_pod_on_a_gpu_cannot_be_told_apart(reported: Reported) -> None:

@@ -56,6 +56,8 @@ def test_a_name_that_is_no_text_hides_no_identity(tmp_path: Path) -> None:
     (tmp_path / "7/status").write_bytes(b"Name:\t\xff\xfe\nPid:\t7\nNSpid:\t7\t3\n")
     (tmp_path / "7/stat").write_bytes(STAT.format("N").encode().replace(b"(N)", b"(\xff\xfe)"))
     assert LinuxHost(tmp_path).process_identity(7) == ProcessIdentity(3, 5120)
+    (tmp_path / "7" / "comm").write_text("nvidia-cuda-mps\n")
+    assert (LinuxHost(tmp_path).process_name(7), LinuxHost(tmp_path).process_name(8)) == ("nvidia-cuda-mps", "")
 
 
 @pytest.mark.parametrize("character", BREAKS)

@@ -14,8 +14,8 @@ from lamina.model.grants import Share
 from lamina.model.ledger import Taken
 from lamina.model.mps import MpsDaemon
 
-Enforcer = Literal["facade", "driver", "whole", "mig", "none"]
-"""What limits the memory: Lamina's facade, the driver in addition to it, MIG, or nothing, because the GPU is the
+Enforcer = Literal["facade", "driver", "whole", "mig", "mps", "none"]
+"""What limits the memory: Lamina's facade, the driver in addition to it, MIG, MPS, or nothing, because the GPU is the
 container's own (whole) or is shared by time alone (none)."""
 
 
@@ -61,7 +61,8 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     spilled: int = 0
     hosted: int = 0
     """The part of `spilled` that it has to keep on the host."""
-    peak: int = 0
+    peak: int | None = 0
+    """None where nothing records it: a whole GPU or MIG device, or one shared by time alone."""
     refusals: int = 0
     busy_s: float | None = 0.0
     busy_is_whole: bool = True
@@ -69,7 +70,7 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     neighbor needs it."""
     waited_s: float | None = 0.0
     busy_percent: float | None = 0.0
-    """GPU time that it got over the last seconds."""
+    """GPU time that it got over the last seconds; None where not all of it is measured."""
     pod_uid: str = ""
     init: bool = False
     """Whether it is an init container, which has ended before others of its pod begin."""

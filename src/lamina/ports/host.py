@@ -30,6 +30,10 @@ class Host(Protocol):
         """The cgroup paths of a process, as in /proc/PID/cgroup."""
         ...
 
+    def process_name(self, pid: int) -> str:
+        """The first 15 characters of a process's name, as in /proc/PID/comm."""
+        ...
+
     def process_identity(self, pid: int) -> ProcessIdentity | None:
         """Who a process is in its own PID namespace; None when there is no such process."""
         ...
@@ -59,6 +63,9 @@ class LinuxHost:
 
     def process_cgroups(self, pid: int) -> str:
         return _read(self._proc / str(pid) / "cgroup")
+
+    def process_name(self, pid: int) -> str:
+        return _read(self._proc / str(pid) / "comm").removesuffix("\n")
 
     def process_identity(self, pid: int) -> ProcessIdentity | None:
         return parse_identity(_read(self._proc / str(pid) / "status"), _read(self._proc / str(pid) / "stat"))
@@ -98,6 +105,7 @@ class FakeHost:
 
     def __init__(self) -> None:
         self.cgroups: dict[int, str] = {}
+        self.names: dict[int, str] = {}
         self.identities: dict[int, ProcessIdentity] = {}
         self.mapped: set[tuple[int, Path]] = set()
         self.machine = ""
@@ -106,6 +114,9 @@ class FakeHost:
 
     def process_cgroups(self, pid: int) -> str:
         return self.cgroups.get(pid, "")
+
+    def process_name(self, pid: int) -> str:
+        return self.names.get(pid, "")
 
     def process_identity(self, pid: int) -> ProcessIdentity | None:
         return self.identities.get(pid)

@@ -104,8 +104,7 @@ def uses(shares: Sequence[ShareSample], found: Sequence[Holding]) -> Iterator[Mo
         of = workloads.get(share.pod_uid)
         if of is not None and share.enforcer in ("facade", "driver", "whole"):
             key = HistoryKey(share.namespace, of.kind, of.name, share.container)
-            percent = share.busy_percent if share.busy_is_whole else None
-            yield MomentaryUse(key, max(share.peak, share.used or 0), percent)
+            yield MomentaryUse(key, max(share.peak or 0, share.used or 0), share.busy_percent)
 
 
 def _larger(amounts: Sequence[tuple[bool, int]]) -> int:

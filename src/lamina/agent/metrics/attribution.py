@@ -1,7 +1,7 @@
 """How much of a GPU that is shared by time alone each pod uses: by the processes on it, known by their cgroups.
 
-Containers that share a GPU by time alone have no account of their own, so the driver is asked. A pod's number is
-reported only if every process on the GPU is known; otherwise some usage would be missing.
+Containers that share a GPU by time alone or by MPS have no account of their own, so the driver is asked. A pod's number
+is reported only if every process on the GPU is known; otherwise some usage would be missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from lamina.ports.cgroups import is_of_pod
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuProcess
+
+_MPS_SERVER = "nvidia-cuda-mps-server"[:15]
+"""The name of the process that serves the clients of MPS. What it holds is no pod's."""
 
 
 def memory_by_pod(processes: Iterable[GpuProcess], uids: Iterable[str], host: Host) -> Mapping[str, int] | None:
@@ -21,6 +24,8 @@ def memory_by_pod(processes: Iterable[GpuProcess], uids: Iterable[str], host: Ho
     for process in processes:
         groups = host.process_cgroups(process.pid)
         pod = next((uid for uid in used if is_of_pod(groups, uid)), None)
+        if pod is None and host.process_name(process.pid) == _MPS_SERVER:
+            continue
         if pod is None or process.memory_bytes is None:
             return None
         used[pod] += process.memory_bytes

@@ -19,6 +19,8 @@ from lamina.enforcement.layout import KINDS
 from lamina.errors import LaminaError
 from lamina.model.grants import ComputePolicy
 from lamina.model.mig_cards import mig_card
+from lamina.model.mps import MpsDaemon
+from lamina.model.quantities import MIB
 from lamina.ports.files import Files
 from lamina.ports.nvml import GpuReading
 from lamina.ports.set_aside import SetAside
@@ -60,13 +62,15 @@ class UsageRates:
 class DeviceReadings(NamedTuple):
     """What NVML reports about a node's devices, by UUID.
 
-    `parts` are the MIG devices; `shared` are the GPUs and MIG devices that `sharers` found, with the bytes of each pod.
+    `parts` are the MIG devices; `shared` are the GPUs and MIG devices that `sharers` found, with the bytes of each pod;
+    `mps` are the daemons that serve clients.
     """
 
     node: str
     readings: Mapping[str, GpuReading]
     parts: Mapping[str, MigSample]
     shared: Mapping[str, Mapping[str, int] | None]
+    mps: Mapping[str, MpsDaemon]
 
 
 def shares(
@@ -93,7 +97,7 @@ def shares(
         enforcer: Enforcer = "driver" if name in driver_limited else "facade"
         with aside.around("metrics of a container", f"{bound.namespace}/{bound.pod}, container {bound.container}"):
             for sample in _shares_of(bound, paths, devices, enforcer):
-                if sample.enforcer == enforcer:  # NVML knows what the others did lately
+                if sample.enforcer == enforcer and sample.busy_is_whole:  # NVML knows what the others did lately
                     percent = rates.percent((name, sample.gpu), sample.busy_s or 0.0, now)
                     sample = msgspec.structs.replace(sample, busy_percent=percent)
                 found.append(msgspec.structs.replace(sample, pod_uid=bound.pod_uid, init=_ends_first(bound)))
@@ -197,16 +201,16 @@ def _share(
         refusals=device.refusals if device else 0,
         busy_s=device.busy_ns / _NS if device else 0.0,
         busy_is_whole=limit.compute_policy is not ComputePolicy.NONE,
+        busy_percent=None,
         waited_s=device.waited_ns / _NS if device else 0.0,
     )
 
 
 def _undivided(bound: Bound, place: int, uuid: str, devices: DeviceReadings) -> ShareSample:
-    """A container with a whole GPU or MIG device, or one of several that share it by time alone."""
-    reading, part, shared = devices.readings.get(uuid, GpuReading()), devices.parts.get(uuid), devices.shared
-    total = (reading.used_bytes or 0) + (reading.free_bytes or 0)
-    own = uuid not in shared
-    used = reading.used_bytes or 0 if own else (shared[uuid] or {}).get(bound.pod_uid)
+    """A container with a whole GPU or MIG device, or one of several that share it by time alone or by MPS."""
+    reading, part, own = devices.readings.get(uuid, GpuReading()), devices.parts.get(uuid), uuid not in devices.shared
+    used = reading.used_bytes or 0 if own else (devices.shared[uuid] or {}).get(bound.pod_uid)
+    may = _allowed(uuid, devices)
     return ShareSample(
         node=devices.node,
         namespace=bound.namespace,
@@ -214,15 +218,35 @@ def _undivided(bound: Bound, place: int, uuid: str, devices: DeviceReadings) -> 
         container=bound.container,
         gpu=uuid,
         place=place,
-        enforcer="mig" if part is not None and own else "whole" if own else "none",
-        limit=total,
-        cores_percent=None if part is not None else 100 if own else 0,
+        enforcer=may.enforcer,
+        limit=may.limit,
+        cores_percent=may.cores_percent,
         held={} if used is None else {"data": used},
+        peak=None,
         busy_s=0.0 if own and part is None else None,
         waited_s=0.0 if own and part is None else None,
         busy_percent=float(reading.busy_percent) if own and reading.busy_percent is not None else None,
         mig=part,
     )
+
+
+class _Allowed(NamedTuple):
+    """What limits a container, and how."""
+
+    enforcer: Enforcer
+    limit: int
+    cores_percent: int | None
+
+
+def _allowed(uuid: str, devices: DeviceReadings) -> _Allowed:
+    """What one that has no limits of Lamina may use of a device. By MPS, that is what each of its processes may."""
+    reading, shared = devices.readings.get(uuid, GpuReading()), uuid in devices.shared
+    if shared and (daemon := devices.mps.get(uuid)):
+        return _Allowed("mps", daemon.memory_mib * MIB, daemon.threads_percent)
+    all_of_it = (reading.used_bytes or 0) + (reading.free_bytes or 0)
+    if uuid in devices.parts:
+        return _Allowed("none" if shared else "mig", all_of_it, None)
+    return _Allowed("none", all_of_it, 0) if shared else _Allowed("whole", all_of_it, 100)
 
 
 def _usage(path: Path) -> Usage | None:

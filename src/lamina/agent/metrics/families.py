@@ -39,7 +39,7 @@ def _of_shares(prefix: str, who: str) -> tuple[MetricFamily[ShareSample], ...]:
                 lambda s: s.refusals),
         gauge(f"{prefix}_cores_percent",
               f"The {who}'s share of the GPU's time; 0 if it requested none.", lambda s: s.cores_percent),
-        counter(f"{prefix}_busy_seconds", f"GPU time of the {who}.", lambda s: s.busy_s),
+        counter(f"{prefix}_busy_seconds", f"GPU time of the {who}.", lambda s: s.busy_s if s.busy_is_whole else None),
         counter(f"{prefix}_waited_seconds",
                 f"Time for which threads of the {who} waited for their share.", lambda s: s.waited_s),
         gauge(f"{prefix}_utilization_percent", f"GPU time of the {who} over the last seconds.",

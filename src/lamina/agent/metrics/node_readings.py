@@ -68,7 +68,8 @@ class NodeReader:
             uuid: self._memory_by_pod(uuid, processes, sharers.get(uuid, ())) if processes is not None else None
             for uuid, processes in running.items()
         }
-        devices = collection.DeviceReadings(self._node.node, readings, parts, shared)
+        daemons = {daemon.gpu: daemon for daemon in published.mps if daemon.ready} if published else {}
+        devices = collection.DeviceReadings(self._node.node, readings, parts, shared, daemons)
 
         def samples(of: Sequence[Allocation], rates: collection.UsageRates) -> list[ShareSample]:
             limited = published.driver_limited if published else ()
