@@ -1,6 +1,9 @@
 """The commands that read or change a cluster: what they print, and what they end with."""
 
+import json
+
 import pytest
+import yaml
 
 from lamina.model.gpus import CORDON
 from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
@@ -51,7 +54,8 @@ async def test_a_connection_is_closed_also_after_an_error(monkeypatch: pytest.Mo
 async def test_pods_of_one_namespace_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(monkeypatch, await small_cluster())
     reason = "node n: needs 99999 MiB; the largest GPU has 15360 MiB"
-    assert (await commands.run("pods")).output.splitlines()[3:] == [f"(1) {reason}"]
+    silent = "What GPUs use is not known of n: nodes 'n:9394' does not answer"
+    assert (await commands.run("pods")).output.splitlines()[3:] == [f"(1) {reason}", silent]
     assert (await commands.run("pods")).rows[:3] == [
         ["POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY"],
         ["runs", "Running", "n", "0", "1000", "MiB", "shared"],
@@ -109,6 +113,21 @@ async def test_why_prints_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await commands.run("why", "other", "-n", "team")).output == sentence.replace("waits", "other")
     missing = await commands.run("why", "other")
     assert (missing.code, missing.error) == (2, "there is no pod other in namespace default")
+
+
+async def test_scripts_get_what_why_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await small_cluster())
+    ended = await commands.run("why", "waits", "-o", "json")
+    assert json.loads(ended.output) == {
+        "namespace": "default",
+        "name": "waits",
+        "runs": False,
+        "lines": ["waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."],
+    }
+    assert ended.code == 1
+    runs = await commands.run("why", "runs", "-o", "yaml")
+    assert (runs.code, yaml.safe_load(runs.output)["runs"]) == (0, True)
+    assert (await commands.run("why", "runs", "-o", "wide")).code == 2
 
 
 async def test_quotas_show_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

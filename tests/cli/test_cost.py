@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from lamina.model.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.ports.kube import CONFIG_MAPS
@@ -60,6 +61,11 @@ async def test_json_has_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (row["kind"], row["workload"], row["memoryRequested"], row["cost"]) == ("Deployment", "web", 8.0, 3.0)
 
 
+async def test_yaml_is_the_same_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_json, as_yaml = [(await run(monkeypatch, await counted(), "-o", form)).output for form in ("json", "yaml")]
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+
 async def test_values_of_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (await run(monkeypatch, await counted(), "--by", "label", "--label", "team")).rows
     assert rows[1][:2] == ["red", "1.00"]
@@ -74,7 +80,7 @@ async def test_without_prices_cost_is_not_known(monkeypatch: pytest.MonkeyPatch)
     ("options", "sentence"),
     [
         (("--by", "pod"), "--by must be one of namespace, workload, label"),
-        (("-o", "yaml"), "--output must be one of table, json"),
+        (("-o", "wide"), "--output must be one of table, json, yaml"),
         (("--by", "label"), "--by label needs the label itself"),
         (("--label", "team"), "--by label needs the label itself"),
         (("--since", "1d"), "--since and --prometheus need each other"),

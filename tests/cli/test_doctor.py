@@ -9,7 +9,7 @@ from msgspec import structs
 
 from lamina.errors import Outside
 from lamina.install.names import chosen
-from lamina.model.gpus import ExistingMigInstance, Inventory, Mode, NativeResource
+from lamina.model.gpus import ExistingMigInstance, Inventory, MigDeviceCount, Mode, NativeResource
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.model.sharing import Strategy
 from lamina.operations.doctor.finding import State
@@ -80,6 +80,22 @@ async def test_a_driver_of_440_is_old_enough_to_fail_and_newer_is_not() -> None:
         patient = Patient()
         patient.inventory = Inventory(node="n", driver=driver, gpus=(patient.gpu,))
         assert (await patient.findings())["n: driver"].state is state
+
+
+@pytest.mark.parametrize(
+    ("resource", "gpus", "state", "found"),
+    [
+        ("nvidia.com/mig-1g.5gb", 0, State.OK, "7 MIG devices offered and healthy"),
+        ("nvidia.com/mig-1g.5gb", 1, State.OK, "1 GPU and 7 MIG devices offered and healthy"),
+        ("", 0, State.WARNING, "none is offered"),
+    ],
+)
+async def test_mig_devices_that_are_offered_count(resource: str, gpus: int, state: State, found: str) -> None:
+    patient = Patient()
+    devices = MigDeviceCount(profile="1g.5gb", count=7, resource=resource)
+    patient.inventory = Inventory(node="n", driver="535.1", gpus=(patient.gpu,)[:gpus], mig_devices=(devices,))
+    finding = (await patient.findings())["n: GPUs"]
+    assert (finding.state, finding.found) == (state, found)
 
 
 async def test_unhealthy_gpus_are_findings_with_their_reason() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object, Refused
 from lamina.ports.kube.fake import FakeKube
@@ -20,9 +21,9 @@ class Fits:
         self._file = folder / "web.yaml"
         self.kube = kube
 
-    async def ask(self, *objects: Object) -> Ended:
+    async def ask(self, *objects: Object, output: str = "text") -> Ended:
         self._file.write_text("\n---\n".join(map(json.dumps, objects)))
-        return await self._commands.run("fits", "-f", str(self._file))
+        return await self._commands.run("fits", "-f", str(self._file), "-o", output)
 
 
 @pytest.fixture
@@ -53,6 +54,17 @@ async def test_a_pod_that_misses_is_answered_with_numbers_and_what_to_change(fit
         "  To change that on n: request at most 1000 MiB.",
         "  To change that on n: wait until 1000 MiB more are free on a GPU of the node.",
     ]
+
+
+async def test_scripts_get_each_answer_with_its_lines(fits: Fits) -> None:
+    pods = manifest(gpu=1, gpumem=2000), manifest(name="large", gpu=1, gpumem=99999)
+    as_json, as_yaml = await fits.ask(*pods, output="json"), await fits.ask(*pods, output="yaml")
+    first, second = json.loads(as_json.output)
+    assert first == {"fits": True, "lines": ["Pod web fits now on n GPU 1."]}
+    assert not second["fits"] and second["lines"][0].startswith("Pod large does not fit now: ")
+    assert yaml.safe_load(as_yaml.output) == [first, second]
+    assert (as_json.code, as_yaml.code) == (1, 1)
+    assert (await fits.ask(*pods, output="table")).error == "--output must be one of text, json, yaml, got 'table'"
 
 
 async def test_pods_take_their_places_from_those_after_them(fits: Fits) -> None:

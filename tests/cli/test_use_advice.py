@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from lamina.operations.advise.use_histories import HistoryOwner
 from lamina.ports.kube.fake import FakeKube
@@ -42,4 +43,19 @@ async def test_json_and_empty_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     [idle] = json.loads((await commands.run("advise", "idle", "-o", "json")).output)
     assert (idle["gpu"], idle["idleS"]) == ("GPU-n-0", 7200)
     assert "No workload requests more" in (await commands.run("advise", "shares", "--hours", "48")).output
-    assert (await commands.run("advise", "idle", "-o", "yaml")).code == 2
+
+
+@pytest.mark.parametrize("command", ["shares", "idle"])
+async def test_advice_has_the_forms_of_lists(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(monkeypatch, await used())
+    as_json = json.loads((await commands.run("advise", command, "-o", "json", "--sort-by", "memoryMib")).output)
+    assert yaml.safe_load((await commands.run("advise", command, "-o", "yaml")).output) == as_json
+    assert (await commands.run("advise", command, "-o", "name")).output == "pod/runs\n"
+    assert "NAMESPACE" not in (await commands.run("advise", command, "--no-headers")).output
+    assert (await commands.run("advise", command, "-o", "tree")).code == 2
+    assert (await commands.run("advise", command, "--sort-by", "absent")).error.startswith("--sort-by must be one of ")
+
+
+async def test_nodes_without_figures_are_named_also_where_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, silent = (await Commands(monkeypatch, await used()).run("advise", "idle", "--hours", "9")).output.splitlines()
+    assert silent.startswith("The use on 1 node is not known, first silent: ")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamina.operations.agent_metrics import ClusterUse, GpuLoad, ShareFigures, read_use
+from lamina.operations.agent_metrics import ClusterUse, GpuLoad, MigDeviceOf, ShareFigures, read_use
 from lamina.ports.kube import NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.agent_pages import agent_pod, gpu_lines, serve, share_lines
+from tests.operations.agent_pages import agent_pod, claim_lines, gpu_lines, mig_lines, native_lines, serve, share_lines
 
 
 async def test_the_pod_of_an_agent_is_asked_and_otherwise_the_node() -> None:
@@ -13,7 +13,8 @@ async def test_the_pod_of_an_agent_is_asked_and_otherwise_the_node() -> None:
     serve(kube, "a", gpu_lines("a", "GPU-a", 300, 12.5), pod=True)
     serve(kube, "b", gpu_lines("b", "GPU-b", 7, 0))
     use = await read_use(kube, ["a", "b"], [agent_pod("a"), agent_pod("b", phase="Failed")])
-    assert use.gpus == {"GPU-a": GpuLoad(300, 12.5), "GPU-b": GpuLoad(7, 0.0)} and use.silent == {}
+    a, b = (GpuLoad(used, busy, node, 0, "Tesla T4", 15360) for used, busy, node in ((300, 12.5, "a"), (7, 0.0, "b")))
+    assert use.gpus == {"GPU-a": a, "GPU-b": b} and use.silent == {}
     assert sorted(kube.calls) == [("proxied", NODES, "b:9394"), ("proxied", PODS, "agent-of-a:9394")]
 
 
@@ -52,6 +53,25 @@ def test_kinds_of_allocations_are_added() -> None:
     use.add("a", page)
     expected = ShareFigures(used_mib=403, limit_mib=1000, borrowed_mib=50, peak_mib=900, refusals=2, busy_percent=40.0)
     assert use.share(("default", "p", "main"), "GPU-a") == expected
+
+
+def test_what_an_agent_does_not_know_of_a_container_is_none() -> None:
+    use = ClusterUse()
+    use.add("a", native_lines("a", "p", "GPU-a", limit_mib=1000))
+    assert use.share(("default", "p", "main"), "GPU-a") == ShareFigures(limit_mib=1000)
+    assert use.shares["default", "p", "main"]["GPU-a"].used_mib is None
+
+
+def test_mig_devices_belong_to_their_gpus_and_claims_are_apart_from_containers() -> None:
+    use = ClusterUse()
+    use.add("a", gpu_lines("a", "GPU-a", 0, 0, index=3, reason="XID 79") + mig_lines("a", "GPU-a", "MIG-1", "MIG-2"))
+    use.add("a", claim_lines("a", "c/gpu", "GPU-b", data=5, cores=30) + share_lines("a", "c", "GPU-b", data=6))
+    assert use.mig_devices["MIG-2"] == MigDeviceOf("GPU-a", "1g.5gb", 4864)
+    assert (use.gpu_of("MIG-1"), use.gpu_of("GPU-b")) == ("GPU-a", "GPU-b")
+    assert (use.gpus["GPU-a"].gpu_index, use.gpus["GPU-a"].reason) == (3, "XID 79")
+    claimed, held = use.claim(("default", "c", "gpu"), "GPU-b"), use.share(("default", "c", "main"), "GPU-b")
+    assert claimed is not None and (claimed.used_mib, claimed.cores_percent) == (5, 30)
+    assert held is not None and held.used_mib == 6
 
 
 @pytest.mark.parametrize(("devices", "known"), [(("MIG-1",), True), (("MIG-1", "MIG-2"), False)])

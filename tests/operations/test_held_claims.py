@@ -15,6 +15,7 @@ from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.pending_reasons import why
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from tests.cli.commands import Commands
+from tests.operations.agent_pages import claim_lines, serve, share_lines
 from tests.operations.clusters import T4, cluster, container, grant, inventory, pod
 
 
@@ -83,13 +84,13 @@ def test_claims_by_templates_and_by_extended_resources_are_known_by_the_status_o
 async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatch: pytest.MonkeyPatch) -> None:
     node = holding(claim("c", ("a", 4096), cores=30), gpus=2)
     both = using("both", GPU)
-    objects = (node, using("claims", GPU), both, grant(both, "n", 1000, "GPU-n-1"))
-    output = (await Commands(monkeypatch, await cluster(*objects)).run("pods")).output
-    rows = [line.split() for line in output.splitlines()[1:]]
+    kube = await cluster(node, using("claims", GPU), both, grant(both, "n", 1000, "GPU-n-1"))
+    serve(kube, "n", share_lines("n", "both", "GPU-n-1", data=7, peak=9) + claim_lines("n", "c/a", "GPU-n-0", data=50))
+    rows = [line.split() for line in (await Commands(monkeypatch, kube).run("pods")).output.splitlines()[1:]]
     assert rows == [
-        ["both", "Running", "n", "1", "1000", "MiB", "shared", "main"],
-        ["0", "4096", "MiB", "30", "%", "c/a"],
-        ["claims", "Running", "n", "0", "4096", "MiB", "30", "%", "c/a"],
+        ["both", "Running", "n", "1", "1000", "MiB", "7", "MiB", "9", "MiB", "shared", "main"],
+        ["0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
+        ["claims", "Running", "n", "0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
     ]
 
 

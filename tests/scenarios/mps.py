@@ -82,6 +82,8 @@ def test_s2_8_clients_of_one_gpu_run_at_the_same_time(lab: Lab) -> None:
     then = {each.pid: each.busy_ns for gpu in before.gpus for each in gpu.processes}
     parts = [(each.busy_ns - then[each.pid]) / (now.now_ns - before.now_ns) for each in clients_of(now)]
     assert parts == pytest.approx([0.1] * 3, abs=0.01)
+    held = [share for row in json.loads(lab.lamina("pods", "-o", "json").stdout) for share in row["shares"]]
+    assert [(each["mode"], each["memoryMib"], each["computePercent"]) for each in held] == [("mps", 4096, 10)] * 3
     smi = inside(lab, "deploy/clients", "nvidia-smi")
     assert "M+C" in smi
     assert "E. Process" in smi

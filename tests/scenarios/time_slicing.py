@@ -72,3 +72,9 @@ def test_s2_2_eight_of_eleven_run(lab: Lab, eleven: str) -> None:
     waiting = next(each["metadata"]["name"] for each in lab.pods(APP) if each["status"]["phase"] == "Pending")
     assert "all 8 nvidia.com/gpu are allocated" in lab.lamina("why", waiting).stdout
     assert lab.lamina("pods").stdout.count("1 nvidia.com/gpu") == 8
+
+    def indices() -> list[int]:
+        rows = json.loads(lab.lamina("pods", "-o", "json").stdout)
+        return sorted(share["index"] for row in rows for share in row["shares"])
+
+    wait_until(lambda: indices() == [0] * 4 + [1] * 4, lambda: lab.lamina("pods", "-o", "json").stdout)

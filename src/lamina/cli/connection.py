@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from lamina.operations.agent_metrics import ClusterUse
     from lamina.operations.cluster_view import ClusterView
     from lamina.ports.kube.client import KubeClient
 
 _T = TypeVar("_T")
+_SHOWN_NODES = 5
 _LACKS_A_RIGHT = re.compile(r'is forbidden: User ".*" cannot [a-z]+ resource ')
 """What Kubernetes says where roles do not allow a request; quotas and admission refuse in other words."""
 _RIGHTS = (
@@ -73,6 +75,15 @@ def warn_of_refused_configuration(cluster: "ClusterView") -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
     for warning in warnings(cluster):
         typer.echo(f"Warning: {warning}", err=True)
+
+
+def silent_agents(use: "ClusterUse") -> list[str]:
+    """A sentence about nodes whose agents do not say what is used, if there are any."""
+    if not use.silent:
+        return []
+    nodes = sorted(use.silent)
+    more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
+    return [f"What GPUs use is not known of {', '.join(nodes[:_SHOWN_NODES])}{more}: {use.silent[nodes[0]]}"]
 
 
 def warnings(cluster: "ClusterView") -> list[str]:

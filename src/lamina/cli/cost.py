@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lamina.operations.cost.rows import CostRow
     from lamina.ports.kube import ProxiedKube
 
-_OUTPUTS = ("table", "json")
+_OUTPUTS = ("table", "json", "yaml")
 _FIGURES = (
     *("memory_requested", "memory_used", "compute_requested", "compute_used"),
     *("compute_borrowed", "compute_lent", "gib_requested", "gib_used", "gib_borrowed"),
@@ -36,7 +36,7 @@ def cost(
     since: Annotated[
         str, typer.Option("--since", help="Only this time until now, such as 30d. Needs --prometheus.")
     ] = "",
-    output: Annotated[str, typer.Option("--output", "-o", help="Form: table or json.")] = "table",
+    output: Annotated[str, typer.Option("--output", "-o", help="Form: table, json or yaml.")] = "table",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Show GPU-hours requested, used, borrowed and lent, and their cost by the prices of the configuration.
@@ -44,6 +44,7 @@ def cost(
     Without a Prometheus, the figures are all that the agents have counted.
     """
     from lamina.cli.connection import warn_of_refused_configuration, with_cluster
+    from lamina.cli.documents import print_document
     from lamina.errors import BadInput
     from lamina.operations import cluster_view
     from lamina.operations.cost import agents, rows
@@ -69,20 +70,12 @@ def cost(
     pricing = cluster.config.pricing
     found = rows.cost_rows(accounts, pricing, by=by, label=label, namespace=namespace)
     idle = None if namespace else rows.idle_row(accounts, pricing)
-    if output == "json":
-        _print_json(found, idle, pricing, accounts)
+    if output != "table":
+        document = {"currency": pricing.currency, "rows": found, "idle": idle, "silentNodes": sorted(accounts.silent)}
+        print_document(document, output)
     else:
         _print_table(found, idle, pricing, by)
         _print_silent(accounts)
-
-
-def _print_json(
-    found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "Pricing", accounts: "ClusterAccounts"
-) -> None:
-    import msgspec
-
-    document = {"currency": pricing.currency, "rows": found, "idle": idle, "silentNodes": sorted(accounts.silent)}
-    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
 def _print_table(found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "Pricing", by: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import Kubeconfig, Namespace
+from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
 
 if TYPE_CHECKING:
     from lamina.dialects.groups import GroupName
@@ -22,6 +22,7 @@ def fits(
         Path, typer.Option("--filename", "-f", help="Manifest with pods or workloads; `-` reads standard input.")
     ],
     namespace: Namespace = "",
+    output: AnswerOutput = "text",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Tell whether the pods of a manifest would fit now, on which GPUs, or what is missing in numbers.
@@ -39,6 +40,7 @@ def fits(
         warn_of_unread_nodes,
         with_cluster,
     )
+    from lamina.cli.documents import print_document
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view
     from lamina.operations.fit_check import FitCheck
@@ -46,6 +48,7 @@ def fits(
     from lamina.operations.pod_templates import pod_groups, pod_templates
     from lamina.ports.user_files import read_text
 
+    one_of(output, ANSWER_OUTPUTS, "--output")
     text = sys.stdin.read() if file == _STDIN else read_text(file)
     where = "standard input" if file == _STDIN else str(file)
     chosen = chosen_namespace(namespace, kubeconfig)
@@ -58,8 +61,10 @@ def fits(
     warn_of_refused_configuration(cluster)
     warn_of_unread_nodes(cluster)
     answers = list(FitCheck(cluster).check_all(templates, needed))
-    for answer in answers:
-        for line in answer.lines:
+    if output != "text":
+        print_document([answer._asdict() for answer in answers], output)
+    else:
+        for line in (line for answer in answers for line in answer.lines):
             console.print(line, soft_wrap=True, markup=False)
     if not all(answer.fits for answer in answers):
         raise typer.Exit(ExitCode.NO)

@@ -7,14 +7,9 @@ import typer
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lamina.cli.lists import ListReading
-    from lamina.operations.agent_metrics import ClusterUse
     from lamina.operations.gpu_rows import GpuRow
     from lamina.ports.kube import ProxiedKube
-
-_SHOWN_NODES = 5
 
 
 def gpus(
@@ -34,7 +29,7 @@ def gpus(
 
     What is used comes from the metrics of the agents; `-` is what is not known. Labels are those of nodes.
     """
-    from lamina.cli.connection import warnings
+    from lamina.cli.connection import silent_agents, warnings
     from lamina.cli.gpu_table import gpu_table
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
     from lamina.operations import agent_metrics, cluster_view, gpu_rows
@@ -58,15 +53,6 @@ def gpus(
         use = await agent_metrics.read_use(kube, asked, cluster.pods)
         rows = gpu_rows.in_order(gpu_rows.gpu_rows(cluster, use), sort)
         chosen = gpu_rows.of_node(rows, node, cluster) if node else rows
-        return ListReading([row for row in chosen if row.node in names], [*_silent(use)], warnings(cluster))
+        return ListReading([row for row in chosen if row.node in names], silent_agents(use), warnings(cluster))
 
     list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
-
-
-def _silent(use: "ClusterUse") -> "Iterator[str]":
-    """A sentence about nodes whose agents do not say what is used."""
-    if use.silent:
-        nodes = sorted(use.silent)
-        more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
-        shown = ", ".join(nodes[:_SHOWN_NODES])
-        yield f"What GPUs use is not known of {shown}{more}: {use.silent[nodes[0]]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import msgspec
 import typer
 
+from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import one_of
 from lamina.errors import BadInput, Outside
@@ -100,17 +101,16 @@ def list_objects(
 def print_list(kind: ListKind[R], form: ListForm, rows: Sequence[R], notes: Iterable[str] = ()) -> None:
     """Print the rows in their form and order."""
     rows = _ordered(rows, form)
-    if form.output == "json":
-        typer.echo(_json(rows))
-    elif form.output == "yaml":
-        typer.echo(_yaml(rows), nl=False)
+    if form.output in ("json", "yaml"):
+        print_document(rows, form.output)
     elif form.output == "name":
         for name in dict.fromkeys(map(kind.name, rows)):
             typer.echo(name)
-    elif not rows:
-        _say(kind.empty)
     else:
-        _print_table(kind, form, rows)
+        if rows:
+            _print_table(kind, form, rows)
+        else:
+            _say(kind.empty)
         for note in notes:
             _say(note)
 
@@ -148,10 +148,11 @@ def _print_changes(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None
     """The rows one by one as documents, or as lines of the table."""
     if form.output == "json":
         for row in rows:
-            typer.echo(_json(row))
+            print_document(row, "json")
     elif form.output == "yaml":
         for row in rows:
-            typer.echo(f"---\n{_yaml(row)}", nl=False)
+            typer.echo("---")
+            print_document(row, "yaml")
     elif rows:
         print_list(kind, form._replace(headers=False), rows)
 
@@ -187,16 +188,6 @@ def _fields(kind: ListKind[R]) -> tuple[str, ...]:
 def _field(form: ListForm) -> str:
     """Also as kubectl writes it: `.node` and `{.node}`."""
     return form.sort_by.removeprefix("{").removesuffix("}").removeprefix(".")
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
-def _yaml(value: object) -> str:
-    import yaml
-
-    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True)
 
 
 def _say(sentence: str) -> None:

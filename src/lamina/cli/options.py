@@ -25,6 +25,7 @@ Namespace = Annotated[
 ]
 
 Output = Annotated[str, typer.Option("--output", "-o", help="Form: table, wide, json, yaml or name.")]
+AnswerOutput = Annotated[str, typer.Option("--output", "-o", help="Form: text, json or yaml.")]
 Selector = Annotated[
     str, typer.Option("--selector", "-l", help="Labels, such as `app=web,tier in (a, b)`.", show_default=False)
 ]
@@ -33,6 +34,7 @@ SortBy = Annotated[
 ]
 NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the head of the table.")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on and print rows that change, until Ctrl-C.")]
+ANSWER_OUTPUTS = ("text", "json", "yaml")
 
 
 def one_of(value: str, allowed: Sequence[str], option: str) -> None:

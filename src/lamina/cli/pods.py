@@ -9,7 +9,7 @@ from lamina.cli.options import Kubeconfig, Namespace, NoHeaders, Output, Selecto
 if TYPE_CHECKING:
     from lamina.cli.lists import ListReading
     from lamina.operations.pod_rows import PodEntry
-    from lamina.ports.kube import Kube
+    from lamina.ports.kube import ProxiedKube
 
 
 def pods(
@@ -26,13 +26,14 @@ def pods(
 ) -> None:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending.
 
-    Workloads whose pods are refused, such as Deployments, come last, with the sentence that refuses them.
+    What is used comes from the metrics of the agents; `-` is what is not known. Workloads whose pods are refused, such
+    as Deployments, come last, with the sentence that refuses them.
     """
     from lamina.cli import tables
-    from lamina.cli.connection import chosen_namespace, warnings
+    from lamina.cli.connection import chosen_namespace, silent_agents, warnings
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.operations import cluster_view
-    from lamina.operations.pod_rows import PodEntry, pod_rows
+    from lamina.operations import agent_metrics, cluster_view
+    from lamina.operations.pod_rows import PodEntry, pod_rows, pods_with_gpus
     from lamina.operations.refused_workloads import refused_workloads
     from lamina.ports.kube.selectors import label_selector
 
@@ -48,11 +49,14 @@ def pods(
         notes=tables.reasons,
     )
 
-    async def read(kube: "Kube") -> "ListReading[PodEntry]":
+    async def read(kube: "ProxiedKube") -> "ListReading[PodEntry]":
         cluster = await cluster_view.read(kube)
         where = None if all_namespaces else namespace
+        shown = pods_with_gpus(cluster, where, selected)
+        nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()
+        use = await agent_metrics.read_use(kube, sorted(nodes), cluster.pods)
         refused, unread = await refused_workloads(kube, cluster.config, where, selected)
-        rows = [*pod_rows(cluster, where, selected), *refused]
-        return ListReading(rows, warnings=[*warnings(cluster), *([unread] if unread else ())])
+        rows = [*pod_rows(cluster, where, selected, use), *refused]
+        return ListReading(rows, silent_agents(use), [*warnings(cluster), *([unread] if unread else ())])
 
     list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)

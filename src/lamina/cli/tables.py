@@ -9,11 +9,14 @@ from itertools import islice
 from rich.console import Console
 from rich.table import Table
 
+from lamina.cli.gpu_table import amount
 from lamina.cli.terminal import print_table
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.pod_rows import HeldShare, PodEntry, pod_rows
+from lamina.operations.held_shares import HeldShare
+from lamina.operations.pod_rows import PodEntry, pod_rows
 
-_HEAD = ("POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY")
+_HEAD = ("POD", "STATUS", "NODE", "GPU", "MEMORY")
+_USE = ("USED", "PEAK")
 _MORE = ("CONTAINER", "MODE", "UUID")
 
 
@@ -33,16 +36,19 @@ def print_pods(console: Console, cluster: ClusterView, namespace: str | None) ->
 
 
 def pod_table(rows: Sequence[PodEntry], *, wide: bool, namespaces: bool) -> Table:
-    """A wide table has containers, modes and UUIDs too, another one containers where a pod has several with shares."""
+    """USED and PEAK are there where an agent says what is used. A wide table has containers, modes and UUIDs too,
+    another one containers where a pod has several with shares."""
     numbers = _numbers(rows)
+    used = any(share.used_mib is not None for row in rows for share in row.shares)
     several = any(len({share.container for share in row.shares}) > 1 for row in rows)
     more = len(_MORE) if wide else int(several)
-    head = (*_HEAD[:-1], *_MORE[:more], _HEAD[-1])
+    head = (*_HEAD, *(_USE if used else ()), "COMPUTE", *_MORE[:more], "WHY")
     table = Table(*(("NAMESPACE",) if namespaces else ()), *head, box=None, pad_edge=False)
     for row in rows:
         first = (row.namespace,) if namespaces else ()
         mark = f"({numbers[row.reason]})" if row.reason else ""
-        table.add_row(*first, *_cells(row), *islice(_more(row), more), mark)
+        cells = [*_cells(row), *(_used(row) if used else ()), _computes(row), *islice(_more(row), more)]
+        table.add_row(*first, *cells, mark)
     return table
 
 
@@ -62,8 +68,16 @@ def _cells(row: PodEntry) -> Iterator[str]:
     yield row.node
     yield "\n".join(_gpu(share) for share in row.shares)
     yield "\n".join(_memory(share) for share in row.shares)
-    devices = ", ".join(f"{amount} {name}" for name, amount in row.devices.items())
-    yield devices or "\n".join(_compute(share) for share in row.shares)
+
+
+def _used(row: PodEntry) -> Iterator[str]:
+    yield "\n".join(amount(share.used_mib, "MiB") for share in row.shares)
+    yield "\n".join(amount(share.peak_mib, "MiB") for share in row.shares)
+
+
+def _computes(row: PodEntry) -> str:
+    devices = ", ".join(f"{number} {name}" for name, number in row.devices.items())
+    return devices or "\n".join(_compute(share) for share in row.shares)
 
 
 def _more(row: PodEntry) -> Iterator[str]:

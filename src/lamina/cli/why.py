@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import Kubeconfig, Namespace
+from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
 
 if TYPE_CHECKING:
     from lamina.ports.kube import Kube
@@ -16,6 +16,7 @@ def why(
         str, typer.Argument(metavar="POD", help="Name of the pod, or KIND/NAME of a workload, such as deploy/web.")
     ],
     namespace: Namespace = "",
+    output: AnswerOutput = "text",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Explain why a pod is pending, per node or group of equal nodes, in numbers, or when it was refused GPU memory.
@@ -29,10 +30,12 @@ def why(
         warn_of_unread_nodes,
         with_cluster,
     )
+    from lamina.cli.documents import print_document
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view, pending_reasons, workloads
     from lamina.operations.refused_memory import last_refusal
 
+    one_of(output, ANSWER_OUTPUTS, "--output")
     chosen = chosen_namespace(namespace, kubeconfig)
 
     async def explain(kube: "Kube") -> workloads.Explained:
@@ -47,7 +50,11 @@ def why(
         return workloads.Explained(lines, runs=not pending_reasons.waiting_because(cluster, pod))
 
     explained = with_cluster(kubeconfig, explain)
-    for line in explained.lines:
-        console.print(line, soft_wrap=True, markup=False)
+    if output != "text":
+        answer = {"namespace": chosen, "name": name, "runs": explained.runs, "lines": explained.lines}
+        print_document(answer, output)
+    else:
+        for line in explained.lines:
+            console.print(line, soft_wrap=True, markup=False)
     if not explained.runs:
         raise typer.Exit(ExitCode.NO)

@@ -92,7 +92,7 @@ VIEW = _merged(READER, REFUSALS, WORKLOADS, REFUSED_WORKLOADS, NODE_LABELS, MIG_
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus, top, pods, why, fits, quotas, cost, advise defrag, advise shares, advise idle": READER,
-    "gpus, top, cost, advise shares, advise idle, in addition to the first": METRICS,
+    "gpus, top, pods, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,
     "why, fits, in addition to the first": HOSTS,
     "fits, for pods of a group whose PodGroup is not in the file": GROUPS,

@@ -21,42 +21,68 @@ from lamina.ports.kube import NODES, PODS, Object, ProxiedKube
 _PAGE = "metrics"
 _AT_ONCE = 16
 """How many agents are asked at the same time."""
-_READ = ("lamina_gpu_", "lamina_container_")
+_READ = ("lamina_gpu_", "lamina_mig_", "lamina_container_", "lamina_claim_")
 _Holder = tuple[str, str, str]
-"""Namespace, pod and container."""
+"""Namespace, pod and container, or namespace, claim and request."""
 
 
 class GpuLoad(NamedTuple):
-    """What one GPU does, as far as the driver reports it."""
+    """What one GPU is and does, as far as the driver reports it."""
 
     used_mib: int | None = None
     busy_percent: float | None = None
+    node: str = ""
+    gpu_index: int = 0
+    model: str = ""
+    memory_mib: int = 0
+    reason: str = ""
+    """Why it is not healthy; empty while it is."""
+
+
+class MigDeviceOf(NamedTuple):
+    """A MIG device: its GPU, by UUID, and its profile and memory."""
+
+    gpu: str
+    profile: str
+    memory_mib: int
 
 
 class ShareFigures(NamedTuple):
-    """What one container does with one GPU."""
+    """What one container does with one GPU; None is what its agent does not know."""
 
-    used_mib: int = 0
+    used_mib: int | None = None
     limit_mib: int = 0
     borrowed_mib: int = 0
-    peak_mib: int = 0
+    peak_mib: int | None = None
     refusals: int = 0
     busy_percent: float | None = None
+    cores_percent: int = 0
+    """Its share of the GPU's time; 0 where it has none of its own."""
 
 
 @dataclass
 class ClusterUse:
-    """`gpus` are keyed by UUID, `shares` by container and then by UUID."""
+    """`gpus` are keyed by UUID, as `mig_devices` are, `shares` and `claims` by who has them and then by UUID."""
 
     gpus: dict[str, GpuLoad] = field(default_factory=dict)
+    mig_devices: dict[str, MigDeviceOf] = field(default_factory=dict)
     shares: dict[_Holder, dict[str, ShareFigures]] = field(default_factory=dict)
+    claims: dict[_Holder, dict[str, ShareFigures]] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     """The nodes whose agents did not answer, each with the reason."""
 
     def share(self, holder: _Holder, gpu: str) -> ShareFigures | None:
         """What a container does with a GPU. One that has a MIG device is known by the UUID of that device."""
-        known = self.shares.get(holder, {})
-        return known.get(gpu) or (next(iter(known.values())) if len(known) == 1 else None)
+        return _of_gpu(self.shares.get(holder, {}), gpu)
+
+    def claim(self, holder: _Holder, gpu: str) -> ShareFigures | None:
+        """The same of a request of a claim."""
+        return _of_gpu(self.claims.get(holder, {}), gpu)
+
+    def gpu_of(self, device: str) -> str:
+        """The UUID of the GPU that a MIG device is part of; that of a GPU is its own."""
+        part = self.mig_devices.get(device)
+        return device if part is None else part.gpu
 
     def add(self, node: str, page: str) -> None:
         """Take in the page of a node's agent, which speaks for its own node only. Raises ValueError."""
@@ -64,26 +90,56 @@ class ClusterUse:
             if labels.get("node") != node:
                 continue
             if name in _OF_GPU:
-                use = self.gpus.get(labels["gpu"], GpuLoad())
-                self.gpus[labels["gpu"]] = use._replace(**{_OF_GPU[name]: _amount(_OF_GPU[name], value)})
-            elif name in _OF_SHARE:
-                key = _OF_SHARE[name]
+                self._add_gpu(labels, {_OF_GPU[name]: _amount(_OF_GPU[name], value)})
+            elif name == _HEALTHY:
+                self._add_gpu(labels, {"reason": labels["reason"]})
+            elif name == _MIG_DEVICE:
+                self.mig_devices[labels["mig"]] = MigDeviceOf(labels["gpu"], labels["profile"], int(value) // MIB)
+            elif name.startswith(_OF_CONTAINER):
                 holder = labels["namespace"], labels["pod"], labels["container"]
-                shares = self.shares.setdefault(holder, {})
-                share = shares.get(labels["gpu"], ShareFigures())
-                before = share.used_mib if key == "used_mib" else 0  # one sample for each kind of allocation
-                shares[labels["gpu"]] = share._replace(**{key: before + _amount(key, value)})
+                _add_share(self.shares, holder, labels["gpu"], name.removeprefix(_OF_CONTAINER), value)
+            elif name.startswith(_OF_CLAIM):
+                holder = labels["namespace"], labels["claim"], labels["request"]
+                _add_share(self.claims, holder, labels["gpu"], name.removeprefix(_OF_CLAIM), value)
+
+    def _add_gpu(self, labels: Mapping[str, str], figures: Mapping[str, Any]) -> None:
+        known = self.gpus.get(labels["gpu"])
+        if known is None:
+            known = GpuLoad(node=labels["node"], gpu_index=int(labels["index"]), model=labels["model"])
+        self.gpus[labels["gpu"]] = known._replace(**figures)
 
 
-_OF_GPU = {"lamina_gpu_memory_used_bytes": "used_mib", "lamina_gpu_utilization_percent": "busy_percent"}
-_OF_SHARE = {
-    "lamina_container_memory_used_bytes": "used_mib",
-    "lamina_container_memory_limit_bytes": "limit_mib",
-    "lamina_container_memory_borrowed_bytes": "borrowed_mib",
-    "lamina_container_memory_peak_bytes": "peak_mib",
-    "lamina_container_memory_refusals_total": "refusals",
-    "lamina_container_utilization_percent": "busy_percent",
+_HEALTHY, _MIG_DEVICE = "lamina_gpu_healthy", "lamina_mig_memory_bytes"
+_OF_CONTAINER, _OF_CLAIM = "lamina_container_", "lamina_claim_"
+_OF_GPU = {
+    "lamina_gpu_memory_bytes": "memory_mib",
+    "lamina_gpu_memory_used_bytes": "used_mib",
+    "lamina_gpu_utilization_percent": "busy_percent",
 }
+_OF_SHARE = {
+    "memory_used_bytes": "used_mib",
+    "memory_limit_bytes": "limit_mib",
+    "memory_borrowed_bytes": "borrowed_mib",
+    "memory_peak_bytes": "peak_mib",
+    "memory_refusals_total": "refusals",
+    "utilization_percent": "busy_percent",
+    "cores_percent": "cores_percent",
+}
+
+
+def _of_gpu(known: Mapping[str, ShareFigures], gpu: str) -> ShareFigures | None:
+    return known.get(gpu) or (next(iter(known.values())) if len(known) == 1 else None)
+
+
+def _add_share(
+    shares: dict[_Holder, dict[str, ShareFigures]], holder: _Holder, gpu: str, name: str, value: float
+) -> None:
+    if (key := _OF_SHARE.get(name)) is None:
+        return
+    figures = shares.setdefault(holder, {})
+    share = figures.get(gpu, ShareFigures())
+    before = (share.used_mib or 0) if key == "used_mib" else 0  # one sample for each kind of allocation
+    figures[gpu] = share._replace(**{key: before + _amount(key, value)})
 
 
 async def read_use(kube: ProxiedKube, nodes: Iterable[str], pods: Iterable[Object]) -> ClusterUse:

@@ -1,17 +1,18 @@
 """The GPUs of a cluster, one row each: what is granted, used and free, and who is on it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu
+from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import NOTHING, Taken
 from lamina.name_hints import nearest
 from lamina.operations.agent_metrics import ClusterUse, GpuLoad
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.held_claims import claimed, shares_by_claims
+from lamina.operations.held_claims import claimed
+from lamina.operations.held_shares import held_shares
 from lamina.operations.lent_memory import borrowed_mib, lendable_mib
 from lamina.placement.state.nodes import GpuState
 from lamina.ports.kube import Object
@@ -75,17 +76,19 @@ ORDERS = tuple(_ORDERS)
 
 
 def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
-    """All GPUs, by node and index."""
-    pods, lending = _pods_by_gpu(cluster), _lending(cluster, use)
+    """All GPUs, by node and index. Of those that are partitioned by their node, only agents know."""
+    pods, lending = _pods_by_gpu(cluster, use), _lending(cluster, use)
     by_claims = {node: claimed(inventory) for node, inventory in cluster.inventories.items()}
-    return [
+    rows = [
         _with_claims(
             _row(cluster, node, gpu, use.gpus.get(gpu.uuid), lending, pods.get(gpu.uuid, ())),
             by_claims[node].get(gpu.uuid),
         )
         for node in sorted(cluster.inventories)
-        for gpu in sorted(cluster.inventories[node].gpus, key=lambda gpu: gpu.index)
+        for gpu in cluster.inventories[node].gpus
     ]
+    rows += _partitioned_rows(use, {row.gpu for row in rows}, pods)
+    return sorted(rows, key=lambda row: (row.node, row.index))
 
 
 def in_order(rows: Iterable[GpuRow], order: str) -> list[GpuRow]:
@@ -132,6 +135,43 @@ def _row(
     )
 
 
+def _partitioned_rows(use: ClusterUse, known: Container[str], pods: Mapping[str, Sequence[str]]) -> Iterator[GpuRow]:
+    """GPUs whose MIG devices kubelet allocates: these devices are the slots, and memory is granted with them."""
+    held = {device for shares in use.shares.values() for device in shares}
+    devices: dict[str, list[tuple[int, bool]]] = {}
+    for device, part in use.mig_devices.items():
+        devices.setdefault(part.gpu, []).append((part.memory_mib, device in held))
+    for uuid, found in devices.items():
+        load = use.gpus.get(uuid)
+        if load is None or uuid in known:
+            continue
+        granted_mib = sum(memory_mib for memory_mib, taken in found if taken)
+        granted = sum(taken for _, taken in found)
+        yield GpuRow(
+            node=load.node,
+            gpu=uuid,
+            index=load.gpu_index,
+            model=load.model,
+            mode=Mode.MIG.value,
+            health=load.reason or HEALTHY,
+            cordoned=False,
+            memory_mib=load.memory_mib,
+            memory_granted_mib=granted_mib,
+            memory_free_mib=sum(memory_mib for memory_mib, _ in found) - granted_mib,
+            memory_used_mib=load.used_mib,
+            memory_limit_mib=granted_mib,
+            memory_borrowed_mib=0,
+            compute_percent=100,
+            compute_granted_percent=None,
+            compute_free_percent=None,
+            busy_percent=load.busy_percent,
+            slots=len(found),
+            slots_granted=granted,
+            slots_free=len(found) - granted,
+            pods=tuple(pods.get(uuid, ())),
+        )
+
+
 def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
     """A GPU of which ResourceClaims have parts: these, and not slots, are what others cannot have."""
     if taken is None or taken.instances:
@@ -163,15 +203,15 @@ def _alive(cluster: ClusterView) -> Iterator[Object]:
     return (pod for pod in cluster.pods if (pod.get("status") or {}).get("phase") not in _ENDED)
 
 
-def _pods_by_gpu(cluster: ClusterView) -> dict[str, list[str]]:
+def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:
     """The pods that hold part of each GPU, those included whose processes outlive them."""
     found: dict[str, set[str]] = {}
     for pod in _alive(cluster):
         meta = pod["metadata"]
         grants = [record.grant for record in cluster.ledger.grants_of(meta["uid"])]
-        granted = [share for grant in grants for container in grant.containers for share in container.shares]
-        for share in (*granted, *shares_by_claims(pod, cluster.inventories)):
-            found.setdefault(share.gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
+        granted = [share.gpu for grant in grants for container in grant.containers for share in container.shares]
+        for gpu in (*granted, *(share.gpu for share in held_shares(pod, cluster, use))):
+            found.setdefault(gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
     for _, survivor in cluster.survivors():
         for container in survivor.containers:
             for share in container.shares:

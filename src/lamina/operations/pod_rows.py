@@ -1,15 +1,15 @@
 """The pods that request GPUs, one row each: what they hold, or why they are pending."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
 from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.held_claims import requests_by_claims, shares_by_claims
+from lamina.operations.held_claims import shares_by_claims
+from lamina.operations.held_shares import HeldShare, held_shares, shares_of_survivor
 from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because
 from lamina.ports.kube import Object
@@ -17,26 +17,6 @@ from lamina.ports.kube import Object
 _ENDED = ("Succeeded", "Failed")
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
 DELETED, REFUSED = "Deleted", "Refused"
-
-
-class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Part of one GPU that a container holds. Memory is in MiB, compute in percent of the GPU's time."""
-
-    container: str
-    """For a claim, `<claim>/<request>`."""
-    gpu: str
-    index: int | None
-    """None if its node no longer lists the GPU."""
-    mode: str
-    memory_mib: int
-    limit_mib: int
-    """How much it may hold while the GPU has room; otherwise as `memory_mib`."""
-    compute_percent: int | None
-    """None for a whole GPU; 0 where compute is shared without a limit."""
-    mig: str = ""
-    """The profile of its MIG instance and where it starts."""
-    init: bool = False
-    """Of an init container that ends before the others start; on each GPU, the larger of both counts."""
 
 
 class PodEntry(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -59,17 +39,26 @@ class PodEntry(Struct, frozen=True, kw_only=True, rename="camel"):
 Selected = Callable[[Mapping[str, str]], bool]
 
 
-def pod_rows(cluster: ClusterView, namespace: str | None, selected: Selected | None = None) -> list[PodEntry]:
-    """The pods of one namespace or of all (None): running ones first, then pending ones, and deleted ones last.
+def pods_with_gpus(cluster: ClusterView, namespace: str | None, selected: Selected | None = None) -> list[Object]:
+    """The pods that request GPUs or hold part of one, in one namespace or in all (None): first those on nodes."""
+    return [
+        pod
+        for pod in sorted(cluster.pods, key=_order)
+        if namespace in (None, pod["metadata"]["namespace"])
+        and (selected is None or selected(pod["metadata"].get("labels") or {}))
+        and _requests_gpus(pod, cluster)
+    ]
+
+
+def pod_rows(
+    cluster: ClusterView, namespace: str | None, selected: Selected | None = None, use: ClusterUse | None = None
+) -> list[PodEntry]:
+    """The rows of these pods, and deleted ones last. `use` is what agents say, None where they were not asked.
 
     Of deleted pods the labels are not known, so that a selector leaves them out.
     """
-    pods = (pod for pod in sorted(cluster.pods, key=_order) if namespace in (None, pod["metadata"]["namespace"]))
-    rows = [
-        _row(pod, cluster)
-        for pod in pods
-        if (selected is None or selected(pod["metadata"].get("labels") or {})) and _requests_gpus(pod, cluster)
-    ]
+    known = use or ClusterUse()
+    rows = [_row(pod, cluster, known) for pod in pods_with_gpus(cluster, namespace, selected)]
     return rows if selected is not None else [*rows, *_deleted(cluster, namespace)]
 
 
@@ -77,7 +66,7 @@ def _deleted(cluster: ClusterView, namespace: str | None) -> Iterator[PodEntry]:
     for node, survivor in cluster.survivors(namespace):
         yield _entry(
             (survivor.namespace, survivor.pod, DELETED, node),
-            _held(survivor.containers, cluster.inventories[node]),
+            shares_of_survivor(survivor.containers, cluster.inventories[node]),
             reason=_SURVIVES,
         )
 
@@ -101,20 +90,14 @@ def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
         return True
 
 
-def _row(pod: Object, cluster: ClusterView) -> PodEntry:
-    """By grant and claims, or the native devices that kubelet allocated.
-
-    A pod that has ended holds nothing, although its grant remains.
-    """
+def _row(pod: Object, cluster: ClusterView, use: ClusterUse) -> PodEntry:
     meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
     phase = pod.get("status", {}).get("phase", "Unknown")
-    grant = cluster.grants.get(meta["uid"])
-    runs = bool(node) and phase not in _ENDED
-    held = [*(grant.containers if grant and runs else ()), *requests_by_claims(pod, cluster.inventories)]
+    by_kubelet = bool(node) and phase not in _ENDED and meta["uid"] not in cluster.grants
     return _entry(
         (meta["namespace"], meta["name"], phase, node),
-        _held(held, cluster.inventories.get(node)),
-        counted(pod) if runs and not (grant or held) else {},
+        held_shares(pod, cluster, use),
+        counted(pod) if by_kubelet and not shares_by_claims(pod, cluster.inventories) else {},
         waiting_because(cluster, pod),
     )
 
@@ -132,23 +115,4 @@ def _entry(
         shares=shares,
         devices=devices,
         reason=reason,
-    )
-
-
-def _held(containers: Iterable[ContainerGrant], inventory: Inventory | None) -> tuple[HeldShare, ...]:
-    indices = {gpu.uuid: gpu.index for gpu in inventory.gpus} if inventory else {}
-    return tuple(_share(each, share, indices) for each in containers for share in each.shares)
-
-
-def _share(container: ContainerGrant, share: Share, indices: Mapping[str, int]) -> HeldShare:
-    return HeldShare(
-        container=container.name,
-        gpu=share.gpu,
-        index=indices.get(share.gpu),
-        mode=share.mode.value,
-        memory_mib=share.memory_mib,
-        limit_mib=share.limit_mib,
-        compute_percent=None if share.mode is Mode.WHOLE else share.cores,
-        mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
-        init=container.init and not container.sidecar,
     )

@@ -116,19 +116,7 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
         yield Finding(f"{name}: container runtime", State.FAILED, f"{runtime} does not support CDI", fix)
     kernel = info["kernelVersion"]
     yield _at_least(f"{name}: kernel", kernel, kernel, LEAST_KERNEL, "upgrade the node's kernel")
-    unhealthy = [f"GPU {gpu.index}: {gpu.reason}" for gpu in inventory.gpus if not gpu.healthy]
-    if unhealthy:
-        yield Finding(
-            f"{name}: GPUs",
-            State.FAILED,
-            "; ".join(unhealthy),
-            "docs/how-to/maintain-gpus.md lists what makes a GPU unhealthy",
-        )
-    elif not inventory.gpus and cluster.config.enabled:
-        fix = "check nodeSelector, filterdevices and migStrategy in the configuration"
-        yield Finding(f"{name}: GPUs", State.WARNING, "none is offered", fix)
-    else:
-        yield Finding(f"{name}: GPUs", State.OK, f"{len(inventory.gpus)} offered and healthy")
+    yield _gpus(name, inventory, enabled=cluster.config.enabled)
     if inventory.mps:
         waiting = [f"{each.gpu} is {each.state.value}: {each.reason}" for each in inventory.mps if not each.ready]
         fix = "check the agent's log, and control.log in the pipe directory; see docs/how-to/time-slicing-and-mps.md"
@@ -137,6 +125,23 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
         yield Finding(f"{name}: MPS", State.FAILED if waiting else State.OK, found, fix if waiting else "")
     yield from _partitioned(name, inventory)
     yield from _registered(node, cluster)
+
+
+def _gpus(name: str, inventory: Inventory, *, enabled: bool) -> Finding:
+    """What the node offers: GPUs for shares, and MIG devices that kubelet allocates."""
+    where, number = f"{name}: GPUs", len(inventory.gpus)
+    parts = sum(devices.count for devices in inventory.mig_devices if devices.resource)
+    unhealthy = [f"GPU {gpu.index}: {gpu.reason}" for gpu in inventory.gpus if not gpu.healthy]
+    if unhealthy:
+        fix = "docs/how-to/maintain-gpus.md lists what makes a GPU unhealthy"
+        return Finding(where, State.FAILED, "; ".join(unhealthy), fix)
+    if not (number or parts) and enabled:
+        fix = "check nodeSelector, filterdevices and migStrategy in the configuration"
+        return Finding(where, State.WARNING, "none is offered", fix)
+    if not parts:
+        return Finding(where, State.OK, f"{number} offered and healthy")
+    shared = f"{number} GPU{'' if number == 1 else 's'} and " if number else ""
+    return Finding(where, State.OK, f"{shared}{parts} MIG devices offered and healthy")
 
 
 def _partitioned(name: str, inventory: Inventory) -> Iterator[Finding]:
