@@ -56,7 +56,7 @@ spec:
   - name: main
     image: cuda
     command: [sleep, "86400"]
-    resources: {{limits: {{nvidia.com/gpu: {gpus}, nvidia.com/gpumem: 1000}}}}
+    resources: {{limits: {{nvidia.com/gpu: {gpus}, nvidia.com/gpumem: 1000, nvidia.com/gpucores: 10}}}}
 """
 
 
