@@ -51,8 +51,9 @@ class ShareFigures(NamedTuple):
     """What one container does with one GPU; None is what its agent does not know."""
 
     used_mib: int | None = None
-    limit_mib: int = 0
+    limit_mib: int | None = None
     borrowed_mib: int = 0
+    spilled_mib: int | None = None
     peak_mib: int | None = None
     refusals: int = 0
     busy_percent: float | None = None
@@ -84,10 +85,19 @@ class ClusterUse:
         part = self.mig_devices.get(device)
         return device if part is None else part.gpu
 
-    def add(self, node: str, page: str) -> None:
-        """Take in the page of a node's agent, which speaks for its own node only. Raises ValueError."""
+    def join(self, other: "ClusterUse") -> None:
+        """Take in what another reading says of other nodes."""
+        self.gpus |= other.gpus
+        self.mig_devices |= other.mig_devices
+        self.shares |= other.shares
+        self.claims |= other.claims
+        self.silent |= other.silent
+
+    def add(self, node: str | None, page: str) -> None:
+        """Take in the page of a node's agent, which speaks for its own node only, or with None one that speaks for
+        all, such as Prometheus's. Raises ValueError and KeyError."""
         for name, labels, value in samples(page, _READ):
-            if labels.get("node") != node:
+            if node is not None and labels.get("node") != node:
                 continue
             if name in _OF_GPU:
                 self._add_gpu(labels, {_OF_GPU[name]: _amount(_OF_GPU[name], value)})
@@ -120,6 +130,7 @@ _OF_SHARE = {
     "memory_used_bytes": "used_mib",
     "memory_limit_bytes": "limit_mib",
     "memory_borrowed_bytes": "borrowed_mib",
+    "memory_spilled_bytes": "spilled_mib",
     "memory_peak_bytes": "peak_mib",
     "memory_refusals_total": "refusals",
     "utilization_percent": "busy_percent",

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from lamina.operations.dashboard.document import ClusterDocument, ContainerLimits, PodCard
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, running, small
+from tests.operations.dashboard.uses import use_of
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
-HOLDER = ContainerOnGpu("team", "web", "main", "GPU-n-0")
+HOLDER = ("team", "web", "main")
 
 
 def two_namespaces() -> ClusterDocument:
@@ -56,8 +56,10 @@ async def test_another_namespace_is_in_the_address(page: Page) -> None:
 
 async def test_charts_are_to_scale_and_say_their_figures(page: Page) -> None:
     await opened(page)
-    for moment, use in ((100.0, ShareUse(1000, 3500, 10)), (200.0, ShareUse(3000, 3500, 45, 200, 4500))):
-        page.board.use({HOLDER: use}, "", moment)
+    first = use_of(*HOLDER, used_mib=1000, peak_mib=3500, busy_percent=10)
+    second = use_of(*HOLDER, used_mib=3000, peak_mib=3500, busy_percent=45, spilled_mib=200, limit_mib=4500)
+    for moment, use in ((100.0, first), (200.0, second)):
+        page.board.use(use, "", moment)
     await page.until("document.querySelectorAll('#my-pods svg').length === 2")
     [text] = [each for each in await page.texts("#my-pods article") if each.startswith("web")]
     assert "Memory, last 5 minutes: now 3,000 MiB, most 3,000 MiB" in text
@@ -78,12 +80,12 @@ async def test_charts_are_to_scale_and_say_their_figures(page: Page) -> None:
 async def test_readings_add_up_and_end_with_the_pod(page: Page) -> None:
     await opened(page)
     for step in range(5):
-        page.board.use({HOLDER: ShareUse(1000 + step, 3500, 10)}, "", 100.0 + 5 * step)
+        page.board.use(use_of(*HOLDER, used_mib=1000 + step, peak_mib=3500, busy_percent=10), "", 100.0 + 5 * step)
     points = "document.querySelector('#my-pods .line')?.getAttribute('points').split(' ').length"
     await page.until(f"{points} === 5")
     page.board.post(ClusterDocument(pods={"u9": running("web")}))
     await page.until("document.querySelectorAll('#my-pods article').length === 1")
-    page.board.use({HOLDER: ShareUse(2000, 3500, 10)}, "", 125.0)
+    page.board.use(use_of(*HOLDER, used_mib=2000, peak_mib=3500, busy_percent=10), "", 125.0)
     await page.until("document.querySelector('#my-pods').innerText.includes('most 2,000 MiB')")
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan, PodCard
 from lamina.operations.dashboard.server import DashboardServer
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import SystemClock
 from tests import axe_core
 from tests.browser import missing_browser, use_scheme
 from tests.operations.dashboard.pages import Page, gpu, node, small
+from tests.operations.dashboard.uses import use_of
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
 HOSTILE = "<img src=x onerror=\"document.title='spoiled'\">"
@@ -63,6 +64,29 @@ async def test_a_claim_is_a_part_that_leads_to_no_pod(page: Page) -> None:
     assert "used by claims" in states
 
 
+async def test_devices_that_kubelet_allocated_are_on_the_map(page: Page) -> None:
+    slices = [GpuPart(pod=f"u{each}", name=f"team/{each}", memory_mib=16000, cores=0, unlimited=True) for each in "ab"]
+    device = GpuPart(pod="uc", name="team/c", memory_mib=4864, cores=0, instances=("1g.5gb",))
+    sliced = gpu("n", 0, *slices, mode="timeslice", native="nvidia.com/gpu")
+    divided = gpu("n", 1, device, mode="mig", slots=7, taken_slots=1, taken_mib=4864)
+    page.board.post(ClusterDocument(nodes={"n": node("n", sliced, divided)}))
+    await page.until("document.querySelectorAll('button.share').length === 3")
+    first, second = await page.texts(".gpu .state")
+    assert "shared by time slices, allocated by kubelet as nvidia.com/gpu" in first and "divided by MIG" in second
+    assert await page.texts(".gpu p.quiet") == [
+        "16,000 MiB, 2 pods",
+        "4,864 MiB of 16,000 MiB, 1 of 7 MIG devices in use",
+    ]
+    labels = await page.run("[...document.querySelectorAll('button.share')].map((each) => each.ariaLabel)")
+    assert labels == [
+        "team/a: memory and compute shared by time slices",
+        "team/b: memory and compute shared by time slices",
+        "team/c: 4,864 MiB, 1g.5gb",
+    ]
+    halves = "document.querySelector('button.share').offsetWidth / document.querySelector('.bar').offsetWidth"
+    assert await page.run(halves) == pytest.approx(0.5, abs=0.02)
+
+
 async def test_pods_that_wait_have_their_reason_and_ways_out(page: Page) -> None:
     page.board.post(small())
     await page.until("document.querySelector('#waiting article') !== null")
@@ -85,7 +109,7 @@ async def test_a_share_leads_to_its_pod_by_keyboard_and_back(page: Page) -> None
     await page.until("document.querySelector('#details').open")
     (text,) = await page.texts("#details")
     assert "team/web" in text and "4,000 MiB" in text and "30 %" in text and "not known" in text
-    page.board.use({ContainerOnGpu("team", "web", "main", "GPU-n-0"): ShareUse(1000, 3500, 12)}, "", 5.0)
+    page.board.use(use_of("team", "web", "main", used_mib=1000, peak_mib=3500, busy_percent=12), "", 5.0)
     await page.until("document.querySelector('#details').innerText.includes('1,000 MiB')")
     (text,) = await page.texts("#details")
     assert "3,500 MiB" in text and "12 %" in text
@@ -127,7 +151,7 @@ async def test_a_lost_api_server_is_said(page: Page) -> None:
 
 async def test_use_that_cannot_be_read_is_said(page: Page) -> None:
     page.board.post(small())
-    page.board.use({}, "http://agent cannot be read: no answer", 5.0)
+    page.board.use(ClusterUse(), "http://agent cannot be read: no answer", 5.0)
     await page.until("document.querySelector('#warnings').innerText.includes('http://agent cannot be read')")
 
 

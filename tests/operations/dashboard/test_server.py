@@ -13,9 +13,9 @@ from lamina.operations.dashboard.answers import BEAT_S
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
 from lamina.operations.dashboard.server import DashboardServer, serve
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.ports.clock import FakeClock
 from tests.operations.dashboard.events import Events
+from tests.operations.dashboard.uses import use_of
 from tests.waiting import until
 
 FILES = (
@@ -117,16 +117,15 @@ async def test_events_have_the_readings_since_the_last_one(served: Served) -> No
     )  # fmt: skip
     card = PodCard(namespace="default", name="p", state="running", shares=(share,))
     served.board.post(ClusterDocument(pods={"u": card}))
-    holder = ContainerOnGpu("default", "p", "main", "G")
     for moment in (5.0, 10.0):
-        served.board.use({holder: ShareUse(7, 8, 30)}, "", moment)
+        served.board.use(use_of("default", "p", "main", gpu="G", used_mib=7, busy_percent=30), "", moment)
     async with served.events() as events:
         _, first = await events.next()
         assert (first["namespace"], first["read_at"]) == ("default", 10.0)
         assert first["use"] == {"u": {"main G": [[5.0, 7, 30], [10.0, 7, 30]]}}
         served.board.lose("no answer")
         assert (await events.next())[1]["use"] == {}
-        served.board.use({holder: ShareUse(8, 8, 31)}, "", 15.0)
+        served.board.use(use_of("default", "p", "main", gpu="G", used_mib=8, busy_percent=31), "", 15.0)
         assert (await events.next())[1]["use"] == {"u": {"main G": [[15.0, 8, 31]]}}
 
 

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput
+from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse, usage_in, with_usage
+from lamina.operations.dashboard.usage import with_usage
 from lamina.operations.dashboard.usage_pages import EVERY_S, UsagePages
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, listening
@@ -32,11 +33,15 @@ lamina_container_utilization_percent{{{labels}}} 41.7
 lamina_container_memory_spilled_bytes{{{labels}}} {7 * MIB}
 lamina_container_memory_limit_bytes{{{labels}}} {4000 * MIB}
 # TYPE lamina_gpu_healthy gauge
-lamina_gpu_healthy{{node="n"}} 1
+lamina_gpu_healthy{{node="n",gpu="{gpu}",index="0",model="T4",reason=""}} 1
 """
 
 
-HOLDER = ContainerOnGpu("team", "p", "main", "GPU-0")
+def use_in(*pages: str) -> ClusterUse:
+    use = ClusterUse()
+    for each in pages:
+        use.add(None, each)
+    return use
 
 
 def row(gpu: str = "GPU-0", container: str = "main") -> ShareRow:
@@ -55,24 +60,8 @@ def document(*rows: ShareRow) -> ClusterDocument:
     return ClusterDocument(nodes={"n": NodeCard(name="n", gpus=(gpu,))}, pods=pods)
 
 
-def test_kinds_of_memory_add_up() -> None:
-    assert usage_in(page()) == {HOLDER: ShareUse(150, 900, 42, 7, 4000)}
-
-
-def test_a_figure_that_is_missing_is_not_known() -> None:
-    lines = [line for line in page().split("\n") if "used" not in line and "utilization" not in line]
-    assert usage_in("\n".join(lines)) == {HOLDER: ShareUse(None, 900, None, 7, 4000)}
-    assert usage_in("") == {}
-
-
-@pytest.mark.parametrize("text", ["lamina_container_memory_used_bytes{", "lamina_container_memory_used_bytes{} many"])
-def test_a_page_of_something_else_is_one_sentence(text: str) -> None:
-    with pytest.raises(Outside, match=r"^it is not a page of metrics: "):
-        usage_in(text)
-
-
 def test_shares_and_parts_have_their_use() -> None:
-    shown = with_usage(document(row(), row("GPU-1")), usage_in(page()))
+    shown = with_usage(document(row(), row("GPU-1")), use_in(page()))
     first, other = shown.pods["u"].shares
     assert (first.used_mib, first.peak_mib, first.busy_percent) == (150, 900, 42)
     assert (other.used_mib, other.peak_mib) == (None, None)
@@ -80,29 +69,31 @@ def test_shares_and_parts_have_their_use() -> None:
 
 
 def test_containers_of_a_pod_on_one_gpu_add_up() -> None:
-    usage = {HOLDER: ShareUse(100), HOLDER._replace(container="other"): ShareUse(30)}
-    shown = with_usage(document(row(), row(container="other")), usage)
+    use = ClusterUse()
+    for container, used_mib in (("main", 100), ("other", 30)):
+        use.shares["team", "p", container] = {"GPU-0": ShareFigures(used_mib=used_mib)}
+    shown = with_usage(document(row(), row(container="other")), use)
     assert shown.nodes["n"].gpus[0].parts[0].used_mib == 130
 
 
 def test_the_only_share_of_a_container_may_be_a_mig_device() -> None:
-    assert with_usage(document(row()), usage_in(page(gpu="MIG-7"))).pods["u"].shares[0].used_mib == 150
-    two = with_usage(document(row(), row("GPU-1")), usage_in(page(gpu="MIG-7")))
+    assert with_usage(document(row()), use_in(page(gpu="MIG-7"))).pods["u"].shares[0].used_mib == 150
+    two = with_usage(document(row(), row("GPU-1")), use_in(page(gpu="MIG-7")))
     assert [share.used_mib for share in two.pods["u"].shares] == [None, None]
 
 
 def test_without_usage_nothing_changes() -> None:
     plain = document(row())
-    assert with_usage(plain, {}) is plain and with_usage(plain, usage_in(page(pod="other"))) == plain
+    assert with_usage(plain, ClusterUse()) is plain and with_usage(plain, use_in(page(pod="other"))) == plain
 
 
 def test_the_board_joins_what_comes_at_different_times() -> None:
     board = Board()
-    board.use(usage_in(page()), "", 5.0)
+    board.use(use_in(page()), "", 5.0)
     assert not board.current.ready
     board.post(document(row()))
     assert board.current.document.pods["u"].shares[0].used_mib == 150
-    board.use(usage_in(page(used_mib=500)), "one page is missing", 10.0)
+    board.use(use_in(page(used_mib=500)), "one page is missing", 10.0)
     assert board.current.document.pods["u"].shares[0].used_mib == 550
     assert board.history.since(0.0) == {"u": {"main GPU-0": [(10.0, 550, 42)]}}
 
@@ -142,6 +133,17 @@ async def test_pages_are_read_again_and_again() -> None:
         f"{address}/a cannot be read: it answers with status 503; 1 more pages cannot be read either"
     )
     assert board.current.document.pods["u"].shares[0].used_mib is None
+
+
+@pytest.mark.parametrize("text", ["lamina_container_memory_used_bytes{", "lamina_container_memory_used_bytes{} many"])
+async def test_a_page_of_something_else_is_one_sentence(text: str) -> None:
+    board = Board()
+    async with pages({"/a": text}) as address:
+        task = asyncio.ensure_future(UsagePages([f"{address}/a"], FakeClock(), board).run())
+        try:
+            await until(lambda: "it is not a page of metrics: " in board.current.usage_problem, task=task)
+        finally:
+            task.cancel()
 
 
 async def test_an_agent_that_does_not_answer_is_named() -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import aiohttp
 import pytest
 
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterObjects
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse
 from lamina.operations.dashboard.viewer_server import ViewerServer
 from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Unreachable
 from lamina.ports.listener import Address, listening
 from tests.operations.dashboard.events import Events
+from tests.operations.dashboard.uses import use_of
 from tests.operations.dashboard.viewers import ViewersKube, two_teams
 from tests.waiting import until
 
@@ -54,8 +55,10 @@ async def served() -> AsyncIterator[Served]:
         async with listening("the dashboard", server.application(), Address("127.0.0.1", 0)) as address:
             made.address = f"http://{address}/"
             made.board.post(two_teams())
-            holders = [ContainerOnGpu(f"team-{uid}", f"{uid}-pod", "main", "GPU-n-0") for uid in "ab"]
-            made.board.use(dict.fromkeys(holders, ShareUse(1000, 2000, 20)), "http://agent-of-team-a: no answer", 5.0)
+            use = ClusterUse()
+            for uid in "ab":
+                use.join(use_of(f"team-{uid}", f"{uid}-pod", "main", used_mib=1000, peak_mib=2000, busy_percent=20))
+            made.board.use(use, "http://agent-of-team-a: no answer", 5.0)
             try:
                 yield made
             finally:

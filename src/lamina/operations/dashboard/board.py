@@ -3,11 +3,12 @@
 import asyncio
 from typing import NamedTuple
 
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterObjects
 from lamina.operations.dashboard.allocation import AllocationHistory
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import UseHistory
-from lamina.operations.dashboard.usage import Usage, with_usage
+from lamina.operations.dashboard.usage import with_usage
 
 
 class Posted(NamedTuple):
@@ -37,18 +38,18 @@ class Board:
         """What the document was computed from, without nodes; None until the cluster has been read."""
         self.closed = False
         self._without_usage = ClusterDocument()
-        self._usage: Usage = {}
+        self._use = ClusterUse()
         self._changed = asyncio.Event()
 
     def post(self, document: ClusterDocument) -> None:
         """The cluster is followed, and this is what it is like now."""
         self._without_usage = document
-        self._set(self.current._replace(document=with_usage(document, self._usage), lost="", ready=True))
+        self._set(self.current._replace(document=with_usage(document, self._use), lost="", ready=True))
 
-    def use(self, usage: Usage, problem: str, now: float) -> None:
+    def use(self, use: ClusterUse, problem: str, now: float) -> None:
         """What containers use now, and what could not be read of it."""
-        self._usage = usage
-        document = with_usage(self._without_usage, usage)
+        self._use = use
+        document = with_usage(self._without_usage, use)
         self.history.note(now, document)
         self._set(self.current._replace(document=document, usage_problem=problem, read_at=now))
 

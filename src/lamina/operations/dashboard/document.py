@@ -18,6 +18,8 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     memory_mib: int
     cores: int
     whole: bool = False
+    unlimited: bool = False
+    """Its memory is not limited to a part: it shares the GPU by time alone."""
     used_mib: int | None = None
     """What its containers use of it; None where that is not known."""
     instances: tuple[str, ...] = ()

@@ -1,95 +1,48 @@
 """What containers use of their shares, by the metrics of agents, and its place in the document."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.errors import Outside
-from lamina.model.quantities import MIB
+from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.document import ClusterDocument, GpuPart, NodeCard, PodCard, ShareRow
-
-_PREFIX = "lamina_container_"
-_BUSY = f"{_PREFIX}utilization_percent"
-_AMOUNTS = {
-    f"{_PREFIX}memory_used_bytes": "used_mib",
-    f"{_PREFIX}memory_peak_bytes": "peak_mib",
-    f"{_PREFIX}memory_spilled_bytes": "spilled_mib",
-    f"{_PREFIX}memory_limit_bytes": "limit_mib",
-}
+from lamina.operations.dashboard.native_shares import with_native_shares
 
 
-class ContainerOnGpu(NamedTuple):
-    """Whose use it is. `gpu` is the UUID that the container sees, a MIG device's if it has one."""
-
-    namespace: str
-    pod: str
-    container: str
-    gpu: str
-
-
-class ShareUse(NamedTuple):
-    """MiB, and percent of the GPU's time over the last seconds; None where it is not known."""
-
-    used_mib: int | None = None
-    peak_mib: int | None = None
-    busy_percent: int | None = None
-    spilled_mib: int | None = None
-    limit_mib: int | None = None
-
-
-Usage = Mapping[ContainerOnGpu, ShareUse]
-
-
-def usage_in(page: str) -> dict[ContainerOnGpu, ShareUse]:
-    """What a page of metrics says, an agent's or one of Prometheus. Raises Outside where it is no such page."""
-    sums: dict[ContainerOnGpu, dict[str, float]] = {}
-    text = "\n".join(line for line in page.split("\n") if line.startswith(_PREFIX))
-    try:
-        for family in text_string_to_metric_families(f"{text}\n"):
-            for sample in family.samples:
-                if sample.name == _BUSY or sample.name in _AMOUNTS:
-                    labels = sample.labels
-                    holder = ContainerOnGpu(*(labels.get(field, "") for field in ContainerOnGpu._fields))
-                    figures = sums.setdefault(holder, {})
-                    figures[sample.name] = figures.get(sample.name, 0.0) + sample.value
-    except (ValueError, KeyError, IndexError) as error:
-        raise Outside(f"it is not a page of metrics: {error}") from error
-    return {holder: _use(figures) for holder, figures in sums.items()}
-
-
-def _use(figures: Mapping[str, float]) -> ShareUse:
-    amounts = {field: round(figures[name] / MIB) for name, field in _AMOUNTS.items() if name in figures}
-    return ShareUse(**amounts, busy_percent=round(figures[_BUSY]) if _BUSY in figures else None)
-
-
-def with_usage(document: ClusterDocument, usage: Usage) -> ClusterDocument:
-    """The document with what is known of the use of each share."""
-    if not usage:
+def with_usage(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:
+    """The document with what is known of the use of each share, and with the devices that kubelet allocated."""
+    if not use.shares:
         return document
-    by_container: dict[tuple[str, str, str], list[ContainerOnGpu]] = {}
-    for holder in usage:
-        by_container.setdefault(holder[:3], []).append(holder)
-    pods = {uid: _pod(card, usage, by_container) for uid, card in document.pods.items()}
+    pods = {uid: _pod(card, use) for uid, card in document.pods.items()}
     used = {(uid, row.gpu): amount for uid, card in pods.items() for row, amount in _used(card)}
     nodes = {name: _node(card, used) for name, card in document.nodes.items()}
-    return msgspec.structs.replace(document, pods=pods, nodes=nodes)
+    return with_native_shares(msgspec.structs.replace(document, pods=pods, nodes=nodes), use)
 
 
-def _pod(card: PodCard, usage: Usage, by_container: Mapping[tuple[str, str, str], list[ContainerOnGpu]]) -> PodCard:
+def _pod(card: PodCard, use: ClusterUse) -> PodCard:
+    rows = tuple(_row(row, _figures(card, row, use)) for row in card.shares)
+    return msgspec.structs.replace(card, shares=rows) if rows else card
+
+
+def _figures(card: PodCard, row: ShareRow, use: ClusterUse) -> ShareFigures | None:
     """A MIG device has a UUID of its own, so a container's only share is found by its container."""
-    rows = []
-    for row in card.shares:
-        holders = by_container.get((card.namespace, card.name, row.container), [])
-        only = len(holders) == 1 and sum(each.container == row.container for each in card.shares) == 1
-        found = holders if only else [holder for holder in holders if holder.gpu == row.gpu]
-        rows.append(_row(row, usage[found[0]]) if found else row)
-    return msgspec.structs.replace(card, shares=tuple(rows)) if rows else card
+    holder = card.namespace, card.name, row.container
+    only = sum(each.container == row.container for each in card.shares) == 1
+    return use.share(holder, row.gpu) if only else use.shares.get(holder, {}).get(row.gpu)
 
 
-def _row(row: ShareRow, use: ShareUse) -> ShareRow:
-    return msgspec.structs.replace(row, **use._asdict())
+def _row(row: ShareRow, figures: ShareFigures | None) -> ShareRow:
+    if figures is None:
+        return row
+    busy = None if figures.busy_percent is None else round(figures.busy_percent)
+    return msgspec.structs.replace(
+        row,
+        used_mib=figures.used_mib,
+        peak_mib=figures.peak_mib,
+        busy_percent=busy,
+        spilled_mib=figures.spilled_mib,
+        limit_mib=figures.limit_mib,
+    )
 
 
 def _used(card: PodCard) -> Iterator[tuple[ShareRow, int]]:

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from lamina.errors import BadInput, Outside
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.usage import ContainerOnGpu, ShareUse, usage_in
 from lamina.ports.clock import Clock
 
 EVERY_S = 5.0
@@ -42,18 +42,18 @@ class UsagePages:
 
     async def _round(self, session: aiohttp.ClientSession) -> None:
         answers = await asyncio.gather(*(_read(session, address) for address in self._addresses))
-        usage: dict[ContainerOnGpu, ShareUse] = {}
+        use = ClusterUse()
         problems = []
         for address, answer in zip(self._addresses, answers, strict=True):
             if isinstance(answer, Outside):
                 problems.append(f"{address} cannot be read: {answer}")
             else:
-                usage |= answer
+                use.join(answer)
         more = f"; {len(problems) - 1} more pages cannot be read either" if len(problems) > 1 else ""
-        self._board.use(usage, problems[0] + more if problems else "", self._clock.monotonic())
+        self._board.use(use, problems[0] + more if problems else "", self._clock.monotonic())
 
 
-async def _read(session: aiohttp.ClientSession, address: str) -> dict[ContainerOnGpu, ShareUse] | Outside:
+async def _read(session: aiohttp.ClientSession, address: str) -> ClusterUse | Outside:
     try:
         async with session.get(address, allow_redirects=False) as response:
             if response.status != 200:
@@ -63,11 +63,21 @@ async def _read(session: aiohttp.ClientSession, address: str) -> dict[ContainerO
                 page += more
         if len(page) > _LARGEST:
             return Outside(f"it has more than {_LARGEST} bytes")
-        return await asyncio.to_thread(usage_in, page.decode(errors="replace"))
+        return await asyncio.to_thread(_use_in, page.decode(errors="replace"))
     except Outside as error:
         return error
     except (aiohttp.ClientError, TimeoutError) as error:
         return Outside(str(error) or f"no answer in {_TIMEOUT_S:.0f} s")
+
+
+def _use_in(page: str) -> ClusterUse:
+    """What a page of metrics says, an agent's or one of Prometheus. Raises Outside where it is no such page."""
+    use = ClusterUse()
+    try:
+        use.add(None, page)
+    except (ValueError, KeyError, IndexError) as error:
+        raise Outside(f"it is not a page of metrics: {error}") from error
+    return use
 
 
 def _is_address(text: str) -> bool:

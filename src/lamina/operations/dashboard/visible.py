@@ -47,5 +47,6 @@ def _gpu(gpu: GpuCard, pods: Collection[str]) -> GpuCard:
         memory_mib=sum(part.memory_mib for part in hidden),
         cores=sum(part.cores for part in hidden),
         whole=any(part.whole for part in hidden),
+        unlimited=all(part.unlimited for part in hidden),
     )
     return msgspec.structs.replace(gpu, parts=(*shown, others))

@@ -59,7 +59,7 @@ const COLUMNS = {
   Container: (share) => share.container,
   GPU: (share) => `${share.index ?? ""} ${share.gpu}`.trim(),
   Mode: (share) => share.mig || share.mode,
-  Memory: (share) => memory(share.memory_mib),
+  Memory: (share) => (share.mode === "timeslice" ? "shared" : memory(share.memory_mib)),
   "In use": (share) => known(share.used_mib, memory),
   Peak: (share) => known(share.peak_mib, memory),
   Physical: (share) => memory(share.physical_mib),

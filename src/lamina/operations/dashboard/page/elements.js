@@ -38,7 +38,8 @@ export function percent(part, whole) {
 
 export function compute(share) {
   if (share.whole || share.mode === "whole") return "whole";
-  return share.cores ? `${share.cores} %` : "shared";
+  if (share.cores) return `${share.cores} %`;
+  return share.mode === "mig" ? "by profile" : "shared";
 }
 
 export function hue(uid) {

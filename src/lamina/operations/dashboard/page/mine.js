@@ -63,7 +63,7 @@ function facts(share) {
   const now = share.limit_mib !== null && share.limit_mib !== share.memory_mib && share.mode === "quota";
   const lent = share.compute_policy === "weight" && share.cores ? Math.max(0, (share.busy_percent ?? 0) - share.cores) : 0;
   return {
-    "Memory limit": memory(share.memory_mib)
+    "Memory limit": share.mode === "timeslice" ? "none, shared by time slices" : memory(share.memory_mib)
       + (share.physical_mib < share.memory_mib ? `, ${memory(share.physical_mib)} of it physical` : ""),
     "Limit now": now && memory(share.limit_mib),
     "In use": share.used_mib === null ? "not known"

@@ -49,8 +49,7 @@ function contents(node, open) {
 
 function drawGpu(gpu, open) {
   const title = `GPU ${gpu.index}: ${gpu.model}`;
-  const taken = `${memory(gpu.taken_mib)} of ${memory(gpu.capacity_mib)}, ${gpu.taken_cores} of ${gpu.cores_capacity} % `
-    + `compute, ${gpu.taken_slots} of ${counted(gpu.slots, "slot")} granted`;
+  const taken = granted(gpu);
   const stranded = gpu.stranded ? " stranded" : "";
   return make("section", { class: "gpu", "aria-label": title },
     make("h4", { title: gpu.uuid }, title),
@@ -62,8 +61,15 @@ function drawGpu(gpu, open) {
     ...drawHealth(gpu.health));
 }
 
+function granted(gpu) {
+  const of = `${memory(gpu.taken_mib)} of ${memory(gpu.capacity_mib)}`;
+  if (gpu.native) return `${memory(gpu.capacity_mib)}, ${counted(gpu.parts.length, "pod")}`;
+  if (gpu.mode === "mig" && !gpu.taken_cores) return `${of}, ${gpu.taken_slots} of ${counted(gpu.slots, "MIG device")} in use`;
+  return `${of}, ${gpu.taken_cores} of ${gpu.cores_capacity} % compute, ${gpu.taken_slots} of ${counted(gpu.slots, "slot")} granted`;
+}
+
 function states(gpu) {
-  const mode = gpu.native ? `allocated by kubelet as ${gpu.native}` : gpu.parts.length && !gpu.mode ? "used by claims" : MODES[gpu.mode] ?? gpu.mode;
+  const mode = modes(gpu).join(", ");
   const physical = gpu.capacity_mib > gpu.memory_mib ? `; ${memory(gpu.memory_mib)} physical` : "";
   return [
     make("span", {}, `Mode: ${mode}${physical}. `),
@@ -73,24 +79,41 @@ function states(gpu) {
   ];
 }
 
+function modes(gpu) {
+  const shared = gpu.parts.length && !gpu.mode && !gpu.native ? "used by claims" : MODES[gpu.mode] ?? gpu.mode;
+  if (!gpu.native) return [shared];
+  return [...(gpu.mode ? [shared] : []), `allocated by kubelet as ${gpu.native}`];
+}
+
 function button(gpu, part, open) {
   if (!part.pod) return others(gpu, part);
   const used = part.used_mib === null ? [] : [`${memory(part.used_mib)} in use`];
-  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...used, ...part.instances].join(", ");
+  const amounts = [...held(gpu, part), ...used].join(", ");
   const made = make("button", {
     class: "share", type: "button", "data-key": `${gpu.uuid} ${part.pod}`, title: `${part.name}: ${amounts}`,
     "aria-label": `${part.name}: ${amounts}`,
   }, part.name);
   if (part.used_mib !== null) made.append(usedLine(part));
   made.addEventListener("click", () => open(part.pod));
-  return toScale(made, part, part.memory_mib / gpu.capacity_mib);
+  return toScale(made, part, width(gpu, part));
+}
+
+// Time slices have no memory and no compute of their own, and the compute of MIG devices is that of their profile.
+function held(gpu, part) {
+  if (part.unlimited) return ["memory and compute shared by time slices"];
+  if (gpu.mode === "mig" && !part.cores) return [memory(part.memory_mib), ...part.instances];
+  return [memory(part.memory_mib), `${compute(part)} compute`, ...part.instances];
 }
 
 // What a claim holds, or pods of which nothing else may be shown.
 function others(gpu, part) {
-  const amounts = [memory(part.memory_mib), `${compute(part)} compute`, ...part.instances].join(", ");
+  const amounts = held(gpu, part).join(", ");
   const title = `${part.name}: ${amounts}`;
-  return toScale(make("div", { class: "share others", title }, part.name), part, part.memory_mib / gpu.capacity_mib);
+  return toScale(make("div", { class: "share others", title }, part.name), part, width(gpu, part));
+}
+
+function width(gpu, part) {
+  return part.unlimited ? 1 / gpu.parts.length : part.memory_mib / gpu.capacity_mib;
 }
 
 // How much of the share is in use, to scale in the share.
@@ -101,8 +124,7 @@ function usedLine(part) {
 }
 
 function stripe(gpu, part) {
-  const width = part.whole ? 1 : part.cores / gpu.cores_capacity;
-  return toScale(make("div", { class: "share narrow" }), part, width);
+  return toScale(make("div", { class: "share narrow" }), part, part.whole ? 1 : part.cores / gpu.cores_capacity);
 }
 
 function toScale(element, part, width) {

@@ -84,6 +84,6 @@ function row(uid, pod, open) {
     make("td", {}, pod.state === "running" && pod.phase !== "Running" ? pod.phase : pod.state),
     make("td", {}, pod.node),
     column((share) => `${share.index ?? share.gpu}${share.mig ? ` (${share.mig})` : ""}`),
-    column((share) => memory(share.memory_mib)),
+    column((share) => (share.mode === "timeslice" ? "shared" : memory(share.memory_mib))),
     column((share) => compute(share)));
 }
