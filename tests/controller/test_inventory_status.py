@@ -1,11 +1,12 @@
 """The status of an Inventory says what is free, and is written by the controller alone."""
 
+import pytest
 from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, InventoryStatuses
 from lamina.model.gpus import Gpu
-from lamina.ports.kube import INVENTORIES, Object, Unreachable
+from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus, inventory, inventory_object
@@ -104,3 +105,41 @@ async def test_an_agent_keeps_the_status() -> None:
     agent = ClusterClient(statuses.bench.kube, "node-0", statuses.bench.context.set_aside)
     assert await agent.write_inventory(inventory("node-0", *gpus(1)))
     assert await statuses.observe() == {"node-0": EMPTY}
+
+
+async def test_where_inventories_have_no_status_it_is_tried_once_for_each_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A CustomResourceDefinition of an older version has no subresource of that name."""
+    statuses = Statuses()
+    kube = statuses.bench.kube
+    kube.failing["patch"] = lambda resource, name: NotFound("the server could not find the requested resource")
+    await statuses.offer("node-0", *gpus(2))
+
+    def tried() -> int:
+        return sum(verb == "patch" for verb, *_ in kube.calls)
+
+    for _ in range(5):
+        await statuses.step()
+    assert tried() == 1 and caplog.text.count("is of an older version") == 1
+    assert await statuses.bench.bind(await statuses.bench.pod("p", gpu=1, gpumem=30000)) == ""
+    for _ in range(5):
+        await statuses.step()
+    assert tried() == 2 and caplog.text.count("is of an older version") == 1
+    kube.failing.clear()
+    statuses.bench.ledger.remove_inventory("node-0")
+    assert await statuses.step() == {"node-0": dict.fromkeys(EMPTY, 0)}
+
+
+async def test_an_inventory_that_came_back_gets_its_status() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(2))
+    await statuses.step()
+    kube = statuses.bench.kube
+    assert await statuses.bench.bind(await statuses.bench.pod("p", gpu=1, gpumem=30000)) == ""
+    kube.failing["patch"] = lambda resource, name: NotFound("it is gone")
+    await statuses.step()
+    kube.failing.clear()
+    statuses.observed["node-0"] = {}
+    await statuses._statuses.step()
+    assert (await statuses.observe())["node-0"]["freeMemoryMiB"] == 35536

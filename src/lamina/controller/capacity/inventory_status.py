@@ -4,7 +4,7 @@ One write changes one node, and binding pods matters more: a round writes only s
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -33,21 +33,41 @@ class InventoryStatuses:
         """The nodes whose status differs, in the order in which that was found."""
         self._computed: dict[str, tuple[NodeState | None, Object]] = {}
         """By node, the state from which the status was computed last, and the status."""
+        self._refused: dict[str, tuple[Object, Object | None]] = {}
+        """By node, the status that could not be written because there is no place for it, and what was observed."""
+        self._warned = False
 
     async def step(self) -> None:
         """Write statuses that differ. What cannot be written is tried again at the next call."""
         wanted = self._wanted()
         differing = {node for node, status in wanted.items() if self._observed.get(node) != status}
+        differing -= self._without_place(wanted, differing)
         self._waiting = {node: None for node in (*self._waiting, *sorted(differing)) if node in differing}
         for node in list(self._waiting)[:MOST_WRITES]:
             try:
                 await self._kube.patch(INVENTORIES, node, {"status": wanted[node]}, subresource="status")
             except NotFound:
-                pass
+                self._refused[node] = wanted[node], self._observed.get(node)
             except Outside as error:
                 log.warning("Cannot update the status of the Inventory of node %s: %s", node, error)
                 return
             self._waiting.pop(node, None)
+
+    def _without_place(self, wanted: Mapping[str, Object], differing: Collection[str]) -> set[str]:
+        """Nodes whose Inventories are there, but not their statuses: an older definition has none. Each is tried again
+        when its status changes."""
+        self._refused = {
+            node: (status, observed)
+            for node, (status, observed) in self._refused.items()
+            if node in differing and (wanted[node], self._observed.get(node)) == (status, observed)
+        }
+        if self._refused and not self._warned:
+            self._warned = True
+            log.warning(
+                "Inventories have no status here, so that `kubectl get inventories` does not show what is free: their "
+                "CustomResourceDefinition is of an older version. Apply that of this version"
+            )
+        return set(self._refused)
 
     def _wanted(self) -> dict[str, Object]:
         table = self._capacity.table
