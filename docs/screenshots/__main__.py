@@ -75,7 +75,7 @@ def save_commands(kubeconfig: Path) -> None:
     own = {"KUBECONFIG": str(kubeconfig)}
     running = f"{PODS_IN_ALL - PODS_PENDING} shares"
     terminal.save(IMAGES / "terminal" / "top.svg", "lamina top", terminal.screen("top", until=running, environment=own))
-    first = (["gpus"], ["pods"], ["why", "large-model"])
+    first = (["gpus"], ["pods"], ["why", "deploy/chat"])
     outputs = [terminal.run(*words, environment=own) for words in first]
     terminal.save(IMAGES / "terminal" / "questions.svg", "Which GPU, what is free, and why a pod waits", *outputs)
     fits = terminal.run("fits", "-f", str(MANIFEST.relative_to(charts.ROOT)), environment=own)
@@ -114,6 +114,8 @@ def main() -> None:
         charts.simulation(IMAGES / "charts" / "simulation.svg")
         with browser(width=1280, height=1000) as driver:
             charts.verification(driver, Path(folder) / "verify.html", IMAGES / "charts" / "verify.png")
+        with browser(width=1000, height=700) as driver:
+            charts.benchmark(driver, Path(folder) / "benchmark.html", IMAGES / "charts" / "benchmark.png")
 
 
 main()

@@ -1,4 +1,4 @@
-"""Pictures of charts: where policies leave GPUs unused, and the page of `lamina verify`."""
+"""Pictures of charts: where policies leave GPUs unused, the page of `lamina verify`, and that of a benchmark."""
 
 import subprocess
 import sys
@@ -22,6 +22,13 @@ def simulation(picture: Path) -> None:
 def verification(driver: "Chrome", page: Path, picture: Path) -> None:
     """The page of `lamina verify` on a simulated GPU, which is written to `page`."""
     _lamina("verify", "--quick", "--simulate", "T4", "--html", str(page))
+    driver.get(page.as_uri())
+    driver.save_screenshot(str(picture))
+
+
+def benchmark(driver: "Chrome", page: Path, picture: Path) -> None:
+    """The page of the benchmark of the agent, which is written to `page`. A floor that breaks is shown too."""
+    subprocess.run([sys.executable, "-m", "bench.agent", "--html", str(page)], cwd=ROOT, check=False)
     driver.get(page.as_uri())
     driver.save_screenshot(str(picture))
 
