@@ -31,6 +31,7 @@ _KINDS: dict[str, Resource] = {
     )
     for name in (short, resource.kind.lower(), resource.plural)
 }
+_SHOWN_REASONS = 5
 _SHOWN_PODS = 5
 
 
@@ -51,10 +52,12 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> E
     lines = [f"{title}: {warning}." for warning in warnings]
     if not waiting and (pods or not warnings):
         lines.append(f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending.")
-    for pod in waiting[:_SHOWN_PODS]:
-        lines += pending_reasons.why(cluster, namespace, pod)
-    if len(waiting) > _SHOWN_PODS:
-        lines.append(f"{len(waiting) - _SHOWN_PODS} more pods of {title} are pending.")
+    shown = list(waiting.values())[:_SHOWN_REASONS]
+    for first, *others in shown:
+        lines += pending_reasons.why(cluster, namespace, first)
+        lines += [_of_others(others)] if others else []
+    if more := sum(map(len, waiting.values())) - sum(map(len, shown)):
+        lines.append(f"{more} more {'pod' if more == 1 else 'pods'} of {title} {'is' if more == 1 else 'are'} pending.")
     return Explained(lines, runs=not warnings and not waiting)
 
 
@@ -82,11 +85,18 @@ def _match_labels(workload: Object) -> dict[str, str]:
     return labels
 
 
-def _waiting(cluster: ClusterView, pods: list[Object]) -> list[str]:
-    """The names of the pods that are pending or cannot start."""
+def _waiting(cluster: ClusterView, pods: list[Object]) -> dict[str, list[str]]:
+    """The names of the pods that are pending or cannot start, by reason."""
     known = {pod["metadata"]["uid"] for pod in cluster.pods}
-    return sorted(
-        pod["metadata"]["name"]
-        for pod in pods
-        if pod["metadata"]["uid"] in known and pending_reasons.waiting_because(cluster, pod)
-    )
+    found: dict[str, list[str]] = {}
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
+        if pod["metadata"]["uid"] in known and (reason := pending_reasons.waiting_because(cluster, pod)):
+            found.setdefault(reason, []).append(pod["metadata"]["name"])
+    return found
+
+
+def _of_others(names: Sequence[str]) -> str:
+    """The sentence about pods whose reason was given."""
+    more = len(names) - _SHOWN_PODS
+    shown = ", ".join(names[:_SHOWN_PODS])
+    return f"The same holds for {shown}{f' and {more} more' if more > 0 else ''}."
