@@ -130,3 +130,18 @@ async def test_a_replica_of_the_same_name_by_another_resource_takes_nothing_from
     ids = [ids[0] for _, each in world.kubelet.containers for ids in each.devices.values() if each.running]
     assert len(ids) > len(set(ids)), "the course is another one"
     await everything_comes_to_rest(world)
+
+
+async def test_a_claim_whose_gpu_was_partitioned_before_it_was_prepared_says_so(world: World) -> None:
+    """kube-scheduler allocated it from a slice of the moment before."""
+    await set_up(world)
+    name = await world.a_pod_comes("over two")
+    await settle(world, 2)
+    await world.reboot()
+    await world.label(kinds.MIG_LABEL, "all-3g.20gb")
+    await world.delete(name)
+    claim = await world.door.comes("large claim")
+    await world.schedule()
+    await settle(world)
+    assert claim.running is None and claim.reason.endswith("recreate the claim if it does not come back")
+    await everything_comes_to_rest(world)
