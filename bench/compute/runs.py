@@ -46,10 +46,10 @@ class Result(Struct, frozen=True, kw_only=True):
     windows: tuple[tuple[float, ...], ...]
     stall_ms: float
 
-    def mean(self, container: int) -> float:
-        """Over all windows but the first, which the program may need to settle."""
-        later = [window[container] for window in self.windows[1:]]
-        return sum(later) / len(later)
+    def mean(self, container: int, *, begin: int = 1, end: int | None = None) -> float:
+        """Over the windows from `begin` to `end`; without them over all but the first, in which programs start."""
+        chosen = [window[container] for window in self.windows[begin:end]]
+        return sum(chosen) / len(chosen)
 
     def worst(self, container: int, least: float, most: float) -> float:
         """The farthest that a window after the first was from that range."""
