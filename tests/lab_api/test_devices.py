@@ -11,6 +11,7 @@ from tests.lab_api.apis import Bench
 from tests.lab_scheduler.device_objects import claim, counter_set, device_class, gpu, request, slices, uses
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
+RULES = "devicetaintrules.resource.k8s.io"
 
 
 def _sub(name: str = "s", cls: str = "gpu.nvidia.com", **more: Any) -> Object:
@@ -138,3 +139,15 @@ async def test_slices_that_are_refused(bench: Bench, body: Object, wanted: str) 
     with pytest.raises(ApiError, match="is invalid") as refusal:
         await bench.create(SLICES, body)
     assert wanted in refusal.value.message
+
+
+async def test_a_taint_rule_needs_a_key_and_an_effect(bench: Bench) -> None:
+    await bench.create(RULES, {"metadata": {"name": "r"}, "spec": {"taint": {"key": "k", "effect": "NoExecute"}}})
+    for taint, wanted in (
+        ({"effect": "None"}, "spec.taint.key: Required value"),
+        ({"key": "k", "effect": "Never"}, 'spec.taint.effect: Unsupported value: "Never"'),
+        ({}, "spec.taint.key: Required value"),
+    ):
+        with pytest.raises(ApiError, match="is invalid") as refusal:
+            await bench.create(RULES, {"metadata": {"name": "x"}, "spec": {"taint": taint}})
+        assert wanted in refusal.value.message

@@ -7,9 +7,10 @@ import pytest
 
 from lamina.ports.kube import LEASES, NODES, PODS
 from lamina_lab.controllers.node.controller import LEASE_NAMESPACE
-from lamina_lab.controllers.node.plan import NOT_READY, UNREACHABLE, eviction_delay_s, taints_for
+from lamina_lab.controllers.node.plan import NOT_READY, UNREACHABLE, taints_for
 from lamina_lab.controllers.run import run
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.taints import eviction_delay_s
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
 
@@ -35,8 +36,8 @@ def tolerating(*tolerations: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_how_long_a_pod_may_stay(pod: dict[str, Any], seconds: float | None) -> None:
-    assert eviction_delay_s(pod, [taint(UNREACHABLE)], NOW) == seconds
-    assert eviction_delay_s(pod, [taint(UNREACHABLE, "NoSchedule")], NOW) is None
+    assert eviction_delay_s(pod["spec"].get("tolerations") or (), [taint(UNREACHABLE)], NOW) == seconds
+    assert eviction_delay_s(pod["spec"].get("tolerations") or (), [taint(UNREACHABLE, "NoSchedule")], NOW) is None
 
 
 @pytest.mark.parametrize(("ready", "keys"), [("True", set()), ("False", {NOT_READY}), ("Unknown", {UNREACHABLE})])

@@ -413,3 +413,21 @@ def test_no_sequence_of_claims_exceeds_a_capacity(steps: list[tuple[int, int, bo
             sums[0] += int(taken["memory"].removesuffix("Gi"))
             sums[1] += int(taken["cores"])
         assert all(memory <= 80 and compute <= 100 for memory, compute in used.values())
+
+
+def test_rules_taint_devices_as_slices_do() -> None:
+    taint = {"key": "sick", "effect": "NoSchedule"}
+    rule = {"metadata": {"name": "r"}, "spec": {"deviceSelector": {"device": "gpu-0"}, "taint": taint}}
+    found = slices(gpu("gpu-0"), gpu("gpu-1"))
+
+    def devices(wanted: Object, *rules: Object) -> list[str] | None:
+        allocated = Allocator(found, CLASSES, [], lambda: "s", rules).allocate(node(), [wanted])
+        return allocated and [result["device"] for result in allocated[0]["devices"]["results"]]
+
+    assert devices(claim("a", request())) == ["gpu-0"]
+    assert devices(claim("a", request()), rule) == ["gpu-1"]
+    assert devices(claim("a", request(count=2)), rule) is None
+    tolerates = request(tolerations=[{"key": "sick", "operator": "Exists"}])
+    assert devices(claim("a", tolerates), rule) == ["gpu-0"]
+    harmless = {**rule, "spec": {**rule["spec"], "taint": {**taint, "effect": "None"}}}
+    assert devices(claim("a", request()), harmless) == ["gpu-0"]

@@ -6,6 +6,8 @@ from lamina.ports.clock import Clock
 from lamina.ports.kube import Kube
 from lamina_lab.controllers.daemonset.controller import DaemonSetController
 from lamina_lab.controllers.deployment.controller import DeploymentController
+from lamina_lab.controllers.device_taint.eviction import DeviceEvictionController
+from lamina_lab.controllers.device_taint.progress import TaintProgressController
 from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.controllers.framework.kinds import WATCHED
 from lamina_lab.controllers.framework.loop import ControllerLoop, Reconciler
@@ -37,6 +39,8 @@ async def run(kube: Kube, clock: Clock, *, node_grace: float = GRACE_S) -> None:
         "node-controller": NodeController(executor("node-controller"), node_grace),
         "resourceclaim-controller": PodClaimController(executor("resource_claim")),
         "resourceclaim-release": ClaimReleaseController(executor("resource_claim")),
+        "device-taint-eviction": DeviceEvictionController(executor("device-taint-eviction")),
+        "device-taint-progress": TaintProgressController(executor("device-taint-eviction")),
     }
     async with asyncio.TaskGroup() as group:
         group.create_task(supervise("the controllers' cache", cache.run, clock))

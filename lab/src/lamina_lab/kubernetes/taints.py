@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from lamina.ports.kube.moments import seconds_of
+
 HARD = ("NoSchedule", "NoExecute")
 
 
@@ -26,3 +28,31 @@ def untolerated(
         if str(taint.get("effect")) in effects and not any(tolerates(toleration, taint) for toleration in accepted):
             return taint
     return None
+
+
+def eviction_delay_s(
+    tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]], now: float
+) -> float | None:
+    """Seconds until these taints evict a pod with these tolerations. None means never; 0 or less means now.
+
+    The taint that is tolerated for the shortest time decides.
+    """
+    accepted = list(tolerations)
+    shortest: float | None = None
+    for taint in taints:
+        if taint.get("effect") != "NoExecute":
+            continue
+        matching = [toleration for toleration in accepted if tolerates(toleration, taint)]
+        if not matching:
+            return 0.0
+        limits = [
+            float(toleration["tolerationSeconds"])
+            for toleration in matching
+            if toleration.get("tolerationSeconds") is not None
+        ]
+        if not limits:
+            continue
+        added = seconds_of(taint.get("timeAdded", "")) or now
+        left = added + min(limits) - now
+        shortest = left if shortest is None else min(shortest, left)
+    return shortest

@@ -17,6 +17,7 @@ from lamina.ports.kube import (
 )
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
+from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.extender import Extender, ExtenderConfig
 from lamina_lab.scheduler.loop import Scheduler
 
@@ -27,7 +28,7 @@ async def run(
     kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = DEFAULT.schedulers
 ) -> None:
     """Place pods whose schedulerName is one of `names`, until canceled. The extender is optional."""
-    cache = Cache(kube, clock, (PODS, NODES, *_OF_DEVICES), optional=(INVENTORIES, GRANTS))
+    cache = Cache(kube, clock, (PODS, NODES, *_OF_DEVICES), optional=(INVENTORIES, GRANTS, DEVICE_TAINT_RULES))
     caller = Extender(extender) if extender else None
 
     async def schedule() -> None:

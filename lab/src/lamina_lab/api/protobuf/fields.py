@@ -128,6 +128,10 @@ DeviceSelector: cel=1:CELDeviceSelector*
 DeviceSubRequest: name=1:s deviceClassName=2:s selectors=3:[]DeviceSelector allocationMode=4:s count=5:i
     tolerations=6:[]DeviceToleration capacity=7:CapacityRequirements*
 DeviceTaint: key=1:s value=2:s effect=3:s timeAdded=4:Time*
+DeviceTaintRule: metadata=1:ObjectMeta spec=2:DeviceTaintRuleSpec status=3:DeviceTaintRuleStatus
+DeviceTaintRuleSpec: deviceSelector=1:DeviceTaintSelector* taint=2:DeviceTaint
+DeviceTaintRuleStatus: conditions=1:[]Condition
+DeviceTaintSelector: driver=2:s* pool=3:s* device=4:s*
 DeviceToleration: key=1:s operator=2:s value=3:s effect=4:s tolerationSeconds=5:i*
 DownwardAPIProjection: items=1:[]DownwardAPIVolumeFile
 DownwardAPIVolumeFile: path=1:s fieldRef=2:ObjectFieldSelector* resourceFieldRef=3:ResourceFieldSelector* mode=4:i*

@@ -1,4 +1,4 @@
-"""Validation of resource.k8s.io: claims, templates, classes and slices, with the limits of Kubernetes 1.36."""
+"""Validation of resource.k8s.io: claims, templates, classes, slices and rules, with the limits of Kubernetes 1.36."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,6 +57,10 @@ def resource_slice(obj: Object) -> list[StatusCause]:
     for at, device in enumerate(devices):
         causes += _device(device, f"spec.devices[{at}]")
     return causes
+
+
+def taint_rule(obj: Object) -> list[StatusCause]:
+    return _taint((obj.get("spec") or {}).get("taint") or {}, "spec.taint")
 
 
 def _claim_spec(spec: Mapping[str, Any], at: str) -> list[StatusCause]:
@@ -144,10 +148,14 @@ def _device(device: Mapping[str, Any], at: str) -> list[StatusCause]:
     for number, use in enumerate(device.get("consumesCounters") or ()):
         causes += _counters(use, f"{at}.consumesCounters[{number}]")
     for number, taint in enumerate(device.get("taints") or ()):
-        if not taint.get("key"):
-            causes.append(required(f"{at}.taints[{number}].key"))
-        if taint.get("effect") not in _EFFECTS:
-            causes.append(unsupported_value(f"{at}.taints[{number}].effect", taint.get("effect", ""), _EFFECTS))
+        causes += _taint(taint, f"{at}.taints[{number}]")
+    return causes
+
+
+def _taint(taint: Mapping[str, Any], at: str) -> list[StatusCause]:
+    causes = [] if taint.get("key") else [required(f"{at}.key")]
+    if taint.get("effect") not in _EFFECTS:
+        causes.append(unsupported_value(f"{at}.effect", taint.get("effect", ""), _EFFECTS))
     return causes
 
 

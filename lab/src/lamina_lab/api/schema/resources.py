@@ -100,6 +100,7 @@ def _rows() -> Iterator[ApiResource]:
     ):
         plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
         yield ApiResource("resource.k8s.io", "v1", kind, plural, namespaced, (), subresources)
+    yield ApiResource("resource.k8s.io", "v1beta2", "DeviceTaintRule", "devicetaintrules", False, (), status)
     yield ApiResource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, ("pc",))
 
 

@@ -232,6 +232,7 @@ _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
     "resourceclaimtemplates.resource.k8s.io": device_validation.template,
     "deviceclasses.resource.k8s.io": device_validation.device_class,
     "resourceslices.resource.k8s.io": device_validation.resource_slice,
+    "devicetaintrules.resource.k8s.io": device_validation.taint_rule,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
 }

@@ -1,10 +1,22 @@
 """The kinds of objects that controllers read and write."""
 
-from lamina.ports.kube import LEASES, NODES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from lamina.ports.kube import (
+    LEASES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
-WATCHED = (DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, JOBS, PODS, NODES, LEASES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+WATCHED = (
+    *(DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, JOBS, PODS, NODES, LEASES),
+    *(RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES, DEVICE_TAINT_RULES),
+)

@@ -7,6 +7,7 @@ from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.controllers.node import plan
 from lamina_lab.controllers.node.plan import GRACE_S, Heartbeat
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.taints import eviction_delay_s
 
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -74,7 +75,7 @@ class NodeController:
                 pod = await self._executor.patch(PODS, pod, {"status": {"conditions": conditions}}, "status")
                 if ready != "True":
                     await self._executor.record_event(PODS, pod, "NodeNotReady", "Node is not ready", warning=True)
-            left = plan.eviction_delay_s(pod, taints, now)
+            left = eviction_delay_s(objects.spec(pod).get("tolerations") or (), taints, now)
             if left is None or objects.is_deleting(pod):
                 continue
             if left > 0:

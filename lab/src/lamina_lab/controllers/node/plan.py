@@ -4,15 +4,14 @@ A node is alive while its kubelet renews the lease of its name. The time since t
 the moment the change was observed, so that neither clock skew nor a machine that slept makes a node look dead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from lamina.ports.kube import Object
-from lamina.ports.kube.moments import rfc3339, seconds_of
+from lamina.ports.kube.moments import rfc3339
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.taints import tolerates
 
 GRACE_S = 10.0
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -70,33 +69,6 @@ def taints_for(node: Mapping[str, Any], now: float) -> list[Object] | None:
 
 def _mark(taint: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return taint.get("key"), taint.get("effect")
-
-
-def eviction_delay_s(pod: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], now: float) -> float | None:
-    """Seconds until a pod on a node with these taints is evicted. None means never; 0 or less means now.
-
-    The taint that the pod tolerates for the shortest time decides.
-    """
-    shortest: float | None = None
-    for taint in taints:
-        if taint.get("effect") != "NoExecute":
-            continue
-        matching = [
-            toleration for toleration in objects.spec(pod).get("tolerations") or () if tolerates(toleration, taint)
-        ]
-        if not matching:
-            return 0.0
-        limits = [
-            float(toleration["tolerationSeconds"])
-            for toleration in matching
-            if toleration.get("tolerationSeconds") is not None
-        ]
-        if not limits:
-            continue
-        added = seconds_of(taint.get("timeAdded", "")) or now
-        left = added + min(limits) - now
-        shortest = left if shortest is None else min(shortest, left)
-    return shortest
 
 
 def pod_conditions(pod: Mapping[str, Any], node_ready: str, now: float) -> list[Object] | None:

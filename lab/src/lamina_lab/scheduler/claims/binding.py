@@ -16,6 +16,7 @@ from lamina.ports.kube import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SL
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.event_timeout import wait_for_event
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.claims import of_pod
 from lamina_lab.scheduler.claims.plan import ClaimPlan, PodAllocation
 from lamina_lab.scheduler.devices.allocator import Allocator
@@ -50,7 +51,8 @@ class ClaimBinder:
         if not claims and not served:
             return None
         allocated = [claim for claim in self._known() if of_pod.is_allocated(claim)]
-        allocator = Allocator(self._cache.list(RESOURCE_SLICES), classes, allocated, lambda: str(uuid.uuid4()))
+        slices, rules = self._cache.list(RESOURCE_SLICES), self._cache.list(DEVICE_TAINT_RULES)
+        allocator = Allocator(slices, classes, allocated, lambda: str(uuid.uuid4()), rules)
         return ClaimPlan(pod, claims, served, allocator)
 
     def assume(self, pod: Object, chosen: PodAllocation) -> None:

@@ -15,7 +15,7 @@ from lamina_lab.scheduler.devices.search import AllocationError, Search, Suits
 
 
 class Allocator:
-    """Allocates with a fixed view of the cluster: slices, classes, and claims that are allocated already.
+    """Allocates with a fixed view of the cluster: slices, classes, claims that are allocated already, and taint rules.
 
     `new_id` makes the identity of each share of a device.
     """
@@ -26,8 +26,9 @@ class Allocator:
         classes: Iterable[Object],
         allocated: Iterable[Object],
         new_id: Callable[[], str],
+        rules: Iterable[Object] = (),
     ) -> None:
-        self._pools = gather(slices)
+        self._pools = gather(slices, rules)
         self._classes = {objects.name(entry): entry for entry in classes}
         self._allocated = list(allocated)
         self._new_id = new_id

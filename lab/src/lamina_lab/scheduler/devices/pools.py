@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.ports.kube import Object
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.device_taints import added_taints
 from lamina_lab.kubernetes.node_affinity import term_holds
 from lamina_lab.scheduler.devices.model import PoolDevice, counters, device
 
@@ -32,8 +33,11 @@ class Pool(Struct, frozen=True):
         return any(device.conditions for device in self.devices)
 
 
-def gather(slices: Iterable[Object]) -> list[Pool]:
-    """All pools by driver and name; those with binding conditions are last, as kube-scheduler prefers the others."""
+def gather(slices: Iterable[Object], rules: Iterable[Object] = ()) -> list[Pool]:
+    """All pools by driver and name, with the taints that rules add to their devices.
+
+    Those with binding conditions are last, as kube-scheduler prefers the others.
+    """
     newest: dict[tuple[str, str], list[Object]] = {}
     for entry in slices:
         spec = objects.spec(entry)
@@ -43,7 +47,17 @@ def gather(slices: Iterable[Object]) -> list[Pool]:
         if not found or _generation(entry) == _generation(found[0]):
             found.append(entry)
     pools = [_pool(driver, name, sorted(found, key=objects.name)) for (driver, name), found in sorted(newest.items())]
+    given = list(rules)
+    pools = [_tainted(pool, given) for pool in pools] if given else pools
     return sorted(pools, key=lambda pool: pool.has_conditions)
+
+
+def _tainted(pool: Pool, rules: Sequence[Object]) -> Pool:
+    devices = tuple(
+        structs.replace(device, taints=(*device.taints, *added_taints(rules, device.id._asdict())))
+        for device in pool.devices
+    )
+    return structs.replace(pool, devices=devices)
 
 
 def reaches(place: Mapping[str, Any], node: Object) -> bool:

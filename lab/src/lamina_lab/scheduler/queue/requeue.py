@@ -13,6 +13,7 @@ from lamina.ports.kube import (
     Resource,
 )
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.rules.node_view import could_hold
 
 
@@ -23,6 +24,8 @@ def may_unblock_pods(resource: Resource, before: Object | None, after: Object | 
     """
     if resource in (DEVICE_CLASSES, RESOURCE_SLICES):
         return after is not None
+    if resource == DEVICE_TAINT_RULES:
+        return before is not None
     if resource == RESOURCE_CLAIMS:
         return before is None or after is None or (_is_allocated(before) and not _is_allocated(after))
     if resource == NODES:

@@ -1,0 +1,1 @@
+"""The controllers of tainted devices: the eviction of pods, and what DeviceTaintRules say of it."""

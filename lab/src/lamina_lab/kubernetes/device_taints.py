@@ -1,0 +1,48 @@
+"""Taints of devices: those of their slice, and those that DeviceTaintRules add.
+
+As in Kubernetes from 1.35 on: a rule selects devices by driver, pool and name, each of which may be missing. Without a
+selector it selects none, with an empty one all.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lamina.ports.kube import Object, Resource
+from lamina_lab.kubernetes import objects
+
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False)
+_CRITERIA = ("driver", "pool", "device")
+
+
+def selects(rule: Object, result: Mapping[str, Any]) -> bool:
+    """Whether a rule is about a device, given by its `driver`, `pool` and `device`."""
+    selector = objects.spec(rule).get("deviceSelector")
+    return selector is not None and all(selector.get(key) in (None, result.get(key)) for key in _CRITERIA)
+
+
+def added_taints(rules: Iterable[Object], result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The taints that rules add to a device."""
+    return tuple(taint_of(rule) for rule in rules if selects(rule, result))
+
+
+def taint_of(rule: Object) -> Mapping[str, Any]:
+    """The taint of a rule, which counts from its creation if it does not say from when."""
+    return {"timeAdded": objects.meta(rule).get("creationTimestamp", ""), **objects.spec(rule)["taint"]}
+
+
+def taints_of_slice(slices: Iterable[Object], result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The taints with which a device is published, in the newest generation of its pool."""
+    newest, found = -1, ()
+    for entry in slices:
+        spec = objects.spec(entry)
+        if (spec["driver"], spec["pool"]["name"]) != (result.get("driver"), result.get("pool")):
+            continue
+        generation = int(spec["pool"].get("generation") or 0)
+        if generation < newest:
+            continue
+        if generation > newest:
+            newest, found = generation, ()
+        for device in spec.get("devices") or ():
+            if device["name"] == result.get("device"):
+                found = tuple(device.get("taints") or ())
+    return found
