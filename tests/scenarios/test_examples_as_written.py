@@ -101,6 +101,7 @@ SEEN = {
     ),
     "dra/neighbor": shows({"Running": 2}, (SMI.format("neighbor"), "/ 20480MiB")),
     "dra/whole": shows(ONE, (SMI.format("whole-claim"), "/ 32768MiB")),
+    "dra/taint-rule": Seen({}),
     "dra/several": shows(
         ONE,
         ("kubectl exec several-shares -c both -- nvidia-smi", "/  8192MiB"),

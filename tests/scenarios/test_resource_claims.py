@@ -210,6 +210,21 @@ def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated
     wait_until(lambda: (health(), taints()) == (well, []), lambda: str((health(), taints())))
 
 
+def test_a_rule_evicts_the_pods_of_a_gpu_and_keeps_claims_away(lab: Lab) -> None:
+    made(lab, "claimed", wants(memory="1Gi"))
+    [name] = [each["device"] for each in results(lab, "claimed")]
+    taint = {"key": "example.com/repair", "effect": "NoExecute"}
+    spec = {"deviceSelector": {"pool": lab.node, "device": name}, "taint": taint}
+    rule = {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "repair"}}
+    lab.apply(json.dumps(rule | {"spec": spec}))
+    wait_until(lambda: lab.phases() == {}, lambda: lab.kubectl("get", "pods"))
+    done = "condition=EvictionInProgress=false"
+    lab.kubectl("wait", f"--for={done}", "devicetaintrules/repair", "--timeout=30s")
+    made(lab, "other", wants(memory="1Gi"))
+    assert [each["device"] for each in results(lab, "other")] != [name]
+    lab.kubectl("delete", "devicetaintrules", "repair")
+
+
 def results(lab: Lab, claim: str) -> list[Object]:
     found = lab.read(f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}")
     listed: list[Object] = found["status"]["allocation"]["devices"]["results"]
