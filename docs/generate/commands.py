@@ -29,9 +29,9 @@ own completion offers the commands and options.
 """
 _LISTS = f"""
 Commands that list take kubectl's options: `-o table|wide|json|yaml|name`, `--no-headers`, and `--sort-by` with a field
-of the JSON form, in rising order, lists by their length and what is not known last. `gpus`, `pods`, `quotas` and
-`mig list` also take `--selector`, for which GPUs have the labels of their nodes, and `--watch`, which `advise shares`
-and `advise idle` take too. `why` and `fits` print their answers with `-o json` or `yaml`, and `cost` its accounts.
+of the JSON form, in rising order, lists by their length and what is not known last. `gpus`, `pods`, `quotas`,
+`mig list`, `advise shares` and `advise idle` also take `--watch` and `--selector`, for which GPUs have the labels of
+their nodes. `why` and `fits` print their answers with `-o json` or `yaml`, and `cost` its accounts.
 
 `--watch` reads the cluster again every {EVERY_S:g} s until Ctrl-C and prints the rows that have changed, in JSON and
 YAML one document for each. While the cluster does not answer, one sentence says so, and the list goes on afterwards.

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from lamina.operations.advise.use_histories import HistoryOwner
+from lamina.ports.kube import PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.advise.use_pages import history_lines, idle_line
@@ -54,6 +55,15 @@ async def test_advice_has_the_forms_of_lists(command: str, monkeypatch: pytest.M
     assert "NAMESPACE" not in (await commands.run("advise", command, "--no-headers")).output
     assert (await commands.run("advise", command, "-o", "tree")).code == 2
     assert (await commands.run("advise", command, "--sort-by", "absent")).error.startswith("--sort-by must be one of ")
+
+
+@pytest.mark.parametrize("command", ["shares", "idle"])
+async def test_only_pods_with_the_labels_are_advised_on(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await used()
+    await kube.patch(PODS, "runs", {"metadata": {"labels": {"app": "web"}}}, namespace="default")
+    commands = Commands(monkeypatch, kube)
+    assert len((await commands.run("advise", command, "-l", "app=web", "-o", "name")).output.splitlines()) == 1
+    assert (await commands.run("advise", command, "-l", "app!=web", "-o", "name")).output == ""
 
 
 async def test_nodes_without_figures_are_named_also_where_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import msgspec
 import typer
 
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy, Watch
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ def shares(
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only containers whose use is known for so many hours.")
     ] = 24.0,
+    selector: Selector = "",
     output: Output = "table",
     sort_by: SortBy = "",
     no_headers: NoHeaders = False,
@@ -38,7 +39,9 @@ def shares(
     """Suggest what workloads could request by what they used in the last one to two weeks."""
     from lamina.cli.lists import ListForm, ListKind
     from lamina.operations.advise.shares import ShareAdvice, advise_shares
+    from lamina.ports.kube.selectors import label_selector
 
+    selected = label_selector(selector) if selector else None
     kind = ListKind(
         row=ShareAdvice,
         table=lambda rows, wide: _share_table(rows),
@@ -52,7 +55,9 @@ def shares(
         kind,
         form,
         kubeconfig,
-        lambda cluster, use: advise_shares(cluster, use, namespace=namespace, least_s=hours * _HOUR_S),
+        lambda cluster, use: advise_shares(
+            cluster, use, namespace=namespace, selected=selected, least_s=hours * _HOUR_S
+        ),
     )
 
 
@@ -61,6 +66,7 @@ def idle(
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for so many hours.")
     ] = 1.0,
+    selector: Selector = "",
     output: Output = "table",
     sort_by: SortBy = "",
     no_headers: NoHeaders = False,
@@ -70,7 +76,9 @@ def idle(
     """List pods that hold GPUs and run nothing on them."""
     from lamina.cli.lists import ListForm, ListKind
     from lamina.operations.advise.shares import IdleShare, idle_shares
+    from lamina.ports.kube.selectors import label_selector
 
+    selected = label_selector(selector) if selector else None
     kind = ListKind(
         row=IdleShare,
         table=lambda rows, wide: _idle_table(rows),
@@ -79,11 +87,12 @@ def idle(
         empty="No pod has been idle for so long, as far as its use is known.",
     )
     form = ListForm(output, sort_by, not no_headers, watch)
+    least_s = hours * _HOUR_S
     _list(
         kind,
         form,
         kubeconfig,
-        lambda cluster, use: idle_shares(cluster, use, namespace=namespace, least_s=hours * _HOUR_S),
+        lambda cluster, use: idle_shares(cluster, use, namespace=namespace, selected=selected, least_s=least_s),
     )
 
 

@@ -11,6 +11,7 @@ from lamina.model.grants import ContainerGrant, Share
 from lamina.model.workloads import workload_of
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.pod_rows import Selected
 from lamina.ports.kube import Object
 
 _ENDED = ("Succeeded", "Failed")
@@ -64,12 +65,18 @@ class _Held(NamedTuple):
 
 
 def advise_shares(
-    cluster: ClusterView, use: UseOverTime, *, namespace: str = "", least_s: float = 0.0
+    cluster: ClusterView,
+    use: UseOverTime,
+    *,
+    namespace: str = "",
+    selected: Selected | None = None,
+    least_s: float = 0.0,
 ) -> list[ShareAdvice]:
-    """The largest gain first. Only containers whose use is known for `least_s` seconds, without MIG devices."""
+    """The largest gain first. Only containers whose use is known for `least_s` seconds, without MIG devices; with
+    `selected` only of pods with such labels."""
     capacity = {gpu.uuid: gpu.memory_mib or 0 for each in cluster.inventories.values() for gpu in each.gpus}
     found: dict[HistoryOwner, ShareAdvice] = {}
-    for held in _held(cluster, namespace):
+    for held in _held(cluster, namespace, selected):
         of = workload_of(held.pod)
         owner = HistoryOwner(held.pod["metadata"]["namespace"], of.kind, of.name, held.container.name)
         history = use.histories.get(owner)
@@ -80,11 +87,14 @@ def advise_shares(
     return sorted(gaining, key=lambda advice: -max(advice.memory_gain, advice.compute_gain))
 
 
-def idle_shares(cluster: ClusterView, use: UseOverTime, *, namespace: str = "", least_s: float) -> list[IdleShare]:
-    """The pods that have not used a GPU of theirs for `least_s` seconds, the longest first."""
+def idle_shares(
+    cluster: ClusterView, use: UseOverTime, *, namespace: str = "", selected: Selected | None = None, least_s: float
+) -> list[IdleShare]:
+    """The pods that have not used a GPU of theirs for `least_s` seconds, the longest first; with `selected` only those
+    with such labels."""
     indices = {gpu.uuid: gpu.index for each in cluster.inventories.values() for gpu in each.gpus}
     found: dict[tuple[str, str, str], IdleShare] = {}
-    for held in _held(cluster, namespace):
+    for held in _held(cluster, namespace, selected):
         meta, gpu = held.pod["metadata"], held.share.gpu
         key = meta["namespace"], meta["name"], gpu
         idle_s = use.idle_s.get(key)
@@ -105,13 +115,14 @@ def idle_shares(cluster: ClusterView, use: UseOverTime, *, namespace: str = "", 
     return sorted(found.values(), key=lambda share: -share.idle_s)
 
 
-def _held(cluster: ClusterView, namespace: str) -> Iterator[_Held]:
+def _held(cluster: ClusterView, namespace: str, selected: Selected | None) -> Iterator[_Held]:
     """The shares of pods that are on a node and have not ended."""
     for pod in cluster.pods:
         node = pod["spec"].get("nodeName")
         ended = (pod.get("status") or {}).get("phase") in _ENDED
         grant = cluster.grants.get(pod["metadata"]["uid"])
-        if node and grant and not ended and namespace in ("", pod["metadata"]["namespace"]):
+        chosen = selected is None or selected(pod["metadata"].get("labels") or {})
+        if node and grant and chosen and not ended and namespace in ("", pod["metadata"]["namespace"]):
             for container in grant.containers:
                 yield from (_Held(pod, node, container, share) for share in container.shares)
 
