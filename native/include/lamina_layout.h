@@ -133,7 +133,7 @@ struct lamina_usage_device {
     _Atomic uint64_t context_bytes; /* what a context was measured to cost; 0: not measured */
     _Atomic uint64_t refusals;      /* requests over the limit */
     _Atomic uint64_t total;         /* at least what is held; exact unless a process was killed within an update */
-    _Atomic uint64_t peak;          /* the highest `total` within the limit */
+    _Atomic uint64_t peak;          /* the most that was held within the limit, contexts at their cost */
     _Atomic uint64_t
         measuring; /* the process that is finding out context_bytes, as in `holder` of struct lamina_share */
     uint64_t reserved[5];

@@ -49,6 +49,27 @@ def test_racing_processes_never_hold_a_byte_over(count: int, rounds: int, contai
     assert box.usage().devices[0].peak <= box.limits.devices[0].memory_bytes
 
 
+@pytest.mark.parametrize(("script", "held"), [("begin()", 303), ("begin(); take(200)", 503)])
+def test_the_peak_has_contexts_at_their_cost_and_not_at_what_was_reserved_for_them(
+    script: str, held: int, container: MakeContainer
+) -> None:
+    """The first context of a container reserves a gibibyte until its cost is known."""
+    box = container(2000)
+    with box.waiting(script):
+        assert box.usage().devices[0].peak == held * MIB
+    with box.waiting("begin(); begin(); begin()"):
+        assert box.usage().devices[0].peak == max(held, 303) * MIB, "the process before has ended"
+
+
+@pytest.mark.parametrize("later", [100, 900])
+def test_the_peak_stays_when_memory_is_given_back(later: int, container: MakeContainer) -> None:
+    box = container(2000)
+    with box.waiting("begin(); take(500)"):
+        pass
+    with box.waiting(f"begin(); take({later})"):
+        assert box.usage().devices[0].peak == (303 + max(500, later)) * MIB
+
+
 @pytest.mark.parametrize("count", [16, 64])
 def test_racing_processes_together_get_all_of_it(count: int, container: MakeContainer, programs) -> None:
     output = together(container(count * 303 + 1000), programs["worker"], "grab", count, 0)

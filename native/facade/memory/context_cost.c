@@ -202,6 +202,8 @@ CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
     CUresult result = reserve_adjust(cost->device, LAMINA_CONTEXT, cost->reserved, *bytes);
     if (result != CUDA_SUCCESS)
         unreserve(cost->device, LAMINA_CONTEXT, cost->reserved);
+    else
+        reserve_note_peak(cost->device);
     if (learned_now)
         atomic_store(learned(cost->device), *bytes);
     end_measuring(cost);

@@ -82,6 +82,12 @@ CUresult reserve_adjust(int device, enum lamina_kind kind, uint64_t reserved, ui
     return CUDA_SUCCESS;
 }
 
+void reserve_note_peak(int device)
+{
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
+    account_note_peak(&facade_open()->account, (uint32_t)device);
+}
+
 uint64_t reserved_total(int device)
 {
     const struct facade *facade = facade_open();

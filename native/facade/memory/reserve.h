@@ -42,6 +42,9 @@ void unreserve(int device, enum lamina_kind kind, uint64_t bytes);
 /* Changes a reservation of `reserved` bytes to one of `actual` bytes. On an error nothing is changed. */
 CUresult reserve_adjust(int device, enum lamina_kind kind, uint64_t reserved, uint64_t actual);
 
+/* Notes what the container holds as its peak: for contexts, once their cost is known. */
+void reserve_note_peak(int device);
+
 /* What remains of the container's limit; what the container holds; what this process holds. */
 uint64_t reserve_available(int device);
 uint64_t reserved_total(int device);

@@ -89,8 +89,17 @@ uint64_t account_charge(const struct account *account, struct lamina_slot *slot,
         return asked;
     }
     atomic_fetch_add(&line->charged, bytes);
-    raise_to(&shared->peak, asked == 0 ? total : asked);
+    if (kind != LAMINA_CONTEXT) /* reserved amply until its cost is known; see account_note_peak */
+        raise_to(&shared->peak, asked == 0 ? total : asked);
     return 0;
+}
+
+void account_note_peak(const struct account *account, uint32_t device)
+{
+    ASSERT(device < account->limits->device_count);
+    uint64_t held = account_held(account, device);
+    if (held <= live_allowed(account, device))
+        raise_to(&account->usage->devices[device].peak, held);
 }
 
 void account_add(const struct account *account, struct lamina_slot *slot, uint32_t device, enum lamina_kind kind,

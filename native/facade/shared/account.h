@@ -31,6 +31,9 @@ void account_unspill(struct lamina_slot *slot, uint32_t device, uint64_t bytes, 
 /* What all processes keep of it on the host. */
 uint64_t account_hosted(const struct account *account, uint32_t device);
 
+/* Raises the peak to what the container holds now, if that is within its limit. */
+void account_note_peak(const struct account *account, uint32_t device);
+
 /* Adds to the slot and returns 0 if the container stays within its limit. Otherwise changes nothing and returns what
  * the container would have held. */
 uint64_t account_charge(const struct account *account, struct lamina_slot *slot, uint32_t device, enum lamina_kind kind,
