@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.operations.agent_metrics import ClusterUse, GpuLoad, MigDeviceOf, ShareFigures, read_use
+from lamina.operations.agent_metrics import AT_ONCE, ClusterUse, GpuLoad, MigDeviceOf, ShareFigures, read_use
 from lamina.ports.kube import NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
 from tests.operations.agent_pages import agent_pod, claim_lines, gpu_lines, mig_lines, native_lines, serve, share_lines
@@ -33,6 +33,16 @@ async def test_an_agent_that_does_not_answer_leaves_only_its_node_unknown() -> N
     use = await read_use(kube, ["a", "b", "odd", "denied"], [])
     assert list(use.gpus) == ["GPU-a"] and set(use.silent) == {"b", "odd", "denied"}
     assert use.silent["denied"] == "not allowed" and use.silent["odd"].startswith("its metrics cannot be read")
+
+
+async def test_where_none_of_the_first_agents_answers_the_others_are_not_asked() -> None:
+    kube, nodes = FakeKube(), [f"n{number:03}" for number in range(100)]
+    use = await read_use(kube, nodes, [])
+    assert set(use.silent) == set(nodes) and len(kube.calls) <= 2 * AT_ONCE
+    assert use.silent["n099"] == f"it was not asked, because the agents of {AT_ONCE} other nodes did not answer"
+    serve(kube, "n000", gpu_lines("n000", "GPU-a", 300, 1))
+    kube.calls.clear()
+    assert len((await read_use(kube, nodes, [])).silent) == 99 and len(kube.calls) == 100
 
 
 def test_an_agent_speaks_for_its_own_node_only() -> None:

@@ -19,7 +19,7 @@ from lamina.model.quantities import MIB
 from lamina.ports.kube import NODES, PODS, Object, ProxiedKube
 
 _PAGE = "metrics"
-_AT_ONCE = 16
+AT_ONCE = 16
 """How many agents are asked at the same time."""
 _READ = ("lamina_gpu_", "lamina_mig_", "lamina_container_", "lamina_claim_")
 _Holder = tuple[str, str, str]
@@ -165,16 +165,22 @@ async def read_pages(
 ) -> dict[str, str]:
     """Call `take` with each of these nodes and the page of its agent; it may raise ValueError or KeyError.
 
-    Returns the nodes whose agents did not answer with a page that can be read, each with the reason.
+    Returns the nodes whose agents did not answer with a page that can be read, each with the reason. Where none of the
+    first ones answers, as behind a network policy, the others are not asked: each would take its time.
     """
-    agents, turns = _agents(pods), asyncio.Semaphore(_AT_ONCE)
+    agents, turns = _agents(pods), asyncio.Semaphore(AT_ONCE)
     silent: dict[str, str] = {}
+    answered: set[str] = set()
 
     async def ask(node: str) -> None:
         resource, name, namespace = (PODS, agents[node], NAMESPACE) if node in agents else (NODES, node, "")
         try:
             async with turns:
+                if not answered and len(silent) >= AT_ONCE:
+                    silent[node] = f"it was not asked, because the agents of {AT_ONCE} other nodes did not answer"
+                    return
                 page = await kube.proxied(resource, f"{name}:{METRICS_PORT}", _PAGE, namespace=namespace)
+            answered.add(node)
             take(node, page.decode())
         except Outside as error:
             silent[node] = str(error)
