@@ -9,6 +9,7 @@ from typing import Any
 
 from lamina.ports.kube import Object, Resource
 from lamina_lab.kubernetes import objects
+from lamina_lab.kubernetes.resource_slices import newest_slices
 
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False)
 _CRITERIA = ("driver", "pool", "device")
@@ -32,17 +33,8 @@ def taint_of(rule: Object) -> Mapping[str, Any]:
 
 def taints_of_slice(slices: Iterable[Object], result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """The taints with which a device is published, in the newest generation of its pool."""
-    newest, found = -1, ()
-    for entry in slices:
-        spec = objects.spec(entry)
-        if (spec["driver"], spec["pool"]["name"]) != (result.get("driver"), result.get("pool")):
-            continue
-        generation = int(spec["pool"].get("generation") or 0)
-        if generation < newest:
-            continue
-        if generation > newest:
-            newest, found = generation, ()
-        for device in spec.get("devices") or ():
-            if device["name"] == result.get("device"):
-                found = tuple(device.get("taints") or ())
-    return found
+    for entry in newest_slices(slices).get((result["driver"], result["pool"]), ()):
+        for device in objects.spec(entry).get("devices") or ():
+            if device["name"] == result["device"]:
+                return tuple(device.get("taints") or ())
+    return ()

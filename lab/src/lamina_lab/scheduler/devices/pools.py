@@ -11,6 +11,7 @@ from lamina.ports.kube import Object
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.device_taints import added_taints
 from lamina_lab.kubernetes.node_affinity import term_holds
+from lamina_lab.kubernetes.resource_slices import newest_slices
 from lamina_lab.scheduler.devices.model import PoolDevice, counters, device
 
 
@@ -38,14 +39,7 @@ def gather(slices: Iterable[Object], rules: Iterable[Object] = ()) -> list[Pool]
 
     Those with binding conditions are last, as kube-scheduler prefers the others.
     """
-    newest: dict[tuple[str, str], list[Object]] = {}
-    for entry in slices:
-        spec = objects.spec(entry)
-        found = newest.setdefault((spec["driver"], spec["pool"]["name"]), [])
-        if found and _generation(entry) > _generation(found[0]):
-            found.clear()
-        if not found or _generation(entry) == _generation(found[0]):
-            found.append(entry)
+    newest = newest_slices(slices)
     pools = [_pool(driver, name, sorted(found, key=objects.name)) for (driver, name), found in sorted(newest.items())]
     given = list(rules)
     pools = [_tainted(pool, given) for pool in pools] if given else pools
@@ -68,10 +62,6 @@ def reaches(place: Mapping[str, Any], node: Object) -> bool:
         return True
     terms = (place.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
     return any(term_holds(term, node) for term in terms)
-
-
-def _generation(entry: Object) -> int:
-    return int(objects.spec(entry)["pool"].get("generation") or 0)
 
 
 def _pool(driver: str, name: str, slices: Sequence[Object]) -> Pool:
