@@ -115,3 +115,8 @@ def test_mounts_of_the_mps_service_reach_the_node_and_the_agent() -> None:
     }
     assert SOCKET.parent == Path(DEFAULT_MPS_ROOT), "agent and service have the directory of the socket"
     assert {"name": "LAMINA_MPS_SHM_MIB", "value": "2048"} in reported["mps"]["env"]
+
+
+@pytest.mark.parametrize(("written", "args"), [("true", ["mps", "--multi-user"]), ("false", ["mps"])])
+def test_the_mps_service_serves_all_users_as_the_value_says(written: str, args: list[str]) -> None:
+    assert pods(("agent.mps=true", f"mps.multiUser={written}"))["mps"]["containers"][0]["args"] == args

@@ -89,6 +89,12 @@ def test_a_daemon_has_the_directory_of_its_clients_as_shared_memory(tmp_path: Pa
     assert not (Path("/dev/shm") / name).exists()
 
 
+async def test_a_daemon_serves_all_users_if_wanted(home: Home, tmp_path: Path) -> None:
+    for multi_user, written in ((True, "-d -multiuser-server\n"), (False, "-d\n")):
+        await ControlProgram(program(tmp_path, f"echo $* > {tmp_path}/options"), multi_user=multi_user).start(home)
+        assert (tmp_path / "options").read_text() == written
+
+
 async def test_a_program_that_is_missing_or_fails_says_so(home: Home, tmp_path: Path) -> None:
     with pytest.raises(Outside, match="/none cannot be run: No such file or directory; it comes with NVIDIA's driver"):
         await ControlProgram("/none").start(home)

@@ -91,6 +91,7 @@ SEEN = {
     "nvidia/counting": shows({"Pending": 1, "Running": 8}),
     "nvidia/mps": Seen(devices={"nvidia.com/gpu.shared": "20"}),
     "nvidia/mps-pods": shows({"Running": 3}),
+    "nvidia/mps-users": shows({"Running": 2}),
     "nvidia/mig-replicas": Seen(devices={"nvidia.com/mig-3g.20gb": "8"}),
     "mig": shows({"Succeeded": 1}, ("kubectl logs mig", "MIG 3g.20gb")),
     "mig-single": Seen({"Succeeded": 1}, {"nvidia.com/gpu": "14"}, (("kubectl logs mig-single", "MIG 1g.5gb"),)),

@@ -14,15 +14,15 @@ PROGRAM = (sys.executable, "-I", "-S", str(Path(mps_control.__file__)))
 class Daemon:
     """A daemon of some GPUs of a machine, by their indices or UUIDs."""
 
-    def __init__(self, machine: Machine, folder: Path, gpus: str = "0") -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, folder: Path, gpus: str = "0", *options: str) -> None:
+        self.machine, self.options = machine, options
         self.pipe, self.log = folder / "pipe", folder / "log"
         self.env = {"CUDA_MPS_PIPE_DIRECTORY": str(self.pipe)}
         self._own = self.env | {"CUDA_MPS_LOG_DIRECTORY": str(self.log), "CUDA_VISIBLE_DEVICES": gpus}
         self.start()
 
     def start(self) -> None:
-        started = self.machine.run(*PROGRAM, "-d", **self._own)
+        started = self.machine.run(*PROGRAM, "-d", *self.options, **self._own)
         assert started.returncode == 0, started.stderr
 
     def ask(self, *commands: str) -> list[str]:

@@ -28,10 +28,19 @@ def mps(
             "With 0 they share a directory without a limit.",
         ),
     ] = 1024,
+    multi_user: Annotated[
+        bool,
+        typer.Option(
+            "--multi-user",
+            envvar="LAMINA_MPS_MULTI_USER",
+            help="Serve clients of all users at the same time. Otherwise those of another user wait until the others "
+            "have ended.",
+        ),
+    ] = False,
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the MPS service: starts, asks and ends MPS daemons for the agent of this node."""
     from lamina.mps.run import run
 
     configure_logging(log_level)
-    asyncio.run(run(Path.cwd() / socket, control=control, shm_mib=shm_mib))
+    asyncio.run(run(Path.cwd() / socket, control=control, shm_mib=shm_mib, multi_user=multi_user))

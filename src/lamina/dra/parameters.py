@@ -127,7 +127,10 @@ def _mps(written: Any, where: str) -> MpsParameters:
         raise BadInput(f"{where}: defaultActiveThreadPercentage must be a number from 1 to 100, got {percent!r}")
     users = written.get("multiUser", False)
     if users is not False:
-        raise BadInput(f"{where}: multiUser must be false, got {users!r}; Lamina's daemons have a server for each user")
+        raise BadInput(
+            f"{where}: multiUser must be false, got {users!r}; the value mps.multiUser of the installation decides for "
+            "all daemons"
+        )
     memory = written.get("defaultPinnedDeviceMemoryLimit")
     devices = written.get("defaultPerDevicePinnedMemoryLimit") or {}
     if not isinstance(devices, dict):

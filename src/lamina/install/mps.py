@@ -14,7 +14,7 @@ from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.agent import MPS_WANTED, all_gpus, placement
 from lamina.install.names import MPS, chosen, meta
 from lamina.install.pods import IMAGE, RESTRICTED, template
-from lamina.install.terms import Joined, Value, When
+from lamina.install.terms import Given, Joined, Value, When
 
 
 def mps() -> list[Any]:
@@ -44,7 +44,7 @@ def _spec() -> dict[str, Any]:
         "name": "mps",
         "image": IMAGE,
         "imagePullPolicy": Value("image.pullPolicy"),
-        "args": ["mps"],
+        "args": ["mps", When(Given(Value("mps.multiUser")), "--multi-user")],
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": Value("mps.resources"),
         "securityContext": RESTRICTED

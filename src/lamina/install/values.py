@@ -222,6 +222,13 @@ class MpsValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             title="MiB that the MPS clients of one GPU share as /dev/shm. They count as memory of the node",
         ),
     ] = 1024
+    multiUser: Annotated[
+        Switch,
+        Meta(
+            title="Serve MPS clients of all users at the same time. A fault of one may then end those of other users. "
+            "Otherwise clients of another user wait until the others have ended"
+        ),
+    ] = False
     resources: Annotated[
         Object, Meta(title="Resource requests of a pod. A limit on memory would end programs that use MPS")
     ] = msgspec.field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "128Mi"}})

@@ -35,7 +35,7 @@ class LocalDaemons:
             await self._shared_memory.remove(home)
 
 
-def local_daemons(control: str, shm_mib: int) -> LocalDaemons:
-    """With NVIDIA's program `control` and shared memory of `shm_mib`; see SharedMemory."""
-    program = ControlProgram(control, own_shm=shm_mib > 0)
+def local_daemons(control: str, shm_mib: int, *, multi_user: bool = False) -> LocalDaemons:
+    """With NVIDIA's program `control` and shared memory of `shm_mib`; see ControlProgram and SharedMemory."""
+    program = ControlProgram(control, own_shm=shm_mib > 0, multi_user=multi_user)
     return LocalDaemons(program, SharedMemory(LinuxMounts(), Files(), shm_mib))

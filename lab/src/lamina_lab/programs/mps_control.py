@@ -1,11 +1,15 @@
 """Stands for nvidia-cuda-mps-control: the MPS control daemon of a simulated machine, and its command-line client.
 
     nvidia-cuda-mps-control -d      start a daemon          nvidia-cuda-mps-control -f    run one in the foreground
+        -multiuser-server           with one of these: serve clients of all users at the same time; for root only
     echo COMMAND | nvidia-cuda-mps-control                  send a command to the daemon of CUDA_MPS_PIPE_DIRECTORY
 
 The daemon starts a server when the first client connects: a process with a context on each GPU in
 CUDA_VISIBLE_DEVICES. Clients (native/simgpu/cuda/mps.c) keep a connection to the daemon. When the server fails, they
-are notified, and no new client is admitted until all of them have ended. It imports only the standard library.
+are notified, and no new client is admitted until all of them have ended. A server is for one user: a client of another
+user waits until those before it have ended and gets a new server, and so does every client after it.
+
+It imports only the standard library.
 """
 
 import contextlib
@@ -15,6 +19,7 @@ import re
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +28,7 @@ from typing import NamedTuple
 
 PIPE = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
 LOG = Path(os.environ.get("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps"))
+MULTI_USER = "-multiuser-server"
 MOST_CLIENTS = 48
 NOT_READY, TOO_MANY, CONNECTION_FAILED = 807, 808, 805
 _UNITS = {"": 1 / (1 << 20), "K": 1 / 1024, "M": 1.0, "G": 1024.0}
@@ -30,9 +36,11 @@ _AMOUNT = re.compile(r"([0-9]+)([KMG]?)B?")
 
 
 class Client(NamedTuple):
-    """`failed`: the server of this client has failed."""
+    """`percent` is what it allows itself at most. `failed`: its server has failed."""
 
     pid: int
+    user: int
+    percent: int
     failed: bool = False
 
 
@@ -40,6 +48,7 @@ class MpsServer(NamedTuple):
     """A process with contexts. It ends when `life` is closed; `gone` is readable when it has ended."""
 
     pid: int
+    user: int
     life: int
     gone: int
     gpus: tuple[str, ...]
@@ -70,11 +79,13 @@ def connected() -> socket.socket | None:
 class Daemon:
     """One control daemon. `run` ends with `quit`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, multi_user: bool) -> None:
+        self.multi_user = multi_user
         self.percent = 100.0
         self.limits: dict[str, str] = {}
         self.server: MpsServer | None = None
         self.clients: dict[socket.socket, Client] = {}
+        self.waiting: dict[socket.socket, Client] = {}
         self.quitting = False
         self.watched = selectors.DefaultSelector()
         self.log = (LOG / "control.log").open("a")
@@ -115,7 +126,8 @@ class Daemon:
         try:
             text = connection.makefile().readline().strip()
             if text.startswith("CLIENT "):
-                self.admit(connection, *map(int, text.split()[1:]))
+                pid, percent = map(int, text.split()[1:])
+                self.receive(connection, Client(pid, user_of(connection), percent))
                 return
             self.note("NEW UI")
             self.note(f"Cmd:{text}")
@@ -124,31 +136,58 @@ class Daemon:
             self.note(f"cannot parse the message of a client: {error}")
         connection.close()
 
-    def admit(self, connection: socket.socket, pid: int, percent: int) -> None:
+    def receive(self, connection: socket.socket, client: Client) -> None:
+        """Admit a client, or have it wait for those of another user."""
+        self.note(f"NEW CLIENT {client.pid} from user {client.user}")
+        if self.is_served(client) and not self.waiting:
+            self.admit(connection, client)
+            return
+        self.note(f"Client {client.pid} waits until the server of another user has ended")
+        self.waiting[connection] = client
+        self.watched.register(connection, selectors.EVENT_READ)
+
+    def is_served(self, client: Client) -> bool:
+        return self.multi_user or all(other.failed or other.user == client.user for other in self.clients.values())
+
+    def admit_waiting(self) -> None:
+        """Admit those who wait, in the order in which they came, up to the first of another user."""
+        for connection, client in list(self.waiting.items()):
+            if not self.is_served(client):
+                return
+            self.watched.unregister(connection)
+            del self.waiting[connection]
+            try:
+                self.admit(connection, client)
+            except OSError:
+                connection.close()  # it has ended meanwhile
+
+    def admit(self, connection: socket.socket, client: Client) -> None:
         """Admit a client, or send it the CUDA error that says why not."""
-        self.note(f"NEW CLIENT {pid} from user {os.getuid()}")
         refused = 0
         if any(client.failed for client in self.clients.values()):
             refused = NOT_READY
         elif self.quitting or len(self.clients) >= MOST_CLIENTS:
             refused = CONNECTION_FAILED if self.quitting else TOO_MANY
-        elif not self.start_server():
+        elif not self.start_server(client.user):
             refused = CONNECTION_FAILED
         if refused or self.server is None:
             connection.sendall(f"ERROR {refused}\n".encode())
             connection.close()
             return
         limits = (f"{uuid}={mib(self.limits.get(str(index), '0'))}" for index, uuid in enumerate(self.server.gpus))
-        connection.sendall(f"OK {max(1, min(percent, int(self.percent)))} {' '.join(limits)}\n".encode())
-        self.clients[connection] = Client(pid)
+        connection.sendall(f"OK {max(1, min(client.percent, int(self.percent)))} {' '.join(limits)}\n".encode())
+        self.clients[connection] = client
         self.watched.register(connection, selectors.EVENT_READ)
 
     def leave(self, connection: socket.socket) -> None:
         """A client has ended. Clients do not announce it."""
-        self.note(f"Client {self.clients[connection].pid} disconnected")
+        client = self.clients.pop(connection, None) or self.waiting.pop(connection, None)
+        if client is None:
+            return  # it was refused meanwhile
+        self.note(f"Client {client.pid} disconnected")
         self.watched.unregister(connection)
-        del self.clients[connection]
         connection.close()
+        self.admit_waiting()
 
     def obey(self, name: str = "", *words: str) -> str:
         """The output of a command."""
@@ -160,7 +199,7 @@ class Daemon:
             self.limits[words[0]] = words[1]
             return ""
         if name == "start_server":
-            return "" if self.start_server() else "Failed to start the server\n"
+            return "" if self.start_server(int(words[1])) else "Failed to start the server\n"
         if name == "quit":
             self.quitting = True
             if words[:1] == ("-t",):
@@ -175,10 +214,11 @@ class Daemon:
         }
         return answers.get(name, f"Unknown command: {name}\n")
 
-    def start_server(self) -> bool:
-        """Start a server unless there is one. Returns whether there is one."""
-        if self.server is not None:
+    def start_server(self, user: int) -> bool:
+        """Start a server for a user unless there is one. Returns whether there is one."""
+        if self.server is not None and (self.multi_user or self.server.user == user):
             return True
+        self.end_server()
         life, ours = os.pipe()
         reader, writer = os.pipe()
         pid = os.fork()
@@ -198,8 +238,8 @@ class Daemon:
             os.close(ours)
             os.close(reader)
             return False
-        self.note(f"Starting new server {pid} for user {os.getuid()}")
-        self.server = MpsServer(pid, ours, reader, gpus)
+        self.note(f"Starting new server {pid} for user {user}")
+        self.server = MpsServer(pid, user, ours, reader, gpus)
         self.watched.register(reader, selectors.EVENT_READ)
         return True
 
@@ -244,21 +284,30 @@ def serve(life: int, writer: int) -> None:
     os._exit(0)
 
 
+def user_of(connection: socket.socket) -> int:
+    """The user of the process at the other end."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])
+
+
 def mib(text: str) -> int:
     """`4096M` or `4G` in MiB; 0 if it is not a size."""
     found = _AMOUNT.fullmatch(text)
     return int(int(found[1]) * _UNITS[found[2]]) if found else 0
 
 
-def start(*, foreground: bool) -> int:
+def start(*, foreground: bool, multi_user: bool) -> int:
     """Start a daemon. The caller returns once it listens."""
+    if multi_user and os.getuid() != 0:
+        print(f"{MULTI_USER} is only for root", file=sys.stderr)
+        return 1
     if connected() is not None:
         print("An instance of this daemon is already running", file=sys.stderr)
         return 1
     PIPE.mkdir(parents=True, exist_ok=True)
     LOG.mkdir(parents=True, exist_ok=True)
     if foreground:
-        Daemon().run()
+        Daemon(multi_user=multi_user).run()
         return 0
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -269,7 +318,7 @@ def start(*, foreground: bool) -> int:
             null = os.open(os.devnull, os.O_RDWR)
             for standard in (0, 1, 2):
                 os.dup2(null, standard)
-            daemon = Daemon()
+            daemon = Daemon(multi_user=multi_user)
             os.write(writer, b"y")
             os.close(writer)
             os.close(reader)
@@ -295,4 +344,6 @@ def ask() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(start(foreground="-f" in sys.argv) if {"-d", "-f"} & set(sys.argv) else ask())
+    options = set(sys.argv[1:])
+    starting = bool({"-d", "-f"} & options)
+    sys.exit(start(foreground="-f" in options, multi_user=MULTI_USER in options) if starting else ask())

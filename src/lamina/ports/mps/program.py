@@ -20,6 +20,7 @@ from lamina.ports.mps.protocol import Hangs, Home
 
 MARK = "LAMINA_MPS"
 CONTROL = "nvidia-cuda-mps-control"
+MULTI_USER = "-multiuser-server"
 ANSWER_S = 5.0
 _WITH_OWN_SHM = (
     *("unshare", "--mount", "--propagation", "slave", "--"),
@@ -31,11 +32,15 @@ _END_S = 5.0
 
 class ControlProgram:
     """`program` is the path of nvidia-cuda-mps-control, or its name to be looked for on PATH. With `own_shm`, each
-    daemon has its home's directory as /dev/shm, otherwise that of its starter."""
+    daemon has its home's directory as /dev/shm, otherwise that of its starter. With `multi_user`, clients of all users
+    are served at the same time; only root may start such a daemon."""
 
-    def __init__(self, program: str, *, own_shm: bool = False, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self, program: str, *, own_shm: bool = False, multi_user: bool = False, answer_s: float = ANSWER_S
+    ) -> None:
         self._program = program
         self._own_shm = own_shm
+        self._start = ("-d", MULTI_USER) if multi_user else ("-d",)
         self._answer_s = answer_s
 
     async def start(self, home: Home) -> None:
@@ -83,7 +88,7 @@ class ControlProgram:
     async def _run(self, home: Home, *, stdout: int) -> int:
         command = (*_WITH_OWN_SHM, str(home.shm)) if self._own_shm else ()
         process = await self._process(
-            home, *command, self._program, "-d", stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout
+            home, *command, self._program, *self._start, stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout
         )
         try:
             async with asyncio.timeout(self._answer_s):
