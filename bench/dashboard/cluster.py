@@ -44,7 +44,7 @@ def _gpu(node: int, index: int, suffix: str) -> GpuCard:
 def _running(node: str, gpu: GpuCard, part: GpuPart) -> PodCard:
     share = ShareRow(
         container="main", node=node, gpu=gpu.uuid, index=gpu.index, mode="quota", memory_mib=part.memory_mib,
-        physical_mib=part.memory_mib, cores=part.cores,
+        most_mib=part.memory_mib, physical_mib=part.memory_mib, cores=part.cores,
     )  # fmt: skip
     return PodCard(
         namespace="team", name=part.name.removeprefix("team/"), state="running", phase="Running", node=node,

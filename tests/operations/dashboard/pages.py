@@ -52,10 +52,10 @@ def node(name: str, *gpus: GpuCard, **fields: Any) -> NodeCard:
     return NodeCard(name=name, gpus=gpus, **fields)
 
 
-def running(name: str, memory_mib: int = 4000) -> PodCard:
+def running(name: str, memory_mib: int = 4000, *, most_mib: int = 0) -> PodCard:
     share = ShareRow(
         container="main", node="n", gpu="GPU-n-0", index=0, mode="quota", memory_mib=memory_mib,
-        physical_mib=memory_mib, cores=30,
+        most_mib=most_mib or memory_mib, physical_mib=memory_mib, cores=30,
     )  # fmt: skip
     return PodCard(namespace="team", name=name, state="running", phase="Running", node="n", shares=(share,))
 

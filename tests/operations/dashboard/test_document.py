@@ -64,6 +64,12 @@ async def test_shares_lead_to_their_pods_and_add_up() -> None:
     assert document.pods["uid-default-a"].limits[0].limits == {"nvidia.com/gpu": "1"}
 
 
+async def test_a_share_with_a_limit_above_its_guarantee_has_both() -> None:
+    document = await shown(inventory(), *held("a", Share(gpu="GPU-n-0", memory_mib=4000, most_memory_mib=9000)))
+    (row,) = document.pods["uid-default-a"].shares
+    assert (row.memory_mib, row.most_mib) == (4000, 9000)
+
+
 @pytest.mark.parametrize(
     ("fields", "share", "mode"),
     [

@@ -6,7 +6,7 @@ from lamina.operations.dashboard.history import MOST_POINTS, UseHistory
 
 def document(used_mib: int | None, busy_percent: int | None = None, *, uid: str = "u") -> ClusterDocument:
     share = ShareRow(
-        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, physical_mib=9, cores=0,
+        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, most_mib=9, physical_mib=9, cores=0,
         used_mib=used_mib, busy_percent=busy_percent,
     )  # fmt: skip
     return ClusterDocument(pods={uid: PodCard(namespace="team", name="p", state="running", shares=(share,))})

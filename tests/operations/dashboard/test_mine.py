@@ -54,6 +54,21 @@ async def test_another_namespace_is_in_the_address(page: Page) -> None:
     await page.until("document.querySelector('#pods-view').hidden && !document.querySelector('#cluster-view').hidden")
 
 
+async def test_a_share_that_borrows_has_its_guarantee_its_limit_and_what_it_borrows(page: Page) -> None:
+    page.board.post(ClusterDocument(pods={"u1": running("web", 4000, most_mib=9000)}))
+    page.board.use(use_of(*HOLDER, used_mib=6000, borrowed_mib=2000, limit_mib=9000), "", 100.0)
+    await page.until("document.querySelector('#pod-rows').innerText.includes('4,000 MiB to 9,000 MiB')")
+    await page.run("document.querySelector('#pod-rows button').click()")
+    await page.until("document.querySelector('#details').innerText.includes('2,000 MiB')")
+    await page.keys("\ue00c")  # Escape
+    await page.run("(() => { location.hash = '#pods/team'; })()")
+    await page.until("document.querySelectorAll('#my-pods article').length === 1")
+    [text] = await page.texts("#my-pods article")
+    facts = " ".join(text.split())
+    assert "Memory limit 9,000 MiB Guaranteed memory 4,000 MiB Borrowed 2,000 MiB In use 6,000 MiB, 66.7 %" in facts
+    assert "Limit now" not in facts
+
+
 async def test_charts_are_to_scale_and_say_their_figures(page: Page) -> None:
     await opened(page)
     first = use_of(*HOLDER, used_mib=1000, peak_mib=3500, busy_percent=10)

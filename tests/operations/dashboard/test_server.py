@@ -113,7 +113,7 @@ async def test_the_first_event_has_everything_and_later_ones_what_changed(served
 
 async def test_events_have_the_readings_since_the_last_one(served: Served) -> None:
     share = ShareRow(
-        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, physical_mib=9, cores=0
+        container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, most_mib=9, physical_mib=9, cores=0
     )  # fmt: skip
     card = PodCard(namespace="default", name="p", state="running", shares=(share,))
     served.board.post(ClusterDocument(pods={"u": card}))

@@ -46,7 +46,15 @@ def use_in(*pages: str) -> ClusterUse:
 
 def row(gpu: str = "GPU-0", container: str = "main") -> ShareRow:
     return ShareRow(
-        container=container, node="n", gpu=gpu, index=0, mode="quota", memory_mib=4000, physical_mib=4000, cores=0
+        container=container,
+        node="n",
+        gpu=gpu,
+        index=0,
+        mode="quota",
+        memory_mib=4000,
+        most_mib=4000,
+        physical_mib=4000,
+        cores=0,
     )
 
 

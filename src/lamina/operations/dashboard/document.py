@@ -85,6 +85,9 @@ class ShareRow(Struct, frozen=True, kw_only=True):
     index: int | None
     mode: str
     memory_mib: int
+    """What is guaranteed."""
+    most_mib: int
+    """How much it may hold while the GPU has room; otherwise as `memory_mib`."""
     physical_mib: int
     cores: int
     compute_policy: str = ""
@@ -94,6 +97,8 @@ class ShareRow(Struct, frozen=True, kw_only=True):
     peak_mib: int | None = None
     busy_percent: int | None = None
     """GPU time over the last seconds."""
+    borrowed_mib: int | None = None
+    """What it holds beyond what is guaranteed."""
     spilled_mib: int | None = None
     """What became managed memory because the GPU was full."""
     limit_mib: int | None = None

@@ -50,6 +50,7 @@ def _row(
         index=known.index if known else load.gpu_index if load else None,
         mode=Mode.MIG if part else known.mode if known and known.mode else Mode.WHOLE,
         memory_mib=figures.limit_mib or 0,
+        most_mib=figures.limit_mib or 0,
         physical_mib=figures.limit_mib or 0,
         cores=figures.cores_percent,
         mig=part.profile if part else "",

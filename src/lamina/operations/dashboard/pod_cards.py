@@ -169,6 +169,7 @@ def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Invent
                 index=indices.get(share.gpu),
                 mode=str(share.mode),
                 memory_mib=share.memory_mib,
+                most_mib=share.limit_mib,
                 physical_mib=share.physical_mib or share.memory_mib,
                 cores=share.cores,
                 compute_policy="" if share.compute_policy is ComputePolicy.NONE else str(share.compute_policy),

@@ -40,6 +40,7 @@ def _row(row: ShareRow, figures: ShareFigures | None) -> ShareRow:
         used_mib=figures.used_mib,
         peak_mib=figures.peak_mib,
         busy_percent=busy,
+        borrowed_mib=figures.borrowed_mib,
         spilled_mib=figures.spilled_mib,
         limit_mib=figures.limit_mib,
     )

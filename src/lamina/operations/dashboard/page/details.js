@@ -1,6 +1,6 @@
 // The dialog about one pod. It stays open, and current, while the cluster changes.
 
-import { compute, list, make, memory, replace } from "./elements.js";
+import { compute, list, make, memory, memoryOf, replace } from "./elements.js";
 
 let shown = null;
 
@@ -59,9 +59,10 @@ const COLUMNS = {
   Container: (share) => share.container,
   GPU: (share) => `${share.index ?? ""} ${share.gpu}`.trim(),
   Mode: (share) => share.mig || share.mode,
-  Memory: (share) => (share.mode === "timeslice" ? "shared" : memory(share.memory_mib)),
+  Memory: memoryOf,
   "In use": (share) => known(share.used_mib, memory),
   Peak: (share) => known(share.peak_mib, memory),
+  Borrowed: (share) => (share.most_mib > share.memory_mib ? known(share.borrowed_mib, memory) : ""),
   Physical: (share) => memory(share.physical_mib),
   Compute: (share) => [compute(share), share.compute_policy].filter(Boolean).join(", "),
   "GPU time": (share) => known(share.busy_percent, (percent) => `${percent} %`),

@@ -42,6 +42,12 @@ export function compute(share) {
   return share.mode === "mig" ? "by profile" : "shared";
 }
 
+// What is guaranteed, and up to where more may be borrowed.
+export function memoryOf(share) {
+  if (share.mode === "timeslice") return "shared";
+  return share.most_mib > share.memory_mib ? `${memory(share.memory_mib)} to ${memory(share.most_mib)}` : memory(share.memory_mib);
+}
+
 export function hue(uid) {
   let sum = 0;
   for (const letter of uid) sum = (31 * sum + letter.codePointAt(0)) % 360;

@@ -44,7 +44,7 @@ function drawPod(uid, pod, known, open) {
 function drawShare(uid, share, known) {
   const terms = Object.entries(facts(share)).filter(([, value]) => value);
   const points = readings(known, uid, share);
-  const limit = share.limit_mib ?? share.memory_mib;
+  const limit = share.limit_mib ?? share.most_mib;
   return make("section", { class: "mine", "aria-label": `Share of ${share.container}` },
     make("h4", { title: share.gpu }, `${share.container}: ${gpuOf(share, known)}`),
     make("dl", {}, ...terms.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
@@ -60,14 +60,16 @@ function gpuOf(share, known) {
 }
 
 function facts(share) {
-  const now = share.limit_mib !== null && share.limit_mib !== share.memory_mib && share.mode === "quota";
+  const now = share.limit_mib !== null && share.limit_mib !== share.most_mib && share.mode === "quota";
   const lent = share.compute_policy === "weight" && share.cores ? Math.max(0, (share.busy_percent ?? 0) - share.cores) : 0;
   return {
-    "Memory limit": share.mode === "timeslice" ? "none, shared by time slices" : memory(share.memory_mib)
+    "Memory limit": share.mode === "timeslice" ? "none, shared by time slices" : memory(share.most_mib)
       + (share.physical_mib < share.memory_mib ? `, ${memory(share.physical_mib)} of it physical` : ""),
+    "Guaranteed memory": share.most_mib > share.memory_mib && memory(share.memory_mib),
+    Borrowed: share.borrowed_mib > 0 && memory(share.borrowed_mib),
     "Limit now": now && memory(share.limit_mib),
     "In use": share.used_mib === null ? "not known"
-      : `${memory(share.used_mib)}, ${percent(share.used_mib, share.limit_mib ?? share.memory_mib)}`,
+      : `${memory(share.used_mib)}, ${percent(share.used_mib, share.limit_mib ?? share.most_mib)}`,
     Peak: share.peak_mib !== null && memory(share.peak_mib),
     Spilled: share.spilled_mib > 0 && memory(share.spilled_mib),
     Compute: [compute(share), share.compute_policy].filter(Boolean).join(", "),

@@ -1,6 +1,6 @@
 // Pods: those that wait, in groups with one reason, and the table of all.
 
-import { arrange, compute, counted, list, make, memory, words } from "./elements.js";
+import { arrange, compute, counted, list, make, memoryOf, words } from "./elements.js";
 
 const MOST_ROWS = 500;
 const MOST_GROUPS = 50;
@@ -84,6 +84,6 @@ function row(uid, pod, open) {
     make("td", {}, pod.state === "running" && pod.phase !== "Running" ? pod.phase : pod.state),
     make("td", {}, pod.node),
     column((share) => `${share.index ?? share.gpu}${share.mig ? ` (${share.mig})` : ""}`),
-    column((share) => (share.mode === "timeslice" ? "shared" : memory(share.memory_mib))),
+    column(memoryOf),
     column((share) => compute(share)));
 }
