@@ -29,7 +29,7 @@ BY_SHARES = {
     *("files.identity", "kubelet.holders", "kubelet.register", "kubelet.serving", "host.machine_type"),
 }
 BY_MPS = {"mps.start", "mps.ask", "mps.end", "nvml.set_exclusive"}
-BY_TIME = {"slices.set", "host.process_cgroups", "host.has_device"}
+BY_TIME = {"slices.set", "host.process_cgroups", "host.process_name", "host.has_device"}
 FROM_THE_START = {
     *("kube.get", "kube.list", "kube.watch", "kube.create", "kube.patch", "nvml.driver_version", "nvml.gpus"),
     *("nvml.cuda_version", "nvml.mig_instances", "nvml.wait_event", "kubelet.register"),

@@ -26,7 +26,7 @@ OWN_LABS = {
     ],
     "tutorials/claims.md": [
         Says("kubectl get resourceslices", r"node-0-gpu\.nvidia\.com-0"),
-        Says("lamina pods", r"shared-claim +Running +node-0 +\d +4096 MiB +30 %"),
+        Says("lamina pods", r"shared-claim +Running +node-0 +\d +4096 MiB +0 MiB +0 MiB +30 %"),
         Says("kubectl exec", r"MiB / +4096MiB"),
         Says("kubectl exec", r"out of memory"),
         Says("kubectl exec", r"^$"),
