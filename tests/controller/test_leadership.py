@@ -54,6 +54,20 @@ async def test_a_leader_stops_before_anybody_follows() -> None:
     assert not pair.one.leading
 
 
+async def test_a_lease_with_as_many_transitions_as_there_can_be_is_taken() -> None:
+    """The API server refuses a number that does not fit into 32 bits."""
+    pair, most = Pair(), 2**31 - 1
+    lease: Object = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {"leaseTransitions": most}}
+    await pair.kube.create(LEASES, lease, namespace=NAMESPACE)
+    await pair.one.try_lead()
+    assert pair.one.leading and (await pair.lease())["spec"]["leaseTransitions"] == most
+    pair.pass_(2 * LEASE_S)
+    await pair.two.try_lead()
+    pair.pass_(2 * LEASE_S)
+    await pair.two.try_lead()
+    assert pair.two.leading and (await pair.lease())["spec"]["leaseTransitions"] == most
+
+
 async def test_a_wall_clock_that_jumps_moves_nothing() -> None:
     pair = Pair()
     await pair.one.try_lead()

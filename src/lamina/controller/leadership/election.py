@@ -28,6 +28,8 @@ LEADS_S = 7.0
 """How long a holder leads after one renewal."""
 EVERY_S = 2.0
 """How often the holder renews the Lease."""
+_MOST_TRANSITIONS = 2**31 - 1
+"""What the API server takes. It refuses a Lease with more, and then no replica could lead."""
 
 
 class LeaderElection:
@@ -128,7 +130,9 @@ class LeaderElection:
             "leaseDurationSeconds": LEASE_S,
             "acquireTime": now if changed else before.get("acquireTime", now),
             "renewTime": now,
-            "leaseTransitions": int(before.get("leaseTransitions") or 0) + (changed and bool(lease)),
+            "leaseTransitions": min(
+                int(before.get("leaseTransitions") or 0) + (changed and bool(lease)), _MOST_TRANSITIONS
+            ),
         }
         metadata = lease["metadata"] if lease else {"name": NAME, "namespace": NAMESPACE}
         return {"metadata": metadata, "spec": spec}
