@@ -33,7 +33,7 @@ def pods(
     from lamina.cli.connection import chosen_namespace, silent_agents, warnings
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
     from lamina.operations import agent_metrics, cluster_view
-    from lamina.operations.pod_rows import PodEntry, pod_rows, pods_with_gpus
+    from lamina.operations.pod_rows import PodEntry, deleted_rows, pods_with_gpus, rows_of
     from lamina.operations.refused_workloads import refused_workloads
     from lamina.ports.kube.selectors import label_selector
 
@@ -56,7 +56,7 @@ def pods(
         nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()
         use = await agent_metrics.read_use(kube, sorted(nodes), cluster.pods)
         refused, unread = await refused_workloads(kube, cluster.config, where, selected)
-        rows = [*pod_rows(cluster, where, selected, use), *refused]
+        rows = [*rows_of(shown, cluster, use), *deleted_rows(cluster, where, selected), *refused]
         return ListReading(rows, silent_agents(use), [*warnings(cluster), *([unread] if unread else ())])
 
     list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)

@@ -1,6 +1,6 @@
 """The pods that request GPUs, one row each: what they hold, or why they are pending."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -50,19 +50,20 @@ def pods_with_gpus(cluster: ClusterView, namespace: str | None, selected: Select
     ]
 
 
-def pod_rows(
-    cluster: ClusterView, namespace: str | None, selected: Selected | None = None, use: ClusterUse | None = None
-) -> list[PodEntry]:
-    """The rows of these pods, and deleted ones last. `use` is what agents say, None where they were not asked.
-
-    Of deleted pods the labels are not known, so that a selector leaves them out.
-    """
-    known = use or ClusterUse()
-    rows = [_row(pod, cluster, known) for pod in pods_with_gpus(cluster, namespace, selected)]
-    return rows if selected is not None else [*rows, *_deleted(cluster, namespace)]
+def pod_rows(cluster: ClusterView, namespace: str | None) -> list[PodEntry]:
+    """The rows of these pods, and deleted ones last, where no agent was asked."""
+    return [*rows_of(pods_with_gpus(cluster, namespace), cluster, ClusterUse()), *deleted_rows(cluster, namespace)]
 
 
-def _deleted(cluster: ClusterView, namespace: str | None) -> Iterator[PodEntry]:
+def rows_of(pods: Iterable[Object], cluster: ClusterView, use: ClusterUse) -> list[PodEntry]:
+    """The rows of these pods. `use` is what agents say."""
+    return [_row(pod, cluster, use) for pod in pods]
+
+
+def deleted_rows(cluster: ClusterView, namespace: str | None, selected: Selected | None = None) -> Iterator[PodEntry]:
+    """The rows of deleted pods whose processes still run. Their labels are not known, so a selector leaves them out."""
+    if selected is not None:
+        return
     for node, survivor in cluster.survivors(namespace):
         yield _entry(
             (survivor.namespace, survivor.pod, DELETED, node),
