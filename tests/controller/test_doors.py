@@ -14,11 +14,11 @@ from lamina.controller.scheduling.decisions import Decisions
 from lamina.ports.kube import GRANTS, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import UNVERIFIED, review
-from tests.controller.cluster import Running, admitted_pod, running
+from tests.controller.cluster import Running, admitted_pod, gpus, running
 from tests.distortion import distorted, nested
 
-VERBS = ("filter", "prioritize", "preempt", "bind")
-POD = {
+VERBS = ("filter", "filter-to-best", "prioritize", "preempt", "bind")
+POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "default", "uid": "u", "labels": {"a": "b"}, "annotations": {"c": "d"}},
     "spec": {
         "schedulerName": "default-scheduler",
@@ -34,10 +34,19 @@ POD = {
     },
     "status": {"phase": "Pending"},
 }
+PREFERRED: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": []}
+CHOOSY = POD | {
+    "spec": POD["spec"]
+    | {
+        "affinity": dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), PREFERRED),
+        "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone", "maxSkew": 1}],
+    }
+}
 NODES = {"items": [{"metadata": {"name": "node-0"}}]}
 VICTIMS = {"node-0": {"pods": [{"metadata": {"uid": "v"}}], "numPDBViolations": 0}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "filter": {"pod": POD, "nodenames": ["node-0"]},
+    "filter-to-best": {"pod": CHOOSY, "nodenames": ["node-0", "node-1"]},
     "prioritize": {"pod": POD, "nodes": NODES},
     "preempt": {"pod": POD, "nodeNameToVictims": VICTIMS, "nodeNameToMetaVictims": {"n": {"pods": [{"uid": "v"}]}}},
     "bind": {"podName": "p", "podNamespace": "default", "podUID": "u", "node": "node-0"},
@@ -55,7 +64,7 @@ NO_JSON = (b"", b"{", b"[]", b"\xff", b'"\\ud800"', nested(5000).encode(), b'{"p
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
-    async with running(FakeKube(), tmp_path) as made:
+    async with running(FakeKube(), tmp_path, ("node-0", gpus()), ("node-1", gpus(prefix="B-"))) as made:
         yield made
 
 
@@ -111,6 +120,7 @@ class Planted(Exception):
     ("verb", "owner", "method", "status"),
     [
         ("filter", Decisions, "filter", 200),
+        ("filter-to-best", Decisions, "scores", 200),
         ("prioritize", Decisions, "scores", 500),
         ("preempt", Preemption, "preempt", 500),
         ("bind", Binder, "bind", 200),
@@ -133,7 +143,8 @@ async def test_a_defect_is_answered_and_logged_once(
         answer = await answered(cluster, verb, json.dumps(ARGUMENTS[verb]).encode())
         assert answer[0] == status
         sentence = json.loads(answer[1])["error"] if status == 200 else answer[1]
-        assert sentence == f"Lamina could not answer {verb} because of a defect (Planted); its log has more"
+        name = verb.removesuffix("-to-best")
+        assert sentence == f"Lamina could not answer {name} because of a defect (Planted); its log has more"
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
 

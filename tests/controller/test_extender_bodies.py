@@ -13,7 +13,7 @@ from tests.controller.cluster import Running, admitted_pod, running
 from tests.waiting import PATIENCE_S
 
 LONGEST_NAME = 253
-VERBS = ["filter", "prioritize", "preempt", "bind"]
+VERBS = ["filter", "filter-to-best", "prioritize", "preempt", "bind"]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from bench.packing.policies import POLICIES, Online
 from bench.packing.replay import Policy, arrivals, replay
 from bench.packing.traces import Nodes, Pod, capacity
 from lamina.configuration import DEFAULT
+from lamina.controller.extender.verb_names import FILTER_TO_BEST
 from lamina.dialects import resource_names
 from lamina.model.gpus import Gpu
 from lamina.placement.packing import Ask
@@ -61,7 +62,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Running]:
             for names in resource_names(DEFAULT)
             for name in names.all
         )
-        extender = ExtenderConfig(cluster.urls["extenderHttp"], managed)
+        extender = ExtenderConfig(cluster.urls["extenderHttp"], managed, filter_verb=FILTER_TO_BEST)
         scheduler = asyncio.create_task(run(kube, extender, SystemClock()))
         yield cluster
         scheduler.cancel()

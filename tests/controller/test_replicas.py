@@ -67,6 +67,7 @@ async def test_who_may_not_answer_ends_the_connection(tmp_path: Path) -> None:
     async with aiohttp.ClientSession() as session, running(kube, tmp_path) as first, follower(kube, tmp_path) as url:
         pod = await kube.create(PODS, admitted_pod("pod", gpumem=1000))
         asked = {"filter": {"pod": pod, "nodenames": ["node-0"]}, "prioritize": {"pod": pod, "nodenames": ["node-0"]}}
+        asked["filter-to-best"] = asked["filter"]
         named = {"podName": "pod", "podNamespace": "default", "podUID": pod["metadata"]["uid"]}
         asked["bind"] = named | {"node": "node-0"}
         asked["preempt"] = {"Pod": pod, "NodeNameToMetaVictims": {}}

@@ -81,5 +81,5 @@ async def test_a_control_part_is_ready_once_it_could_lead_and_decides_nothing_th
     async with listening("probes", service.probes_application(), FREE) as at, aiohttp.ClientSession() as session:
         reported = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-control")}
         assert reported == {"/healthz": 200, "/warmz": 200 if warm else 503}
-        for verb in ("filter", "prioritize", "preempt", "bind"):
+        for verb in ("filter", "filter-to-best", "prioritize", "preempt", "bind"):
             assert (await session.post(f"http://{at}/{verb}", json={})).status == 404

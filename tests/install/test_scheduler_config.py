@@ -91,6 +91,16 @@ def test_scores_that_no_pod_asks_for_do_not_overrule_the_policy(version: str, di
         assert arguments == spread
 
 
+@pytest.mark.parametrize(
+    ("weight", "verb"), [(1, "filter"), (9, "filter"), (10, "filter-to-best"), (100, "filter-to-best")]
+)
+def test_filter_decides_from_the_weight_on_at_which_the_policy_does(weight: int, verb: str) -> None:
+    document = scheduler_config(
+        configuration.DEFAULT, version=(1, 36, 0), access=ExtenderAccess(URL, TLS), weight=weight
+    )
+    assert document["extenders"][0]["filterVerb"] == verb
+
+
 def test_pods_without_gpus_are_scored_by_an_extender_that_does_nothing_else() -> None:
     _, other = made("1.30.0")["extenders"]
     assert other["prioritizeVerb"] == "prioritize-without-gpus" and other["weight"] == 10

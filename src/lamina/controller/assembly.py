@@ -37,6 +37,7 @@ from lamina.controller.observation.watches import Watches
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
+from lamina.controller.scheduling.best_node import BestNode
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
@@ -122,6 +123,7 @@ def assemble(
         waiting=WaitingPods(kube),
         unplaced=unplaced,
         templates=templates,
+        best_node=BestNode(decisions, watches.discouraged_nodes),
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(

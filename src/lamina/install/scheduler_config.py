@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from lamina.configuration import Config
 from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
 from lamina.controller.extender.issued import SERVER_NAME
-from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
+from lamina.controller.extender.verb_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.dialects import resource_names, scheduler_names
 from lamina.install.names import NAMESPACE
 from lamina.install.rights import SCHEDULER_LEASE
@@ -21,6 +21,8 @@ BIND_S = 30
 """Longer than the 25 seconds that a bind may take."""
 PRIORITIZE_S = 2
 """How long kube-scheduler waits for a preference among nodes for a pod that requests no GPU."""
+DECIDING_WEIGHT = 10
+"""From this weight on, a point of the extender is worth more than all scores of kube-scheduler that no pod asks for."""
 _OVERRULING = ("NodeResourcesBalancedAllocation", "ImageLocality")
 """Scores that no pod asks for, and that are large enough to overrule the policy."""
 
@@ -81,7 +83,7 @@ def extender(config: Config, *, access: ExtenderAccess, weight: int) -> dict[str
     """The extender, for pods that request one of the resources of the configuration."""
     return {
         **_reached(access),
-        "filterVerb": "filter",
+        "filterVerb": FILTER_TO_BEST if weight >= DECIDING_WEIGHT else "filter",
         "prioritizeVerb": "prioritize",
         "preemptVerb": "preempt",
         "bindVerb": "bind",

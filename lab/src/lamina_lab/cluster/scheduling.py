@@ -14,8 +14,10 @@ from lamina.configuration import CONFIG_MAP_NAMESPACE
 from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
 from lamina.controller.extender.issued import SERVER_NAME
 from lamina.controller.extender.issued_store import CLIENT_SECRET
+from lamina.controller.extender.verb_names import FILTER_TO_BEST
 from lamina.controller.secret_objects import content_of
 from lamina.dialects import resource_names, scheduler_names
+from lamina.install.scheduler_config import DECIDING_WEIGHT
 from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import SECRETS, Kube
@@ -40,7 +42,13 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
     async def with_extender(url: str) -> None:
         tls = await client_context(kube)
         extender = ExtenderConfig(
-            url=url, managed=managed, timeout=EXTENDER_TIMEOUT_S, tls=tls, server_name=SERVER_NAME
+            url=url,
+            managed=managed,
+            filter_verb=FILTER_TO_BEST,
+            weight=DECIDING_WEIGHT,
+            timeout=EXTENDER_TIMEOUT_S,
+            tls=tls,
+            server_name=SERVER_NAME,
         )
         await run(kube, extender, SystemClock(), names=scheduler_names(config))
 

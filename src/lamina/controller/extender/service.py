@@ -19,13 +19,15 @@ from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.evictions import Evictions
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
-from lamina.controller.extender.verb_names import PRIORITIZE_WITHOUT_GPUS
+from lamina.controller.extender.verb_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, filter_result
 from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
-from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.pods import ParsedPod
+from lamina.controller.scheduling.best_node import BestNode
+from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scores import NodeScores
@@ -42,6 +44,7 @@ _VERBS_WITH_ERROR = ("filter", "bind")
 """Verbs whose answer has a field for an error."""
 
 _Args = TypeVar("_Args", bound=Arguments)
+Choice = Callable[[ParsedPod, FilterResult], FilterResult]
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Verbs:
     waiting: WaitingPods
     unplaced: UnplacedPods
     templates: TemplateNodes
+    best_node: BestNode
 
 
 class ExtenderService:
@@ -87,6 +91,7 @@ class ExtenderService:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
         self._add_verb(app, "filter", ExtenderArgs, self._filter)
+        self._add_verb(app, "filter", ExtenderArgs, self._filter_to_best, path=FILTER_TO_BEST)
         self._add_verb(app, "prioritize", ExtenderArgs, self._prioritize)
         self._add_verb(app, PRIORITIZE_WITHOUT_GPUS, ExtenderArgs, self._prioritize_without_gpus)
         self._add_verb(app, "preempt", PreemptArgs, self._preempt)
@@ -113,9 +118,11 @@ class ExtenderService:
         verb: str,
         kind: type[_Args],
         answer: Callable[[_Args], Awaitable[tuple[Any, str]]],
+        path: str = "",
     ) -> None:
-        """A handler that decodes, answers and counts. `answer` returns the message to send and the outcome's name.
+        """A handler that decodes, answers and counts, at the path of the verb or at `path`.
 
+        `answer` returns the message to send and the outcome's name.
         A body that cannot be decoded is the caller's mistake; all that fails later is not.
         """
         failures = Failures(self._context.set_aside)
@@ -145,12 +152,22 @@ class ExtenderService:
             # kube-scheduler keeps its connection open, and a Service chooses a replica once per connection.
             return _closing(response) if outcome == _NOT_READY else response
 
-        app.router.add_post(f"/{verb}", failures.answering(verb, handle))
+        app.router.add_post(f"/{path or verb}", failures.answering(verb, handle))
 
     async def _filter(self, args: ExtenderArgs) -> tuple[Any, str]:
         if not self._readiness:
             return {"error": self._readiness.reason}, _NOT_READY
+        return await self._filter_with(args, self._context.parse(args.pod), lambda pod, result: result)
+
+    async def _filter_to_best(self, args: ExtenderArgs) -> tuple[Any, str]:
+        """Whole nodes are sent by autoscalers, which ask where the pod fits, not where it goes."""
+        if not self._readiness or args.nodes is not None:
+            return await self._filter(args)
         pod = self._context.parse(args.pod)
+        await self._verbs.decisions.warm_up(pod)
+        return await self._filter_with(args, pod, self._verbs.best_node.choose)
+
+    async def _filter_with(self, args: ExtenderArgs, pod: ParsedPod, choose: Choice) -> tuple[Any, str]:
         templates = self._verbs.templates.among(args.whole_nodes)
         existing = [name for name in args.names if name not in templates] if templates else args.names
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
@@ -159,7 +176,7 @@ class ExtenderService:
         self._verbs.expected.withdraw(pod.uid)
         try:
             result = self._verbs.nominated.restrict(pod, self._verbs.decisions.filter(pod, existing))
-            result = await self._verbs.gangs.restrict(pod, result)
+            result = choose(pod, await self._verbs.gangs.restrict(pod, result))
         except Outside as error:
             return {"error": str(error)}, "refused"
         if templates:
@@ -211,6 +228,7 @@ class ExtenderService:
         if not self._readiness:
             return {"error": self._readiness.reason}, _NOT_READY
         self._verbs.expected.confirm(args.podUID, args.node)
+        self._verbs.best_node.observe_bind(args.podUID)
         try:
             error = await self._verbs.gangs.wait(args)
             if not error:

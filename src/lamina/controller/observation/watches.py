@@ -17,7 +17,7 @@ from lamina.controller.observation.own_writes import OwnWrites
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.model.gpus import Inventory
 from lamina.model.host_size import HostSize, offered_by
-from lamina.model.nodes import kept_out
+from lamina.model.nodes import is_discouraged, kept_out
 from lamina.model.pod_status import runs_containers
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object, Resource, follow
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
@@ -26,8 +26,9 @@ from lamina.ports.supervision import keep_running
 _STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
 """Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, the size that
 it asks for, and whether it is being deleted."""
-_OFFERED, _EXCLUDED = "offered", "excluded"
-"""Fields of a trimmed node: what it offers, and whether its labels exclude it from Lamina."""
+_OFFERED, _EXCLUDED, _DISCOURAGED = "offered", "excluded", "discouraged"
+"""Fields of a trimmed node: what it offers, whether its labels exclude it from Lamina, and whether a taint of it keeps
+pods away that could go elsewhere."""
 _ERROR = "error"
 """The field of a trimmed object that could not be read."""
 _UNREADABLE = PodKind(None, HostSize())
@@ -73,6 +74,8 @@ class Watches:
         """Bound pods that ask for another size, or have asked for one, by UID."""
         self.leaving_pods: set[str] = set()
         """UIDs of bound pods that are being deleted."""
+        self.discouraged_nodes: set[str] = set()
+        """Nodes that have a taint with PreferNoSchedule."""
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
         self.own_writes = OwnWrites()
@@ -186,6 +189,10 @@ class Watches:
         if excluded != (name in self._excluded):
             self._excluded ^= {name}
             self._update_inventory(name)
+        if kind != DELETED and obj[_DISCOURAGED]:
+            self.discouraged_nodes.add(name)
+        else:
+            self.discouraged_nodes.discard(name)
         if kind == DELETED:
             self._node_uids.pop(name, None)
             self._host.remove_node(name)
@@ -227,9 +234,10 @@ def _trim_node(node: Object) -> Object:
 
     A node that cannot be read offers nothing. Its error is raised when it is handled.
     """
-    trimmed: Object = {"metadata": _trim_metadata(node), _EXCLUDED: True, _OFFERED: HostSize()}
+    trimmed: Object = {"metadata": _trim_metadata(node), _EXCLUDED: True, _OFFERED: HostSize(), _DISCOURAGED: False}
     try:
         trimmed |= {_EXCLUDED: kept_out(node["metadata"].get("labels")), _OFFERED: offered_by(node)}
+        trimmed[_DISCOURAGED] = is_discouraged(node)
     except Exception as error:
         trimmed[_ERROR] = error
     return trimmed
