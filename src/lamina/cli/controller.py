@@ -1,6 +1,5 @@
 """`lamina control`: the component that runs once per cluster, in one or more replicas."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +84,8 @@ def controller(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the controller: admission webhook and scheduler extender."""
+    import uvloop
+
     from lamina.controller.run import run
     from lamina.controller.settings import ControllerSettings
     from lamina.operations.defrag_rounds import defragment
@@ -106,4 +107,4 @@ def controller(
         addresses_file=addresses_file,
         identity=identity,
     )
-    asyncio.run(run(settings, {"defragmentation": defragment, "idle shares": reclaim_idle}))
+    uvloop.run(run(settings, {"defragmentation": defragment, "idle shares": reclaim_idle}))
