@@ -99,3 +99,12 @@ def pod(name: str, limits: dict[str, int]) -> Object:
 def new_pod(name: str) -> Object:
     """A pod that waits; its name, `new-NUMBER`, says of which kind it is."""
     return pod(name, _KINDS[int(name.rpartition("-")[2]) % len(_KINDS)])
+
+
+def preferring(pod: Object) -> Object:
+    """The pod, which prefers nodes of a zone: kube-scheduler asks for scores, and adds its own."""
+    match = [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]}]
+    term = {"weight": 1, "preference": {"matchExpressions": match}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    pod["spec"]["affinity"] = {"nodeAffinity": preferred}
+    return pod

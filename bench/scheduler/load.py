@@ -1,5 +1,7 @@
 """kube-scheduler's part: filters and prioritizes one pod after the other, and binds each while the next is filtered.
 
+As kube-scheduler does, it asks for scores only where more than one node fits.
+
 Pods are created over the API before the first is filtered, and an event is written for each that is bound, so that the
 API server counts what it counts in a cluster.
 """
@@ -22,6 +24,7 @@ import yaml
 
 from bench.machine import ROOT
 from bench.scheduler import cluster
+from lamina.controller.extender.verb_names import FILTER_TO_BEST
 from lamina.ports.kube import Object
 
 _READY_WITHIN_S = 300.0
@@ -40,7 +43,7 @@ class Control:
     api: str = ""
     """The URL of the API server."""
     names: bytes = b""
-    times: dict[str, list[float]] = field(default_factory=lambda: {"filter": [], "prioritize": [], "bind": []})
+    times: dict[str, list[float]] = field(default_factory=lambda: {FILTER_TO_BEST: [], "prioritize": [], "bind": []})
     refused: int = 0
 
     async def ask(self, verb: str, body: bytes) -> Any:
@@ -52,7 +55,7 @@ class Control:
 
     async def filter(self, pod: Object) -> list[str]:
         body = b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (msgspec.json.encode(pod), self.names)
-        answer = await self.ask("filter", body)
+        answer = await self.ask(FILTER_TO_BEST, body)
         if answer.get("error"):
             raise RuntimeError(f"the controller refuses to filter: {answer['error']}")
         fitting: list[str] = answer["nodenames"]
@@ -102,23 +105,27 @@ class Control:
 
 
 @asynccontextmanager
-async def control(nodes: int, pods: int) -> AsyncIterator[Control]:
-    """A controller in a process of its own, once it is ready, next to an API server in another process."""
+async def control(nodes: int, pods: int, kind: str = "server") -> AsyncIterator[Control]:
+    """A controller in a process of its own, once it is ready, next to an API server in another process.
+
+    Of a `kind` other than `server`, see `wasteful`.
+    """
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         kubeconfig = Path(name) / "kubeconfig"
         async with _process("api_server", str(nodes), str(pods), str(kubeconfig)) as server:
             await _written(server, kubeconfig)
-            async with controller(kubeconfig, nodes) as started:
+            async with controller(kubeconfig, nodes, kind) as started:
                 yield started
 
 
 @asynccontextmanager
-async def controller(kubeconfig: Path, nodes: int) -> AsyncIterator[Control]:
+async def controller(kubeconfig: Path, nodes: int, kind: str = "server") -> AsyncIterator[Control]:
     """A controller in a process of its own, once it is ready. Next to the kubeconfig, it writes where it listens."""
     addresses = kubeconfig.with_name("addresses.json")
+    addresses.unlink(missing_ok=True)
     api = yaml.safe_load(kubeconfig.read_bytes())["clusters"][0]["cluster"]["server"]
     began = time.perf_counter()
-    async with _process("server", str(kubeconfig), str(addresses)) as process, aiohttp.ClientSession() as session:
+    async with _process(kind, str(kubeconfig), str(addresses)) as process, aiohttp.ClientSession() as session:
         url = await _ready(process, addresses, session)
         started = Control(url, session, process.pid, nodes, time.perf_counter() - began, api)
         started.names = msgspec.json.encode([cluster.node_name(number) for number in range(nodes)])
@@ -166,6 +173,7 @@ async def schedule(to: Control, pods: list[Object]) -> float:
     for pod in pods:
         fitting = await to.filter(pod)
         if fitting:
-            binds.append(asyncio.create_task(to.bind(pod, await to.best(pod, fitting, draw))))
+            node = fitting[0] if len(fitting) == 1 else await to.best(pod, fitting, draw)
+            binds.append(asyncio.create_task(to.bind(pod, node)))
     await asyncio.gather(*binds)
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""The same kube-scheduler over the same cluster, without an extender and with Lamina's controller.
+"""The same kube-scheduler over the same cluster: without an extender, with Lamina's controller, with a wasteful one.
 
 Nodes and Inventories are objects of a real API server, and nothing runs on them. The scheduler is stopped while pods
 are created, so that creating them takes no time from deciding about them. The time counts from when it goes on until
@@ -47,20 +47,25 @@ class Run:
     cpu_ms: float = 0.0
 
 
-async def side_by_side(nodes: int, pods: int) -> tuple[Run, Run]:
-    """Without an extender, and with Lamina. Raises NoPrograms."""
+async def side_by_side(nodes: int, pods: int) -> tuple[Run, Run, Run]:
+    """Without an extender, with Lamina, and with a wasteful controller and fewer pods. Raises NoPrograms."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         async with control_plane(Path(name)) as plane:
             await _create_nodes(plane, nodes)
             document = scheduler_config(DEFAULT, version=plane.version, access=ExtenderAccess("", ""), weight=10)
             async with plane.scheduler(document | {"extenders": []}) as scheduler:
                 plain = await _run(plane, scheduler, "plain", pods)
-            async with load.controller(plane.kubeconfig, nodes) as control:
-                access = ExtenderAccess(control.url, "")
-                document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=10)
-                async with plane.scheduler(document) as scheduler:
-                    ours = await _run(plane, scheduler, "new", pods, control.cpu_s)
-    return plain, ours
+            ours = await _with_controller(plane, nodes, pods, "server", "new")
+            wasteful = await _with_controller(plane, nodes, max(pods // 5, 20), "wasteful", "more")
+    return plain, ours, wasteful
+
+
+async def _with_controller(plane: ControlPlane, nodes: int, pods: int, program: str, kind: str) -> Run:
+    async with load.controller(plane.kubeconfig, nodes, program) as control:
+        access = ExtenderAccess(control.url, "")
+        document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=10)
+        async with plane.scheduler(document) as scheduler:
+            return await _run(plane, scheduler, kind, pods, control.cpu_s)
 
 
 async def _run(
