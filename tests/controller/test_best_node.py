@@ -76,7 +76,7 @@ async def test_pods_at_the_same_time_do_not_get_the_same_room(cluster: Running) 
 
 
 async def test_a_pod_that_comes_back_without_a_bind_gets_all_nodes(cluster: Running) -> None:
-    """Another extender, or a plugin, has refused the node. The bind of a later attempt begins anew."""
+    """Another extender, or a plugin, has refused the node. After a bind it gets one node again."""
     pod = await made(cluster, "pod")
     assert await asked(cluster, pod) == ["node-0"]
     assert await asked(cluster, pod) == await asked(cluster, pod) == NAMES
