@@ -14,6 +14,7 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DEVICE_TAINT_RULES,
     JOBS,
     KUBERNETES_POD_GROUPS,
     PLUGIN_POD_GROUPS,
@@ -54,7 +55,7 @@ spec:
 """
 COMMANDS = (
     *("gpus", "gpus -l team=a", "top --once", "pods -A", "why waits", "why runs", "why deploy/web", "why job/once"),
-    *("fits -f -", "quotas", "advise defrag", "mig list", "config show"),
+    *("why claims", "fits -f -", "quotas", "advise defrag", "mig list", "config show"),
 )
 
 
@@ -89,7 +90,11 @@ class Restricted:
 
 async def viewed() -> FakeKube:
     runs, waits = pod("runs", container(gpu=1, gpumem=1000), node="n"), pod("waits", container(gpu=1, gpumem=99999))
-    kube = await cluster(inventory("n"), runs, waits, grant(runs, "n", 1000), agent_pod("n"))
+    claims = pod("claims", container())
+    claims["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    kube = await cluster(inventory("n"), runs, waits, claims, grant(runs, "n", 1000), agent_pod("n"))
+    rule = {"deviceSelector": {}, "taint": {"key": "repair", "effect": "NoExecute"}}
+    await kube.create(DEVICE_TAINT_RULES, {"metadata": {"name": "repair"}, "spec": rule})
     spec = {"selector": {"matchLabels": {"app": "w"}}, "template": {"spec": {"containers": [container(gpu=1)]}}}
     for resource, name in ((DEPLOYMENTS, "web"), (JOBS, "once")):
         await kube.create(resource, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
@@ -105,7 +110,7 @@ async def viewed() -> FakeKube:
 async def test_a_command_that_reads_works_with_the_role_alone(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kube = Restricted(await viewed(), allowed(ROLE))
     ended = await Commands(monkeypatch, kube).run(*command.split(), answers=MANIFEST)  # type: ignore[arg-type]
-    assert (ended.code, ended.error) == (1 if command == "why waits" else 0, ""), ended.output
+    assert (ended.code, ended.error) == (1 if command in ("why waits", "why claims") else 0, ""), ended.output
     assert ended.output
 
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from lamina.ports.kube import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
+from lamina.dra.taint_rules import selects
+from lamina.ports.kube import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
 from lamina_lab.controllers.device_taint.plan import EVICTING
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES, added_taints, selects, taints_of_slice
+from lamina_lab.kubernetes.device_taints import added_taints, taints_of_slice
 from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet
 from tests.lab_scheduler.device_objects import DRIVER, claim, gpu, request, slices

@@ -222,7 +222,13 @@ def test_a_rule_evicts_the_pods_of_a_gpu_and_keeps_claims_away(lab: Lab) -> None
     lab.kubectl("wait", f"--for={done}", "devicetaintrules/repair", "--timeout=30s")
     made(lab, "other", wants(memory="1Gi"))
     assert [each["device"] for each in results(lab, "other")] != [name]
+    sentence = f"DeviceTaintRule repair taints 1 device of {lab.node} with example.com/repair:NoExecute"
+    assert sentence in lab.lamina("doctor").stdout
+    lab.apply(CLAIM.format(name="whole", exactly=json.dumps(wants())))
+    wait_until(lambda: sentence in lab.lamina("why", "whole").stdout, lambda: lab.lamina("why", "whole").stdout)
     lab.kubectl("delete", "devicetaintrules", "repair")
+    running(lab, "whole")
+    assert sentence not in lab.lamina("why", "whole").stdout + lab.lamina("doctor").stdout
 
 
 def results(lab: Lab, claim: str) -> list[Object]:

@@ -33,6 +33,7 @@ def why(
     from lamina.cli.documents import print_document
     from lamina.cli.terminal import console
     from lamina.operations import cluster_view, pending_reasons, workloads
+    from lamina.operations.device_taint_rules import taint_lines
     from lamina.operations.refused_memory import last_refusal
 
     one_of(output, ANSWER_OUTPUTS, "--output")
@@ -46,7 +47,7 @@ def why(
             return await workloads.why(kube, cluster, chosen, name)
         pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
         lines = [*pending_reasons.why(cluster, chosen, pod["metadata"]["name"])]
-        lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else ()
+        lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else await taint_lines(kube, [pod])
         return workloads.Explained(lines, runs=not pending_reasons.waiting_because(cluster, pod))
 
     explained = with_cluster(kubeconfig, explain)

@@ -34,6 +34,10 @@ GROUPS = (
     Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
 )
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
+DEVICE_TAINTS = (
+    Rule("devicetaintrules.resource.k8s.io", "list", why="which rules keep claims from devices; left out without it"),
+    Rule("resourceslices.resource.k8s.io", "list", why="the devices of these rules; left out without it"),
+)
 WORKLOADS = (
     Rule("deployments.apps", "get"),
     Rule("replicasets.apps", "get"),
@@ -57,6 +61,7 @@ DOCTOR = (
     Rule("nodes", "list"),
     Rule(_WEBHOOKS, "list"),
     Rule("resourceslices.resource.k8s.io", "list"),
+    DEVICE_TAINTS[0],
     Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
 )
 RESET = (
@@ -87,7 +92,18 @@ def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(resource, " ".join(sorted(of)), names) for (resource, names), of in verbs.items())
 
 
-VIEW = _merged(READER, REFUSALS, WORKLOADS, REFUSED_WORKLOADS, NODE_LABELS, MIG_LIST, GROUPS, CONFIGURATION, DASHBOARD)
+VIEW = _merged(
+    READER,
+    REFUSALS,
+    WORKLOADS,
+    REFUSED_WORKLOADS,
+    NODE_LABELS,
+    MIG_LIST,
+    GROUPS,
+    CONFIGURATION,
+    DEVICE_TAINTS,
+    DASHBOARD,
+)
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
@@ -99,6 +115,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,
+    "why, for pods with ResourceClaims": DEVICE_TAINTS,
     "pods, in addition to the first": REFUSED_WORKLOADS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,

@@ -7,6 +7,7 @@ from lamina.dialects import template_warnings
 from lamina.errors import BadInput
 from lamina.operations import pending_reasons
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.device_taint_rules import taint_lines
 from lamina.ports.kube import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -58,7 +59,7 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> E
         lines += [_of_others(others)] if others else []
     if more := sum(map(len, waiting.values())) - sum(map(len, shown)):
         lines.append(f"{more} more {'pod' if more == 1 else 'pods'} of {title} {'is' if more == 1 else 'are'} pending.")
-    return Explained(lines, runs=not warnings and not waiting)
+    return Explained([*lines, *await taint_lines(kube, pods)], runs=not warnings and not waiting)
 
 
 async def find_workload(kube: Kube, namespace: str, which: str) -> tuple[Resource, Object]:

@@ -1,24 +1,12 @@
-"""Taints of devices: those of their slice, and those that DeviceTaintRules add.
-
-As in Kubernetes from 1.35 on: a rule selects devices by driver, pool and name, each of which may be missing. Without a
-selector it selects none, with an empty one all.
-"""
+"""Taints of devices: those of their slice, and those that DeviceTaintRules add."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lamina.ports.kube import Object, Resource
+from lamina.dra.taint_rules import selects
+from lamina.ports.kube import Object
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.resource_slices import newest_slices
-
-DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False)
-_CRITERIA = ("driver", "pool", "device")
-
-
-def selects(rule: Object, result: Mapping[str, Any]) -> bool:
-    """Whether a rule is about a device, given by its `driver`, `pool` and `device`."""
-    selector = objects.spec(rule).get("deviceSelector")
-    return selector is not None and all(selector.get(key) in (None, result.get(key)) for key in _CRITERIA)
 
 
 def added_taints(rules: Iterable[Object], result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

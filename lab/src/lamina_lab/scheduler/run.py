@@ -7,6 +7,7 @@ from lamina.configuration import DEFAULT
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     GRANTS,
     INVENTORIES,
     NODES,
@@ -17,7 +18,6 @@ from lamina.ports.kube import (
 )
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.extender import Extender, ExtenderConfig
 from lamina_lab.scheduler.loop import Scheduler
 

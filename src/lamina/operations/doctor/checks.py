@@ -14,7 +14,7 @@ from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT, kept_out
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.doctor.claim_drivers import claim_drivers
+from lamina.operations.doctor.claim_drivers import claim_drivers, tainted_devices
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
@@ -41,6 +41,7 @@ class CheckedObjects(NamedTuple):
     nodes: list[Object]
     webhooks: list[Object]
     slices: list[Object]
+    taint_rules: list[Object]
 
 
 def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> Iterator[Finding]:
@@ -55,6 +56,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
     yield from claim_drivers(objects.slices, cluster.pods, names)
+    yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import digest_of
+from lamina.operations.device_taint_rules import tainting
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
 
@@ -20,6 +21,13 @@ def claim_drivers(slices: list[Object], pods: list[Object], served: Collection[s
     yield _others(own, slices, pods, served)
     if own:
         yield _offering(own, served)
+
+
+def tainted_devices(rules: list[Object], slices: list[Object]) -> Iterator[Finding]:
+    """A finding about each rule that taints devices of Lamina: a repair goes on, or the rule was forgotten."""
+    for rule in tainting(rules, slices):
+        fix = f"when the devices are to be used again: kubectl delete devicetaintrules {rule.name}"
+        yield Finding("tainted devices", State.WARNING, rule.sentence, fix)
 
 
 def _others(own: list[Object], slices: list[Object], pods: list[Object], served: Collection[str]) -> Finding:

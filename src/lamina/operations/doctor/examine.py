@@ -8,6 +8,7 @@ from lamina.controller.admission.webhook_configuration import NAME
 from lamina.dialects import ResourceNames, resource_names
 from lamina.errors import Outside
 from lamina.operations import cluster_view
+from lamina.operations.device_taint_rules import read_rules
 from lamina.operations.doctor.checks import CheckedObjects, findings
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import (
@@ -28,7 +29,7 @@ async def examine(kube: Kube) -> list[Finding]:
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
     cluster = await cluster_view.read(kube)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
-    objects = CheckedObjects(nodes, webhooks, await _slices(kube))
+    objects = CheckedObjects(nodes, webhooks, await _slices(kube), await read_rules(kube))
     return [await webhook(kube, cluster.config, webhooks), *findings(cluster, objects, datetime.now(UTC))]
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lamina.dra.taint_rules import selects
 from lamina.ports.kube import PODS, Object
 from lamina.ports.kube.moments import rfc3339
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.device_taints import added_taints, selects, taint_of, taints_of_slice
+from lamina_lab.kubernetes.device_taints import added_taints, taint_of, taints_of_slice
 from lamina_lab.kubernetes.taints import eviction_delay_s, untolerated
 
 EVICTING = "EvictionInProgress"

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from lamina.ports.kube import PODS, RESOURCE_CLAIMS, Object, Resource
+from lamina.ports.kube import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, Object, Resource
 from lamina_lab.controllers.device_taint import plan
 from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 
 _SAID = ("status", "reason", "message", "observedGeneration")
 

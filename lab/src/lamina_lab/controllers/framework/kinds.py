@@ -1,6 +1,7 @@
 """The kinds of objects that controllers read and write."""
 
 from lamina.ports.kube import (
+    DEVICE_TAINT_RULES,
     LEASES,
     NODES,
     PODS,
@@ -9,7 +10,6 @@ from lamina.ports.kube import (
     RESOURCE_SLICES,
     Resource,
 )
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")

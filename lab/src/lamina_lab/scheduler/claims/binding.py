@@ -12,11 +12,10 @@ from typing import Any
 
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
-from lamina.ports.kube import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object
+from lamina.ports.kube import DEVICE_CLASSES, DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.event_timeout import wait_for_event
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.claims import of_pod
 from lamina_lab.scheduler.claims.plan import ClaimPlan, PodAllocation
 from lamina_lab.scheduler.devices.allocator import Allocator

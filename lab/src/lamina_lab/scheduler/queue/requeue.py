@@ -4,6 +4,7 @@ from typing import Any
 
 from lamina.ports.kube import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     GRANTS,
     INVENTORIES,
     NODES,
@@ -13,7 +14,6 @@ from lamina.ports.kube import (
     Resource,
 )
 from lamina_lab.kubernetes import objects
-from lamina_lab.kubernetes.device_taints import DEVICE_TAINT_RULES
 from lamina_lab.scheduler.rules.node_view import could_hold
 
 
