@@ -28,6 +28,8 @@ TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FIRST_SEED = 42
 POINTS = (100, 130)
 LIVE_SEEDS = 3
+_FORGETFUL_NODES = 150
+"""Enough for binds to be refused."""
 
 Result = tuple[float, float, float]
 """Percent allocated at 100 and at 130 % requested, and microseconds per decision."""
@@ -106,6 +108,8 @@ def schedule(report: Report, console: Console, nodes: Nodes, options: argparse.N
     seeds = [FIRST_SEED + i for i in range(options.seeds or LIVE_SEEDS)]
     try:
         runs = [asyncio.run(live_run(nodes, pods, seed)) for seed in seeds]
+        few = nodes.first(_FORGETFUL_NODES)
+        forgetful = asyncio.run(live_run(few, pods, FIRST_SEED, program="forgetful"))
     except NoPrograms as reason:
         console.print(f"skipped: {reason}")
         return
@@ -121,6 +125,7 @@ def schedule(report: Report, console: Console, nodes: Nodes, options: argparse.N
     report.add("scheduler-100", "%", ours=100 * float(np.mean([run.allocated for run in runs])))
     report.control("scheduler-100", "%", ours=float(np.mean(replayed)))
     report.add("scheduler-refused-binds", "", ours=sum(run.refused for run in runs))
+    report.control("scheduler-refused-binds", "", ours=forgetful.refused)
 
 
 def main() -> int:

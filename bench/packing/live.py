@@ -50,8 +50,11 @@ class LiveRun:
     pods_per_s: float
 
 
-async def live_run(nodes: Nodes, pods: Sequence[Pod], seed: int, weight: int = 10) -> LiveRun:
-    """One seed: the same shuffle of pods and nodes as the replay's."""
+async def live_run(nodes: Nodes, pods: Sequence[Pod], seed: int, *, program: str = "server") -> LiveRun:
+    """One seed: the same shuffle of pods and nodes as the replay's.
+
+    `program` is the module of `bench.scheduler` that runs the controller.
+    """
     random = np.random.default_rng(seed)
     full = capacity(nodes)
     coming = arrivals(pods, int(1.3 * full), random)
@@ -61,9 +64,9 @@ async def live_run(nodes: Nodes, pods: Sequence[Pod], seed: int, weight: int = 1
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         async with control_plane(Path(name)) as plane:
             await _create_nodes(plane, nodes, order)
-            async with running_controller(plane) as (url, session):
+            async with running_controller(plane, program) as (url, session):
                 access = ExtenderAccess(url, "")
-                document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=weight)
+                document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=10)
                 async with plane.scheduler(document) as scheduler:
                     loop = asyncio.get_running_loop()
                     began = loop.time()
@@ -181,10 +184,10 @@ async def _ready(url: str, session: aiohttp.ClientSession) -> None:
 
 
 @asynccontextmanager
-async def running_controller(plane: ControlPlane) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
+async def running_controller(plane: ControlPlane, program: str) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     """A controller in a process of its own, once it is ready: the URL of its extender."""
     addresses = plane.folder / "addresses.json"
-    command = [sys.executable, "-m", "bench.scheduler.server", str(plane.kubeconfig), str(addresses)]
+    command = [sys.executable, "-m", f"bench.scheduler.{program}", str(plane.kubeconfig), str(addresses)]
     with (plane.folder / "control.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=log, stderr=log)
     try:

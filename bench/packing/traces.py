@@ -34,6 +34,11 @@ class Nodes:
     memory_of_model: tuple[int, ...] = ()
     """What a GPU of each model has; in the lists all have GPU."""
 
+    def first(self, count: int) -> "Nodes":
+        """The nodes of the first rows."""
+        columns = {name: getattr(self, name)[:count] for name in ("cpu", "memory", "gpus", "model")}
+        return replace(self, **columns)
+
     def cluster(self, order: np.ndarray) -> Cluster:
         """The nodes, all idle, in this order of preference."""
         most = int(self.gpus.max())
