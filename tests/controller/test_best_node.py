@@ -185,3 +185,14 @@ async def test_decisions_are_counted_as_those_of_filter(cluster: Running) -> Non
     await asked(cluster, await made(cluster, "pod"))
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         assert 'lamina_decisions_total{outcome="fits",verb="filter"} 1.0' in (await response.text()).splitlines()
+
+
+def test_where_the_policy_prefers_no_node_all_are_answered() -> None:
+    """Nodes of which Lamina knows no GPUs stand for those whose devices kubelet allocates."""
+    bench = Bench()
+    pod = admitted_pod("pod", gpumem=1000)
+    pod["metadata"]["uid"] = "u"
+    whole = FilterResult(fitting=NAMES)
+    assert BestNode(bench.decisions).choose(bench.parse(pod), whole) is whole
+    bench.offer("node-1", *gpus(2))
+    assert BestNode(bench.decisions).choose(bench.parse(pod), whole) is whole, "one of them is as good as the others"

@@ -32,11 +32,13 @@ class BestNode:
         """The result with the best of its nodes alone, where nothing but the policy tells them apart."""
         if len(result.fitting) < 2 or not pod.uid or pod.uid in self._awaited or self._has_preferences(pod, result):
             return result
-        best = self._decisions.scores(pod, result.fitting).best
+        scores = self._decisions.scores(pod, result.fitting)
+        if not scores.values.any():
+            return result  # the policy prefers none of them, such as nodes whose devices kubelet allocates
         self._awaited[pod.uid] = None
         if len(self._awaited) > MOST_AWAITED:
             self._awaited.popitem(last=False)
-        return FilterResult(fitting=[best], failed=result.failed, unresolvable=result.unresolvable)
+        return FilterResult(fitting=[scores.best], failed=result.failed, unresolvable=result.unresolvable)
 
     def observe_bind(self, uid: str) -> None:
         """kube-scheduler has accepted the node."""
