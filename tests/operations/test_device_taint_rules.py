@@ -79,8 +79,10 @@ async def made(rules: int) -> FakeKube:
 
 async def test_why_names_the_first_rules_where_a_pod_with_claims_waits() -> None:
     assert await taint_lines(await made(0), [WAITS]) == []
-    lines = await taint_lines(await made(7), [WAITS])
-    assert len(lines) == 6 and lines[-1] == "  2 more rules taint devices"
+    assert len(await taint_lines(await made(5), [WAITS])) == 5
+    for rules, last in ((6, "  1 more rule taints devices"), (7, "  2 more rules taint devices")):
+        lines = await taint_lines(await made(rules), [WAITS])
+        assert len(lines) == 6 and lines[-1] == last
 
 
 async def test_why_reads_no_rules_for_other_pods() -> None:

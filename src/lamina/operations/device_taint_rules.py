@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lamina.dra.slices import digest_of
 from lamina.dra.taint_rules import selects
+from lamina.placement.hosts.taints import written
 from lamina.ports.kube import DEVICE_TAINT_RULES, RESOURCE_SLICES, Kube, NotFound, Object, Refused
 
 _NO_EFFECT = "None"
@@ -49,8 +50,9 @@ async def taint_lines(kube: Kube, pods: Iterable[Object]) -> list[str]:
     except (NotFound, Refused):
         return []
     sentences = [f"  {rule.sentence}" for rule in tainting(rules, slices)]
-    more = len(sentences) - _SHOWN_RULES
-    return [*sentences[:_SHOWN_RULES], *([f"  {more} more rules taint devices"] if more > 0 else [])]
+    if (more := len(sentences) - _SHOWN_RULES) > 0:
+        return [*sentences[:_SHOWN_RULES], f"  {more} more rule{' taints' if more == 1 else 's taint'} devices"]
+    return sentences
 
 
 def tainting(rules: Iterable[Object], slices: Iterable[Object]) -> Iterator[TaintingRule]:
@@ -61,7 +63,7 @@ def tainting(rules: Iterable[Object], slices: Iterable[Object]) -> Iterator[Tain
         nodes = [device["node"] for device in devices if selects(rule, device)]
         if nodes and taint.get("effect") != _NO_EFFECT:
             counts = {node: nodes.count(node) for node in dict.fromkeys(nodes)}
-            yield TaintingRule(rule["metadata"]["name"], _written(taint), counts)
+            yield TaintingRule(rule["metadata"]["name"], written(taint), counts)
 
 
 def _devices(found: Object) -> Iterator[Mapping[str, Any]]:
@@ -69,8 +71,3 @@ def _devices(found: Object) -> Iterator[Mapping[str, Any]]:
     for device in spec.get("devices") or ():
         pool = spec["pool"]["name"]
         yield {"driver": spec["driver"], "pool": pool, "device": device["name"], "node": spec.get("nodeName") or pool}
-
-
-def _written(taint: Mapping[str, Any]) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key')}{value}:{taint.get('effect')}"
