@@ -1,5 +1,6 @@
 """DeviceTaintRules that keep claims from devices which Lamina offers, or evict the pods that have them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -60,9 +61,8 @@ def tainting(rules: Iterable[Object], slices: Iterable[Object]) -> Iterator[Tain
     devices = [device for each in slices if digest_of(each) for device in _devices(each)]
     for rule in sorted(rules, key=lambda rule: str(rule["metadata"]["name"])):
         taint = rule["spec"].get("taint") or {}
-        nodes = [device["node"] for device in devices if selects(rule, device)]
-        if nodes and taint.get("effect") != _NO_EFFECT:
-            counts = {node: nodes.count(node) for node in dict.fromkeys(nodes)}
+        counts = Counter(device["node"] for device in devices if selects(rule, device))
+        if counts and taint.get("effect") != _NO_EFFECT:
             yield TaintingRule(rule["metadata"]["name"], written(taint), counts)
 
 
