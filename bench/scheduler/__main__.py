@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bench.control_plane import NoPrograms
 from bench.measures import Report, add_outputs
@@ -47,15 +46,8 @@ def gangs(report: Report, nodes: int) -> None:
     report.control("gang-1000", "ms", ours=made.searched_anew_ms())
 
 
-@dataclass(frozen=True)
-class Whole:
-    """What a controller needs as a process, by the names and units of the measures."""
-
-    figures: Mapping[tuple[str, str], float]
-
-
-async def whole(nodes: int, pods: int, rounds: int, kind: str = "server") -> Whole:
-    """The controller as a process, called over HTTP the way kube-scheduler calls it.
+async def whole(nodes: int, pods: int, rounds: int, kind: str = "server") -> Mapping[tuple[str, str], float]:
+    """The controller as a process, called over HTTP the way kube-scheduler calls it: by name and unit of the measures.
 
     First come pods that prefer no node, then those that do, for which it is asked for scores too.
     """
@@ -74,27 +66,25 @@ async def whole(nodes: int, pods: int, rounds: int, kind: str = "server") -> Who
         pods_per_s = (count - control.refused) / seconds
         await control.create(list(map(cluster.preferring, particular)))
         await load.schedule(control, particular)
-        return Whole(
-            {
-                ("start", "s"): control.start_s,
-                ("http-filter-p99", "ms"): p99(control.times[FILTER_TO_BEST]),
-                ("http-prioritize-p99", "ms"): p99(control.times["prioritize"]),
-                ("http-bind-median", "ms"): statistics.median(control.times["bind"]) * 1e3,
-                ("http-pods", "pods/s"): pods_per_s,
-                ("http-cpu", "ms/pod"): cpu_ms,
-                ("http-requests", "1/pod"): requests,
-                ("refused-binds", ""): control.refused,
-                ("memory", "MiB"): control.resident_mib(),
-            }
-        )
+        return {
+            ("start", "s"): control.start_s,
+            ("http-filter-p99", "ms"): p99(control.times[FILTER_TO_BEST]),
+            ("http-prioritize-p99", "ms"): p99(control.times["prioritize"]),
+            ("http-bind-median", "ms"): statistics.median(control.times["bind"]) * 1e3,
+            ("http-pods", "pods/s"): pods_per_s,
+            ("http-cpu", "ms/pod"): cpu_ms,
+            ("http-requests", "1/pod"): requests,
+            ("refused-binds", ""): control.refused,
+            ("memory", "MiB"): control.resident_mib(),
+        }
 
 
 def add_whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
     """The controller, and a wasteful one that must break each floor."""
-    for (name, unit), value in asyncio.run(whole(nodes, pods, rounds)).figures.items():
+    for (name, unit), value in asyncio.run(whole(nodes, pods, rounds)).items():
         report.add(name, unit, ours=value)
     wasteful = asyncio.run(whole(nodes, pods, max(rounds // 5, 4), "wasteful"))
-    for (name, unit), value in wasteful.figures.items():
+    for (name, unit), value in wasteful.items():
         if report.measures[name].floor is not None:
             report.control(name, unit, ours=value)
 
