@@ -1,6 +1,8 @@
 """GPU time: kernels take the time they say, one after the other, and processes take turns."""
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +70,37 @@ def test_three_busy_processes_get_a_third_each(machine: Machine, kernel_ms: list
     gained = [p.busy_ns - given[p.pid] for p in after.gpus[0].processes]
     wall = after.now_ns - before.now_ns
     assert [share / wall for share in gained] == pytest.approx([1 / 3] * 3, abs=0.05)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Machine]:
+    """A machine whose time slices are so long that what happens in them does not depend on a busy machine."""
+    machine = Machine(tmp_path / "slow", "gpus:\n- {model: V100-SXM2-16GB, timeSliceUs: 30000}\n")
+    yield machine
+    machine.close()
+
+
+def test_what_a_process_submits_in_its_turn_is_done_in_the_same_slice(slow: Machine) -> None:
+    hog, guest = slow.started(), slow.started()
+    assert hog("spin(100, 500)") == 0
+    for _ in range(3):  # real time: on a busy machine the second kernel may come too late
+        until_it_runs = "[None for _ in iter(lambda: query(e), 0)]"
+        first, *_, last = guest(f"(lambda e: (e, spin(15), {until_it_runs}, spin(5), event()))(event())")
+        assert guest("sync()") == 0
+        if (took := guest(f"elapsed({first}, {last})")[1]) == pytest.approx(20, abs=0.01):
+            return
+    pytest.fail(f"15 and 5 ms of work took {took} ms")
+
+
+def test_an_event_is_recorded_in_a_turn_of_its_process(slow: Machine) -> None:
+    """With two others at work, the end of one's turn is not yet that of the process."""
+    for process in (slow.started(), slow.started()):
+        assert process("spin(100, 500)") == 0
+    guest = slow.started()
+    for _ in range(5):
+        first, _, last = guest("(event(), spin(1), event())")
+        assert guest("sync()") == 0
+        assert guest(f"elapsed({first}, {last})")[1] == pytest.approx(1, abs=0.001)
 
 
 def test_a_deep_queue_does_not_starve_another_process(machine: Machine) -> None:

@@ -1,5 +1,5 @@
 /* The GPU's time: one thing runs at a time, processes take turns, and a turn ends when its process has nothing left
- * to do or after a time slice. All of it follows from when work was submitted, so no process has to watch the GPU:
+ * to do or after a time slice. What a process submits meanwhile is done in the same slice, which then is several turns. All of it follows from when work was submitted, so no process has to watch the GPU:
  * a process that queries it computes the turns up to now.
  *
  * Clients of MPS are handled in lane.c instead, behind the same functions.
@@ -28,9 +28,6 @@ uint64_t timeline_done(const machine *m, uint32_t gpu, uint32_t slot, uint64_t n
 void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position);
 /* When the work up to `position` was done; `fallback` when that is too long ago to know. Call it once it is done. */
 uint64_t timeline_time_of(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback);
-
-/* When a process without work would get its next turn: now, or when the current turn of another one ends. */
-uint64_t timeline_next_turn(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
 
 /* How long turns on a GPU are at most, as 0 (default), 1 (short), 2 (medium), 3 (long); instances have their GPU's. */
 uint32_t timeline_slice(const machine *m, uint32_t gpu);

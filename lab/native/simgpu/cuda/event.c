@@ -1,7 +1,6 @@
 #include "event.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "capture.h"
 #include "context.h"
@@ -10,15 +9,15 @@
 
 #define EVENT_MAGIC 0x45564e54u
 
-enum { MAX_FLAGS = 7, RECORD_EXTERNAL = 1 };
+enum { MAX_FLAGS = 7, RECORD_EXTERNAL = 1, RECORD_NS = 1 };
 
 struct CUevent_st {
     uint32_t magic, gpu;
     unsigned int flags;
     bool recorded;
     uint64_t position;
-    uint64_t earliest; /* nothing of a process happens in another's turn */
-    uint64_t when;     /* 0: not yet known */
+    uint64_t since; /* when it was recorded */
+    uint64_t when;  /* 0: not yet known */
     struct capture *capture;
 };
 
@@ -36,30 +35,32 @@ static bool has_happened(CUevent event)
 {
     if (!event->recorded || event->when != 0)
         return true;
-    uint64_t now = machine_now();
-    if (now < event->earliest || timeline_done(&driver.m, event->gpu, driver.slot, now) < event->position)
+    if (timeline_done(&driver.m, event->gpu, driver.slot, machine_now()) < event->position)
         return false;
-    uint64_t when = timeline_time_of(&driver.m, event->gpu, driver.slot, event->position, event->earliest);
-    event->when = when > event->earliest ? when : event->earliest;
+    event->when = timeline_time_of(&driver.m, event->gpu, driver.slot, event->position, event->since);
     return true;
 }
 
 void event_wait(CUevent event)
 {
-    if (!event->recorded)
-        return;
-    timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
-    struct timespec at = {.tv_sec = (time_t)(event->earliest / 1000000000u),
-                          .tv_nsec = (long)(event->earliest % 1000000000u)};
-    while (machine_now() < event->earliest)
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    if (event->recorded)
+        timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
+}
+
+/* Nothing of a process happens in another's turn. So a record that no work of its process precedes is work, too. */
+static uint64_t position_of_record(uint32_t gpu, CUstream stream)
+{
+    uint64_t end = timeline_end(&driver.m, gpu, driver.slot);
+    if (timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= end)
+        return timeline_append(&driver.m, gpu, driver.slot, RECORD_NS);
+    return stream == &stream->ctx->legacy ? end : stream->last;
 }
 
 void event_record(CUevent event, CUstream stream)
 {
     event->gpu = stream->ctx->dev->gpu;
-    event->earliest = timeline_next_turn(&driver.m, event->gpu, driver.slot, machine_now());
-    event->position = stream == &stream->ctx->legacy ? timeline_end(&driver.m, event->gpu, driver.slot) : stream->last;
+    event->since = machine_now();
+    event->position = position_of_record(event->gpu, stream);
     event->when = 0;
     event->capture = NULL;
     event->recorded = true;
