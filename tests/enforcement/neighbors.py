@@ -16,7 +16,7 @@ from lamina.model.grants import ComputePolicy
 
 MS = layout.BIN_NS
 BEGIN = (1 << 40) * 1000
-SETTLED_MS, MEASURED_MS = 4_000, 6_000
+SETTLED_MS, MEASURED_MS = 8_000, 6_000
 END_MS = SETTLED_MS + MEASURED_MS
 TICK_MS, ASKED_MS, AVERAGED_MS = 10, 500, 1000
 """How often the arbiter decides and the driver is asked, and over what the driver averages."""
@@ -80,19 +80,28 @@ class Neighbor:
     def decide(self, decision: Decision) -> None:
         self._decision = decision
 
+    def is_ready(self, now: int) -> bool:
+        """Whether its share lets it work now."""
+        return not self._decision.closed and self._due <= now
+
     def work(self, now: int, others: int) -> float:
         """What it gets of a ms."""
         rate = round(self._decision.rate * bucket.WHOLE_PPM)
         given, self._refunded = self._decision.refund_ns - self._refunded, self._decision.refund_ns
         blocked = self._decision.blocked_ns
         self._due = bucket.charge(self._due, now, -given, rate, blocked)
-        if self._decision.closed or self._due > now:
+        if not self.is_ready(now):
             return 0.0
         self._due = bucket.charge(self._due, now, MS, rate, blocked)
         self.words.bins[now // MS] = (0, 1000)
         self.words.asked_at = self.words.waited_at = now
         self.got_ms += 1 / (1 + others)
         return 1 / (1 + others)
+
+
+def with_activity(neighbor: Neighbor, now: int, confirmed: Confirmation | None) -> Tenant:
+    """The tenant as the arbiter sees it now."""
+    return structs.replace(neighbor.tenant, activity=neighbor.words.activity(now), confirmed=confirmed)
 
 
 def share_next_to(

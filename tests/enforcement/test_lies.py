@@ -98,7 +98,7 @@ def everything_believed() -> Iterator[None]:
         return works
 
     with (
-        mock.patch.object(Claims, "believe", lambda self, claims, now: [claim.activity for claim in claims]),
+        mock.patch.object(Claims, "believe", lambda self, claims, now, trust: [claim.activity for claim in claims]),
         mock.patch.object(Claims, "charge", lambda self, real: None),
         mock.patch.object(Claims, "closes_gates", closes),
         mock.patch.object(Corrections, "observe", lambda self, now, estimated: None),

@@ -126,9 +126,14 @@ class Accounts:
         self._last = 0
 
     @property
-    def measured(self) -> bool:
-        """Whether the driver measures the work, so that small errors of what is estimated are corrected."""
-        return self._corrections.exact
+    def wrong(self) -> bool:
+        """Whether brief work was found not to have had the GPU to itself."""
+        return self._corrections.wrong
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the driver's figures are samples, which are wrong for seconds."""
+        return self._corrections.sampled
 
     def got(self, name: str, estimate: TimeEstimate) -> Fractions:
         """What a container got, as far as the driver's figures are known."""

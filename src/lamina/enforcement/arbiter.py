@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from lamina.enforcement import layout
 from lamina.enforcement.accounts import AccountHolder, Accounts, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
-from lamina.enforcement.claims import ClaimedWork, Claims, Confirmation
+from lamina.enforcement.claims import MEASURED, SAMPLED, ClaimedWork, Claims, Confirmation
 from lamina.model.grants import ComputePolicy
 
 RECENT_NS = 50_000_000
@@ -92,7 +92,7 @@ class Arbiter:
     ) -> dict[str, Decision]:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
         claims = _claims(tenants)
-        believed = self._claims.believe(claims, now)
+        believed = self._claims.believe(claims, now, SAMPLED if self._accounts.sampled else MEASURED)
         working = [claim.is_there and _works(activity, now) for claim, activity in zip(claims, believed, strict=True)]
         tenants = [
             structs.replace(tenant, activity=activity) for tenant, activity in zip(tenants, believed, strict=True)
@@ -140,7 +140,7 @@ class Arbiter:
         names = [tenant.name for tenant in tenants]
         brief = np.stack([tenant.activity.brief for tenant in tenants])
         worked = np.stack([_shown(tenant.activity) for tenant in tenants])
-        if self._accounts.measured:  # then it is known how time is divided, and brief work need not be distinguished
+        if self._accounts.wrong:  # then factors say how time is divided, and brief work is not distinguished
             brief, worked = np.zeros_like(brief), brief + worked
         last, real, changed = now // layout.BIN_NS, np.zeros_like(brief), np.ones(WINDOW, bool)
         if (

@@ -6,11 +6,14 @@ claimed of a moment cannot be taken back.
 
 Claims are paid from a credit of GPU time, to which the driver's figures are added. What the driver has not reported yet
 is believed as long as the credit lasts, so an honest container, whose work the driver reports a little later, is always
-believed, and a lie is believed for CREDIT_MS in all. What the driver reports and a container does not claim counts as
-well, once it is more than HIDDEN_MS: who hides work would take time for which its neighbors are charged.
+believed, and a lie is believed for as much time as the credit is. What the driver reports and a container does not
+claim counts as well, once there is much of it: who hides work would take time for which its neighbors are charged.
+
+A driver that only samples is right over minutes, and wrong by seconds meanwhile. Where it does, credits are larger, and
+differences up to its bias are forgotten, so that chance uses up no credit of an honest container.
 
 Example: a container with an idle context claims all of the GPU's time. The driver reports no work, so of 1500 ms its
-neighbors get a part back, and of what it claims later only TOLERANCE counts.
+neighbors get a part back, and of what it claims later only one percent of the GPU's time counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +24,11 @@ from msgspec import Struct
 from lamina.enforcement import layout
 from lamina.enforcement.activity import NOTHING, WINDOW, Activity, Fractions
 
-CREDIT_MS = 1500.0
-"""The driver reports the average of up to a second, and is asked up to half a second later."""
-HIDDEN_MS = 2 * CREDIT_MS
-"""What the driver still reports when a container has stopped is not hidden work."""
+GATE_CREDIT_MS = 2000.0
+"""For how long the gates of lower priorities close before the driver has reported any work."""
 RESERVE_MS = 150.0
 """A container with less credit than this is believed in part, and hidden work counts in full when there is more of it
 than this, so that neither begins suddenly."""
-TOLERANCE = 0.01
-"""The driver reports whole percents of the GPU's time."""
-GATE_CREDIT_MS = 2000.0
-"""For how long the gates of lower priorities close before the driver has reported any work."""
 GATES_PER_WORK = 50.0
 """How long a ms of confirmed work closes gates: as long as the pause that still counts as work, see RECENT_NS."""
 
@@ -52,6 +49,27 @@ class Confirmation(Struct, frozen=True):
 UNCONFIRMED = Confirmation(None, None)
 
 
+class Trust(Struct, frozen=True, kw_only=True):
+    """How far what the driver says may be from what containers claim, as long as both are right."""
+
+    credit_ms: float
+    """How much work may be claimed that the driver has not reported."""
+    hidden_ms: float
+    """How much work the driver may report that is not claimed, as it does for a moment when a container has stopped."""
+    tolerance: float
+    """Which part of the GPU's time a claim may always differ from the driver's figure."""
+    gate_credit_ms: float
+    """For how long the gates of lower priorities may stay closed after the driver has reported work."""
+
+
+MEASURED = Trust(credit_ms=1500, hidden_ms=1500, tolerance=0.01, gate_credit_ms=GATE_CREDIT_MS)
+"""Of a driver that reports the average of a second in whole percents, and is asked up to half a second later."""
+SAMPLED = Trust(credit_ms=4000, hidden_ms=4000, tolerance=0.15, gate_credit_ms=10_000)
+"""Of a driver that gives all of each 200 ms to one process, and in averages is off by up to twelve points. A sample
+changes the credit of a container with a share of 30 % by 92 ms more or less than is right, and 30 ms are forgotten: the
+credit of an honest container does not run out."""
+
+
 class ClaimedWork(Struct, frozen=True):
     """A container's claim on one GPU. `own` is the part of the GPU's time that belongs to it.
 
@@ -68,12 +86,11 @@ class ClaimedWork(Struct, frozen=True):
         """The work that the driver reports, per ms."""
         return 0.0 if self.confirmed is None else self.confirmed.work or 0.0
 
-    @property
-    def income(self) -> float:
+    def income(self, tolerance: float) -> float:
         """Credit that is added per ms. What the driver cannot confirm counts as far as its own share goes."""
         if self.confirmed is None:
             return 1.0
-        return (self.own if self.confirmed.work is None else self.confirmed.work) + TOLERANCE
+        return (self.own if self.confirmed.work is None else self.confirmed.work) + tolerance
 
     @property
     def gate_income(self) -> float:
@@ -93,6 +110,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._last = 0
+        self._trust = MEASURED
         self._credit: dict[str, float] = {}
         self._gates: dict[str, float] = {}
         self._names: list[str] = []
@@ -102,11 +120,12 @@ class Claims:
         self._charged: Fractions = np.zeros((0, WINDOW))
         """What was believed that each container got, by container and ms."""
 
-    def believe(self, claims: Sequence[ClaimedWork], now: int) -> list[Activity]:
+    def believe(self, claims: Sequence[ClaimedWork], now: int, trust: Trust) -> list[Activity]:
         """The believed part of each activity, and work that was not claimed."""
         last = now // layout.BIN_NS
         elapsed = last - self._last if self._last and last >= self._last else WINDOW
         moved, self._last = min(elapsed, WINDOW), last
+        self._trust = trust
         self._add_credit(claims, elapsed)
         rows = [claim for claim in claims if self._matters(claim)]
         names = [claim.name for claim in rows]
@@ -132,13 +151,13 @@ class Claims:
         return left > 0
 
     def charge(self, real: Mapping[str, Fractions]) -> None:
-        """Pay for what the believed claims gave each container. What shrinks is not paid back: a container could
-        otherwise claim and withdraw forever."""
+        """Pay for what the believed claims gave each container. What shrinks is paid back, because then its neighbors
+        are charged again, too."""
         places = [row for row, name in enumerate(self._names) if name in real]
         if not places:
             return
         got = np.array([real[self._names[row]] for row in places])
-        more = np.maximum(got - self._charged[places], 0)
+        more = got - self._charged[places]
         self._charged[places] += more
         for row, price in zip(places, more.sum(axis=1).tolist(), strict=True):
             self._credit[self._names[row]] -= price
@@ -168,20 +187,28 @@ class Claims:
 
     def _hidden(self, claim: ClaimedWork) -> float:
         """For which part of the time a container works by the driver's figures that does not claim to."""
-        return min(1.0, max(0.0, self._credit[claim.name] - HIDDEN_MS) / RESERVE_MS)
+        return min(1.0, max(0.0, self._credit[claim.name] - self._most_hidden) / RESERVE_MS)
 
     def _matters(self, claim: ClaimedWork) -> bool:
         return claim.activity.active or claim.name in self._names or self._hidden(claim) > 0
 
+    @property
+    def _most_hidden(self) -> float:
+        """The credit beyond which work is hidden."""
+        return self._trust.credit_ms + self._trust.hidden_ms
+
     def _add_credit(self, claims: Sequence[ClaimedWork], elapsed: int) -> None:
         """A container that is alone owes nothing, because nothing is decided by what it claims."""
+        trust = self._trust
         if len(claims) == 1:
-            self._credit, self._gates = {claims[0].name: CREDIT_MS}, {claims[0].name: GATE_CREDIT_MS}
+            self._credit, self._gates = {claims[0].name: trust.credit_ms}, {claims[0].name: GATE_CREDIT_MS}
         for claim in claims:
-            credit, gates = self._credit.get(claim.name, CREDIT_MS), self._gates.get(claim.name, GATE_CREDIT_MS)
-            earned = min(HIDDEN_MS + RESERVE_MS, credit + claim.measured * elapsed)
-            self._credit[claim.name] = max(earned, min(CREDIT_MS, credit + claim.income * elapsed))
-            self._gates[claim.name] = min(GATE_CREDIT_MS, gates + claim.gate_income * elapsed)
+            credit, gates = self._credit.get(claim.name, trust.credit_ms), self._gates.get(claim.name, GATE_CREDIT_MS)
+            forgotten = min(trust.tolerance * elapsed, max(0.0, credit - trust.credit_ms))
+            earned = min(self._most_hidden + RESERVE_MS, credit - forgotten + claim.measured * elapsed)
+            income = claim.income(trust.tolerance) * elapsed
+            self._credit[claim.name] = max(earned, min(trust.credit_ms, credit + income))
+            self._gates[claim.name] = min(trust.gate_credit_ms, gates + claim.gate_income * elapsed)
         if len(self._credit) > len(claims):
             for name in self._credit.keys() - {claim.name for claim in claims}:
                 del self._credit[name], self._gates[name]

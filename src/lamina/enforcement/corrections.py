@@ -12,7 +12,11 @@ The driver only samples. On an H200, it gives all of 200 ms to the process that 
 that have half of the GPU each, it may say 20 and 80 percent of a second. So figures are averaged for as long as they
 scatter: for two seconds where they hardly do, for minutes where the driver samples. Differences from the estimate count
 only as far as they are larger than what scatter explains. Those of samples count only where one is large: estimates
-were within 2 points there, except where slices are much shorter or longer than usual, or work is hidden.
+were within 2 points there, except where slices are much shorter than usual, or work is hidden.
+
+The estimates take brief work to have had the GPU to itself. Where slices are shorter than that, figures that hardly
+scatter show that these estimates are wrong; then others are made, for which brief work is as any other, and all
+differences from these count. Until then, small ones do not: a correction that chance suggests does more harm.
 
 A factor does not depend on what neighbors claim: if their claims make the estimate for a container smaller, its factor
 grows by as much. If a neighbor hides work, the others seem to be alone while it works; then the time in which they
@@ -42,11 +46,20 @@ TOLERATED = 0.015
 """An average whose error is smaller is taken as it is."""
 CHANCE = 3.0
 """How many times as large as the rest of its error a difference is that chance may explain."""
-SAMPLED = 0.1
-"""Figures with a larger standard deviation are samples."""
-DOUBT = 0.1
+JUMP = 0.1
+"""A figure that differs more from the one before, half a second earlier, has jumped."""
+JUMPS, JUMPS_AMONG = 6, 40
+"""With so many jumps among the last figures of a container, figures are taken for samples. A container that begins to
+work, or ends, makes two or three."""
+SCATTERED = 0.1
+"""Figures with a larger standard deviation are not exact."""
+SAMPLED_DEVIATION = 0.2
+"""The standard deviation that samples have at least, because a few may be alike by chance."""
+DOUBT = 0.15
 """Up to so much, a difference is taken to be in averages of samples rather than in the estimate."""
-FIGURES_TO_KNOW = 4
+WRONG = 0.04
+"""Where exact figures differ by more, time slices are so short that brief work does not have the GPU to itself."""
+FIGURES_TO_KNOW = 6
 """Fewer may be alike by chance."""
 MOST = 4.0
 """A larger factor means that the driver measures something else."""
@@ -105,30 +118,44 @@ class _Figures(Struct, frozen=True):
 
 
 class _Average(Struct, frozen=True):
-    """The average of so many figures, and the variance of the differences among them."""
+    """The average of so many figures, the variance of the differences among them, what the driver said last, and a bit
+    for each of the latest figures that jumped."""
 
     figures: _Figures
+    said: float
     count: int = 1
     variance: float = 0.0
+    jumps: int = 0
 
     def moved(self, newer: _Figures) -> "_Average":
         """With one more."""
         weight = 1 / min(self.count + 1, self._lasting)
         apart = newer.difference - self.figures.difference
         variance = (1 - weight) * (self.variance + weight * apart**2)
-        return _Average(self.figures.moved(newer, weight), self.count + 1, variance)
+        jumps = (self.jumps << 1 | (abs(newer.work - self.said) > JUMP)) & (1 << JUMPS_AMONG) - 1
+        return _Average(self.figures.moved(newer, weight), newer.work, self.count + 1, variance, jumps)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether these figures are taken for samples."""
+        return self.jumps.bit_count() >= JUMPS
+
+    @property
+    def exact(self) -> bool:
+        """Whether there are enough of these figures, and they hardly scatter."""
+        return self.count >= FIGURES_TO_KNOW and self.variance <= SCATTERED**2
 
     @property
     def _lasting(self) -> float:
         """Of how many figures it is in the end. Where they scatter, it takes more of them."""
         return min(FIGURES_MOST, max(FIGURES_LEAST, self.variance / ACCURACY**2))
 
-    @property
-    def certain(self) -> float:
-        """As much of the driver's difference from the estimate as chance does not explain."""
+    def certain(self, least_deviation: float) -> float:
+        """As much of the driver's difference from the estimate as chance does not explain, where figures have at least
+        this standard deviation."""
         if self.count < FIGURES_TO_KNOW:
             return 0.0
-        error = sqrt(self.variance / min(self.count, self._lasting))
+        error = sqrt(max(self.variance, least_deviation**2) / min(self.count, self._lasting))
         chance = CHANCE * max(0.0, error - TOLERATED)
         return max(0.0, self.figures.difference - chance) + min(0.0, self.figures.difference + chance)
 
@@ -146,11 +173,18 @@ class Corrections:
         self._asked_at = 0
         self._averages: dict[str, _Average] = {}
         self._factors: dict[str, Factors] = {}
+        self.wrong = False
+        """Whether an estimate for these containers was found to be wrong by exact figures."""
 
     @property
     def exact(self) -> bool:
         """Whether the driver measures this GPU's work, and does not only sample it."""
-        return bool(self._averages) and all(each.variance <= SAMPLED**2 for each in self._averages.values())
+        return bool(self._averages) and all(each.exact for each in self._averages.values())
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the driver only samples this GPU's work, as far as is known yet."""
+        return any(each.sampled for each in self._averages.values())
 
     def factors(self, name: str) -> Factors:
         """What a container really got, over what was estimated."""
@@ -167,6 +201,7 @@ class Corrections:
             return
         self._asked_at = asked_at
         self._learn(_by_owner(estimated, before, now - since))
+        self._doubt_estimates()
         factors = self._factors_by_owner()
         self._factors = {each.name: factors[_owner(each)] for each in estimated if _owner(each) in factors}
 
@@ -176,13 +211,27 @@ class Corrections:
             self._averages = {}
             return
         if figures.keys() != self._averages.keys():
-            self._averages = {owner: _Average(each) for owner, each in figures.items()}
+            self.wrong = self.wrong and not self._averages
+            self._averages = {owner: _Average(each, each.work) for owner, each in figures.items()}
             return
         self._averages = {owner: self._averages[owner].moved(newer) for owner, newer in figures.items()}
 
+    def _doubt_estimates(self) -> None:
+        """If an estimate is found to be wrong, others are made from now on, and all is learned again. Where the driver
+        samples, nothing is found so soon."""
+        averages = self._averages.values()
+        if self.sampled:
+            self.wrong = False
+        elif not self.wrong and self.exact and any(abs(each.certain(0.0)) > WRONG for each in averages):
+            self.wrong = all(each.jumps.bit_count() <= JUMPS // 2 for each in averages)
+            if self.wrong:
+                self._averages = {}
+                self._past.clear()
+
     def _factors_by_owner(self) -> dict[str, Factors]:
-        certain = {owner: each.certain for owner, each in self._averages.items()}
-        counts = self.exact or any(abs(each) > DOUBT for each in certain.values())
+        deviation = SAMPLED_DEVIATION if self.sampled else 0.0
+        certain = {owner: each.certain(deviation) for owner, each in self._averages.items()}
+        counts = (self.wrong and self.exact) or any(abs(each) > DOUBT for each in certain.values())
         believed = {owner: each.believed(counts * certain[owner]) for owner, each in self._averages.items()}
         hidden = sum(each.hidden for each in believed.values())
         return {owner: each.factors(hidden - each.hidden) for owner, each in believed.items()}
