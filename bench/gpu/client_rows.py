@@ -1,5 +1,6 @@
-"""Rows that run programs of others under limits: PyTorch, Numba and cuda-core, where they are installed."""
+"""Rows that run programs of others under limits: PyTorch, JAX, CuPy, Numba and cuda-core, where they are installed."""
 
+from bench.gpu.probes.jax_memory import SETTINGS as JAX_SETTINGS
 from bench.gpu.probes.torch_memory import SETTINGS
 from bench.gpu.probes.torch_steps import SIZES
 from bench.gpu.rows import Fact, Row
@@ -31,6 +32,27 @@ TOTAL = _within("total", LIMIT_MIB, LIMIT_MIB)
 def _taken(name: str) -> Fact:
     """Nearly all that is free and never more. Allocators round and keep something for themselves."""
     return _within(name, 93, 100, "%")
+
+
+def _arrays() -> tuple[Row, ...]:
+    """Likewise for libraries of arrays. JAX keeps a part of the memory that it sees for itself."""
+    refused, cupy_sum, jax_sum = _true("it is out of memory"), 2048, 256 * 256 * 256
+    cupy = (TOTAL, _taken("taken of what was free"), refused, _computed("sum after the refusal", cupy_sum))
+    of_jax = {"preallocated": (0.6, 0.75), "on demand": (0.7, 0.95), "as the platform": (0.7, 1.0)}
+    return (
+        *(
+            Row(part="clients", name=f"CuPy, {kind}", probe="cupy_memory", arguments=(kind,), facts=cupy, way="held",
+                memory_mib=LIMIT_MIB, needs="cupy", limit_s=60)
+            for kind in ("its pool", "stream-ordered")
+        ),
+        *(
+            Row(part="clients", name=f"JAX, {kind}", probe="jax_memory", arguments=(kind,), way="held",
+                memory_mib=LIMIT_MIB, needs="jax", limit_s=90,
+                facts=(_within("taken", *(part * LIMIT_MIB for part in of_jax[kind])), refused,
+                       _computed("sum after the refusal", jax_sum), _reported("limit of JAX")))
+            for kind in JAX_SETTINGS
+        ),
+    )  # fmt: skip
 
 
 def _memory() -> tuple[Row, ...]:
@@ -91,4 +113,4 @@ def _work() -> tuple[Row, ...]:
     return tuple(rows)
 
 
-CLIENT_ROWS = (*_memory(), *_work())
+CLIENT_ROWS = (*_memory(), *_arrays(), *_work())
