@@ -16,7 +16,8 @@ were within 2 points there, except where slices are much shorter than usual, or 
 
 The estimates take brief work to have had the GPU to itself. Where slices are shorter than that, figures that hardly
 scatter show that these estimates are wrong; then others are made, for which brief work is as any other, and all
-differences from these count. Until then, small ones do not: a correction that chance suggests does more harm.
+differences from these count. Until then, small ones count only where figures do not scatter at all: a correction that
+chance suggests does more harm.
 
 A factor does not depend on what neighbors claim: if their claims make the estimate for a container smaller, its factor
 grows by as much. If a neighbor hides work, the others seem to be alone while it works; then the time in which they
@@ -53,6 +54,8 @@ JUMPS, JUMPS_AMONG = 6, 40
 work, or ends, makes two or three."""
 SCATTERED = 0.1
 """Figures with a larger standard deviation are not exact."""
+STEADY = 0.015
+"""Figures with a smaller standard deviation are so exact that small differences count as well."""
 SAMPLED_DEVIATION = 0.2
 """The standard deviation that samples have at least, because a few may be alike by chance."""
 DOUBT = 0.15
@@ -231,7 +234,9 @@ class Corrections:
     def _factors_by_owner(self) -> dict[str, Factors]:
         deviation = SAMPLED_DEVIATION if self.sampled else 0.0
         certain = {owner: each.certain(deviation) for owner, each in self._averages.items()}
-        counts = (self.wrong and self.exact) or any(abs(each) > DOUBT for each in certain.values())
+        deviations = [sqrt(each.variance) for each in self._averages.values()]
+        small_ones = self.exact and (self.wrong or max(deviations) <= STEADY)
+        counts = small_ones or any(abs(each) > DOUBT for each in certain.values())
         believed = {owner: each.believed(counts * certain[owner]) for owner, each in self._averages.items()}
         hidden = sum(each.hidden for each in believed.values())
         return {owner: each.factors(hidden - each.hidden) for owner, each in believed.items()}
