@@ -21,8 +21,8 @@ def test_launches_return_at_once_and_the_wait_takes_as_long_as_the_kernels(machi
     assert process("sync()") == 0
     assert time.monotonic() - start >= 0.1
     gpu = machine.state().gpus[0]
-    assert gpu.busy_ns == 100 * MS
-    assert (gpu.processes[0].busy_ns, gpu.processes[0].queued_ns, gpu.processes[0].launches) == (100 * MS, 0, 5)
+    assert gpu.busy_ns == 100 * MS + 1, "and 1 ns for the event"
+    assert (gpu.processes[0].busy_ns, gpu.processes[0].queued_ns, gpu.processes[0].launches) == (gpu.busy_ns, 0, 5)
 
 
 def test_events_are_stamped_by_the_gpu(machine: Machine) -> None:
@@ -80,16 +80,17 @@ def slow(tmp_path: Path) -> Iterator[Machine]:
     machine.close()
 
 
-def test_what_a_process_submits_in_its_turn_is_done_in_the_same_slice(slow: Machine) -> None:
+def test_what_a_process_submits_in_its_turn_waits_for_the_next(slow: Machine) -> None:
+    """With the events around it. An H200 does so: 0.3 ms and then as much take 3 ms next to a busy process."""
     hog, guest = slow.started(), slow.started()
     assert hog("spin(100, 500)") == 0
-    for _ in range(3):  # real time: on a busy machine the second kernel may come too late
-        until_it_runs = "[None for _ in iter(lambda: query(e), 0)]"
-        first, *_, last = guest(f"(lambda e: (e, spin(15), {until_it_runs}, spin(5), event()))(event())")
-        assert guest("sync()") == 0
-        if (took := guest(f"elapsed({first}, {last})")[1]) == pytest.approx(20, abs=0.01):
-            return
-    pytest.fail(f"15 and 5 ms of work took {took} ms")
+    until_it_runs = "[None for _ in iter(lambda: query(e), 0)]"
+    second = "event(), spin(5), event()"
+    found = guest(f"(lambda e: (e, spin(15), {until_it_runs}, {second}))(event())")
+    first, _, _, before, _, after = found
+    assert guest("sync()") == 0
+    assert guest(f"elapsed({before}, {after})")[1] == pytest.approx(5, abs=0.001)
+    assert guest(f"elapsed({first}, {after})")[1] >= 20 + 30
 
 
 def test_an_event_is_recorded_in_a_turn_of_its_process(slow: Machine) -> None:

@@ -102,45 +102,13 @@ bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice)
     return true;
 }
 
-/* What is left of the slice that `last` is a part of. */
-static uint64_t slice_left(const machine *m, uint32_t gpu, turn last, uint64_t most)
-{
-    uint64_t begin = last.start, given = last.duration;
-    for (uint32_t back = 1; back < SIMGPU_LOG && given < most; back++) {
-        const simgpu_log_entry *entry = &machine_log(m, gpu)[(last.step - back) % SIMGPU_LOG];
-        uint64_t high = atomic_load(&entry->turn);
-        turn t = read_turn((simgpu_pair){.low = atomic_load(&entry->start), .high = high});
-        if (high == 0 || t.slot != last.slot || t.start + t.duration != begin || atomic_load(&entry->turn) != high)
-            break;
-        begin = t.start;
-        given += t.duration;
-    }
-    return given < most ? most - given : 0;
-}
-
-/* What the process of the last turn was given since that began goes on at once, as long as its slice lasts. */
-static bool continue_turn(const machine *m, uint32_t gpu, turn last, uint64_t most, turn *next)
-{
-    const simgpu_cell *cell = machine_cell(m, gpu, last.slot);
-    uint64_t end = last.start + last.duration, done = executed_ns(m, gpu, last.slot), work = atomic_load(&cell->work);
-    if (last.step == 0 || work <= done || atomic_load(&cell->ready_at) > end || !slots_is_ready(m, last.slot))
-        return false;
-    uint64_t slice = slice_left(m, gpu, last, most), left = work - done;
-    *next =
-        (turn){.start = end, .duration = left < slice ? left : slice, .step = next_step(last.step), .slot = last.slot};
-    return slice > 0;
-}
-
-/* Whose turn comes after `last`, and from when: the same slot's until its slice is over, then that of the next slot in
- * circular order that had work when the last turn ended; if none had, of the one that got work first. False when there
- * is no work. */
+/* Whose turn comes after `last`, and from when: the next slot in circular order that had work when the last turn
+ * ended; if none had, the one that got work first. False when there is no work. */
 static bool choose_next(const machine *m, uint32_t gpu, turn last, turn *next)
 {
     uint64_t end = last.start + last.duration, most = longest_turn(m, gpu);
     uint32_t used = machine_slots_used(m);
     bool found = false;
-    if (continue_turn(m, gpu, last, most, next))
-        return true;
     for (uint32_t i = 1; i <= used; i++) {
         uint32_t slot = (last.slot + i) % used;
         simgpu_cell *cell = machine_cell(m, gpu, slot);

@@ -1,6 +1,6 @@
 /* The GPU's time: one thing runs at a time, processes take turns, and a turn ends when its process has nothing left
- * to do or after a time slice. What a process submits meanwhile is done in the same slice, which then is several turns.
- * All of it follows from when work was submitted, so no process has to watch the GPU: a process that queries it
+ * to do or after a time slice. What a process submits in its turn waits for the next one if another has work, as on an
+ * H200. All of it follows from when work was submitted, so no process has to watch the GPU: a process that queries it
  * computes the turns up to now.
  *
  * Clients of MPS are handled in lane.c instead, behind the same functions.

@@ -47,13 +47,15 @@ void event_wait(CUevent event)
         timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
 }
 
-/* Nothing of a process happens in another's turn. So a record that no work of its process precedes is work, too. */
+/* Nothing of a process happens in another's turn, nor in a turn of its own that began before it was submitted. So a
+ * record after the latest work is work, too. */
 static uint64_t position_of_record(uint32_t gpu, CUstream stream)
 {
     uint64_t end = timeline_end(&driver.m, gpu, driver.slot);
-    if (timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= end)
+    bool latest = stream == &stream->ctx->legacy || stream->last == end;
+    if (latest || timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= end)
         return timeline_append(&driver.m, gpu, driver.slot, RECORD_NS);
-    return stream == &stream->ctx->legacy ? end : stream->last;
+    return stream->last;
 }
 
 void event_record(CUevent event, CUstream stream)
