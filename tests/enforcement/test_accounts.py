@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lamina.enforcement.accounts import BLOCKED_NS, AccountHolder, Accounts, Refund, TimeEstimate
-from lamina.enforcement.activity import WINDOW, Fractions
+from lamina.enforcement.activity import NOTHING, WINDOW, Fractions
 
 MS = 1_000_000
 BEGIN_MS = 1_000_000
@@ -41,6 +41,22 @@ def test_time_that_others_got_is_no_unused_time_until_the_container_does_nothing
     assert kernel(accounts, 200, 190).blocked == pytest.approx(95 * MS, rel=0.1)
     assert kernel(Accounts(), 5000, 4000).blocked == pytest.approx(BLOCKED_NS / 2, rel=0.1)
     assert kernel(Accounts(), 200, 210).blocked == 0
+
+
+def test_who_works_next_to_others_waits_for_them_though_its_work_does_not_show() -> None:
+    """A program waits after each kernel of 0.1 ms, for 2 ms, while another one has the GPU."""
+    accounts = Accounts()
+    brief, rest = np.full(WINDOW, 0.05), np.full(WINDOW, 0.95)
+    for ms in range(BEGIN_MS, BEGIN_MS + 1000, 10):
+        waits, _ = accounts.refunds(
+            ms * MS,
+            [
+                AccountHolder("waits", 0, True, TimeEstimate(brief, brief, brief, NOTHING, NOTHING), None),
+                AccountHolder("other", 0, True, TimeEstimate(rest, rest, rest, NOTHING, NOTHING), None),
+            ],
+            {},
+        )
+    assert waits.blocked == pytest.approx(0.95 * BLOCKED_NS, rel=0.01)
 
 
 def test_a_charge_of_which_nothing_was_observed_is_not_refunded() -> None:

@@ -14,6 +14,17 @@ from bench.machine import build
 
 ALONE = 100.0
 FEW = cells()[5::64]
+KNOWN = {"30 ms slices: 50 % loop 0.02 ms, 50 % sync 0.1 ms"}
+"""What is missed, as docs/concepts/compute-limits.md says. The end of a launch that a program waits for is recorded
+after the launch began, and so in a later turn: what others did in between is measured as its work."""
+
+
+def judged(cell: Cell) -> object:
+    """The cell, and that it is known to be missed."""
+    missed = pytest.mark.xfail(
+        strict=True, reason="the share of short work that waits is missed next to other short work"
+    )
+    return pytest.param(cell, id=cell.name, marks=missed if cell.name in KNOWN else ())
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +39,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     return measure
 
 
-@pytest.mark.parametrize("cell", known_failures() + FEW, ids=lambda cell: cell.name)
+@pytest.mark.parametrize("cell", map(judged, known_failures() + FEW))
 def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Callable[..., list[float]]) -> None:
     assert kept(found := measured(cell)), found
 

@@ -90,12 +90,17 @@ class _Account:
         self._excess = np.maximum(self._open.charged - self._open.got(factors) * self._open.reported, 0)
         return self._settled + _sum(self._excess)
 
-    def blocked(self, now: int, moved: int, works: bool, factors: Factors) -> float:
-        """For how long others had the GPU while this container had work, lately."""
+    def blocked(self, now: int, moved: int, works: bool, factors: Factors, all_got: Fractions) -> float:
+        """For how long others had the GPU while this container had work, lately. `all_got` is what all containers got
+        by ms.
+
+        Work in the GPU's queue does not show while others have the GPU: of a kernel of 0.1 ms for which a program
+        waits, only these 0.1 ms do. So a container that works, see RECENT_NS in the arbiter, waits for the others.
+        """
         if not works:
             self._blocked.clear()
-        newest = (self._open.shown - self._open.got(factors))[WINDOW - moved :]
-        self._blocked.append((now, _sum(np.maximum(newest, 0))))
+        newest = (np.maximum(all_got, self._open.shown) - self._open.got(factors))[WINDOW - moved :]
+        self._blocked.append((now, works * _sum(np.maximum(newest, 0))))
         while self._blocked[0][0] <= now - BLOCKED_NS:
             self._blocked.popleft()
         return sum(ns for _, ns in self._blocked)
@@ -154,8 +159,11 @@ class Accounts:
             for each in holders
         ]
         self._corrections.observe(now, estimated)
-        return [self._refund(known[each.name], each, now, moved) for each in holders]
+        got = [self.got(each.name, each.estimate) for each in holders if each.estimate is not None]
+        all_got = np.minimum(sum(got, NOTHING), 1)
+        return [self._refund(known[each.name], each, now, moved, all_got) for each in holders]
 
-    def _refund(self, account: _Account, holder: AccountHolder, now: int, moved: int) -> Refund:
+    def _refund(self, account: _Account, holder: AccountHolder, now: int, moved: int, all_got: Fractions) -> Refund:
         factors = self._corrections.factors(holder.name)
-        return Refund(account.refund(holder.charged_ns, factors), account.blocked(now, moved, holder.works, factors))
+        total = account.refund(holder.charged_ns, factors)
+        return Refund(total, account.blocked(now, moved, holder.works, factors, all_got))
