@@ -81,14 +81,19 @@ def test_a_wrong_estimate_is_corrected_from_samples() -> None:
         assert sum(run[second]["a"] for run in runs) / len(runs) == pytest.approx(0.6, abs=0.05)
 
 
-def test_a_new_neighbor_s_figures_begin_anew() -> None:
-    """What was learned next to others says nothing of it."""
+def with_a_new_neighbor() -> Corrections:
+    """Of `a`, first next to `b`, for which estimates are wrong, and then next to `c`."""
     corrections = learned({"a": (0.0, 0.5, 0.7), "b": (0.0, 0.5, 0.3)})
     for ms in range(20 * LOOK_MS, 23 * LOOK_MS, 10):
         now = 1000 * MS + ms * MS
         said = Confirmation(1, 0.5, now - ms % LOOK_MS * MS)
         corrections.observe(now, [WorkEstimate(name, 0.0, 0.5 * ms * MS, said) for name in ("a", "c")])
-    assert corrections.factors("a").shared == 1
+    return corrections
+
+
+def test_a_new_neighbor_s_figures_begin_anew() -> None:
+    """What was learned next to others says nothing of it."""
+    assert with_a_new_neighbor().factors("a").shared == 1
 
 
 def test_the_factors_are_what_the_driver_measures_over_what_was_estimated() -> None:
@@ -138,12 +143,7 @@ def test_samples_do_not_make_estimates_wrong(parts: dict[str, float]) -> None:
 
 
 def test_estimates_are_not_wrong_for_a_new_neighbor() -> None:
-    corrections = learned({"a": (0.0, 0.5, 0.7), "b": (0.0, 0.5, 0.3)})
-    for ms in range(20 * LOOK_MS, 23 * LOOK_MS, 10):
-        now = 1000 * MS + ms * MS
-        said = Confirmation(1, 0.5, now - ms % LOOK_MS * MS)
-        corrections.observe(now, [WorkEstimate(name, 0.0, 0.5 * ms * MS, said) for name in ("a", "c")])
-    assert not corrections.wrong
+    assert not with_a_new_neighbor().wrong
 
 
 def test_time_alone_is_taken_as_it_is() -> None:

@@ -84,22 +84,22 @@ class _Account:
         self._open = estimate
         return self._alone + _sum(estimate.alone), self._shared + _sum(estimate.shared)
 
-    def refund(self, charged_ns: int, factors: Factors) -> float:
-        """What is refunded when what was estimated counts so many times."""
+    def refund(self, charged_ns: int, factors: Factors, got: Fractions) -> float:
+        """What is refunded when what was estimated counts so many times, so that the container got this by ms."""
         self._charge_late(charged_ns, factors)
-        self._excess = np.maximum(self._open.charged - self._open.got(factors) * self._open.reported, 0)
+        self._excess = np.maximum(self._open.charged - got * self._open.reported, 0)
         return self._settled + _sum(self._excess)
 
-    def blocked(self, now: int, moved: int, works: bool, factors: Factors, all_got: Fractions) -> float:
-        """For how long others had the GPU while this container had work, lately. `all_got` is what all containers got
-        by ms.
+    def blocked(self, now: int, moved: int, works: bool, got: Fractions, all_got: Fractions) -> float:
+        """For how long others had the GPU while this container had work, lately. By ms, it got `got`, and all
+        containers `all_got`.
 
         Work in the GPU's queue does not show while others have the GPU: of a kernel of 0.1 ms for which a program
         waits, only these 0.1 ms do. So a container that works, see RECENT_NS in the arbiter, waits for the others.
         """
         if not works:
             self._blocked.clear()
-        newest = (np.maximum(all_got, self._open.shown) - self._open.got(factors))[WINDOW - moved :]
+        newest = (np.maximum(all_got, self._open.shown) - got)[WINDOW - moved :]
         self._blocked.append((now, works * _sum(np.maximum(newest, 0))))
         while self._blocked[0][0] <= now - BLOCKED_NS:
             self._blocked.popleft()
@@ -159,11 +159,12 @@ class Accounts:
             for each in holders
         ]
         self._corrections.observe(now, estimated)
-        got = [self.got(each.name, each.estimate) for each in holders if each.estimate is not None]
+        got = [self.got(each.name, each.estimate or _NONE) for each in holders]
         all_got = np.minimum(sum(got, NOTHING), 1)
-        return [self._refund(known[each.name], each, now, moved, all_got) for each in holders]
-
-    def _refund(self, account: _Account, holder: AccountHolder, now: int, moved: int, all_got: Fractions) -> Refund:
-        factors = self._corrections.factors(holder.name)
-        total = account.refund(holder.charged_ns, factors)
-        return Refund(total, account.blocked(now, moved, holder.works, factors, all_got))
+        return [
+            Refund(
+                known[each.name].refund(each.charged_ns, self._corrections.factors(each.name), own),
+                known[each.name].blocked(now, moved, each.works, own, all_got),
+            )
+            for each, own in zip(holders, got, strict=True)
+        ]
