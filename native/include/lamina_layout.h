@@ -38,9 +38,10 @@ enum {
 };
 
 enum lamina_compute_policy {
-    LAMINA_COMPUTE_NONE = 0,   /* GPU time is not limited */
-    LAMINA_COMPUTE_CAP = 1,    /* never more than `cores_percent` */
-    LAMINA_COMPUTE_WEIGHT = 2, /* `cores_percent` under contention, idle time is lent */
+    LAMINA_COMPUTE_NONE = 0,    /* GPU time is not limited */
+    LAMINA_COMPUTE_CAP = 1,     /* never more than `cores_percent` */
+    LAMINA_COMPUTE_WEIGHT = 2,  /* `cores_percent` under contention, idle time is lent */
+    LAMINA_COMPUTE_THREADS = 3, /* GPU time is not limited; as a client of MPS, `cores_percent` of the processors */
 };
 
 struct lamina_limit {

@@ -48,9 +48,15 @@ static const struct lamina_limit *limit(int device)
     return &facade_open()->limits.devices[device];
 }
 
+static bool holds_time(int device)
+{
+    uint32_t policy = limit(device)->compute_policy;
+    return policy == LAMINA_COMPUTE_CAP || policy == LAMINA_COMPUTE_WEIGHT;
+}
+
 bool time_share_is_measured(int device, uint64_t now)
 {
-    return limit(device)->compute_policy != LAMINA_COMPUTE_NONE || (LOAD(decision(device)->watched) && is_decided(now));
+    return holds_time(device) || (LOAD(decision(device)->watched) && is_decided(now));
 }
 
 bool time_share_is_closed(int device, uint64_t now)
@@ -86,7 +92,7 @@ static uint64_t most_ppm(int device)
 static uint64_t rate(int device, uint64_t now)
 {
     uint64_t share = live_cores(&facade_open()->account, (uint32_t)device, now) * (BUCKET_WHOLE_PPM / 100), lent;
-    if (limit(device)->compute_policy == LAMINA_COMPUTE_NONE)
+    if (!holds_time(device))
         return 0;
     if (limit(device)->compute_policy == LAMINA_COMPUTE_CAP || !is_decided(now))
         return share;

@@ -44,7 +44,7 @@ static const char *limit_check(const struct lamina_limit *limit)
         return "a device has a physical share outside its memory";
     if (limit->request_bytes > limit->memory_bytes || limit->physical_bytes > request_of(limit))
         return "a device has a request outside its physical share..memory";
-    if (limit->compute_policy > LAMINA_COMPUTE_WEIGHT)
+    if (limit->compute_policy > LAMINA_COMPUTE_THREADS)
         return "a device has an unknown compute policy";
     if (limit->cores_percent > 100 || (limit->compute_policy != LAMINA_COMPUTE_NONE && limit->cores_percent == 0))
         return "a device has a compute share outside 1..100 percent";

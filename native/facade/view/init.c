@@ -2,6 +2,7 @@
 #include "view/init.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
+#include "cuda/mps_client.h"
 #include "cuda/process.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
@@ -68,6 +69,7 @@ static CUresult init_granted(const struct facade *facade, unsigned int flags)
         return CUDA_ERROR_OPERATING_SYSTEM;
     if (!devices_visible(&facade->limits, getenv("CUDA_VISIBLE_DEVICES"), visible, sizeof visible))
         return CUDA_ERROR_NO_DEVICE;
+    mps_client_prepare();
     CUresult result = init_with_visible(visible, flags);
     if (result == CUDA_SUCCESS && !devices_map()) {
         log_line(LOG_ERROR, "no device: the driver shows GPUs that are not in the limits");

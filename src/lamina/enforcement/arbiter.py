@@ -171,7 +171,7 @@ def _estimates(shown: Fractions, reported: Fractions, real: Fractions) -> Iterat
 
 def _claims(tenants: Sequence[Tenant]) -> list[ClaimedWork]:
     """What belongs to a container without a limit is a part of what the limits of the others leave."""
-    limited = [tenant.policy is not ComputePolicy.NONE for tenant in tenants]
+    limited = [tenant.policy.by_time for tenant in tenants]
     left = max(0.0, 1 - sum(tenant.share for tenant, counts in zip(tenants, limited, strict=True) if counts))
     free = left / max(1, limited.count(False))
     return [
@@ -207,9 +207,9 @@ def _used(real: Fractions, share: float) -> float:
 def _watched(tenants: Sequence[Tenant]) -> list[bool]:
     """Whether another one has a limit, or priorities differ: then it matters who works, and that no long queue is left
     where a gate closes."""
-    limited = sum(tenant.policy is not ComputePolicy.NONE for tenant in tenants)
+    limited = sum(tenant.policy.by_time for tenant in tenants)
     ranked = len({tenant.priority for tenant in tenants}) > 1
-    return [ranked or limited > (tenant.policy is not ComputePolicy.NONE) for tenant in tenants]
+    return [ranked or limited > (tenant.policy.by_time) for tenant in tenants]
 
 
 def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[float], now: int) -> list[float]:
@@ -218,7 +218,7 @@ def rates(tenants: Sequence[Tenant], working: Sequence[bool], used: Sequence[flo
     needs, hungry = [], []
     for i, tenant in enumerate(tenants):
         waits = tenant.activity.waited_at + HUNGRY_NS > now or used[i] > 0.9 * tenant.share
-        limited = tenant.policy is not ComputePolicy.NONE
+        limited = tenant.policy.by_time
         hungry.append(working[i] and waits and tenant.policy is ComputePolicy.WEIGHT)
         need = tenant.share if waits and limited else used[i] * _HEADROOM + _SPARE
         needs.append(0.0 if not working[i] else min(need, tenant.share) if limited else used[i])

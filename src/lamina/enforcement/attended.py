@@ -21,6 +21,7 @@ from lamina.enforcement.memory_loans import Lending
 from lamina.enforcement.open_usage import OpenUsage
 from lamina.enforcement.usage_arrays import head_bytes, held, hosted
 from lamina.errors import BadInput
+from lamina.model.grants import ComputePolicy
 
 _PPM = 1_000_000
 
@@ -98,7 +99,7 @@ class AttendedContainer:
                 name=self.name,
                 share=limit.cores_percent / 100,
                 most=(limit.most_percent or 100) / 100,
-                policy=limit.compute_policy,
+                policy=limit.compute_policy if limit.compute_policy.by_time else ComputePolicy.NONE,
                 priority=self.limits.priority,
                 activity=activity,
             )

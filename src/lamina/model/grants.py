@@ -13,11 +13,18 @@ from lamina.model.gpu_modes import Mode
 
 
 class ComputePolicy(StrEnum):
-    """What a share of compute means: nothing held, never more than the share, or at least the share under load."""
+    """What a share of compute means: nothing held, never more than the share, at least the share under load, or a part
+    of the GPU's processors, which MPS holds."""
 
     NONE = "none"
     CAP = "cap"
     WEIGHT = "weight"
+    THREADS = "threads"
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the share is one of the GPU's time, which Lamina measures and holds."""
+        return self in (ComputePolicy.CAP, ComputePolicy.WEIGHT)
 
 
 class Share(Struct, frozen=True, kw_only=True):

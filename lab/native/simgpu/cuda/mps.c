@@ -59,6 +59,21 @@ static uint32_t read_own_percent(void)
     return percent > 0 && percent < 100 ? (percent < 1 ? 1 : (uint32_t)percent) : 100;
 }
 
+/* What the client's own CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, such as 0=4096M,1=1G, allows on a GPU; 0: anything. */
+static uint32_t read_own_limit(uint32_t ordinal)
+{
+    const char *text = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    unsigned int number, amount;
+    char unit = 'B';
+    while (text != NULL && sscanf(text, "%u=%u%c", &number, &amount, &unit) >= 2) {
+        if (number == ordinal)
+            return unit == 'G' ? amount << 10 : unit == 'M' ? amount : amount >> 10 >> (unit == 'K' ? 0 : 10);
+        text = strchr(text, ',');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    return 0;
+}
+
 /* Whether the server serves a GPU, and how much the client may hold there. */
 static bool is_served(const machine *m, uint32_t gpu, const char *answer, uint32_t *limit_mib)
 {
@@ -87,7 +102,8 @@ static uint32_t open_lanes(const machine *m, uint32_t slot, uint32_t *gpus, uint
     for (uint32_t i = 0; i < count; i++) {
         if (!is_served(m, gpus[i], answer, &limit_mib))
             continue;
-        lane_open(m, gpus[i], slot, percent, limit_mib);
+        uint32_t own = read_own_limit(served);
+        lane_open(m, gpus[i], slot, percent, own != 0 && (limit_mib == 0 || own < limit_mib) ? own : limit_mib);
         gpus[served++] = gpus[i];
     }
     return served;
