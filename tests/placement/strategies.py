@@ -68,4 +68,5 @@ takens = st.builds(
     st.just(False),
     st.just(0),
     st.just(()),
+    st.just(False),
 )

@@ -51,7 +51,7 @@ gpus = st.builds(
     slots=st.integers(1, 10),
     cores_capacity=st.sampled_from([100, 200]),
     healthy=st.sampled_from([True, True, False]),
-    modes=st.sampled_from([(), (Mode.QUOTA, Mode.MIG), (Mode.MIG,)]),
+    modes=st.sampled_from([(), (Mode.QUOTA, Mode.MIG), (Mode.MIG,), (Mode.MPS,), (Mode.MPS, Mode.MIG)]),
     mig_card=st.just(CARD),
     mig_capable=st.just(True),
 )

@@ -18,8 +18,8 @@ from lamina.model.survivors import Survivor
 
 CORDON = "hami.io/device-cordon"
 """The annotation of a node that names the GPUs on which nothing new is placed: UUIDs, joined by commas."""
-BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA, Mode.MIG})
-"""Modes in which grants say who has which part; in the others kubelet's own choice of a device does."""
+BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA, Mode.MPS, Mode.MIG})
+"""Modes in which grants can say who has which part. In the others, kubelet's own choice of a device does."""
 
 
 class ExistingMigInstance(MigInstance, frozen=True, kw_only=True):

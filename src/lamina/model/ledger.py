@@ -19,7 +19,7 @@ class Taken(NamedTuple):
     `without_cores` when one of them has no share of time, `one_isolation` when one shares the GPU only with containers
     that do as it does. `most` is the greatest number of containers that one of them allows on the GPU, 0 where the
     GPU's own slots are the limit. `instances` are the MIG instances that are granted: on a GPU that is cut, they
-    and not the amounts are what others cannot have.
+    and not the amounts are what others cannot have. `mps`: the containers are clients of MPS.
     """
 
     slots: int = 0
@@ -30,6 +30,7 @@ class Taken(NamedTuple):
     one_isolation: bool = False
     most: int = 0
     instances: tuple[Placed, ...] = ()
+    mps: bool = False
 
     def plus(self, other: "Taken") -> "Taken":
         """Both at the same time."""
@@ -42,6 +43,7 @@ class Taken(NamedTuple):
             self.one_isolation or other.one_isolation,
             max(self.most, other.most),
             _all(self.instances, other.instances),
+            self.mps or other.mps,
         )
 
     def less(self, part: "Taken") -> "Taken":
@@ -59,6 +61,7 @@ class Taken(NamedTuple):
             self.one_isolation or other.one_isolation,
             max(self.most, other.most),
             _all(self.instances, other.instances),
+            self.mps or other.mps,
         )
 
 
@@ -111,6 +114,7 @@ def _of_container(container: ContainerGrant) -> dict[str, Taken]:
         whole = share.exclusive or share.mode is Mode.WHOLE
         rules = share.one_isolation, share.most_sharers or 0
         instances = (Placed(share.mig.profile, share.mig.start),) if share.mig else ()
-        here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules, instances)
+        mps = share.mode is Mode.MPS
+        here = Taken(1, share.memory_mib, share.cores, whole, share.cores == 0, *rules, instances, mps)
         taken[share.gpu] = taken[share.gpu].plus(here) if share.gpu in taken else here
     return taken

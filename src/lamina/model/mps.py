@@ -26,6 +26,8 @@ class MpsDaemon(Struct, frozen=True, kw_only=True):
     """Why it is not ready; empty while it is."""
     memory_mib: int = 0
     threads_percent: int = 0
+    for_grants: bool = False
+    """Its clients have grants, each with limits of its own; the figures here are those of the whole GPU."""
 
     @property
     def made(self) -> bool:

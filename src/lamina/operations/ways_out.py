@@ -26,6 +26,7 @@ _WAYS = {
     Cause.MODE: "Wait until the GPUs leave their mode, or request them in the way that their node offers them.",
     Cause.NOT_ALLOWED: "Allow the mode in the configuration of a node, or remove it from the pod.",
     Cause.COUNT: "Request fewer GPUs for each container, or add a node with more GPUs.",
+    Cause.ONE_GPU: "Request one GPU for each container, or allow another mode in the configuration of a node.",
     Cause.PROFILE: "Request less memory, or add a node with larger GPUs.",
     Cause.SIZE: "Request less, or add a node with larger GPUs.",
     Cause.OTHER_MODE: "Wait until the pods on these GPUs end: an idle GPU can change its mode.",

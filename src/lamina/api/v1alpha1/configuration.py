@@ -98,8 +98,9 @@ class Sharing(Group, frozen=True, kw_only=True):
         Modes | None,
         doc(
             "Modes in which grants may put idle GPUs, the preferred one first. `mig` applies to GPUs that can be "
-            "partitioned, the others use `quota`. Not set means quota, and whole for exclusive shares.",
-            reason="Making MIG instances for grants needs rights that an installation has to opt in to.",
+            "partitioned; where it is the only mode, the others use `quota`. `mps` requires the MPS service. Not set "
+            "means quota, and whole for exclusive shares.",
+            reason="Making MIG instances for grants, and MPS, need rights that an installation has to opt in to.",
         ),
     ] = None
     compute_policy: Annotated[

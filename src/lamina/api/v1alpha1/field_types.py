@@ -68,9 +68,9 @@ MigProfile = Annotated[str, Meta(pattern=r"^\d+g\.\d+gb([+-][a-z.]+)?$"), must_b
 Models = Annotated[tuple[str, ...], Meta(min_length=1), must_be("a list of GPU models with at least one entry")]
 TimeSlice = Annotated[Literal["default", "short", "medium", "long"], must_be("default, short, medium or long")]
 Modes = Annotated[
-    tuple[Literal["quota", "mig"], ...],
-    Meta(min_length=1, max_length=2),
-    must_be("a list of quota and mig, the preferred mode first"),
+    tuple[Literal["quota", "mps", "mig"], ...],
+    Meta(min_length=1, max_length=3),
+    must_be("a list of quota, mps and mig, the preferred mode first"),
 ]
 ComputePolicy = Annotated[Literal["none", "cap", "weight"], must_be("none, cap or weight")]
 MemoryEnforcer = Annotated[Literal["auto", "driver", "facade"], must_be("auto, driver or facade")]

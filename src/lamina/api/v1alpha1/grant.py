@@ -32,8 +32,11 @@ class Share(Struct, frozen=True, kw_only=True, rename="camel"):
     mode: Annotated[Mode, Meta(description="Mode of the GPU")] = "quota"
     exclusive: Annotated[bool, Meta(description="No other container may use the GPU at the same time")] = False
     compute_policy: Annotated[
-        Literal["none", "cap", "weight"],
-        Meta(description="How the share of compute is enforced: not at all, as an upper limit, or under contention"),
+        Literal["none", "cap", "weight", "threads"],
+        Meta(
+            description="How the share of compute is enforced: not at all, as an upper limit, under contention, or by "
+            "MPS as a part of the GPU's processors"
+        ),
     ] = "none"
     most_sharers: Annotated[
         Natural | None,

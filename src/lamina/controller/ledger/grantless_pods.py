@@ -75,9 +75,15 @@ def _largest_share(container: ContainerRequest, gpu: Gpu) -> Share:
         gpu=gpu.uuid,
         memory_mib=gpu.capacity_mib if partitioned else container.memory_on(gpu.capacity_mib),
         cores=container.cores,
-        mode=Mode.WHOLE if container.whole else Mode.QUOTA,
+        mode=_mode(container, gpu),
         exclusive=container.exclusive or container.cores == 100 == gpu.cores_capacity or partitioned,
     )
+
+
+def _mode(container: ContainerRequest, gpu: Gpu) -> Mode:
+    if gpu.mode is Mode.MPS:
+        return Mode.MPS
+    return Mode.WHOLE if container.whole else Mode.QUOTA
 
 
 def _may_be_partitioned(gpu: Gpu) -> bool:

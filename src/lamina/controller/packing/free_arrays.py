@@ -15,6 +15,8 @@ _GpuKind = tuple[str, int, int]
 """Model, MiB that may be granted, percent of time that may be granted."""
 _NO_GPU = "", 1, 1
 """The arrays need one kind even where there is no GPU."""
+_SHARING = Mode.QUOTA, Mode.MPS
+"""The modes in which a GPU has free memory and time; which of the two a GPU is in makes no difference to the arrays."""
 
 
 class FreeArrays:
@@ -61,7 +63,7 @@ class FreeArrays:
         if request is None:
             return Ask(size.cpu, size.memory_mib, 0, (0,) * len(self._kinds), 0)
         selector = request.selector
-        names_gpus = selector.uuids or selector.not_uuids or not accepted((Mode.QUOTA,), selector)
+        names_gpus = selector.uuids or selector.not_uuids or not accepted(_SHARING, selector)
         if len(request.containers) != 1 or names_gpus:
             return None
         [container] = request.containers
@@ -105,7 +107,8 @@ class FreeArrays:
         for (model, capacity, cores), number in self._kinds.items():
             same = (columns.capacity == capacity) & (columns.cores_capacity == cores)
             kind[(same & (columns.model == table.models.get(model, -1)))[:, :width]] = number
-        shared = columns.may_share & ~columns.kept_partitioned & ~columns.whole
+        may_share = columns.may(Mode.QUOTA) | columns.may(Mode.MPS)
+        shared = may_share & ~columns.kept(Mode.MIG) & ~columns.whole
         open_to_grants = columns.healthy & ~columns.cordoned & columns.by_grant
         free = (open_to_grants & shared)[:, :width] & (kind >= 0)
         cluster.kind[rows] = np.where(columns.present[:, :width], np.maximum(kind, 0), -1)

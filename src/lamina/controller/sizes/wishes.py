@@ -88,6 +88,8 @@ def _check(container: ContainerGrant, memory: int, cores: int) -> None:
 
 
 def _problem(share: Share, memory: int, cores: int) -> str:
+    if share.mode is Mode.MPS:
+        return "MPS sets limits when a program starts, so its clients cannot be resized; create the pod again"
     if share.mode is not Mode.QUOTA or share.exclusive:
         return "only a share of a GPU can be resized, and this one has the GPU or an instance of it to itself"
     if share.physical_mib:

@@ -118,4 +118,5 @@ def _less(before: Taken, gone: Taken) -> Taken:
     return Taken(
         before.slots - gone.slots, before.memory_mib - gone.memory_mib, before.cores - gone.cores,
         before.whole and not gone.whole, instances=tuple(sorted({*before.instances} - {*gone.instances})),
+        mps=before.mps and before.slots > gone.slots,
     )  # fmt: skip

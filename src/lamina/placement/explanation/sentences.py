@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lamina.model.gpus import Mode
 from lamina.model.ledger import Taken
 from lamina.model.requests import ContainerRequest, GpuSelector, SharingRules
 from lamina.placement.rules.refusal import Cause
+from lamina.placement.state.modes import mode_of_all
 from lamina.placement.state.nodes import GpuState
 
 
@@ -77,7 +77,7 @@ def sentence_of_shares(cause: Cause, shares: Taken, state: GpuState) -> str:
         exclusive=shares.whole,
         sharing=SharingRules(most=shares.most or None, one_isolation=shares.one_isolation),
     )
-    accepted = GpuSelector(modes=(Mode.MIG if shares.instances else Mode.QUOTA,))
+    accepted = GpuSelector(modes=(mode_of_all(shares),))
     return sentence(RefusedGpus(cause, needs, accepted, [state], all_of_node=True, known_gpu=True))
 
 
@@ -163,6 +163,10 @@ def _other_mode(refused: RefusedGpus) -> str:
     return f"pods keep {gpu} in the mode {', '.join(modes)}; another mode is possible when {end}"
 
 
+def _one_gpu(refused: RefusedGpus) -> str:
+    return f"in the mode mps a container can have one GPU; it requests {refused.container.count}"
+
+
 def _largest(container: ContainerRequest, group: Sequence[GpuState]) -> Numbers:
     """What the request needs and what the largest profile has; in memory where that is what it lacks."""
     schemes = [state.partitions.scheme for state in group if state.partitions is not None]
@@ -219,6 +223,7 @@ _SENTENCES: dict[Cause, Callable[[RefusedGpus], str]] = {
     Cause.TYPE: _type,
     Cause.UUID: _uuid,
     Cause.NOT_ALLOWED: _not_allowed,
+    Cause.ONE_GPU: _one_gpu,
     Cause.PROFILE: _profile,
     Cause.SIZE: _size,
     Cause.OTHER_MODE: _other_mode,

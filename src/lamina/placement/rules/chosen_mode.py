@@ -3,7 +3,7 @@
 from lamina.model.gpus import Mode
 from lamina.model.grants import Share
 from lamina.model.requests import GpuSelector
-from lamina.placement.state.modes import accepted
+from lamina.placement.state.modes import accepted, mode_of
 from lamina.placement.state.nodes import GpuState
 
 
@@ -11,9 +11,8 @@ def chosen_mode(share: Share, state: GpuState, selector: GpuSelector | None) -> 
     """Such as "mig, 1g.5gb at slice 6: the pod accepts no other mode"; empty where the node has no policy."""
     if not state.gpu.modes:
         return ""
-    mode = Mode.MIG if share.mode is Mode.MIG else Mode.QUOTA
     named = f"{share.mode}, {share.mig.profile} at slice {share.mig.start}" if share.mig else f"{share.mode}"
-    return f"{named}: {_why(mode, state, selector)}"
+    return f"{named}: {_why(mode_of(share), state, selector)}"
 
 
 def _why(mode: Mode, state: GpuState, selector: GpuSelector | None) -> str:

@@ -10,7 +10,7 @@ from enum import IntEnum
 from lamina.model.gpus import Mode
 from lamina.model.ledger import NOTHING, Taken
 from lamina.model.requests import ContainerRequest, GpuSelector
-from lamina.placement.state.modes import accepted
+from lamina.placement.state.modes import accepted, mode_of_all
 from lamina.placement.state.nodes import GpuState
 
 
@@ -28,21 +28,22 @@ class Cause(IntEnum):
     UUID = 5
     NOT_ALLOWED = 6
     COUNT = 7
-    PROFILE = 8
-    SIZE = 9
-    OTHER_MODE = 10
-    HELD = 11
-    NOT_IDLE = 12
-    ISOLATION = 13
-    SLOTS = 14
-    PLACE = 15
-    MEMORY = 16
-    CORES = 17
-    TIME = 18
-    APART = 19
-    MIXED = 20
-    TOGETHER = 21
-    HOST = 22
+    ONE_GPU = 8
+    PROFILE = 9
+    SIZE = 10
+    OTHER_MODE = 11
+    HELD = 12
+    NOT_IDLE = 13
+    ISOLATION = 14
+    SLOTS = 15
+    PLACE = 16
+    MEMORY = 17
+    CORES = 18
+    TIME = 19
+    APART = 20
+    MIXED = 21
+    TOGETHER = 22
+    HOST = 23
 
     @property
     def lasting(self) -> bool:
@@ -95,11 +96,11 @@ def refusal_of_shares(shares: Taken, state: GpuState) -> Cause | None:
     """
     if (unusable := _unusable(state)) is not None:
         return unusable
-    mode = Mode.MIG if shares.instances else Mode.QUOTA
+    mode = mode_of_all(shares)
     if mode not in state.modes:
         return Cause.NOT_ALLOWED
     gpu = state.gpu
-    if mode is Mode.QUOTA and (shares.memory_mib > gpu.capacity_mib or shares.cores > gpu.cores_capacity):
+    if mode is not Mode.MIG and (shares.memory_mib > gpu.capacity_mib or shares.cores > gpu.cores_capacity):
         return Cause.SIZE
     if state.kept not in (None, mode):
         return Cause.OTHER_MODE
@@ -107,7 +108,7 @@ def refusal_of_shares(shares: Taken, state: GpuState) -> Cause | None:
         return Cause.NOT_IDLE if shares.whole else Cause.HELD
     if shares.whole and state.busy:
         return Cause.NOT_IDLE
-    if mode is Mode.QUOTA and _mix_isolation(shares, state.taken):
+    if mode is not Mode.MIG and _mix_isolation(shares, state.taken):
         return Cause.ISOLATION
     if shares.slots > _slots_left(shares.most, state):
         return Cause.SLOTS
@@ -135,6 +136,8 @@ def _too_small(container: ContainerRequest, state: GpuState, mode: Mode) -> Caus
     if mode is Mode.MIG:
         assert state.partitions is not None, "a GPU without known layouts is never in the mode mig"
         return None if state.partitions.scheme.holding(container) else Cause.PROFILE
+    if mode is Mode.MPS and container.count > 1:
+        return Cause.ONE_GPU
     capacity = state.gpu.capacity_mib
     too_large = container.memory_on(capacity) > capacity or container.cores > state.gpu.cores_capacity
     return Cause.SIZE if too_large else None

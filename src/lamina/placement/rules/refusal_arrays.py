@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lamina.model.gpus import Mode
 from lamina.model.requests import ContainerRequest, GpuSelector
 from lamina.placement.rules.refusal import Cause
-from lamina.placement.state.modes import accepted
+from lamina.placement.state.modes import MODES, accepted
 from lamina.placement.state.table import Bools, Columns, Ints, NodeTable
 
 Codes = NDArray[np.int8]
@@ -22,23 +22,11 @@ _MOST = 1 << 62
 def codes(container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns) -> Codes:
     """A `Cause` for each cell, TAKES where the GPU takes the container, ABSENT where the node has no such GPU."""
     found = np.full(columns.capacity.shape, Cause.NOT_ALLOWED, np.int8)
-    shares = _shared_codes(container, selector, columns)
-    modes = (
-        [(columns.may_share, columns.kept_partitioned, Cause.SIZE, shares)] if _accepts(selector, Mode.QUOTA) else []
-    )
-    if columns.scheme.any() and _accepts(selector, Mode.MIG):
-        modes.append(
-            (
-                columns.may_partition,
-                columns.kept_shared,
-                Cause.PROFILE,
-                _partition_codes(container, selector, table, columns),
-            )
-        )
-    for may, _, small, here in modes:
-        found = np.where(may & (here == small), np.maximum(found, small), found)
-    for may, kept, small, here in modes:
-        enough = may & (here != small)
+    by_mode = _codes_by_mode(container, selector, table, columns)
+    for mode, here in by_mode.items():
+        found = np.where(columns.may(mode) & (here <= Cause.SIZE), np.maximum(found, here), found)
+    for mode, here in by_mode.items():
+        enough, kept = columns.may(mode) & (here > Cause.SIZE), columns.kept_in_another(mode)
         found = np.where(enough, np.maximum(found, np.where(kept, Cause.OTHER_MODE, here)), found)
     if selector is not None:
         _unwanted(found, selector, table, columns)
@@ -49,8 +37,21 @@ def codes(container: ContainerRequest, selector: GpuSelector | None, table: Node
     return found
 
 
-def _accepts(selector: GpuSelector | None, mode: Mode) -> bool:
-    return mode in accepted((mode,), selector)
+def _codes_by_mode(
+    container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns
+) -> dict[Mode, Codes]:
+    """For each mode that the pod accepts and a GPU may be in, as if all GPUs could be in it: ONE_GPU, PROFILE or SIZE
+    where even an idle GPU does not do."""
+    found: dict[Mode, Codes] = {}
+    modes = [mode for mode in accepted(MODES, selector) if columns.may(mode).any()]
+    if Mode.QUOTA in modes or Mode.MPS in modes:
+        shares = _shared_codes(container, selector, columns)
+        found = dict.fromkeys((mode for mode in modes if mode is not Mode.MIG), shares)
+    if Mode.MPS in modes and container.count > 1:
+        found[Mode.MPS] = np.full(columns.capacity.shape, Cause.ONE_GPU, np.int8)
+    if Mode.MIG in modes:
+        found[Mode.MIG] = _partition_codes(container, selector, table, columns)
+    return found
 
 
 def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, columns: Columns) -> Codes:

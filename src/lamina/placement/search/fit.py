@@ -55,7 +55,7 @@ def fit(request: PodRequest, node: NodeState, favored: frozenset[str] = frozense
         else:
             chosen = arrange(request, selector, node, mode)
         if chosen is not None:
-            return _placement(request, chosen, node)
+            return _placement(request, chosen, mode, node)
     several = len(request.containers) > 1
     mixed = not several and all(_able(container, selector, node, mode) < container.count for mode in MODES)
     return Misfit(
@@ -81,7 +81,7 @@ def _order(
 def _modes(
     request: PodRequest, selector: GpuSelector | None, node: NodeState, order: Callable[[GpuState], Any]
 ) -> tuple[Mode, ...]:
-    """The modes to try: that of the first GPU for the first container, and the other one. All shares of a pod are in
+    """The modes to try: that of the first GPU for the first container, and then the others. All shares of a pod are in
     one mode."""
     container = request.containers[0]
     if all(state.modes == (Mode.QUOTA,) for state in node.gpus):
@@ -107,17 +107,18 @@ def _able(container: ContainerRequest, selector: GpuSelector | None, node: NodeS
     return sum(refusal(container, selector, state, mode=mode) is None for state in node.gpus)
 
 
-def _placement(request: PodRequest, chosen: list[tuple[Seat, ...]], node: NodeState) -> PodPlacement:
+def _placement(request: PodRequest, chosen: list[tuple[Seat, ...]], mode: Mode, node: NodeState) -> PodPlacement:
     grants = tuple(
-        _grant(request, container, seats, node) for container, seats in zip(request.containers, chosen, strict=True)
+        _grant(request, container, seats, mode, node)
+        for container, seats in zip(request.containers, chosen, strict=True)
     )
     return PodPlacement(grants, node_score(request.node_policy, node.usage))
 
 
 def _grant(
-    request: PodRequest, container: ContainerRequest, seats: tuple[Seat, ...], node: NodeState
+    request: PodRequest, container: ContainerRequest, seats: tuple[Seat, ...], mode: Mode, node: NodeState
 ) -> ContainerGrant:
-    shares = tuple([_share(request, container, seat) for seat in seats])
+    shares = tuple([_share(request, container, seat, mode) for seat in seats])
     because = [chosen_mode(share, seat.state, request.selector) for share, seat in zip(shares, seats, strict=True)]
     scaled = [seat.state.gpu for seat in seats if not container.whole and seat.instance is None]
     return ContainerGrant(
@@ -144,11 +145,12 @@ def _most_memory(container: ContainerRequest, memory: int, state: GpuState) -> i
     return most if most > memory else 0
 
 
-def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Share:
+def _share(request: PodRequest, container: ContainerRequest, seat: Seat, mode: Mode) -> Share:
     state, partitions = seat.state, seat.state.partitions
     if seat.instance is not None and partitions is not None:
         return _instance(container, state, partitions.scheme, seat.instance)
     alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
+    mps = mode is Mode.MPS
     return Share(
         gpu=state.gpu.uuid,
         # A whole GPU has what it has; only shares of it can be scaled beyond.
@@ -156,13 +158,19 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat) -> Shar
         physical_mib=0 if container.whole else _physical(memory, state),
         most_memory_mib=0 if alone else _most_memory(container, memory, state),
         cores=container.cores,
-        most_cores=0 if alone else container.most_cores,
-        mode=Mode.WHOLE if container.whole else Mode.QUOTA,
+        most_cores=0 if alone or mps else container.most_cores,
+        mode=Mode.WHOLE if container.whole and not mps else mode,
         exclusive=alone,
-        compute_policy=ComputePolicy.NONE if alone or not container.cores else request.compute_policy,
+        compute_policy=_compute_policy(request, container, mps=mps, alone=alone),
         most_sharers=container.sharing.most,
         one_isolation=container.sharing.one_isolation,
     )
+
+
+def _compute_policy(request: PodRequest, container: ContainerRequest, *, mps: bool, alone: bool) -> ComputePolicy:
+    if alone or not container.cores:
+        return ComputePolicy.NONE
+    return ComputePolicy.THREADS if mps else request.compute_policy
 
 
 def _instance(container: ContainerRequest, state: GpuState, scheme: PartitionScheme, placed: Placed) -> Share:

@@ -41,7 +41,7 @@ def arrange(
 
     All are in `mode`.
     """
-    if mode is Mode.QUOTA and not _enough_in_sum(request, node):
+    if mode is not Mode.MIG and not _enough_in_sum(request, node):
         return None
     search = _Search(request, selector, node, mode)
     return search.seats() if search.run(0) else None

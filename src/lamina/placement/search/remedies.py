@@ -19,6 +19,7 @@ _OTHER = {
     Cause.TYPE: "change the annotation that selects the type of the GPU",
     Cause.UUID: "change the annotation that selects the GPU by UUID",
     Cause.NOT_ALLOWED: "accept another mode, or allow it in the configuration of the node",
+    Cause.ONE_GPU: "request one GPU for each container, or accept another mode",
     Cause.PROFILE: "request no more than the largest MIG profile has",
     Cause.SLOTS: "wait until a container on the node has ended, or raise sharing.slots",
     Cause.APART: "request fewer GPUs, or remove the annotation that binds the pod to a NUMA node",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lamina.model.gpus import Gpu, Mode
 from lamina.placement.mig.partitions import Partitions, PartitionScheme
+from lamina.placement.state.modes import MODES
 from lamina.placement.state.node_names import NodeNames
 from lamina.placement.state.nodes import GpuState, NodeState
 
@@ -38,7 +39,9 @@ _MOST_UNUSED = 1000
 """Twice as many numbers as there are places for GPUs, and so many more, may be in use before they are given again."""
 _PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _BY_GRANT = (1 << n for n in range(6))
 _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(6, 9))
-_MAY_SHARE, _MAY_CUT, _KEPT_SHARED, _KEPT_MIG = (1 << n for n in range(9, 13))
+_MAY = {mode: 1 << n for n, mode in enumerate(MODES, 9)}
+_KEPT = {mode: 1 << n for n, mode in enumerate(MODES, 9 + len(MODES))}
+_KEPT_IN_ANY = sum(_KEPT.values())
 
 
 _VARYING: dict[str, Any] = {"uuid": "", "index": 0, "instances": ()}
@@ -101,25 +104,17 @@ class Columns:
         """A container shares the GPU only with containers of its isolation mode."""
         return self._flag(_ONE_ISOLATION)
 
-    @property
-    def may_share(self) -> Bools:
-        """The node allows shares of the unpartitioned GPU, or the whole GPU."""
-        return self._flag(_MAY_SHARE)
+    def may(self, mode: Mode) -> Bools:
+        """The node allows the mode."""
+        return self._flag(_MAY[mode])
 
-    @property
-    def may_partition(self) -> Bools:
-        """The node allows the GPU to be partitioned."""
-        return self._flag(_MAY_CUT)
+    def kept(self, mode: Mode) -> Bools:
+        """Who is on the GPU keeps it in the mode."""
+        return self._flag(_KEPT[mode])
 
-    @property
-    def kept_shared(self) -> Bools:
-        """A container has a share of it, or all."""
-        return self._flag(_KEPT_SHARED)
-
-    @property
-    def kept_partitioned(self) -> Bools:
-        """A container has an instance of it."""
-        return self._flag(_KEPT_MIG)
+    def kept_in_another(self, mode: Mode) -> Bools:
+        """Who is on the GPU keeps it in another mode."""
+        return self._flag(_KEPT_IN_ANY & ~_KEPT[mode])
 
     def _flag(self, bit: int) -> Bools:
         found: Bools = (self.cells[7] & bit) != 0
@@ -256,9 +251,9 @@ class NodeTable:
         flags |= _CORDONED * gpu.cordoned | _BY_GRANT * gpu.by_grant | _WITH_CORES * (taken.cores > 0)
         flags |= _WITHOUT_CORES * taken.without_cores | _ONE_ISOLATION * taken.one_isolation
         for mode in state.modes:
-            flags |= _MAY_SHARE if mode is Mode.QUOTA else _MAY_CUT
+            flags |= _MAY[mode]
         if state.kept is not None:
-            flags |= _KEPT_SHARED if state.kept is Mode.QUOTA else _KEPT_MIG
+            flags |= _KEPT[state.kept]
         model = self.models.setdefault(gpu.model, len(self.models))
         uuid = self.uuids.setdefault(gpu.uuid, len(self.uuids))
         free = (state.free_slots, state.free_memory, state.free_cores)
