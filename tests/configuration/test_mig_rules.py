@@ -54,6 +54,8 @@ def test_the_modes_of_a_node_go_before_the_clusters() -> None:
     assert found == {"a": (Mode.MIG,), "b": both, "c": (Mode.QUOTA,), "d": both[::-1], "e": both}
     assert DEFAULT.for_node("a").modes == ()
     assert load("nvidia: {operatingmode: mig}", "c").for_node("a").modes == (Mode.MIG,)
+    assert load("nvidia: {operatingmode: mps}", "c").for_node("a").modes == (Mode.MPS,)
+    assert load("nodeconfig: [{name: a, operatingmode: mps}]", "c").for_node("a").modes == (Mode.MPS,)
 
 
 def test_volcanos_and_hamis_geometries_are_read_as_they_are_written() -> None:

@@ -200,7 +200,10 @@ def test_all_errors_may_be_ignored() -> None:
         (own("sharing: 3"), "sharing must be a mapping, got 3"),
         (own("sharing: []"), "sharing must be a mapping, got []"),
         (own("nodes: {overrides: {}}"), "nodes.overrides must be a list, got {}"),
-        (own("sharing: {modes: [mps]}"), "sharing.modes must be a list of quota and mig, the preferred mode first, "),
+        (
+            own("sharing: {modes: [whole]}"),
+            "sharing.modes must be a list of quota, mps and mig, the preferred mode first, ",
+        ),
         (own("sharing: {modes: [mig, mig]}"), "sharing.modes must contain each mode once, got mig twice"),
         (own("nodes: {overrides: [{slots: 1}]}"), "nodes.overrides[0].name is required"),
         (

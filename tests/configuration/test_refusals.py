@@ -164,18 +164,18 @@ def test_a_document_of_the_wrong_shape_is_refused(text: str, sentence: str) -> N
             "nodeconfig[0].enablegetpreferredallocation must be false",
         ),
         (
-            "nodeconfig: [{name: a, operatingmode: mps}]",
-            'nodeconfig[0].operatingmode must be hami-core or mig (mps is not supported), got "mps"',
+            "nodeconfig: [{name: a, operatingmode: soft}]",
+            'nodeconfig[0].operatingmode must be hami-core, mps or mig, got "soft"',
         ),
         (
-            "nvidia: {operatingmode: mps}",
-            'nvidia.operatingmode must be hami-core or mig (mps is not supported), got "mps"',
+            "nvidia: {operatingmode: soft}",
+            'nvidia.operatingmode must be hami-core, mps or mig, got "soft"',
         ),
         (
-            "nvidia: {modes: [quota, mps]}",
-            'nvidia.modes must be a list of quota and mig, the preferred mode first, got ["quota", "mps"]',
+            "nvidia: {modes: [quota, soft]}",
+            'nvidia.modes must be a list of quota, mps and mig, the preferred mode first, got ["quota", "soft"]',
         ),
-        ("nvidia: {modes: []}", "nvidia.modes must be a list of quota and mig, the preferred mode first, got []"),
+        ("nvidia: {modes: []}", "nvidia.modes must be a list of quota, mps and mig, the preferred mode first, got []"),
         ("nvidia: {modes: [mig, mig]}", "nvidia.modes must contain each mode once, got mig twice"),
         (
             "nvidia: {modes: [mig], operatingmode: mig}",

@@ -108,10 +108,13 @@ def test_memory_by_container(written: str, mib: int) -> None:
         ({"gpu_memory": "1", "gpu_fraction_num_devices": "1025"}, "num-devices must be an integer from 1 to 1024"),
         ({"gpu_memory": "1", "gpu_fraction_container_name": "x"}, 'names container "x", which the pod does not have'),
         ({"gpu_memory": "1", "gpu_fractions": "0.5"}, "unknown annotation gpu-fractions; did you mean gpu-fraction?"),
-        ({"gpu_memory": "1", "mps": "true"}, "annotation mps is not supported"),
         (
-            {"gpu_memory": "1", "kai.scheduler/gpu-compute-sharing-mode": "sm-sharing"},
-            'must be time-slicing, the only mode that is supported, got "sm-sharing"',
+            {"gpu_memory": "1", "kai.scheduler/gpu-compute-sharing-mode": "mps"},
+            'gpu-compute-sharing-mode must be time-slicing or sm-sharing, got "mps"',
+        ),
+        (
+            {"gpu_memory": "1", "mps": "true", "kai.scheduler/gpu-compute-sharing-mode": "time-slicing"},
+            "annotations mps and kai.scheduler/gpu-compute-sharing-mode ask for different modes; remove one of them",
         ),
         ({"gpu_memory": "1", "kai.scheduler/gpu-sharing": "x"}, "unknown annotation kai.scheduler/gpu-sharing"),
         ({f"{BY_CONTAINER}main.gpus.devices": "GPU-0"}, "cannot be set, because Lamina chooses the GPUs; remove it"),
@@ -179,6 +182,22 @@ def test_who_keeps_kai_takes_its_scheduler_out_of_the_list() -> None:
 def test_annotations_choose_gpus_too() -> None:
     found = request(gpu_memory="1", **{"nvidia.com/use-gputype": "A100", "hami.io/gpu-scheduler-policy": "spread"})
     assert (found.selector.types, found.selector.modes, found.gpu_policy) == (("A100",), (Mode.QUOTA,), "spread")
+
+
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ({}, Mode.QUOTA),
+        ({"mps": "false"}, Mode.QUOTA),
+        ({"kai.scheduler/gpu-compute-sharing-mode": "time-slicing"}, Mode.QUOTA),
+        ({"mps": "true"}, Mode.MPS),
+        ({"kai.scheduler/gpu-compute-sharing-mode": "sm-sharing"}, Mode.MPS),
+        ({"kai.scheduler/gpu-compute-sharing-mode": "sm-sharing", "mps": "true"}, Mode.MPS),
+        ({"mps": "true", "nvidia.com/vgpu-mode": "hami-core"}, Mode.QUOTA),
+    ],
+)
+def test_the_pod_chooses_between_turns_and_mps(written: dict[str, str], mode: Mode) -> None:
+    assert request(gpu_fraction="0.5", **written).selector.modes == (mode,)
 
 
 @given(st.integers(1, 99), st.integers(1, 1024), st.booleans())

@@ -115,7 +115,7 @@ def test_annotations_select_gpus() -> None:
     ("annotations", "sentence"),
     [
         ({"volcano.sh/vgpu-use-uuid": "GPU-a"}, "unknown annotation volcano.sh/vgpu-use-uuid; did you mean"),
-        ({"volcano.sh/vgpu-mode": "soft"}, 'annotation volcano.sh/vgpu-mode must be hami-core or mig, got "soft"'),
+        ({"volcano.sh/vgpu-mode": "soft"}, 'annotation volcano.sh/vgpu-mode must be hami-core, mig or mps, got "soft"'),
     ],
 )
 def test_an_annotation_that_would_be_ignored_is_refused(annotations: dict[str, str], sentence: str) -> None:

@@ -35,8 +35,8 @@ class ChoiceAnnotations(Struct, frozen=True, kw_only=True):
     uuids: tuple[str, ...] = ()
     excluded_uuids: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
-    mode_values: Mapping[str, Mode | None] = {}
-    """What these annotations call each mode; None for a mode that Lamina does not support."""
+    mode_values: Mapping[str, Mode] = {}
+    """What these annotations call each mode."""
     node_policy: tuple[str, ...] = ()
     gpu_policy: tuple[str, ...] = ()
     numa_bind: tuple[str, ...] = ()
@@ -79,12 +79,11 @@ class ChoiceAnnotations(Struct, frozen=True, kw_only=True):
         chosen: dict[str, frozenset[Mode]] = {}
         for key in self.modes:
             written = _read_list(annotations, key)
-            modes = frozenset(mode for value in written if (mode := self.mode_values.get(value)))
-            if any(value not in self.mode_values for value in written) or (written and not modes):
-                supported = list_options(value for value, mode in self.mode_values.items() if mode)
+            if any(value not in self.mode_values for value in written):
+                supported = list_options(self.mode_values)
                 raise BadInput(f"annotation {key} must be {supported}, got {quote(annotations[key])}")
-            if modes:
-                chosen[key] = modes
+            if written:
+                chosen[key] = frozenset(self.mode_values[value] for value in written)
         if len(set(chosen.values())) > 1:
             raise BadInput(f"annotations {' and '.join(chosen)} must name the same modes; keep one of them")
         return tuple(sorted(next(iter(chosen.values()), ())))

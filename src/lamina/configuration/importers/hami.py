@@ -46,7 +46,7 @@ LogLevelOrText = Annotated[
     must_be("0 (errors), 1 (warnings), 2 or 3 (information) or 4 (debug)"),
 ]
 CorePolicy = Annotated[Literal["default", "force", "disable"], must_be("default, force or disable")]
-OperatingMode = Annotated[Literal["", "hami-core", "mig"], must_be("hami-core or mig (mps is not supported)")]
+OperatingMode = Annotated[Literal["", "hami-core", "mps", "mig"], must_be("hami-core, mps or mig")]
 
 _PROFILE_NAMES = {"7g.79gb": "7g.80gb"}
 """What HAMi and Volcano call the profile that is all of a card with 80 GB."""
@@ -156,7 +156,7 @@ class NodeConfig(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(min_length=1), must_be("the name of a node")]
     """Is `nodes.overrides[].name`."""
     operatingmode: OperatingMode = ""
-    """In `nodes.overrides[].modes`: hami-core is quota, mig is mig."""
+    """In `nodes.overrides[].modes`: hami-core is quota, mps is mps, mig is mig."""
     modes: Modes | None = None
     """Is `nodes.overrides[].modes`."""
     devicesplitcount: Slots | None = None
@@ -255,9 +255,9 @@ def mig_rule(models: tuple[str, ...], layouts: Iterable[Layout]) -> MigRule:
 
 def modes(operating_mode: OperatingMode, named: Modes | None) -> Modes | None:
     """The modes that an operating mode or a list of modes names."""
-    if operating_mode == "mig":
-        return ("mig",)
-    return ("quota",) if operating_mode == "hami-core" else named
+    if not operating_mode:
+        return named
+    return ("quota",) if operating_mode == "hami-core" else (operating_mode,)
 
 
 def node_override(node: NodeConfig) -> NodeOverride:

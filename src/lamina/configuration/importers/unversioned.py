@@ -128,7 +128,7 @@ class Nvidia(Struct, frozen=True, kw_only=True, rename="camel"):
     replica_memory: ReplicaMemory = "shared"
     """Is `nativeDevices.replicaMemory`."""
     operatingmode: OperatingMode = ""
-    """In `sharing.modes`: hami-core is quota, mig is mig."""
+    """In `sharing.modes`: hami-core is quota, mps is mps, mig is mig."""
     modes: Modes | None = None
     """Is `sharing.modes`."""
     time_slice: TimeSlice | None = None

@@ -10,6 +10,8 @@ import msgspec
 from lamina.model.gpus import Gpu, Inventory, Mode
 
 REGISTER = "hami.io/node-nvidia-register"
+MODES = {Mode.MIG: "mig", Mode.MPS: "mps"}
+"""What the annotation calls them; all others are hami-core."""
 
 
 class RegisteredDevice(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,7 +44,7 @@ def write_register(inventory: Inventory) -> str:
             devcore=gpu.cores_capacity,
             type=device_type(gpu),
             numa=gpu.numa or 0,
-            mode="mig" if (gpu.mode or next(iter(gpu.modes), None)) is Mode.MIG else "hami-core",
+            mode=MODES.get(gpu.mode or next(iter(gpu.modes), Mode.QUOTA), "hami-core"),
             health=gpu.healthy,
         )
         for gpu in inventory.gpus

@@ -10,13 +10,15 @@ from lamina.dialects.containers import MAX_MEMORY, quote
 from lamina.dialects.patches import PatchOperation, escape_pointer
 from lamina.dialects.protocol import WantedSize
 from lamina.errors import BadInput
+from lamina.model.gpus import Mode
 from lamina.model.requests import MAX_GPUS
 from lamina.name_hints import nearest
 
 FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
 COUNT, CONTAINER = "gpu-fraction-num-devices", "gpu-fraction-container-name"
 OF_CONTAINER = "nvidia.com/container."
-COMPUTE_MODE, TIME_SLICING = "kai.scheduler/gpu-compute-sharing-mode", "time-slicing"
+COMPUTE_MODE = "kai.scheduler/gpu-compute-sharing-mode"
+COMPUTE_MODES = {"time-slicing": Mode.QUOTA, "sm-sharing": Mode.MPS}
 MPS = "mps"
 REQUESTING = (FRACTION, MEMORY, OF_CONTAINER)
 """What the annotations start with by which pods request; a misspelled one is refused."""
@@ -41,19 +43,25 @@ class RequestedPart(NamedTuple):
 
 
 def check_keys(annotations: Mapping[str, str]) -> None:
-    """Refuse what would be lost silently: unknown keys, and features that Lamina does not have."""
+    """Refuse unknown keys, which would be lost silently."""
     for key in annotations:
         if key.startswith(_GUARDED) and key not in _KEYS:
             raise BadInput(f"unknown annotation {key}{nearest(key, _KEYS)}")
-    mode = annotations.get(COMPUTE_MODE, TIME_SLICING)
-    if mode != TIME_SLICING:
+
+
+def read_mode(annotations: Mapping[str, str]) -> Mode:
+    """The mode that the pod's GPUs are to be in."""
+    wants_mps = annotations.get(MPS, "").strip().lower() == "true"
+    if COMPUTE_MODE not in annotations:
+        return Mode.MPS if wants_mps else Mode.QUOTA
+    mode = COMPUTE_MODES.get(annotations[COMPUTE_MODE])
+    if mode is None:
         raise BadInput(
-            f"annotation {COMPUTE_MODE} must be {TIME_SLICING}, the only mode that is supported, got {quote(mode)}"
+            f"annotation {COMPUTE_MODE} must be {list_options(COMPUTE_MODES)}, got {quote(annotations[COMPUTE_MODE])}"
         )
-    if annotations.get(MPS, "").strip().lower() == "true":
-        raise BadInput(
-            f"annotation {MPS} is not supported, because the node decides how its GPUs are shared; remove it"
-        )
+    if wants_mps and mode is not Mode.MPS:
+        raise BadInput(f"annotations {MPS} and {COMPUTE_MODE} ask for different modes; remove one of them")
+    return mode
 
 
 def read_count(annotations: Mapping[str, str]) -> int:

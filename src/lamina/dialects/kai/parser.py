@@ -4,6 +4,7 @@
     gpu-memory: "2000"                      2000 MiB of a GPU, and whatever time is left
     gpu-fraction-num-devices: "2"           the same of 2 different GPUs of one node
     gpu-fraction-container-name: train      for this container; the first one that is no init container if absent
+    kai.scheduler/gpu-compute-sharing-mode: sm-sharing    as a client of MPS; so does mps: "true"
 
     nvidia.com/container.train.gpu-memory.request: 8Gi    memory of one of several containers, in place of the above
     nvidia.com/container.train.gpu-memory.limit: 12Gi     up to this while the GPU has room; either may be absent
@@ -22,7 +23,6 @@ from lamina.dialects.kai import annotations
 from lamina.dialects.kai.annotations import CONTAINER, COUNT, FRACTION, MEMORY, OF_CONTAINER, RequestedPart
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
 from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
 
 
@@ -30,6 +30,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
     """What the pod requests. Raises BadInput with one sentence."""
     choices = pod.read_choices()
     annotations.check_keys(pod.annotations)
+    mode = annotations.read_mode(pod.annotations)
     parts, count = _read_parts(pod), annotations.read_count(pod.annotations)
     for container in pod.containers:
         _check_tickets(container, names.ticket, count if container.name in parts else 0)
@@ -38,7 +39,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         containers=tuple(
             _request(container, parts[container.name], count) for container in pod.containers if container.name in parts
         ),
-        selector=structs.replace(choices.selector, modes=choices.selector.modes or (Mode.QUOTA,)),
+        selector=structs.replace(choices.selector, modes=choices.selector.modes or (mode,)),
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,

@@ -32,6 +32,6 @@ def read_register(text: str) -> Iterator[Gpu]:
 
 
 def _mode(gpu: Gpu) -> str:
-    """How the GPU is shared: by a library or by MIG, now or, while it is idle, by preference."""
+    """How the GPU is shared: by a library, MPS or MIG, now or, while it is idle, by preference."""
     now = gpu.mode or next(iter(gpu.modes), None)
-    return "mig" if now is Mode.MIG else "hami-core"
+    return str(now) if now in (Mode.MIG, Mode.MPS) else "hami-core"
