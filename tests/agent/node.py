@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import SurvivorPublisher
@@ -14,11 +16,18 @@ from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mig.ownership import Ownership
+from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
+from lamina.agent.mps.grant_clients import GrantClients
+from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.state.claim_record import ClaimRecord
@@ -31,6 +40,7 @@ from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import DEFAULT
 from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share, grant_name
+from lamina.model.mps import MpsDaemon
 from lamina.model.survivors import Survivor
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
@@ -38,6 +48,7 @@ from lamina.ports.host import FakeHost
 from lamina.ports.kube import GRANTS, PODS, EventRecorder
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kubelet.fake import FakePodResources
+from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import FakeNvml, GpuFacts
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.set_aside import SetAside
@@ -89,6 +100,29 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
     return NodeContext(**fakes | changes)
 
 
+def mps_daemons(node: NodeContext, mps: FakeMps) -> tuple[DaemonSupervisor, Advertisement]:
+    """The supervisor of MPS daemons on a node that grants shares in any mode, and what the node offers."""
+    settings = structs.replace(DEFAULT.for_node(node.node), modes=(Mode.QUOTA, Mode.MPS, Mode.MIG))
+    offer = Advertisement(
+        AdvertisementState(node=node.node, settings=settings, selected=True),
+        lambda: devices_in_use(node.record.allocations),
+    )
+    journal = DaemonJournal(node.settings.mps, node.files)
+    supervisor = DaemonSupervisor(
+        node,
+        offer,
+        SharedGpus(0, node.settings.state_dir / "mps"),
+        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files),
+        journal=journal,
+        report=_unreported,
+    )
+    return supervisor, offer
+
+
+async def _unreported(daemon: MpsDaemon) -> None:
+    pass
+
+
 class Node:
     """`kube` and `kubelet` are the fakes; `node_name` is where pods are bound unless a test says otherwise."""
 
@@ -101,6 +135,7 @@ class Node:
         self.clock = FakeClock()
         self.nvml = FakeNvml(facts)
         self.host = FakeHost()
+        self.mps = FakeMps()
         self.published: list[tuple[Survivor, ...]] = []
         """What was published of survivors."""
         self.gpus = {each.uuid: ObservedGpu(each) for each in facts}
@@ -134,6 +169,8 @@ class Node:
         self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
         self.sizes = SizeFollower(self.context, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
+        self.daemons, self.offer = mps_daemons(self.context, self.mps)
+        self.offer.update(driver="535.1", observed=tuple(self.gpus.values()))
         self.preparer = self.ticket_preparer(self._write_limits)
 
     def ticket_preparer(self, write: WriteLimits) -> TicketPreparer:
@@ -142,6 +179,7 @@ class Node:
             self.context,
             KIND,
             self.on_demand,
+            GrantClients(self.daemons),
             gpus=lambda: self.gpus,
             sweep=self.releaser.sweep,
             write_limits=write,

@@ -244,7 +244,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     releaser = Releaser(node, _resources(node.config, node.nvidia), processes)
     survivors = SurvivorPublisher(node, processes, publish=lambda pods: advertisement.update(survivors=pods))
     sizes = SizeFollower(node, publish=lambda applied: advertisement.update(resized=applied))
-    mechanisms = Mechanisms(on_demand, mps.edits, ports.host)
+    mechanisms = Mechanisms(on_demand, mps.edits, mps.for_grants, ports.host)
     plugins = Plugins(node, advertisement, mechanisms, releaser, observed)
     monitor = await _monitor(node, advertisement)
     await monitor.look()

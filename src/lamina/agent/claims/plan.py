@@ -46,14 +46,15 @@ def _request_plan(
     if request.limited:
         owner, name, shares = claims[account.claim], account.request, account_shares(claims.values(), account)
         visible = _visible({share.gpu for share in seen}, units) if len(seen) < len(shares) else ""
+    cdi_device = cdi_name(claim.uid, request.name)
     return make_plan(
-        {cdi_name(claim.uid, request.name): structs.replace(request.grant, name=name, shares=shares)},
+        {cdi_device: structs.replace(request.grant, name=name, shares=shares)},
         PodRef(owner.namespace, owner.name, owner.uid),
         units,
         paths,
         limited=request.limited,
         visible=visible,
-        edits=mps_edits(claim, request),
+        edits={cdi_device: mps_edits(claim, request)},
     )
 
 

@@ -86,7 +86,9 @@ def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
     """Whether the GPU has tickets: shares of it may be granted, or are in use."""
     if gpu.uuid in in_use.claimed:
         return False
-    return not gpu.native_resource or gpu.mode is Mode.QUOTA
+    use = in_use.of(gpu.uuid, gpu.native_resource)
+    granted = use is not None and not use.resource and use.mode in (Mode.QUOTA, Mode.MPS)
+    return not gpu.native_resource or granted
 
 
 def devices_in_use(

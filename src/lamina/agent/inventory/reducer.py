@@ -218,10 +218,11 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
 
 
 def _with_daemons(state: AdvertisementState, in_use: DevicesInUse) -> DevicesInUse:
-    """A GPU whose MPS daemon still runs cannot be shared in another way."""
+    """A GPU whose replicas an MPS daemon still serves cannot be shared in another way."""
     if state.mode is Mode.MPS:
         return in_use
-    return in_use._replace(gpus={**dict.fromkeys(state.daemons, GpuUse(Mode.MPS, GPU)), **in_use.gpus})
+    serving = [gpu for gpu, daemon in state.daemons.items() if not daemon.for_grants]
+    return in_use._replace(gpus={**dict.fromkeys(serving, GpuUse(Mode.MPS, GPU)), **in_use.gpus})
 
 
 def _accepts_containers(state: AdvertisementState, gpu: Gpu) -> bool:

@@ -20,6 +20,7 @@ from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, R
 from lamina.agent.kubelet.registration import Registration
 from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mps.client_edits import ClientEdits
+from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
 from lamina.agent.prepare.stale_devices import StaleDevicePreparer
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
@@ -60,10 +61,12 @@ def advertised_kinds(config: Config, applied: AppliedConfig) -> AdvertisedKinds:
 
 
 class Mechanisms(NamedTuple):
-    """What prepares GPUs for containers. `mps_edits` returns what an MPS client needs, by resource and UUID."""
+    """What prepares GPUs for containers. `mps_edits` returns what an MPS client needs, by resource and UUID; `clients`
+    are those with grants."""
 
     on_demand: OnDemandMig
     mps_edits: Callable[[str, str], ClientEdits]
+    clients: GrantClients
     host: Host
 
 
@@ -159,7 +162,8 @@ class Plugins:
             self._node,
             kind,
             self._mechanisms.on_demand,
-            gpus=lambda: self._advertisement.state.units_without_mps,
+            self._mechanisms.clients,
+            gpus=lambda: self._advertisement.state.units,
             sweep=self._releaser.sweep,
             write_limits=write_limits,
         )

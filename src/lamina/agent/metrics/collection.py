@@ -17,7 +17,6 @@ from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
 from lamina.enforcement.layout import KINDS
 from lamina.errors import LaminaError
-from lamina.model.grants import ComputePolicy
 from lamina.model.mig_cards import mig_card
 from lamina.model.mps import MpsDaemon
 from lamina.model.quantities import MIB
@@ -200,7 +199,7 @@ def _share(
         peak=device.peak if device else 0,
         refusals=device.refusals if device else 0,
         busy_s=device.busy_ns / _NS if device else 0.0,
-        busy_is_whole=limit.compute_policy is not ComputePolicy.NONE,
+        busy_is_whole=limit.compute_policy.by_time,
         busy_percent=None,
         waited_s=device.waited_ns / _NS if device else 0.0,
     )

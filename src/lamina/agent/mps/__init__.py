@@ -6,6 +6,7 @@ lifecycle        starts or stops one daemon, step by step
 restart_backoff  when a failed daemon may start again
 daemons          supervises every daemon of the node
 client_edits     what a container needs to be a client
+grant_clients    clients with grants
 sharing          puts these together
 teardown         ends the daemons at uninstall
 """

@@ -1,4 +1,5 @@
-"""Supervises the MPS daemons of a node: one for each GPU that it shares this way.
+"""Supervises the MPS daemons of a node: one for each GPU that it shares this way, because its configuration says so or
+because containers with grants are clients there.
 
 At every look each daemon is asked for its limits. One that does not answer, or has other limits than it was given, is
 restarted after a growing pause. A daemon that an earlier agent started is taken over as it is. A daemon stops when the
@@ -8,19 +9,21 @@ started while the GPU is in use in another way.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
 from lamina.agent.context import NodeContext
+from lamina.agent.devices.native_devices import is_native
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.mps.client_limits import ClientLimits, client_limits
 from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.mps.restart_backoff import RestartBackoff
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.mps import Hangs, Home, MpsServiceDown
@@ -45,7 +48,7 @@ class GpuPods(NamedTuple):
 
 
 class SharedGpus(NamedTuple):
-    """A GPU has `replicas` with MPS; 0 if the node does not share this way. `root` is the MPS directory."""
+    """A GPU has `replicas` with MPS; 0 if the configuration does not say so. `root` is the MPS directory."""
 
     replicas: int
     root: Path
@@ -72,6 +75,7 @@ class DaemonSupervisor:
         self._report = report
         self._backoffs: dict[str, RestartBackoff] = {}
         self._daemons: dict[str, MpsDaemon] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         for gpu in journal.gpus:
             self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")
         self._advertise()
@@ -100,11 +104,31 @@ class DaemonSupervisor:
         inventory = self._advertisement.inventory.value
         if inventory is None:
             return
-        wanted = {gpu.uuid for gpu in inventory.gpus} if self._shared.replicas else set()
+        wanted = {gpu.uuid for gpu in inventory.gpus} if self._shared.replicas else set(self._granted())
         wanted -= self._advertisement.state.to_partition
         await asyncio.gather(*(self._look_at(gpu, gpu in wanted) for gpu in sorted(wanted | self._journal.gpus)))
-        for gpu in self._daemons.keys() - wanted - self._journal.gpus:
-            del self._daemons[gpu]
+        self._forget(self._daemons.keys() - wanted)
+
+    async def provide(self, gpus: Iterable[str]) -> None:
+        """Have the daemons run of GPUs that the record has for clients with grants. Raises NotYet with the reason."""
+        for gpu in gpus:
+            await self._look_at(gpu, gpu not in self._advertisement.state.to_partition)
+            self._advertise()
+            require_ready(gpu, self._daemons[gpu])
+
+    async def vacate(self, gpus: Iterable[str]) -> None:
+        """End the daemons without clients of GPUs that a container needs in another mode. Raises NotYet."""
+        for gpu in gpus:
+            if gpu in self._journal.gpus and not self._shared.replicas:
+                await self._look_at(gpu, wanted=False)
+                self._forget({gpu})
+            if gpu in self._journal.gpus:
+                raise NotYet(f"{gpu} is in mode mps, and its daemon is {self._daemons[gpu].state.value}")
+
+    def _forget(self, gpus: Collection[str]) -> None:
+        """Advertise, without what ran on GPUs where nothing is left."""
+        for gpu in set(gpus) - self._journal.gpus:
+            self._daemons.pop(gpu, None)
         self._advertise()
 
     def home(self, gpu: str) -> Home:
@@ -115,6 +139,10 @@ class DaemonSupervisor:
         self._advertisement.update(daemons=dict(self._daemons))
 
     async def _look_at(self, gpu: str, wanted: bool) -> None:
+        async with self._turns[gpu]:
+            await self._take_step(gpu, wanted)
+
+    async def _take_step(self, gpu: str, wanted: bool) -> None:
         before = self._daemons.get(gpu)
         try:
             daemon = await self._step(gpu, wanted)
@@ -141,7 +169,8 @@ class DaemonSupervisor:
         if journaled is not None and journaled != desired and not pods.clients:
             return await self._stop(gpu)
         target = journaled or desired
-        assert target is not None
+        if target is None:  # no client is left that had a grant
+            return self._daemon(gpu, MpsState.STOPPING, "no container needs it")
         not_ready = await self._ensure_running(gpu, target, started_before=journaled is not None)
         if not_ready is not None:
             return not_ready
@@ -170,9 +199,9 @@ class DaemonSupervisor:
                 await self._node.nvml.set_exclusive(gpu, True)
                 backoff.record_success(self._node.clock.monotonic())
                 return None
-        return await self._restart(home, target.limits, backoff)
+        return await self._restart(home, target, backoff)
 
-    async def _restart(self, home: Home, limits: ClientLimits, backoff: RestartBackoff) -> MpsDaemon | None:
+    async def _restart(self, home: Home, target: JournaledDaemon, backoff: RestartBackoff) -> MpsDaemon | None:
         """Start the daemon if it may start. Returns its state if it does not run then."""
         observed, now = self._advertisement.gpus.get(home.gpu), self._node.clock.monotonic()
         if observed is None or not observed.healthy:
@@ -189,17 +218,20 @@ class DaemonSupervisor:
         if others or pids:
             users = _subject("pod", others) if others else _subject("process", pids)
             return self._daemon(home.gpu, MpsState.WAITING, f"{users} using the GPU")
-        self._reserve(home.gpu, limits)
+        self._reserve(home.gpu, target)
         backoff.record_start(now)
-        await self._lifecycle.start(home, limits)
+        await self._lifecycle.start(home, target.limits, for_grants=target.for_grants)
         backoff.record_success(now)
         return None
 
-    def _reserve(self, gpu: str, limits: ClientLimits) -> None:
+    def _reserve(self, gpu: str, target: JournaledDaemon) -> None:
         """From here on no container gets the GPU in another way."""
-        starting = self._daemon(gpu, MpsState.STARTING, "it is starting")
+        starting, limits = self._daemon(gpu, MpsState.STARTING, "it is starting"), target.limits
         self._daemons[gpu] = structs.replace(
-            starting, memory_mib=limits.memory_mib, threads_percent=limits.threads_percent
+            starting,
+            memory_mib=limits.memory_mib,
+            threads_percent=limits.threads_percent,
+            for_grants=target.for_grants,
         )
         self._advertise()
 
@@ -214,10 +246,17 @@ class DaemonSupervisor:
 
     def _desired(self, gpu: str) -> JournaledDaemon | None:
         observed = self._advertisement.gpus.get(gpu)
-        if observed is None or not self._shared.replicas:
+        if observed is None or not (self._shared.replicas or gpu in self._granted()):
             return None
-        limits = client_limits(observed.facts, self._shared.replicas)
-        return JournaledDaemon(root=str(self._shared.root), limits=limits)
+        # Clients with grants bring limits of their own, and the daemon's are those of the whole GPU.
+        limits = client_limits(observed.facts, self._shared.replicas or 1)
+        return JournaledDaemon(root=str(self._shared.root), limits=limits, for_grants=not self._shared.replicas)
+
+    def _granted(self) -> Iterator[str]:
+        """The GPUs on which containers with grants are clients."""
+        for allocation in self._node.record.allocations:
+            if allocation.bound and allocation.bound.mode is Mode.MPS and not all(map(is_native, allocation.tickets)):
+                yield from allocation.bound.gpus
 
     def _pods(self, gpu: str) -> GpuPods:
         pods = GpuPods([], [])
@@ -237,7 +276,15 @@ class DaemonSupervisor:
             reason=reason,
             memory_mib=limits.memory_mib,
             threads_percent=limits.threads_percent,
+            for_grants=journaled is not None and journaled.for_grants,
         )
+
+
+def require_ready(gpu: str, daemon: MpsDaemon | None) -> None:
+    """Raises NotYet while the daemon is not ready. Without it a program would run without limits."""
+    if daemon is None or not daemon.ready:
+        state = f"{daemon.state.value}: {daemon.reason}" if daemon else "not started yet"
+        raise NotYet(f"MPS on {gpu} is {state}")
 
 
 def _subject(noun: str, names: list[str]) -> str:

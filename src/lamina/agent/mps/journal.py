@@ -14,10 +14,11 @@ from lamina.ports.files import Files
 
 
 class JournaledDaemon(Struct, frozen=True, kw_only=True):
-    """One daemon: the MPS directory that it was started in, and its limits."""
+    """One daemon: the MPS directory that it was started in, and its limits. `for_grants`: its clients have grants."""
 
     root: str
     limits: ClientLimits
+    for_grants: bool = False
 
 
 class DaemonJournal:

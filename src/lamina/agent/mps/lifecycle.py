@@ -42,9 +42,11 @@ class DaemonLifecycle:
         await self._mps.end(home)
         self._files.remove_tree(home.pipe)
 
-    async def start(self, home: Home, limits: ClientLimits, *, exclusive: bool = True) -> None:
+    async def start(
+        self, home: Home, limits: ClientLimits, *, exclusive: bool = True, for_grants: bool = False
+    ) -> None:
         """Start a daemon after `clear`, on a GPU that is not in use if it is to be `exclusive` to the daemon."""
-        self._journal.put(home.gpu, JournaledDaemon(root=str(home.root), limits=limits))
+        self._journal.put(home.gpu, JournaledDaemon(root=str(home.root), limits=limits, for_grants=for_grants))
         self._files.make_folder(home.pipe)
         self._files.make_folder(home.log)
         if exclusive:

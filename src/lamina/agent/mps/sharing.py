@@ -6,11 +6,11 @@ from typing import NamedTuple
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits, client_edits
-from lamina.agent.mps.daemons import DaemonSupervisor, ReportDaemon, SharedGpus
+from lamina.agent.mps.daemons import DaemonSupervisor, ReportDaemon, SharedGpus, require_ready
+from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
-from lamina.errors import NotYet
 from lamina.model.mps import MpsDaemon
 from lamina.model.sharing import GPU, Strategy
 from lamina.ports.kube import NODES, EventRecorder
@@ -25,17 +25,16 @@ class MpsSharing(NamedTuple):
     active: bool
 
     def edits(self, resource: str, gpu: str) -> ClientEdits:
-        """What a container needs to be a client of the GPU's daemon. Raises NotYet while the daemon is not ready.
-
-        Without the daemon a program would run without limits, so the container must not start.
-        """
+        """What a container needs to be a client of the GPU's daemon. Raises NotYet while the daemon is not ready."""
         if not self.active:
             return NO_EDITS
-        daemon = self.advertisement.daemon(gpu)
-        if daemon is None or not daemon.ready:
-            state = f"{daemon.state.value}: {daemon.reason}" if daemon else "not started yet"
-            raise NotYet(f"MPS on {gpu} is {state}")
+        require_ready(gpu, self.advertisement.daemon(gpu))
         return client_edits(resource, self.daemons.home(gpu))
+
+    @property
+    def for_grants(self) -> GrantClients:
+        """The same for containers with grants."""
+        return GrantClients(self.daemons)
 
 
 def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> MpsSharing:

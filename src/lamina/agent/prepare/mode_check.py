@@ -1,4 +1,5 @@
-"""Never two modes at once: a GPU on which containers have MIG instances has no other users, and the other way round.
+"""Never two modes at once: a GPU on which containers have MIG instances, or are clients of MPS, has no other users, and
+the other way round.
 
 The same applies to GPUs with granted shares and GPUs with native devices. What the node advertises says so too, but the
 scheduler and kubelet may act on what was advertised a moment ago.
@@ -25,10 +26,15 @@ def check_modes(starting: Collection[Bound], others: Collection[Allocation], *, 
                 _check_pair(container, other.bound, mixed=native != other_is_native)
 
 
+def _differ(mode: Mode | None, other: Mode) -> bool:
+    """Whether a GPU cannot be in both modes at a time. By quota, whole and by turns are the same to it."""
+    return mode is not other and not {mode, other}.isdisjoint({Mode.MIG, Mode.MPS})
+
+
 def _check_pair(container: Bound, other: Bound, *, mixed: bool) -> None:
     pod = f"{other.namespace}/{other.pod}"
     for gpu in set(container.gpus) & set(other.gpus):
-        if other.mode is not None and (mixed or (container.mode is Mode.MIG) != (other.mode is Mode.MIG)):
+        if other.mode is not None and (mixed or _differ(container.mode, other.mode)):
             how = ", one with a grant and the other without" if mixed else ""
             raise NotYet(
                 f"{gpu} is in mode {other.mode} as long as pod {pod} uses it, and the container needs it in mode "

@@ -92,15 +92,16 @@ class NativePreparer:
         own = [each for each in allocations if each.bound is None or each.bound.pod_uid == pod.uid]
         if not own:
             raise NotYet(f"no Allocate call is on record for the devices of pod {name}; delete and recreate the pod")
+        names = [allocation.name for allocation in own]
         plan = make_plan(
-            dict.fromkeys([allocation.name for allocation in own], container),
+            dict.fromkeys(names, container),
             PodRef(owner.namespace, owner.pod, pod.uid),
             gpus,
             self._node.paths,
             limited=self._limit_memory,
             visible=self._visible(container),
             # Only containers with replicas of a single GPU need edits.
-            edits=self._rules.edits(self._kind.resource, container.shares[0].gpu),
+            edits=dict.fromkeys(names, self._rules.edits(self._kind.resource, container.shares[0].gpu)),
         )
         self._check_modes(plan, devices)
         self._record.bind(plan.names)

@@ -79,11 +79,11 @@ def make_plan(
     *,
     limited: bool = True,
     visible: str = "",
-    edits: ClientEdits = NO_EDITS,
+    edits: Mapping[str, ClientEdits] = {},
 ) -> PreparationPlan:
     """What to make, so that each CDI name gives its container's shares. Raises NotYet for a GPU that cannot be used.
 
-    Containers without whole GPUs are limited to their shares, unless `limited` is false. All containers get `edits`.
+    Containers without whole GPUs are limited to their shares, unless `limited` is false. `edits` are by CDI name.
     """
     plans = {}
     for name, container in containers.items():
@@ -105,7 +105,7 @@ def make_plan(
             ),
             folder=folder if by_facade else None,
             visible=visible,
-            edits=edits,
+            edits=edits.get(name, NO_EDITS),
             mounts=_mounts(folder, paths) if by_facade else (),
             hooks=(paths.libraries.hook(),) if by_facade else (),
         )

@@ -1,10 +1,10 @@
 """Before a container with tickets starts: find out which container it is, read its grant, and make what it needs.
 
 First kubelet and the API server are asked, and each answer is checked against the others. Then come the steps: check
-modes and bind the names to their containers in the record, bring the GPUs into their mode and create MIG instances,
-make the containers' directories, write the CDI specs. The record knows everything before it is made, so an interrupted
-start leaves nothing unknown, and kubelet's next call repeats all of it. Directories are always made again: none of the
-containers that share a set of tickets runs while one of them starts.
+modes and bind the names to their containers in the record, bring the GPUs into their mode, create MIG instances, start
+MPS daemons, make the containers' directories, write the CDI specs. The record knows everything before it is made, so
+an interrupted start leaves nothing unknown, and kubelet's next call repeats all of it. Directories are always made
+again: none of the containers that share a set of tickets runs while one of them starts.
 
 Every doubt is an error that kubelet shows in the pod's status before it asks again.
 """
@@ -19,6 +19,7 @@ from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import TicketKind
 from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.prepare import mode_check
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, execute_plan, make_plan
 from lamina.agent.prepare.ticket_owner import Owner, assign_names, find_owner
@@ -39,6 +40,7 @@ class TicketPreparer:
         node: NodeContext,
         kind: TicketKind,
         on_demand: OnDemandMig,
+        clients: GrantClients,
         *,
         gpus: Callable[[], Mapping[str, ObservedGpu]],
         sweep: Callable[[], Awaitable[None]],
@@ -49,6 +51,7 @@ class TicketPreparer:
         self._record = node.record
         self._kind = kind
         self._on_demand = on_demand
+        self._clients = clients
         self._gpus = gpus
         self._sweep = sweep
         self._write_limits = write_limits
@@ -61,7 +64,8 @@ class TicketPreparer:
         allocations = self._record.of(tickets, self._kind.resource)
         containers = assign_names(allocations, grant, owner.container, tickets, self._kind)
         pod = PodRef(owner.namespace, owner.pod, grant.pod_uid)
-        plan = make_plan(containers, pod, self._gpus(), self._node.paths)
+        edits = {name: self._clients.edits(each, self._kind.resource) for name, each in containers.items()}
+        plan = make_plan(containers, pod, self._gpus(), self._node.paths, edits=edits)
         try:
             devices = await self._bring_into_mode(plan, grant.pod_uid)
         except (NotYet, BadInput):
@@ -73,16 +77,22 @@ class TicketPreparer:
 
     async def _bring_into_mode(self, plan: PreparationPlan, pod_uid: str) -> Mapping[Instance, str]:
         """Bind the names, and bring the GPUs into the mode of the containers. Returns the MIG devices by instance."""
-        others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
-        mode_check.check_modes(plan.names.values(), others)
-        self._node.claims.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
+        shares = [share for container in plan.containers.values() for share in container.container.shares]
+        self._check_modes(plan)
+        await self._clients.vacate(shares)
+        self._check_modes(plan)  # again, because that took time
         started_with = self._devices_of_earlier_starts(pod_uid)
         self._record.bind(plan.names)
-        shares = [share for container in plan.containers.values() for share in container.container.shares]
         devices = await self._on_demand.prepare(shares, started_with)
+        await self._clients.provide(shares)
         if plan.names.keys() - {allocation.name for allocation in self._record.allocations}:
             raise NotYet("the pod was released while its container was starting")
         return devices
+
+    def _check_modes(self, plan: PreparationPlan) -> None:
+        others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
+        mode_check.check_modes(plan.names.values(), others)
+        self._node.claims.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
 
     def _devices_of_earlier_starts(self, pod_uid: str) -> set[str]:
         names = [each.name for each in self._record.allocations if each.bound and each.bound.pod_uid == pod_uid]
