@@ -66,7 +66,7 @@ def _dialect(dialect: Dialect) -> Iterator[str]:
             meanings.setdefault(key, []).append(meaning)
     rows += [(code(key), ", and ".join(each)) for key, each in meanings.items()]
     rows += [
-        (code(f"{key}: {word}"), "accepted" if mode is not None else "**refused**")
+        (code(f"{key}: {word}"), f"accepted: the mode {code(mode)}")
         for key in choices.modes
         for word, mode in choices.mode_values.items()
     ]

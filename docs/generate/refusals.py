@@ -45,9 +45,9 @@ _PODS: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("gpu-fraction: 1.5", {}, _kai(**{"gpu-fraction": "1.5"})),
     ("gpu-fraction and gpu-memory", {}, _kai(**{"gpu-fraction": "0.5", "gpu-memory": "2000"})),
     ("gpu-fraction and nvidia.com/gpu", {"nvidia.com/gpu": 1}, _kai(**{"gpu-fraction": "0.5"})),
-    ("gpu-compute-sharing-mode: sm-sharing", {},
-     _kai(**{"gpu-memory": "2000", "kai.scheduler/gpu-compute-sharing-mode": "sm-sharing"})),
-    ("vgpu-mode: mps", {"nvidia.com/gpumem": 1000}, {"metadata": {"annotations": {"nvidia.com/vgpu-mode": "mps"}}}),
+    ("gpu-compute-sharing-mode: mps", {},
+     _kai(**{"gpu-memory": "2000", "kai.scheduler/gpu-compute-sharing-mode": "mps"})),
+    ("vgpu-mode: mpss", {"nvidia.com/gpumem": 1000}, {"metadata": {"annotations": {"nvidia.com/vgpu-mode": "mpss"}}}),
 )  # fmt: skip
 _CONFIGURATIONS = (
     "scheduler: {defaultMemory: 5000}",

@@ -62,7 +62,7 @@ def test_a_link_is_a_manifest_that_asks_for_just_that_and_a_yes_is_run(
     words: str, column: str, runs: bool, manifest: Path
 ) -> None:
     assert not runs or re.search(rf'["/]{manifest.stem}(\.yaml)?"', SCENARIOS), f"no scenario applies {manifest}"
-    if column in ("timeslice", "mps"):
+    if column in ("timeslice", "mps") and words == "nvidia":
         assert mode_by(manifest) == column
         return
     if words == "nvidia":
@@ -74,6 +74,8 @@ def test_a_link_is_a_manifest_that_asks_for_just_that_and_a_yes_is_run(
         return
     requests = [request for pod in pods(manifest) if (request := parse(pod, DEFAULT)) and request.dialect == words]
     assert requests, f"{manifest} has no pod in the words of {words}"
+    if column == "mps":
+        assert all(Mode.MPS in request.selector.modes for request in requests)
     if column in ("whole", "quota"):
         assert {each.whole for request in requests for each in request.containers} == {column == "whole"}
 
