@@ -111,6 +111,7 @@ SEEN = {
         ("kubectl exec several-shares -c both -- nvidia-smi", "/  8192MiB"),
         ("kubectl exec several-shares -c one -- nvidia-smi", "/  4096MiB"),
     ),
+    "dra/limits": shows(ONE, (SMI.format("limited-claim"), "/ 24576MiB")),
     "dra/mps": shows(ONE, ("lamina pods", "mps-claim")),
     "dra/gpu-by-count": shows(ONE, (LISTED.format("gpu-by-count"), "GPU 0:")),
     "dra/mig-by-profile": shows(ONE, (LISTED.format("mig-by-profile"), "MIG 1g.5gb")),

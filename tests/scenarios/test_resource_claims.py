@@ -87,6 +87,26 @@ def wants(cls: str = "gpu.nvidia.com", **amounts: str) -> Object:
     return {"deviceClassName": cls} | ({"capacity": {"requests": amounts}} if amounts else {})
 
 
+def test_a_claim_with_limits_borrows_until_a_neighbor_needs_its_guarantee(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "limits.yaml"))
+    running(lab, "limited-claim")
+    assert allocate(lab, "limited-claim", "main", 20 * GIB, 4 * GIB) == ["0", OUT_OF_MEMORY]
+    made(lab, "neighbor", wants(memory="23Gi", cores="80"))
+    with holding(lab, "limited-claim", "main", 20 * GIB):
+        assert allocate(lab, "neighbor", "main", 20 * GIB) == ["0"], "what is guaranteed is there"
+    lab.kubectl("delete", "pod", "limited-claim", "--grace-period=1")
+
+
+def test_limits_that_a_claim_cannot_have_are_refused_in_the_pods_events(lab: Lab) -> None:
+    manifest = (EXAMPLES / "dra" / "limits.yaml").read_text()
+    lab.apply(manifest.replace("memory: 24Gi", "memory: 4Gi"))
+    sentence = "request gpu: the limit of memory must be at least its request, 8192 MiB"
+    wait_until(
+        lambda: sentence in lab.kubectl("describe", "pod", "limited-claim"),
+        lambda: lab.kubectl("describe", "pod", "limited-claim"),
+    )
+
+
 def test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(lab: Lab) -> None:
     made(lab, "four", wants(memory="4Gi"))
     assert allocate(lab, "four", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]

@@ -1,8 +1,10 @@
 """Dynamic Resource Allocation as plain data: no I/O, no clock.
 
-names       of the driver, its devices, classes and CDI devices
-offers      GPUs and MIG devices -> the devices that a node offers
-slices      devices -> the ResourceSlices of a node
-parameters  opaque parameters of NVIDIA's driver
-claims      an allocated claim -> the shares of its requests
+names         of the driver, its devices, classes and CDI devices
+offers        GPUs and MIG devices -> the devices that a node offers
+slices        devices -> the ResourceSlices of a node
+opaque        opaque parameters, whose they are, and for which requests
+parameters    NVIDIA's: how containers share a device
+share_limits  Lamina's: limits above what is guaranteed
+claims        an allocated claim -> the shares of its requests
 """

@@ -1,7 +1,7 @@
-"""Opaque parameters of NVIDIA's driver, decoded strictly: what cannot be done is refused, never ignored.
+"""Opaque parameters of NVIDIA's driver: how the containers of a request share its device.
 
 A claim may say how the containers that share a device take turns: by time-slicing, with an interval, or by MPS, with
-limits for each client. Parameters of a class come before those of the claim, and the last ones for a request apply.
+limits for each client. The last ones for a request apply.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,16 +10,14 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.dra.names import base_request
+from lamina.dra.opaque import SHARE_API, SHARE_CONFIG, check_fields, is_share_config, matching, own_parameters, read_mib
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.quantities import MIB
 from lamina.model.sharing import TimeSlice
 
 _API = "resource.nvidia.com/v1beta1"
 _KINDS = {"GpuConfig": "gpu", "MigDeviceConfig": "mig"}
 """The type of devices that each kind configures."""
 _INTERVALS = ("Default", "Short", "Medium", "Long")
-_ORDER = ("FromClass", "FromClaim")
 _MPS_FIELDS = (
     "defaultActiveThreadPercentage",
     "defaultPinnedDeviceMemoryLimit",
@@ -53,14 +51,12 @@ def sharing_by_request(
     `config` is that of an allocation; `requests` are the results' requests with the type of their device, gpu or mig.
     """
     applying: dict[str, tuple[Any, str]] = {}
-    entries = [each for each in config if (each.get("opaque") or {}).get("driver") == driver]
-    for entry in sorted(entries, key=lambda each: _ORDER.index(each.get("source", "FromClaim"))):
-        parameters = entry["opaque"].get("parameters")
+    for parameters, named in own_parameters(config, driver):
+        if is_share_config(parameters):
+            continue
         kind = _checked_kind(parameters)
-        named = entry.get("requests") or ()
-        for request, device in requests.items():
-            if named and not {request, base_request(request)} & set(named):
-                continue
+        for request in matching(requests, named):
+            device = requests[request]
             if device != _KINDS[kind]:
                 if named:
                     raise BadInput(
@@ -85,10 +81,10 @@ def _checked_kind(parameters: Any) -> str:
     kind = parameters.get("kind")
     if parameters.get("apiVersion") != _API or kind not in _KINDS:
         raise BadInput(
-            f"opaque parameters must be {' or '.join(_KINDS)} of {_API}, got {kind!r} of "
-            f"{parameters.get('apiVersion')!r}; Lamina configures no other devices"
+            f"opaque parameters must be {' or '.join(_KINDS)} of {_API}, or {SHARE_CONFIG} of {SHARE_API}, got "
+            f"{kind!r} of {parameters.get('apiVersion')!r}; Lamina configures no other devices"
         )
-    _check_fields(parameters, ("apiVersion", "kind", "sharing"), kind)
+    check_fields(parameters, ("apiVersion", "kind", "sharing"), kind)
     return str(kind)
 
 
@@ -96,7 +92,7 @@ def _sharing(sharing: Any, kind: str, where: str) -> SharingParameters:
     if sharing is None:
         return SharingParameters()
     fields = ("strategy", "timeSlicingConfig", "mpsConfig") if kind == "GpuConfig" else ("strategy", "mpsConfig")
-    _check_fields(sharing, fields, f"{where}: sharing")
+    check_fields(sharing, fields, f"{where}: sharing")
     strategy = sharing.get("strategy")
     if strategy not in ("TimeSlicing", "MPS"):
         raise BadInput(f"{where}: sharing.strategy must be TimeSlicing or MPS, got {strategy!r}")
@@ -111,7 +107,7 @@ def _sharing(sharing: Any, kind: str, where: str) -> SharingParameters:
 def _interval(slicing: Any, where: str) -> TimeSlice:
     if slicing is None:
         return TimeSlice.DEFAULT
-    _check_fields(slicing, ("interval",), where)
+    check_fields(slicing, ("interval",), where)
     interval = slicing.get("interval", "Default")
     if interval not in _INTERVALS:
         raise BadInput(f"{where}: interval must be one of {', '.join(_INTERVALS)}, got {interval!r}")
@@ -121,7 +117,7 @@ def _interval(slicing: Any, where: str) -> TimeSlice:
 def _mps(written: Any, where: str) -> MpsParameters:
     if written is None:
         return MpsParameters()
-    _check_fields(written, _MPS_FIELDS, where)
+    check_fields(written, _MPS_FIELDS, where)
     percent = written.get("defaultActiveThreadPercentage")
     if percent is not None and (type(percent) is not int or not 1 <= percent <= 100):
         raise BadInput(f"{where}: defaultActiveThreadPercentage must be a number from 1 to 100, got {percent!r}")
@@ -137,24 +133,9 @@ def _mps(written: Any, where: str) -> MpsParameters:
         raise BadInput(f"{where}: defaultPerDevicePinnedMemoryLimit must be an object, got {devices!r}")
     return MpsParameters(
         threads_percent=percent,
-        memory_mib=None if memory is None else _mib(memory, f"{where}: defaultPinnedDeviceMemoryLimit"),
+        memory_mib=None if memory is None else read_mib(memory, f"{where}: defaultPinnedDeviceMemoryLimit"),
         by_device={
-            key: _mib(amount, f"{where}: defaultPerDevicePinnedMemoryLimit[{key}]") for key, amount in devices.items()
+            key: read_mib(amount, f"{where}: defaultPerDevicePinnedMemoryLimit[{key}]")
+            for key, amount in devices.items()
         },
     )
-
-
-def _mib(written: Any, where: str) -> int:
-    """Rounded down: MPS takes whole MiB, and a client never gets more than the parameters allow."""
-    amount = int(parse_quantity(written, where=where).value // MIB)
-    if amount < 1:
-        raise BadInput(f"{where} must be at least 1Mi, got {written!r}")
-    return amount
-
-
-def _check_fields(value: Any, known: tuple[str, ...], where: str) -> None:
-    if not isinstance(value, dict):
-        raise BadInput(f"{where} must be an object, got {value!r}")
-    for field in value:
-        if field not in known:
-            raise BadInput(f"{where}: unknown field {field!r}; known are {', '.join(known)}")

@@ -66,21 +66,32 @@ def _sum(one: Share, other: Share, known: OfferedDevice) -> Share:
 
 
 def together(shares: Iterable[Share]) -> tuple[Share, ...]:
-    """One share for each device, with all that these have of it. Where one of them has no cap on compute, none has."""
+    """One share for each device, with all that these have of it. Where one of them has no cap on compute, none has.
+    Idle time is lent up to the sum of their limits."""
     found: dict[str, Share] = {}
     for share in shares:
         one = found.get(share.gpu)
         if one is None:
             found[share.gpu] = share
             continue
-        capped = one.cores and share.cores
-        found[share.gpu] = structs.replace(
-            one,
-            memory_mib=one.memory_mib + share.memory_mib,
-            cores=min(one.cores + share.cores, 100) if capped else 0,
-            compute_policy=ComputePolicy.CAP if capped else ComputePolicy.NONE,
-        )
+        found[share.gpu] = _both(one, share)
     return tuple(found.values())
+
+
+def _both(one: Share, other: Share) -> Share:
+    memory, limit = one.memory_mib + other.memory_mib, one.limit_mib + other.limit_mib
+    capped = bool(one.cores and other.cores)
+    cores = min(one.cores + other.cores, 100) if capped else 0
+    most = min((one.most_cores or one.cores) + (other.most_cores or other.cores), 100) if capped else 0
+    policy = ComputePolicy.WEIGHT if most > cores else ComputePolicy.CAP
+    return structs.replace(
+        one,
+        memory_mib=memory,
+        most_memory_mib=limit if limit > memory else 0,
+        cores=cores,
+        most_cores=most if most > cores else 0,
+        compute_policy=policy if capped else ComputePolicy.NONE,
+    )
 
 
 def require_room(

@@ -73,7 +73,7 @@ def _mps(request: str, wanted: MpsParameters, shares: RequestShares, devices: Se
     limit = wanted.by_device.get(device.uuid, wanted.by_device.get("0", wanted.memory_mib))
     return RequestMps(
         gpu=device.uuid,
-        memory_mib=share.memory_mib if limit is None else min(limit, share.memory_mib),
+        memory_mib=share.limit_mib if limit is None else min(limit, share.limit_mib),
         threads_percent=100 if wanted.threads_percent is None else wanted.threads_percent,
         exclusive=share.mode is Mode.WHOLE,
     )

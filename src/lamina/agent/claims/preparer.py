@@ -34,6 +34,7 @@ from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import base_request, cdi_name
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.parameters import SharingParameters, sharing_by_request
+from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
 from lamina.dra.shares import RequestShares, request_shares, require_room
 from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
 from lamina.enforcement.slot_locks import is_in_use
@@ -157,10 +158,12 @@ class ClaimPreparer:
         """The claims as the record has them. Raises LaminaError for what is impossible."""
         requests: dict[RequestRef, _Request] = {}
         for claim in unit.claims:
-            shares = request_shares(claim, offered)
+            driver, shares = self._node.settings.dra_driver, request_shares(claim, offered)
             kinds = {device.request: offered[device.device].kind for device in claim.devices}
-            wanted = sharing_by_request(claim.config, self._node.settings.dra_driver, kinds)
-            for name, each in shares.items():
+            wanted = sharing_by_request(claim.config, driver, kinds)
+            limits = limits_by_request(claim.config, driver, kinds)
+            for name, guaranteed in shares.items():
+                each = with_limits(name, limits.get(name, ShareLimits()), guaranteed, offered.values())
                 own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
                 requests[RequestRef(claim.uid, name)] = _Request(each, own)
         uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
