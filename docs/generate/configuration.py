@@ -14,16 +14,8 @@ from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 
 _INTRODUCTION = """
 One YAML document: the key `lamina.yaml` of the ConfigMap `lamina-system/lamina` in a cluster, values below `config` in
-an installation, or a file for `--config`. Every field has a default, so a configuration only names what differs:
-
-```yaml
-apiVersion: lamina.dev/v1alpha1
-kind: Configuration
-sharing:
-  memoryScaling: 1.5
-nodes:
-  selector: {gpu: "on"}
-```
+an installation, or a file for `--config`. Every field has a default, so a configuration only names what differs, as
+those in `examples/configuration/v1alpha1` do.
 
 `apiVersion`, the version of this form, and `kind` are required. Unknown fields are refused by name. The [JSON
 schema](configuration.schema.json) is for editors. Documents without `apiVersion` are

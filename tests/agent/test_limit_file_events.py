@@ -21,7 +21,9 @@ from tests.enforcement.leases import lease
 async def arbitrating(node: Node) -> AsyncIterator[None]:
     """With the loops running for a while."""
     events = FileEvents(node.context)
-    arbitration = ArbitrationLoop(node.context, node.host, lambda folder, uuid: None, lambda gpu: 0, events.report)
+    arbitration = ArbitrationLoop(
+        node.context, node.host, lambda folder, uuid: None, lambda gpu: 0, events.report, lambda pods: None
+    )
     parts = [asyncio.create_task(part.run()) for part in (events, arbitration)]
     try:
         await node.clock.advance(1)

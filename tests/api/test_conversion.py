@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_grant, write_inventory
 from lamina.errors import BadInput
+from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
@@ -80,13 +81,18 @@ INVENTORY = Inventory(
     gpus=(GPU,),
     native_resources=(NativeResource("nvidia.com/gpu", 16, 8, Strategy.TIME_SLICING),),
     driver_limited=("u/c",),
-    mps=(MpsDaemon(gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10),),
+    mps=(
+        MpsDaemon(
+            gpu="GPU-0", state=MpsState.WAITING, reason="r", memory_mib=4096, threads_percent=10, for_grants=True
+        ),
+    ),
     mig_leftovers=("GPU 0 keeps 1g.5gb at 4: it is in use by process 7",),
     survivors=(Survivor(namespace="default", pod="p", pod_uid="u", containers=(CONTAINER,)),),
     resized=(
         AppliedSize(pod_uid="u", container="c", generation=3, waiting="w", held_generation=4, memory_mib=5, cores=6),
     ),
     idle=(IdlePod(pod_uid="u", since=1700000000),),
+    displaced=(DisplacedBorrower(pod_uid="u", since=1700000001),),
     claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
     mig_devices=(MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/mig-1g.5gb", reason="x"),),
 )

@@ -15,6 +15,7 @@ from lamina.configuration.writer import to_yaml
 from lamina.dialects.hami.section import HamiSection
 from lamina.dialects.volcano.section import VolcanoSection
 from lamina.errors import BadInput
+from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
@@ -59,6 +60,7 @@ nodes:
       excludedGpus: {uuids: [GPU-a], indices: [7]}
 defragmentation: {movesPerHour: 4}
 idleShares: {hours: 8, noticeMinutes: 5, action: evict, namespaces: [lab]}
+borrowers: {seconds: 30, noticeSeconds: 20, namespaces: [lab]}
 pricing:
   currency: EUR
   gpus: [{model: A100, perHour: 2.5}]
@@ -154,6 +156,7 @@ def test_every_field_takes_effect() -> None:
     assert health.recovery_seconds == 5.0
     found = config.compatibility
     assert config.moves_per_hour == 4
+    assert config.borrowers == BorrowerPolicy(after_s=30.0, notice_s=20.0, namespaces=("lab",))
     assert config.idle == IdlePolicy(hours=8, notice_s=300.0, action="evict", namespaces=("lab",))
     assert config.pricing == Pricing(
         currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team",)
@@ -289,7 +292,7 @@ def test_amounts_have_a_unit() -> None:
     assert without_unit == set()
 
 
-NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml", "idle-shares.yaml"}
+NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml", "idle-shares.yaml", "borrowers.yaml"}
 """Examples of what no other form can say."""
 
 

@@ -34,6 +34,7 @@ from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
 from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
 from tests.operations.agent_pages import agent_pod
+from tests.operations.borrower_world import Borrowing
 from tests.operations.dashboard.viewers import ViewersKube
 from tests.operations.defrag_cluster import Cluster, Jumping
 from tests.operations.defrag_controller import controller as running_controller
@@ -52,6 +53,7 @@ RULES = {
     "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
     "preemption": install_rights.PREEMPTION_CLUSTER,
     "idle shares": install_rights.IDLE_SHARES_CLUSTER,
+    "borrowers": install_rights.BORROWERS_CLUSTER,
     "reader": rights_of_commands.READER,
     "dashboard": rights_of_commands.DASHBOARD,
     "dashboard in the cluster": (*install_rights.DASHBOARD_CLUSTER, *install_rights.DASHBOARD_OWN),
@@ -302,6 +304,18 @@ async def test_reclaiming_idle_shares() -> None:
         asked |= noted.asked
     of_the_controller = {("idle shares", resource, verb) for _, resource, verb in rights("control")}
     assert asked - of_the_controller == rights("idle shares")
+
+
+async def test_evicting_borrowers() -> None:
+    """It has the rights of the controller as well."""
+    world = Borrowing()
+    await world.begin("a")
+    await world.displace("a")
+    noted = Noted("borrowers", world.kube)
+    await world.look(kube=noted)
+    await world.look(60, kube=noted)
+    of_the_controller = {("borrowers", resource, verb) for _, resource, verb in rights("control")}
+    assert noted.asked - of_the_controller == rights("borrowers")
 
 
 async def test_defrag() -> None:

@@ -8,6 +8,7 @@ GIVEN = {
         *rights.CONTROL_OWN,
         *rights.DEFRAGMENTATION_CLUSTER,
         *rights.IDLE_SHARES_CLUSTER,
+        *rights.BORROWERS_CLUSTER,
         *rights.PREEMPTION_CLUSTER,
     ),
     "dashboard": (*rights.DASHBOARD_CLUSTER, *rights.DASHBOARD_OWN),

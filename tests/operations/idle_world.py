@@ -6,12 +6,13 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from lamina.configuration import load
+from lamina.configuration import Config, load
 from lamina.controller.assembly import Controller, assemble
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.settings import ControllerSettings
+from lamina.model.gpus import Inventory
 from lamina.model.idle import IdlePod
 from lamina.operations.idle_rounds import IdleRounds
 from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
@@ -24,7 +25,9 @@ HOUR_S, NOTICE_S = 3600.0, 1800.0
 
 
 class World:
-    """A Deployment `web` of two pods on one node, its agent, and a controller."""
+    """A Deployment `web` of two pods on one node, its agent, and a controller. `section` is what is configured."""
+
+    section = "idleShares"
 
     def __init__(self, settings: str = "hours: 4, namespaces: [default]", *, leads: bool = True) -> None:
         self.kube, self.clock = FakeKube(), Jumping(1_700_000_000.0)
@@ -57,20 +60,25 @@ class World:
 
     async def controller(self, kube: Any = None) -> Controller:
         """A replica that has just begun and knows what watches report."""
-        text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nidleShares: {{{self.settings}}}\n"
+        text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{self.section}: {{{self.settings}}}\n"
         configuration = LiveConfiguration(load(text, "test"), text)
         events = EventRecorder(self.kube, "lamina", now=self.clock.wall)
         made = assemble(kube or self.kube, self.clock, ControllerSettings(identity="one"), configuration, events)
-        ledger, now, policy = made.context.ledger, self.clock.wall(), configuration.value.idle
-        idle = tuple(
-            IdlePod(pod_uid=uid, since=int(since))
-            for uid, since in self.idle_since.items()
-            if policy.hours and now - since >= policy.hours * HOUR_S
-        )
-        ledger.observe_inventory(structs.replace(inventory(gpus=2), idle=idle))
+        ledger = made.context.ledger
+        ledger.observe_inventory(self.inventory(configuration.value))
         for obj in (await self.kube.list(GRANTS)).items:
             ledger.observe_grant(grant_record(obj))
         return dataclasses.replace(made, readiness=cast(Readiness, self.role))
+
+    def inventory(self, config: Config) -> Inventory:
+        """What the agent says of the node."""
+        now, hours = self.clock.wall(), config.idle.hours
+        idle = tuple(
+            IdlePod(pod_uid=uid, since=int(since))
+            for uid, since in self.idle_since.items()
+            if hours and now - since >= hours * HOUR_S
+        )
+        return structs.replace(inventory(gpus=2), idle=idle)
 
     async def round(self, hours: float = 0.0, *, kube: Any = None) -> None:
         await self.clock.sleep(hours * HOUR_S)

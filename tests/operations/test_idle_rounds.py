@@ -3,8 +3,9 @@
 import pytest
 
 from lamina.errors import Outside
-from lamina.operations.idle_decisions import KEEP, NOTICE, STALE_S
+from lamina.operations.idle_decisions import KEEP, NOTICE
 from lamina.operations.idle_rounds import REPLICAS
+from lamina.operations.notices import STALE_S
 from lamina.ports.kube import PODS, STATEFUL_SETS
 from lamina.ports.kube.fake import FakeKube
 from tests.operations.idle_world import HOUR_S, NOTICE_S, World

@@ -287,7 +287,12 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "refusals of memory": RefusalEvents(node),
         "work on shared GPUs": confirmed,
         "arbitration": ArbitrationLoop(
-            node, ports.host, confirmed.confirmation, advertisement.memory_bytes, file_events.report
+            node,
+            ports.host,
+            confirmed.confirmation,
+            advertisement.memory_bytes,
+            file_events.report,
+            publish=lambda pods: advertisement.update(displaced=pods),
         ),
         **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices)),
     }

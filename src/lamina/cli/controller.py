@@ -88,6 +88,7 @@ def controller(
 
     from lamina.controller.run import run
     from lamina.controller.settings import ControllerSettings
+    from lamina.operations.borrower_rounds import evict_borrowers
     from lamina.operations.defrag_rounds import defragment
     from lamina.operations.idle_rounds import reclaim_idle
     from lamina.ports.listener import parse_address
@@ -107,4 +108,5 @@ def controller(
         addresses_file=addresses_file,
         identity=identity,
     )
-    uvloop.run(run(settings, {"defragmentation": defragment, "idle shares": reclaim_idle}))
+    rounds = {"defragmentation": defragment, "idle shares": reclaim_idle, "borrowers": evict_borrowers}
+    uvloop.run(run(settings, rounds))

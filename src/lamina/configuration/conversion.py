@@ -8,6 +8,7 @@ from lamina.api.v1alpha1.configuration_dialects import Dialects
 from lamina.api.v1alpha1.field_types import Group
 from lamina.configuration.checks import check_mig_rules, check_modes, check_names, check_native_configs, check_nodes
 from lamina.errors import BadInput
+from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.config import CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
@@ -43,6 +44,11 @@ def to_config(written: Configuration, where: str) -> Config:
             notice_s=60.0 * written.idle_shares.notice_minutes,
             action=written.idle_shares.action,
             namespaces=written.idle_shares.namespaces,
+        ),
+        borrowers=BorrowerPolicy(
+            after_s=float(written.borrowers.seconds),
+            notice_s=float(written.borrowers.notice_seconds),
+            namespaces=written.borrowers.namespaces,
         ),
         pricing=_pricing(written),
         schedulers=written.schedulers.served,

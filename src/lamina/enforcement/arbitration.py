@@ -3,7 +3,7 @@
 Whatever a container has made of its files concerns that container alone: it is set aside, and tried again later.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -84,6 +84,17 @@ class Arbitration:
     def containers(self) -> Sequence[AttendedContainer]:
         """Those whose files are sound, as they were last read."""
         return tuple(self._containers.values())
+
+    @property
+    def displaced(self) -> Mapping[str, Path]:
+        """By GPU, the folder of the youngest container that has to keep borrowed memory on the host."""
+        found: dict[str, AttendedContainer] = {}
+        for container in self._containers.values():
+            for device, limit in enumerate(container.limits.devices):
+                known = found.get(limit.uuid)
+                if container.hosted(device) and (known is None or _age(container) > _age(known)):
+                    found[limit.uuid] = container
+        return {uuid: container.folder for uuid, container in found.items()}
 
     def tick(self, now: int) -> bool:
         """Decides once; `now` is CLOCK_MONOTONIC in ns. Returns whether anybody worked lately."""
@@ -181,6 +192,11 @@ def _understand(group: Sequence[_Read], devices: int, now: int) -> None:
     found = activities([reading for _, reading in group], devices, now)
     for (container, _), activity in zip(group, found, strict=True):
         container.observe(activity, now)
+
+
+def _age(container: AttendedContainer) -> tuple[int, str]:
+    """The order in which borrowers return memory, the last one first."""
+    return container.made_at, container.name
 
 
 def _problem(error: Exception) -> str:

@@ -158,6 +158,11 @@ class AttendedContainer:
             record.host_bytes = lending.host
             record.neighbors_borrow = int(lending.neighbors_borrow)
 
+    def hosted(self, device: int) -> int:
+        """Bytes of a GPU's memory that it has to keep on the host, as was decided last."""
+        lent = self._lent.get(device)
+        return lent.host if lent is not None else 0
+
     def _moves(self, device: int) -> bool:
         """Whether its processes have to move memory between GPU and host."""
         lent = self._lent.get(device)

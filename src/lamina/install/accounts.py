@@ -25,10 +25,12 @@ _CHECKS_CALLERS = "lamina-metrics"
 _MOVER = "lamina-defragmentation"
 _PREEMPTOR = "lamina-preemption"
 _RECLAIMER = "lamina-idle-shares"
+_BORROWERS = "lamina-borrowers"
 _SERVES_CLAIMS = "lamina-claims"
 
 MOVES_PODS = Given(Value("control.defragmentation"))
 RECLAIMS_IDLE = Given(Value("control.idleShares"))
+EVICTS_BORROWERS = Given(Value("control.borrowers"))
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
 
@@ -52,6 +54,7 @@ def accounts() -> list[Any]:
         *(When(Given(nvidia), part) for part in nvidia_objects),
         *(When(MOVES_PODS, part) for part in _added_role(_MOVER, rights.DEFRAGMENTATION_CLUSTER)),
         *(When(RECLAIMS_IDLE, part) for part in _added_role(_RECLAIMER, rights.IDLE_SHARES_CLUSTER)),
+        *(When(EVICTS_BORROWERS, part) for part in _added_role(_BORROWERS, rights.BORROWERS_CLUSTER)),
         *(When(PREEMPTS, part) for part in _added_role(_PREEMPTOR, rights.PREEMPTION_CLUSTER)),
         *(When(DRA_WANTED, part) for part in _added_role(_SERVES_CLAIMS, rights.CLAIMS_CLUSTER, AGENT)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),

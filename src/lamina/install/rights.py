@@ -110,6 +110,9 @@ IDLE_SHARES_CLUSTER = (
 )
 """Of the controller, only where it may reclaim idle shares."""
 
+BORROWERS_CLUSTER = (Rule("pods/eviction", "create", why="with `control.borrowers`"),)
+"""Of the controller, only where it may evict borrowers."""
+
 PREEMPTION_CLUSTER = (
     Rule("pods/eviction", "create", why="with `control.preemption`"),
     Rule("pods/status", "patch", why="with `control.preemption`, the node that a pod is nominated for"),
@@ -164,6 +167,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
     "Controller, in the cluster, with `control.defragmentation`": DEFRAGMENTATION_CLUSTER,
     "Controller, in the cluster, with `control.idleShares`": IDLE_SHARES_CLUSTER,
+    "Controller, in the cluster, with `control.borrowers`": BORROWERS_CLUSTER,
     "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,

@@ -120,6 +120,13 @@ class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "`idleShares`"
         ),
     ] = False
+    borrowers: Annotated[
+        Switch,
+        Meta(
+            title="Let the controller evict pods whose borrowed memory neighbors need, for the configuration's section "
+            "`borrowers`"
+        ),
+    ] = False
     preemption: Annotated[
         Switch,
         Meta(title="Let the controller evict pods for one that lacks GPU memory or compute alone"),

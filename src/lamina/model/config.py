@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
@@ -119,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     moves_per_hour: int
     """Most pods that defragmentation evicts in an hour."""
     idle: IdlePolicy
+    borrowers: BorrowerPolicy
     pricing: Pricing
     schedulers: tuple[str, ...]
     assigned_scheduler: str

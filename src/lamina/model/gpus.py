@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.claims import HeldClaim
 from lamina.model.gpu_modes import MigInstance as MigInstance
 from lamina.model.gpu_modes import Mode as Mode
@@ -125,6 +126,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Containers that were resized, with the size that they have."""
     idle: tuple[IdlePod, ...] = ()
     """Pods that have used no GPU for so long that the configuration lets their shares be reclaimed."""
+    displaced: tuple[DisplacedBorrower, ...] = ()
+    """Pods that have kept borrowed memory on the host for so long that the configuration lets them be evicted."""
     claims: tuple[HeldClaim, ...] = ()
     """ResourceClaims that are prepared here. A GPU that one has takes no grants."""
     mig_devices: tuple[MigDeviceCount, ...] = ()

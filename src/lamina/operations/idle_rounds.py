@@ -1,8 +1,7 @@
 """The controller reclaims idle shares where the configuration allows it, after notice.
 
-Each round looks at the pods that agents list as idle, and at those that have a notice. A notice is an annotation and an
-event. When its time is over and the pod is still idle, it is evicted, or its workload is scaled to zero once all of its
-pods are due. Everything that is known is in the cluster, so another replica goes on where this one ended.
+Each round looks at the pods that agents list as idle, and at those that have a notice. When its time is over and the
+pod is still idle, it is evicted, or its workload is scaled to zero once all of its pods are due.
 """
 
 import logging
@@ -12,10 +11,10 @@ from lamina.controller.assembly import Controller
 from lamina.errors import Outside
 from lamina.model.idle import IdlePolicy
 from lamina.model.workloads import Workload, workload_of
-from lamina.operations.idle_decisions import KEEP, NOTICE, IdleStep, decide
+from lamina.operations.idle_decisions import KEEP, NOTICE, decide, terms
+from lamina.operations.notices import Notices, NoticeStep
 from lamina.operations.workloads import pods_of
 from lamina.ports.kube import DEPLOYMENTS, PODS, STATEFUL_SETS, Conflict, NotFound, Object, Resource
-from lamina.ports.kube.moments import rfc3339
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
@@ -38,6 +37,7 @@ class IdleRounds:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+        self._notices = Notices(controller)
         self._kube, self._clock = controller.context.kube, controller.context.clock
 
     async def round(self) -> None:
@@ -46,9 +46,9 @@ class IdleRounds:
         if not policy.hours or not self._controller.readiness:
             return
         now, since = self._clock.wall(), self._idle_since()
-        pods = [pod for pod in (await self._kube.list(PODS)).items if self._concerns(pod, since)]
+        pods = [pod for pod in (await self._kube.list(PODS)).items if self._notices.concerns(pod, since, NOTICE)]
         steps = {pod["metadata"]["uid"]: decide(pod, since.get(pod["metadata"]["uid"]), policy, now) for pod in pods}
-        due = {uid for uid, step in steps.items() if step is IdleStep.RECLAIM}
+        due = {uid for uid, step in steps.items() if step is NoticeStep.END}
         scaled: set[tuple[str, Workload]] = set()
         for pod in pods:
             if not self._controller.readiness:
@@ -69,48 +69,29 @@ class IdleRounds:
         inventories = (ledger.inventory(node) for node in ledger.nodes())
         return {each.pod_uid: each.since for inventory in inventories if inventory for each in inventory.idle}
 
-    def _concerns(self, pod: Object, since: Mapping[str, float]) -> bool:
-        meta = pod["metadata"]
-        alive = not meta.get("deletionTimestamp") and (pod.get("status") or {}).get("phase") not in _ENDED
-        held = bool(self._controller.context.ledger.grants_of(meta["uid"]))
-        return alive and ((held and meta["uid"] in since) or NOTICE in (meta.get("annotations") or {}))
-
     async def _take(
-        self, pod: Object, step: IdleStep, policy: IdlePolicy, due: set[str], scaled: set[tuple[str, Workload]]
+        self, pod: Object, step: NoticeStep, policy: IdlePolicy, due: set[str], scaled: set[tuple[str, Workload]]
     ) -> None:
-        if step is IdleStep.GIVE_NOTICE:
+        if step is NoticeStep.GIVE_NOTICE:
             await self._give_notice(pod, policy)
-        elif step is IdleStep.WITHDRAW:
-            await self._annotate(pod, None)
-        elif step is IdleStep.RECLAIM and policy.action == "evict":
-            await self._evict(pod)
-        elif step is IdleStep.RECLAIM:
+        elif step is NoticeStep.WITHDRAW:
+            await self._notices.withdraw(pod, terms(policy))
+        elif step is NoticeStep.END and policy.action == "evict":
+            await self._notices.evict(pod, "IdleShareReclaimed", "Evicted, because it used no GPU")
+            log.info("Evicted idle pod %s/%s", pod["metadata"]["namespace"], pod["metadata"]["name"])
+        elif step is NoticeStep.END:
             of = pod["metadata"]["namespace"], workload_of(pod)
             if of not in scaled:
                 scaled.add(of)
                 await self._scale(pod, of[1], due)
 
     async def _give_notice(self, pod: Object, policy: IdlePolicy) -> None:
-        end = rfc3339(self._clock.wall() + policy.notice_s)
-        await self._annotate(pod, end)
         what = "it is evicted" if policy.action == "evict" else "its workload is scaled to zero"
         message = (
-            f"No GPU use for {policy.hours} h. At {end} {what}, unless it uses a GPU. To keep it, set the annotation "
+            f"No GPU use for {policy.hours} h. At {{end}} {what}, unless it uses a GPU. To keep it, set the annotation "
             f"{KEEP}=true"
         )
-        await self._controller.events.record(PODS, pod, "IdleNotice", message, warning=True)
-
-    async def _annotate(self, pod: Object, end: str | None) -> None:
-        meta = pod["metadata"]
-        body = {"metadata": {"uid": meta["uid"], "annotations": {NOTICE: end}}}
-        await self._kube.patch(PODS, meta["name"], body, namespace=meta["namespace"])
-
-    async def _evict(self, pod: Object) -> None:
-        """Raises Outside where a PodDisruptionBudget holds the pod."""
-        meta = pod["metadata"]
-        await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
-        log.info("Evicted idle pod %s/%s", meta["namespace"], meta["name"])
-        await self._controller.events.record(PODS, pod, "IdleShareReclaimed", "Evicted, because it used no GPU")
+        await self._notices.give(pod, terms(policy), "IdleNotice", message)
 
     async def _scale(self, pod: Object, of: Workload, due: set[str]) -> None:
         """Scale the pod's workload to zero if all of its pods are due."""

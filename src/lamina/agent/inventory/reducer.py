@@ -19,6 +19,7 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse, accepts_gran
 from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
+from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
 from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.model.grants import MigInstance, Share
@@ -72,6 +73,8 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
     """Deleted pods whose processes still run."""
     resized: tuple[AppliedSize, ...] = ()
     """The sizes of resized containers."""
+    displaced: tuple[DisplacedBorrower, ...] = ()
+    """Pods that keep borrowed memory on the host because neighbors need the GPU's."""
     idle: tuple[IdlePod, ...] = ()
     """Pods that have used no GPU for so long that their shares may be reclaimed."""
 
@@ -211,6 +214,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             survivors=state.survivors,
             resized=state.resized,
             idle=state.idle,
+            displaced=state.displaced,
             claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
             mig_devices=_mig_counts(state),
         )

@@ -1,12 +1,17 @@
 """Divides each GPU's time between the containers that share it, lends its memory, and answers their processes."""
 
+from collections.abc import Callable
+
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
+from lamina.agent.limits.displaced import DisplacedBorrowers
 from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
+from lamina.model.borrowers import DisplacedBorrower
 from lamina.ports.host import Host
 
 LOOK_S = 0.5
 BUSY_S, IDLE_S = 0.01, 0.025
+PublishDisplaced = Callable[[tuple[DisplacedBorrower, ...]], None]
 REST = 4
 """The loop sleeps at least this many times as long as deciding took, so that other work of the agent proceeds."""
 
@@ -14,9 +19,20 @@ REST = 4
 class ArbitrationLoop:
     """Without it, containers have their own shares alone, no gate is closed, and contexts cost what is guessed."""
 
-    def __init__(self, node: NodeContext, host: Host, confirm: Confirm, capacity: Capacity, report: Report) -> None:
-        """`capacity` is the memory of a GPU; `report` is called with what is wrong with the files of a container."""
+    def __init__(
+        self,
+        node: NodeContext,
+        host: Host,
+        confirm: Confirm,
+        capacity: Capacity,
+        report: Report,
+        publish: PublishDisplaced,
+    ) -> None:
+        """`capacity` is the memory of a GPU; `report` is called with what is wrong with the files of a container, and
+        `publish` with the pods that have had to keep borrowed memory on the host, when these change."""
         self._node = node
+        self._publish = publish
+        self._displaced = DisplacedBorrowers(node.config.borrowers)
         self._host = host
         self._containers = node.paths.containers
         self._files = node.files
@@ -29,6 +45,11 @@ class ArbitrationLoop:
 
     def _failed(self, gpu: str, error: Exception) -> None:
         self._aside.add("time of a GPU", gpu, error)
+
+    def _observe_displaced(self, arbitration: Arbitration) -> None:
+        pods = {each.bound.pod_uid for each in self._node.record.allocations if each.bound}
+        if self._displaced.observe(arbitration.displaced, pods, self._clock.wall()):
+            self._publish(self._displaced.found)
 
     async def run(self) -> None:
         arbitration = Arbitration(
@@ -46,6 +67,7 @@ class ArbitrationLoop:
                 if now - listed_at >= LOOK_S:
                     with self._aside.around("directory", str(self._containers)):
                         arbitration.attend(self._containers / name for name in self._files.names(self._containers))
+                        self._observe_displaced(arbitration)
                     listed_at = now
                 busy = arbitration.tick(int(now * 1e9))
                 figures.look(arbitration)

@@ -264,6 +264,33 @@ class IdleShares(Group, frozen=True, kw_only=True):
     ] = ()
 
 
+class Borrowers(Group, frozen=True, kw_only=True):
+    """Pods whose borrowed memory neighbors need. Needs the chart value `control.borrowers=true`."""
+
+    seconds: Annotated[
+        Count,
+        doc(
+            "Time with borrowed memory on the host after which the youngest borrower of a GPU is given notice; 0 for "
+            "never.",
+            unit="seconds",
+            reason="A borrower goes on without a restart, only slower.",
+        ),
+    ] = 0
+    notice_seconds: Annotated[
+        Annotated[int, Meta(ge=10, le=86400), must_be("an integer from 10 to 86400")],
+        doc(
+            "Time from the notice until the pod is evicted, unless it returns the memory or has the annotation "
+            "`lamina.dev/keep-borrower=true`.",
+            unit="seconds",
+            reason="Long enough for a program that watches the annotation to save its state.",
+        ),
+    ] = 60
+    namespaces: Annotated[
+        Annotated[tuple[str, ...], must_be("a list of namespaces")],
+        doc("Namespaces in which this applies; `*` for all.", reason="Nothing is evicted unless asked for."),
+    ] = ()
+
+
 class Schedulers(Group, frozen=True, kw_only=True):
     """The schedulers that use Lamina's extender."""
 
@@ -425,6 +452,7 @@ class Configuration(Group, frozen=True, kw_only=True):
     placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
     defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
     idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
+    borrowers: Annotated[Borrowers, doc("Pods whose borrowed memory neighbors need.")] = Borrowers()
     pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()

@@ -12,6 +12,7 @@ import msgspec
 from lamina.api.v1alpha1 import grant as grants
 from lamina.api.v1alpha1 import inventory as inventories
 from lamina.errors import BadInput
+from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
@@ -47,6 +48,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             for each in wire.resized
         ),
         idle=tuple(IdlePod(pod_uid=each.pod_uid, since=each.since) for each in wire.idle),
+        displaced=tuple(DisplacedBorrower(pod_uid=each.pod_uid, since=each.since) for each in wire.displaced),
         claims=tuple(_read_claim(claim) for claim in wire.claims),
         mig_devices=tuple(
             MigDeviceCount(profile=each.profile, count=each.count, resource=each.resource, reason=each.reason)
@@ -74,6 +76,9 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
             for each in inventory.resized
         ),
         idle=tuple(inventories.IdlePod(pod_uid=each.pod_uid, since=each.since) for each in inventory.idle),
+        displaced=tuple(
+            inventories.DisplacedBorrower(pod_uid=each.pod_uid, since=each.since) for each in inventory.displaced
+        ),
         claims=tuple(_write_claim(claim) for claim in inventory.claims),
         mig_devices=tuple(
             inventories.MigDeviceCount(
@@ -191,6 +196,7 @@ def _read_mps_daemon(wire: inventories.MpsDaemon) -> MpsDaemon:
         reason=wire.reason,
         memory_mib=wire.memory_mib,
         threads_percent=wire.threads_percent,
+        for_grants=wire.for_grants,
     )
 
 
@@ -201,6 +207,7 @@ def _write_mps_daemon(daemon: MpsDaemon) -> inventories.MpsDaemon:
         reason=daemon.reason,
         memory_mib=daemon.memory_mib,
         threads_percent=daemon.threads_percent,
+        for_grants=daemon.for_grants,
     )
 
 

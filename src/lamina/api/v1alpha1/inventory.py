@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from lamina.api.v1alpha1.bounds import Mode, Name, Natural
 from lamina.api.v1alpha1.grant import ContainerGrant
+from lamina.model.borrowers import MAX_DISPLACED
 from lamina.model.claims import MAX_CLAIMS
 from lamina.model.idle import MAX_IDLE
 from lamina.model.requests import MAX_CONTAINERS
@@ -117,6 +118,9 @@ class MpsDaemon(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         name="memoryMiB", default=0
     )
     threads_percent: Annotated[Natural, Meta(description="Percent of the GPU's threads that each client may use")] = 0
+    for_grants: Annotated[
+        bool, Meta(description="Clients have grants, with limits of their own within those of the daemon")
+    ] = False
 
 
 class Survivor(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -176,6 +180,16 @@ class IdlePod(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
+class DisplacedBorrower(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The youngest borrower of a GPU whose memory neighbors need."""
+
+    pod_uid: Annotated[Name, Meta(description="UID of the pod")] = field(name="podUID")
+    since: Annotated[
+        int,
+        Meta(ge=0, le=1 << 40, description="When it had to keep memory on the host, in seconds since 1970"),
+    ]
+
+
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The GPUs of one node, written by its agent."""
 
@@ -216,6 +230,14 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     idle: Annotated[
         tuple[IdlePod, ...],
         Meta(max_length=MAX_IDLE, description="Pods that have used no GPU for as long as `idleShares.hours` says"),
+    ] = ()
+    displaced: Annotated[
+        tuple[DisplacedBorrower, ...],
+        Meta(
+            max_length=MAX_DISPLACED,
+            description="Pods that keep borrowed memory on the host because neighbors need the GPU's, the youngest of "
+            "each GPU, where `borrowers.seconds` is set",
+        ),
     ] = ()
     claims: Annotated[
         tuple[HeldClaim, ...],

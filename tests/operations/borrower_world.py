@@ -1,0 +1,38 @@
+"""A workload on one node whose pods borrow memory, with its agent and a controller that evicts borrowers."""
+
+from typing import Any
+
+from msgspec import structs
+
+from lamina.configuration import Config
+from lamina.model.borrowers import DisplacedBorrower
+from lamina.model.gpus import Inventory
+from lamina.operations.borrower_rounds import BorrowerRounds
+from lamina.ports.kube import PODS
+from tests.operations.clusters import inventory
+from tests.operations.idle_world import World
+
+ON = "seconds: 30, noticeSeconds: 60, namespaces: [default]"
+
+
+class Borrowing(World):
+    """`displaced` are the pods that the agent lists by name."""
+
+    section = "borrowers"
+
+    def __init__(self, settings: str = ON, *, leads: bool = True) -> None:
+        super().__init__(settings, leads=leads)
+        self.displaced: dict[str, int] = {}
+
+    def inventory(self, config: Config) -> Inventory:
+        listed = tuple(DisplacedBorrower(pod_uid=uid, since=since) for uid, since in self.displaced.items())
+        return structs.replace(inventory(gpus=2), displaced=listed)
+
+    async def displace(self, name: str) -> None:
+        uid = (await self.kube.get(PODS, name, namespace="default"))["metadata"]["uid"]
+        self.displaced[uid] = int(self.clock.wall())
+
+    async def look(self, seconds: float = 0.0, *, kube: Any = None) -> None:
+        """A replica that has just become the leader looks once."""
+        await self.clock.sleep(seconds)
+        await BorrowerRounds(await self.controller(kube)).round()
