@@ -66,7 +66,12 @@ class Box:
 async def answering(node: Node, seconds: float = 0.2) -> AsyncIterator[None]:
     """With the agent's loop, after so many seconds."""
     loop = ArbitrationLoop(
-        node.context, node.host, lambda folder, uuid: None, lambda gpu: 0, lambda folder, problem: None
+        node.context,
+        node.host,
+        lambda folder, uuid: None,
+        lambda gpu: 0,
+        lambda folder, problem: None,
+        lambda pods: None,
     )
     task = asyncio.create_task(loop.run())
     try:

@@ -79,7 +79,12 @@ class Setting:
 
         async def run() -> None:
             loop = ArbitrationLoop(
-                context, PodHost(box.folder), lambda folder, uuid: None, lambda gpu: 0, lambda folder, problem: None
+                context,
+                PodHost(box.folder),
+                lambda folder, uuid: None,
+                lambda gpu: 0,
+                lambda folder, problem: None,
+                lambda pods: None,
             )
             task = asyncio.create_task(loop.run())
             begun.set()

@@ -4,13 +4,14 @@ from collections import defaultdict
 from pathlib import Path
 
 from lamina.agent.devices.native_devices import unit_uuid
-from lamina.agent.mps.client_edits import PIPE
+from lamina.agent.mps.client_edits import MEMORY, PIPE, THREADS
 from lamina.enforcement import read_limits
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.mig import Placed
 from lamina.model.quantities import MIB
+from lamina.placement.state.modes import mode_of_all
 from lamina.ports.kube import PODS
 from tests.whole_node.kubelet import Container, Running
 from tests.whole_node.world import CARD, FACTS, GPUS, World
@@ -68,11 +69,14 @@ async def _nothing_is_promised_twice(world: World) -> None:
         if pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
     }
     total: dict[str, Taken] = defaultdict(lambda: NOTHING)
+    modes: dict[str, set[Mode]] = defaultdict(set)
     for grant in await world.grants():
         if grant.pod_uid in bound:
             for gpu, taken in taken_by(grant.containers).items():
                 total[gpu] = total[gpu].plus(taken)
+                modes[gpu].add(mode_of_all(taken))
     assert total.keys() <= set(GPUS)
+    assert all(len(each) == 1 for each in modes.values()), f"GPUs are granted in several modes: {modes}"
     for gpu, taken in total.items():
         if taken.instances:
             assert taken.slots == len(taken.instances), f"{gpu} is partitioned, and allocated otherwise"
@@ -127,7 +131,11 @@ def _nothing_was_touched(running: Running, *, resized: bool = False) -> None:
 
 def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> None:
     shares = sorted(grant.shares, key=lambda each: (GPUS.index(each.gpu), each.mig.start if each.mig else 0))
-    assert PIPE not in running.env
+    assert (PIPE in running.env) == (shares[0].mode is Mode.MPS)
+    if shares[0].mode is Mode.MPS:
+        _is_a_client(world, running, shares[0].gpu)
+        assert running.env[MEMORY] == f"0={shares[0].limit_mib}M"
+        assert running.env.get(THREADS) == (str(shares[0].cores) if shares[0].cores else None)
     if shares[0].mode is Mode.MIG:
         assert running.limits is None
         places = [(each.gpu, Placed(each.mig.profile, each.mig.start)) for each in shares if each.mig]
@@ -144,6 +152,12 @@ def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> Non
     assert given == [(each.gpu, each.memory_mib * MIB, each.cores) for each in shares], "not the limits of the grant"
 
 
+def _is_a_client(world: World, running: Running, gpu: str) -> None:
+    assert running.daemon is not None and world.mps.daemons.get(gpu) is running.daemon, "its daemon of MPS is gone"
+    assert gpu in world.nvml.exclusive
+    assert running.mounts[running.env[PIPE]] == str(world.root / "mps" / gpu / "pipe")
+
+
 def _device(world: World, gpu: str, place: Placed) -> str:
     there = world.nvml.instances.get(gpu, ())
     return next((each.uuid for each in there if Placed(each.profile, each.start) == place), f"none at {place}")
@@ -158,9 +172,7 @@ def _has_its_devices(world: World, container: Container, running: Running) -> di
         assert set(_observed(running)) == units, "not the devices that kubelet gave it"
     if PIPE in running.env:
         (gpu,) = units
-        assert running.daemon is not None and world.mps.daemons.get(gpu) is running.daemon, "its daemon of MPS is gone"
-        assert gpu in world.nvml.exclusive
-        assert running.mounts[running.env[PIPE]] == str(world.root / "mps" / gpu / "pipe")
+        _is_a_client(world, running, gpu)
         return {gpu: Mode.MPS}
     parts = {each.uuid: gpu for gpu, there in world.nvml.instances.items() for each in there}
     lost = {unit for unit in units if unit.startswith("MIG-")} - parts.keys()

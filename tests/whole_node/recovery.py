@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.mig.ownership import Ownership
+from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Record
 from lamina.model.sharing import TimeSlice
@@ -96,18 +97,20 @@ async def nothing_of_pods_is_left(world: World) -> None:
     assert await world.grants() == [], "grants"
     made = Ownership(world.settings.made, world.files)
     assert all(each.gpu in made.labelled for each in made.instances), "instances that were made for grants"
+    daemons = DaemonJournal(world.settings.mps, world.files)
+    assert not any(each.for_grants for gpu in daemons.gpus if (each := daemons.get(gpu))), "daemons of MPS for grants"
 
 
 async def a_neutral_node_serves(world: World) -> None:
     """Without labels and with the defaults each of these runs on the empty node."""
     await world.label(kinds.FILE_LABEL, "")
     await world.label(kinds.MIG_LABEL, "all-disabled")
-    await world.configure("either")
+    await world.configure("any")
     await world.time_passes(HEALTHY_S)
     await world.label(kinds.MIG_LABEL, "")
     await world.time_passes(HEALTHY_S)
     assert not any(world.nvml.instances.values()), f"instances: {world.nvml.instances}"
-    for kind in ("small", "a GPU", "two GPUs", "vgpu, mig", "timed units", "after init"):
+    for kind in ("small", "a GPU", "two GPUs", "vgpu, mig", "vgpu, mps", "timed units", "after init"):
         await runs_alone(world, kind)
     for kind in CLAIMS:
         claim = await world.door.comes(kind)

@@ -12,6 +12,10 @@ from lamina.agent.containers import limit_files
 from lamina.agent.inventory import reducer
 from lamina.agent.kubelet import plugins
 from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mps import grant_clients
+from lamina.agent.mps.client_edits import client_edits
+from lamina.agent.mps.daemons import DaemonSupervisor
+from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.prepare import mode_check
 from lamina.model.grants import ContainerGrant, Share
 from tests.whole_node import kinds
@@ -69,6 +73,58 @@ async def test_a_release_that_leaves_the_files(world: World, monkeypatch: Any) -
     monkeypatch.setattr(Releaser, "release", forgets)
     with pytest.raises(AssertionError, match="CDI specs"):
         await course(world)
+
+
+async def client_course(world: World) -> None:
+    """Clients of MPS, and when they have ended, a pod with all GPUs."""
+    await world.begin()
+    await world.configure("mps first")
+    await world.time_passes(2 * POLL_S)
+    for _ in range(3):
+        await world.a_pod_comes("vgpu, mps")
+    await settle(world, 1)
+    for number in range(3):
+        await world.delete(f"p{number + 1}")
+    await world.time_passes(2 * POLL_S)
+    await world.a_pod_comes("two GPUs")
+    await settle(world, 2)
+    await all_end(world)
+    await nothing_of_pods_is_left(world)
+
+
+async def test_a_sound_agent_gets_clients_of_mps_through(world: World) -> None:
+    await client_course(world)
+
+
+@pytest.mark.parametrize("vacates", [True, False])
+async def test_a_daemon_that_stays_when_the_gpu_is_used_otherwise(
+    world: World, monkeypatch: Any, vacates: bool
+) -> None:
+    """Daemons without clients are not looked after here, so that the next container finds them."""
+
+    async def nothing(*about: object) -> None: ...
+
+    monkeypatch.setattr(DaemonSupervisor, "look", nothing)
+    if vacates:
+        await client_course(world)
+        return
+    monkeypatch.setattr(GrantClients, "vacate", nothing)
+    with pytest.raises(AssertionError, match="a daemon of MPS with"):
+        await client_course(world)
+
+
+async def test_clients_that_start_without_their_daemon(world: World, monkeypatch: Any) -> None:
+    async def nothing(clients: GrantClients, shares: object) -> None: ...
+
+    monkeypatch.setattr(GrantClients, "provide", nothing)
+    with pytest.raises(AssertionError, match="its daemon of MPS is gone"):
+        await client_course(world)
+
+
+async def test_a_client_without_its_limits(world: World, monkeypatch: Any) -> None:
+    monkeypatch.setattr(grant_clients, "share_edits", lambda resource, home, share: client_edits(resource, home))
+    with pytest.raises((AssertionError, KeyError)):
+        await client_course(world)
 
 
 async def test_instances_that_are_never_removed(world: World, monkeypatch: Any) -> None:

@@ -56,7 +56,7 @@ POLL_S = 10.0
 class _Idle:
     """In the place of the loop that lends time, which has no part in this and looks every 10 ms."""
 
-    def __init__(self, *arguments: Any) -> None: ...
+    def __init__(self, *arguments: Any, **more: Any) -> None: ...
 
     async def run(self) -> None:
         await asyncio.Event().wait()

@@ -190,6 +190,9 @@ class ClaimPreparer:
                 if unit in others.gpus or unit in granted:
                     holder = f" by pod {granted[unit]}" if unit in granted else ""
                     raise NotYet(f"{unit} is in use{holder} through the device plugin; the claim waits until that ends")
+                daemon = self._advertisement.daemon(unit)
+                if daemon is not None and daemon.made:
+                    raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
 
     async def _granted(self) -> dict[str, str]:
         """The GPUs of grants by UUID, with their pods. Raises Outside."""
