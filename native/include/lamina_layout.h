@@ -123,7 +123,8 @@ struct lamina_usage_compute {
     /* Work that was measured and is not yet in `due`, and since when there is some: the arbiter's refund for it comes
      * at the same time. */
     _Atomic uint64_t deferred_ns, deferred_at;
-    uint64_t reserved[10];
+    _Atomic uint64_t used_at; /* when a process last made a GPU work, where time is not measured; the arbiter asks */
+    uint64_t reserved[9];
     /* How long processes had work in each of the last milliseconds, added up. The index is the millisecond's number
      * modulo LAMINA_BINS; bucket.h describes the word. */
     _Atomic uint64_t bins[LAMINA_BINS];

@@ -56,6 +56,7 @@ int main(void)
     FIELD(lamina_usage_compute, refund_ns);
     FIELD(lamina_usage_compute, deferred_ns);
     FIELD(lamina_usage_compute, deferred_at);
+    FIELD(lamina_usage_compute, used_at);
     FIELD(lamina_usage_compute, busy_ns);
     FIELD(lamina_usage_compute, waited_ns);
     FIELD(lamina_usage_compute, reserved);

@@ -70,16 +70,17 @@ def test_idle_shares_are_listed_and_reclaimed_after_notice(start_lab: StartLab) 
     lab.apply(pod_that_may_go(USED))
     lab.apply(pod_that_may_go(UNMEASURED).replace("        nvidia.com/gpucores: 20\n", ""))
     lab.settled("", {"Running": 5})
-    everyone = sorted([WEB, WEB, KEPT, USED])
+    everyone = sorted([WEB, WEB, KEPT, USED, UNMEASURED])
     wait_until(lambda: listed(lab) == everyone, lambda: str(listed(lab)))
     assert inventory_idle(lab) == set() and notices(lab) == {}, "none has been idle for an hour"
 
     let_pass(lab)
-    wait_until(lambda: len(inventory_idle(lab)) == 4, lambda: str(inventory_idle(lab)))
+    wait_until(lambda: len(inventory_idle(lab)) == 5, lambda: str(inventory_idle(lab)))
     web = {pod["metadata"]["name"] for pod in lab.pods(f"app={WEB}")}
-    wait_until(lambda: set(notices(lab)) == web | {USED}, lambda: str(notices(lab)))
+    wait_until(lambda: set(notices(lab)) == web | {USED, UNMEASURED}, lambda: str(notices(lab)))
     assert deployment(lab)["spec"]["replicas"] == 2 and set(events(lab, "IdleNotice")) >= web
-    lab.kubectl("exec", USED, "--", "gpu-load", "--memory-mib", "100", "--seconds", "2")
+    for pod in (USED, UNMEASURED):
+        lab.kubectl("exec", pod, "--", "gpu-load", "--memory-mib", "100", "--seconds", "2")
 
     wait_until(lambda: deployment(lab)["spec"]["replicas"] == 0, lambda: f"{notices(lab)} {events(lab, 'IdleNotice')}")
     assert deployment(lab)["metadata"]["annotations"]["lamina.dev/replicas-before-idle"] == "2"

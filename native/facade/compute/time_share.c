@@ -205,6 +205,11 @@ void time_share_note_request(int device, uint64_t now)
         STORE(mine->asked_at, now);
 }
 
+void time_share_note_use(int device, uint64_t now)
+{
+    STORE(shared_compute(device)->used_at, now);
+}
+
 void time_share_note_wait(int device, uint64_t now, uint64_t ns)
 {
     struct lamina_slot_compute *mine = own_compute(device);

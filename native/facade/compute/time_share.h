@@ -49,4 +49,7 @@ void time_share_note_request(int device, uint64_t now);
 void time_share_note_wait(int device, uint64_t now, uint64_t ns);
 void time_share_note_busy(int device, uint64_t since);
 
+/* Notes that the container uses the GPU, where its time is not measured: when it begins, and when the arbiter asks. */
+void time_share_note_use(int device, uint64_t now);
+
 #endif

@@ -1,5 +1,6 @@
 /* cuInit: takes a slot in the account and lets the driver see only the granted GPUs. */
 #include "view/init.h"
+#include "compute/time_share.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
 #include "cuda/mps_client.h"
@@ -75,6 +76,8 @@ static CUresult init_granted(const struct facade *facade, unsigned int flags)
         log_line(LOG_ERROR, "no device: the driver shows GPUs that are not in the limits");
         refused = 1;
     }
+    for (uint32_t i = 0; result == CUDA_SUCCESS && i < facade->limits.device_count; i++)
+        time_share_note_use((int)i, monotonic_ns());
     return refused ? CUDA_ERROR_NO_DEVICE : result;
 }
 

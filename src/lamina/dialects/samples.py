@@ -68,6 +68,9 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     busy_is_whole: bool = True
     """Whether `busy_s` is all of its GPU time. That of a container without a share of time is measured only while a
     neighbor needs it."""
+    used_at: float | None = None
+    """When it used the GPU last, in seconds of CLOCK_MONOTONIC, where its GPU time is not measured; 0 if it never did,
+    None if that is not known."""
     waited_s: float | None = 0.0
     busy_percent: float | None = 0.0
     """GPU time that it got over the last seconds; None where not all of it is measured."""

@@ -24,6 +24,9 @@ from lamina.errors import BadInput
 from lamina.model.grants import ComputePolicy
 
 _PPM = 1_000_000
+ASK_NS = 60_000_000_000
+"""How often a container whose time is not measured is asked whether it uses a GPU."""
+_USED_AT = layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
 
 
 class AttendedContainer:
@@ -168,6 +171,14 @@ class AttendedContainer:
         lent = self._lent.get(device)
         return lent is not None and lent.host != int(hosted(self._before[1], self.devices)[device])
 
+    def _asks(self, device: int, now: int) -> bool:
+        """Whether its next launch is to say that the GPU is used, because its time is not measured."""
+        if self.limits.devices[device].compute_policy.by_time:
+            return False
+        place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + _USED_AT
+        used_at = int.from_bytes(self._before[0][place : place + 8], "little")
+        return not now - ASK_NS < used_at <= now
+
     def decide(self, device: int, decision: Decision, now: int) -> None:
         """Each word is written in one step; the heartbeat last."""
         if self._decisions is None:
@@ -180,7 +191,7 @@ class AttendedContainer:
             word.rate_ppm = round(decision.rate * _PPM)
             word.refund_ns = decision.refund_ns
             word.blocked_ns = decision.blocked_ns
-        attention = decision.closed or decision.watched or self._moves(device)
+        attention = decision.closed or decision.watched or self._moves(device) or self._asks(device, now)
         self._decisions.devices[device].attention = int(attention)
         self._decisions.heartbeat = now
 

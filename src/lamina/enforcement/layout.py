@@ -108,7 +108,8 @@ class UsageCompute(ctypes.Structure):
         ("waited_ns", c_uint64),
         ("deferred_ns", c_uint64),
         ("deferred_at", c_uint64),
-        ("reserved", c_uint64 * 10),
+        ("used_at", c_uint64),
+        ("reserved", c_uint64 * 9),
         ("bins", c_uint64 * BINS),
     )
 

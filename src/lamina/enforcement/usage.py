@@ -32,6 +32,9 @@ class DeviceUsage(Struct, frozen=True, kw_only=True):
     """The part of `spilled` that is kept on the host, because others need the GPU's memory."""
     waited_ns: int = 0
     """How long its threads waited for their share of the GPU's time, ever, added up."""
+    used_at_ns: int | None = None
+    """Where its time is not measured: when it used the GPU last, give or take a minute, by CLOCK_MONOTONIC; 0 if no
+    process has begun yet, None if that is not known."""
 
 
 class ProcessUsage(Struct, frozen=True, kw_only=True):
@@ -104,7 +107,10 @@ def decode(data: bytes) -> Usage:
     orphaned = _orphaned(data, record)
     return Usage(
         generation=record.generation,
-        devices=tuple(_device(record.devices[i], uuid, living, orphaned.get(i, 0)) for i, uuid in enumerate(uuids)),
+        devices=tuple(
+            _device(record.devices[i], uuid, living, orphaned.get(i, 0), begun=record.slots_used > 0)
+            for i, uuid in enumerate(uuids)
+        ),
         processes=living,
     )
 
@@ -160,7 +166,11 @@ def _stands(data: bytes, holder: int, devices: int) -> bool:
     return alive and slot.generation == holder >> 16 & 0xFFFFFFFF
 
 
-def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int) -> DeviceUsage:
+def _device(
+    record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int, *, begun: bool
+) -> DeviceUsage:
+    # A process of an earlier version of the facade says nothing.
+    used_at = int(record.compute.used_at) or (None if begun else 0)
     return DeviceUsage(
         uuid=uuid,
         held=sum(process.total(uuid) for process in processes) + orphaned,
@@ -172,6 +182,7 @@ def _device(record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage
         context_bytes=record.context_bytes,
         busy_ns=max(0, record.compute.busy_ns - record.compute.refund_ns),
         waited_ns=record.compute.waited_ns,
+        used_at_ns=used_at,
     )
 
 

@@ -25,6 +25,7 @@ from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.dialects.samples import ShareSample
+from lamina.enforcement import layout
 from lamina.errors import Outside
 from lamina.model.grants import ComputePolicy
 from lamina.model.workloads import Workload
@@ -147,15 +148,37 @@ async def test_what_containers_used_and_when_is_served(counted: Counted) -> None
     assert not idle_family("node-1", [], written.book.busy, 0).samples, "a pod that is gone"
 
 
-async def test_a_pod_without_a_share_of_time_is_never_found_idle(tmp_path: Path) -> None:
-    """The facade does not measure its launches, so its counter stays at 0 while it works."""
+async def test_a_pod_without_a_share_of_time_is_idle_when_it_was_asked_and_launched_nothing(tmp_path: Path) -> None:
+    """The facade does not measure its launches. It says when it is asked that there was one."""
     counted = Counted(tmp_path)
     await counted.runs("memory-alone", ComputePolicy.NONE)
+    await counted.passes(20)
+    [begun] = counted.accountant.written.book.busy
     for _ in range(3):
         await counted.passes(20)
     written = counted.accountant.written
-    assert written.book.busy == () and written.histories[0].compute_percent(0.99) is None
+    [idle] = written.book.busy
+    assert idle.changed_at == begun.changed_at, "no process has begun"
+    assert written.histories[0].compute_percent(0.99) is None
     assert counted.value("memory-alone", "memory", "requested") > 0
+    said(counted, used_at_s=7)
+    await counted.passes(20)
+    [used] = counted.accountant.written.book.busy
+    assert used.changed_at == counted.node.clock.wall()
+    said(counted, used_at_s=0)
+    await counted.passes(20)
+    assert counted.accountant.written.book.busy == (), "a process of an earlier facade says nothing"
+
+
+def said(counted: Counted, *, used_at_s: int) -> None:
+    """A process of the container has begun, and says when it used the GPU."""
+    [folder] = counted.node.places.containers.iterdir()
+    at = layout.UsageFile.devices.offset + layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
+    with (folder / "usage").open("r+b") as file:
+        file.seek(layout.UsageFile.slots_used.offset)
+        file.write((1).to_bytes(4, "little"))
+        file.seek(at)
+        file.write((used_at_s * 10**9).to_bytes(8, "little"))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,14 @@ def test_a_counter_that_starts_again_counts_from_zero() -> None:
     assert amounts(observed(*ticks)).compute_used == 4 + 1 + 2
 
 
+def test_marks_say_when_a_gpu_was_used_and_count_as_no_time() -> None:
+    ticks = [(10, [holds(marks={"main": mark, "side": 0.0})]) for mark in (0.0, 0.0, 500.0, 500.0)]
+    book = observed(*ticks)
+    changed = {each.container: each.changed_at for each in book.state.busy}
+    assert changed["side"] < changed["main"] < book.state.at
+    assert amounts(book).compute_used == 0 == amounts(book).compute_lent
+
+
 def test_when_a_gpu_was_used_last_is_known() -> None:
     idle = [holds(busy_s={"main": 4.0}), holds("whole", gpu="GPU-1", busy_percent=0.0)]
     busy = [holds(busy_s={"main": 5.0}), holds("whole", gpu="GPU-1", busy_percent=1.0)]

@@ -70,7 +70,8 @@ class GpuTime(Struct, frozen=True, kw_only=True):
 
 
 class BusyCounter(Struct, frozen=True, array_like=True):
-    """GPU time of a container on a GPU as it was read last, in seconds. The container is empty for a whole GPU.
+    """GPU time of a container on a GPU as it was read last, in seconds, or its mark where time is not measured. The
+    container is empty for a whole GPU.
 
     `changed_at` is when it grew last, or was read first, in seconds since 1970.
     """
@@ -173,9 +174,17 @@ class AccountBook:
         counters = holding.busy_s
         if counters is None:
             if holding.busy_percent is None:
+                self._grown(holding, holding.marks or {}, busy)
                 return None
             known = self._busy.get((holding.pod_uid, "", holding.gpu))
             counters = {"": (known.busy_s if known else 0.0) + holding.busy_percent / 100 * passed}
+        grown = self._grown(holding, counters, busy)
+        return grown / passed if passed else 0.0
+
+    def _grown(
+        self, holding: Holding, counters: Mapping[str, float], busy: dict[tuple[str, str, str], BusyCounter]
+    ) -> float:
+        """By how much the counters have grown since the last look. Remembers them."""
         grown = 0.0
         for container, counter in counters.items():
             holder = holding.pod_uid, container, holding.gpu
@@ -183,7 +192,7 @@ class AccountBook:
             more = counter - before.busy_s if counter >= before.busy_s else counter  # one that started again is at 0
             busy[holder] = BusyCounter(*holder, counter, self._at if more > 0 else before.changed_at)
             grown += more
-        return grown / passed if passed else 0.0
+        return grown
 
     def _add(self, holding: Holding, model: str, amounts: Amounts) -> None:
         of = self._workload(holding)

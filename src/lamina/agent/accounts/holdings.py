@@ -18,7 +18,8 @@ class Holding(Struct, frozen=True, kw_only=True):
     """What one pod has of one GPU, and what its containers do with it.
 
     `cores` are percent of the GPU's time; 0 for a pod that requests none. `used_bytes` is None where use is not known.
-    `busy_s` are counters of GPU time by container; where they are None, `busy_percent` counts, if it is known.
+    `busy_s` are counters of GPU time by container; where they are None, `busy_percent` counts, if it is known. `marks`
+    are numbers by container that grow when it uses the GPU, where its GPU time is not measured.
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class Holding(Struct, frozen=True, kw_only=True):
     used_bytes: int | None = None
     busy_s: Mapping[str, float] | None = None
     busy_percent: float | None = None
+    marks: Mapping[str, float] | None = None
     workload: Workload = UNKNOWN
     labels: Mapping[str, str] = {}
     """Values of the labels that have accounts, by label."""

@@ -91,10 +91,19 @@ def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owne
             cores=_larger([(share.init, share.cores_percent or 0) for share in of_pod]),
             used_bytes=None if None in used else sum(each or 0 for each in used),
             busy_s={share.container: share.busy_s or 0.0 for share in of_pod} if counted else None,
+            marks=None if counted else _marks(of_pod),
             busy_percent=max((percent for percent in own if percent is not None), default=None),
             workload=owner.workload,
             labels=owner.labels,
         )
+
+
+def _marks(of_pod: Sequence[ShareSample]) -> Mapping[str, float] | None:
+    """A number for each container of a pod that grows when it uses the GPU; None if that of one is not known."""
+    marks = {share.container: share.busy_s if share.busy_is_whole else share.used_at for share in of_pod}
+    by_facade = all(share.enforcer in ("facade", "driver") for share in of_pod)
+    known = {container: mark for container, mark in marks.items() if mark is not None}
+    return known if by_facade and len(known) == len(marks) else None
 
 
 def uses(shares: Sequence[ShareSample], found: Sequence[Holding]) -> Iterator[MomentaryUse]:

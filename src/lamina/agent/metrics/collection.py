@@ -201,6 +201,7 @@ def _share(
         busy_s=device.busy_ns / _NS if device else 0.0,
         busy_is_whole=limit.compute_policy.by_time,
         busy_percent=None,
+        used_at=device.used_at_ns / _NS if device and device.used_at_ns is not None else None,
         waited_s=device.waited_ns / _NS if device else 0.0,
     )
 
