@@ -118,7 +118,8 @@ async def _may_use_no_more_than_counts(world: World, uid: str, container: Contai
     limits = read_limits(Path(running.mounts["/run/lamina/limits"])) if running.limits is not None else None
     for device in limits.devices if limits is not None and counted else ():
         share = counted[device.uuid]
-        assert device.memory_bytes <= share.memory_mib * MIB, f"more memory than counts as taken: {device} {share}"
+        assert device.guaranteed <= share.memory_mib * MIB, f"more memory than counts as taken: {device} {share}"
+        assert device.memory_bytes <= share.limit_mib * MIB, f"more memory than its limit: {device} {share}"
         assert device.cores_percent <= share.cores, f"more time than counts as taken: {device} {share}"
 
 
@@ -148,8 +149,10 @@ def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> Non
         assert running.limits is None
         return
     assert running.limits is not None, "no limits"
-    given = [(each.uuid, each.memory_bytes, each.cores_percent) for each in running.limits.devices]
-    assert given == [(each.gpu, each.memory_mib * MIB, each.cores) for each in shares], "not the limits of the grant"
+    given = [(each.uuid, each.guaranteed, each.memory_bytes, each.cores_percent) for each in running.limits.devices]
+    assert given == [(each.gpu, each.memory_mib * MIB, each.limit_mib * MIB, each.cores) for each in shares], (
+        "not the limits of the grant"
+    )
 
 
 def _is_a_client(world: World, running: Running, gpu: str) -> None:

@@ -73,6 +73,10 @@ PODS: dict[str, dict[str, Any]] = {
     "a replica": _pod({"nvidia.com/gpu.shared": "1"}),
     "small": _pod(_gpu(gpumem=4000)),
     "timed": _pod(_gpu(gpumem=9000, gpucores=40)),
+    "elastic": _pod(
+        _gpu(gpumem=6000, gpucores=20),
+        annotations={"lamina.dev/gpumem-limit": "20000", "lamina.dev/gpucores-limit": "60"},
+    ),
     "over two": _pod(_gpu(2, gpumem=15000, gpucores=30)),
     "two containers": _pod(_gpu(gpumem=3000), _gpu(gpumem=8000)),
     "after init": _with_init(_pod(_gpu(gpumem=5000)), _gpu(gpumem=9000)),
@@ -99,7 +103,18 @@ class Setup(NamedTuple):
     pods: tuple[str, ...]
 
 
-_SHARES = ("small", "timed", "over two", "two containers", "after init", "vgpu", "units", "timed units", "units of two")
+_SHARES = (
+    "small",
+    "timed",
+    "elastic",
+    "over two",
+    "two containers",
+    "after init",
+    "vgpu",
+    "units",
+    "timed units",
+    "units of two",
+)
 SETUPS = {
     "shares": Setup("default", "", "", (*_SHARES, "a GPU", "two GPUs", "vgpu, hami-core")),
     "either": Setup("either", "", "", (*_SHARES, "vgpu, mig", "vgpu, hami-core", "a GPU")),

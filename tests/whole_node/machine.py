@@ -125,6 +125,13 @@ class WholeNode(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.run(self.world.time_passes(seconds))
 
+    @rule(number=NUMBER, memory=st.sampled_from([1000, 5000, 12000, 50000]), cores=st.sampled_from([5, 30, 70]))
+    def a_pod_is_resized(self, number: int, memory: int, cores: int) -> None:
+        """Also one that cannot be, and to more than there is."""
+        pods = sorted(self.world.kubelet.pods.values(), key=lambda pod: pod.name)
+        if pods:
+            self.run(self.world.resize(pods[number % len(pods)].name, f"c0={memory},{cores}"))
+
     @rule(number=NUMBER, finished=st.booleans())
     def a_pod_ends(self, number: int, finished: bool) -> None:
         pods = sorted(self.world.kubelet.pods.values(), key=lambda pod: pod.name)
