@@ -22,6 +22,24 @@ Tell = Callable[[str], int]
 AHEAD_NS = 250_000_000
 
 
+WORK = """
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+def load():
+    return (cuda.cuModuleLoadData(ctypes.byref(module), b"simgpu")
+            or cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin"))
+def launch():
+    ns = ctypes.c_uint64(1000)
+    params = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
+    return cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, params, None) or cuda.cuCtxSynchronize()
+def keep(mib):
+    at = ctypes.c_uint64()
+    return at.value if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(mib << 20)) == 0 else 0
+def drop(at):
+    return cuda.cuMemFree_v2(ctypes.c_uint64(at))
+"""
+"""Definitions for `running`: a kernel that can be launched, and memory."""
+
+
 @contextmanager
 def running(box: Container, more: str = "") -> Iterator[Tell]:
     """A program in the container that evaluates each line that it gets; `more` defines names for it."""

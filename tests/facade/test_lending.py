@@ -9,7 +9,7 @@ from lamina.enforcement import layout
 from tests.facade.allocations import TOOLS
 from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
 from tests.facade.python_programs import python
-from tests.facade.running import beat, beating, running
+from tests.facade.running import WORK, beat, beating, running
 
 CARD = 32494  # MiB of the V100 of 32 GB
 CONTEXT_MIB = CONTEXT // MIB
@@ -25,23 +25,6 @@ import time
 def timed(mib):
     began = time.monotonic()
     return take(mib) * 10000 + int((time.monotonic() - began) * 1000)
-"""
-
-
-WORK = """
-module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-def load():
-    return (cuda.cuModuleLoadData(ctypes.byref(module), b"simgpu")
-            or cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin"))
-def launch():
-    ns = ctypes.c_uint64(1000)
-    params = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
-    return cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, params, None) or cuda.cuCtxSynchronize()
-def keep(mib):
-    at = ctypes.c_uint64()
-    return at.value if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(mib << 20)) == 0 else 0
-def drop(at):
-    return cuda.cuMemFree_v2(ctypes.c_uint64(at))
 """
 
 

@@ -5,8 +5,7 @@ import time
 from lamina.enforcement import layout
 from lamina.enforcement.arbitration import Arbitration
 from tests.facade.conftest import Container, MakeContainer
-from tests.facade.running import running
-from tests.facade.test_lending import WORK
+from tests.facade.running import WORK, running
 
 AHEAD_NS = 2_000_000_000
 

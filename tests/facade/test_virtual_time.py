@@ -39,7 +39,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     return measure
 
 
-@pytest.mark.parametrize("cell", map(judged, known_failures() + FEW))
+@pytest.mark.parametrize("cell", list(map(judged, known_failures() + FEW)))
 def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Callable[..., list[float]]) -> None:
     assert kept(found := measured(cell)), found
 

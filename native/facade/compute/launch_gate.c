@@ -14,8 +14,15 @@
 #include <time.h>
 
 #define UNMEASURED UINT32_MAX
-#define UNDECIDED 64     /* launches after which to check whether the arbiter decides again */
-#define UNFINISHED_MAX 2 /* batches that the GPU has not done, not counting open ones */
+#define UNDECIDED 64 /* launches after which to check whether the arbiter decides again */
+/* Batches that the GPU has not done, not counting open ones. Next to others a batch is done in one of the container's
+ * turns, and the program knows in the next one, so with two the container has no work in some of its turns. With more,
+ * it takes longer to stop, so more are allowed only where together they take MORE_NS. What a batch of many launches
+ * took is less exact when several wait. */
+#define UNFINISHED_LEAST 2
+#define UNFINISHED_MOST 4
+#define MORE_NS UINT64_C(16000000)
+#define MANY_LAUNCHES 5
 #define NAP_NS UINT64_C(2000000)
 #define SHORT_NAP_NS UINT64_C(50000)
 
@@ -89,6 +96,16 @@ static uint32_t vary(uint32_t count, uint64_t now)
     return random % 8 == 0 ? 1 : count - (random >> 8) % (count / 4 + 1);
 }
 
+static uint32_t most_unfinished(const struct meter_state *state, uint32_t size)
+{
+    uint64_t ns = state->each * size;
+    if (!state->known)
+        return 1;
+    if (size >= MANY_LAUNCHES || ns > MORE_NS / UNFINISHED_LEAST)
+        return UNFINISHED_LEAST;
+    return ns > MORE_NS / UNFINISHED_MOST ? (uint32_t)(MORE_NS / ns) : UNFINISHED_MOST;
+}
+
 /* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged
  * for the batch. */
 static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, struct lane *lane)
@@ -102,11 +119,12 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         lane->size = lane->left = vary(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
         uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
-        if (state.unfinished >= (state.known ? UNFINISHED_MAX : 1) + state.open)
+        uint32_t most = most_unfinished(&state, lane->size);
+        if (state.unfinished >= most + state.open)
             wait = charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
         else if ((wait = time_share_take(device, *now, charge)) == 0)
             return charge;
-        bool in_debt = state.unfinished < UNFINISHED_MAX;
+        bool in_debt = state.unfinished < most;
         uint64_t before = *now;
         nap(wait);
         *now = monotonic_ns();
@@ -167,6 +185,7 @@ void gate_enter(CUstream stream)
     } else {
         close_lane(lane);
         wait_for_priority(device, &now);
+        time_share_note_use(device, now);
         const _Atomic uint64_t *asking = time_share_attention_flag(device, now);
         *lane = (struct lane){.stream = stream,
                               .epoch = atomic_load(&gate_epoch),
