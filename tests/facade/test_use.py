@@ -24,12 +24,11 @@ def test_nothing_is_used_before_a_program_begins(container: MakeContainer) -> No
     assert used_at(box) == 0
 
 
-def forget(box: Container) -> None:
-    """As if its last launch was long ago."""
+def set_used_at(box: Container, ns: int) -> None:
     at = layout.UsageFile.devices.offset + layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
     with (box.folder / "usage").open("r+b") as file:
         file.seek(at)
-        file.write((1).to_bytes(8, "little"))
+        file.write(ns.to_bytes(8, "little"))
 
 
 def test_a_launch_is_noted_when_the_container_is_asked_and_not_before(container: MakeContainer) -> None:
@@ -50,7 +49,7 @@ def test_a_launch_is_noted_when_the_container_is_asked_and_not_before(container:
         decide()
         assert attention(box) == 0, "it has just said so"
         assert tell("launch()") == 0 and used_at(box) == first
-        forget(box)
+        set_used_at(box, 1)
         decide()
         assert (attention(box), used_at(box)) == (1, 1), "it is asked, and launches nothing"
         assert tell("launch()") == 0
@@ -58,4 +57,7 @@ def test_a_launch_is_noted_when_the_container_is_asked_and_not_before(container:
         assert again and again > first
         decide()
         assert attention(box) == 0
+        set_used_at(box, 0)
+        decide()
+        assert attention(box) == 0, "an earlier facade never answers"
     arbitration.close()

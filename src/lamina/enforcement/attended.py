@@ -172,12 +172,13 @@ class AttendedContainer:
         return lent is not None and lent.host != int(hosted(self._before[1], self.devices)[device])
 
     def _asks(self, device: int, now: int) -> bool:
-        """Whether its next launch is to say that the GPU is used, because its time is not measured."""
+        """Whether its next launch is to say that the GPU is used, because its time is not measured. Programs of an
+        earlier facade never say so, and are not asked: it would cost them time at every launch."""
         if self.limits.devices[device].compute_policy.by_time:
             return False
         place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + _USED_AT
         used_at = int.from_bytes(self._before[0][place : place + 8], "little")
-        return not now - ASK_NS < used_at <= now
+        return 0 < used_at <= now - ASK_NS
 
     def decide(self, device: int, decision: Decision, now: int) -> None:
         """Each word is written in one step; the heartbeat last."""
