@@ -74,6 +74,8 @@ def _daemon_events(events: EventRecorder, node: str) -> ReportDaemon:
     async def report(daemon: MpsDaemon) -> None:
         event = f"Mps{daemon.state.value.capitalize()}"
         limits = f"{daemon.memory_mib} MiB and {daemon.threads_percent} % of {daemon.gpu} for each client"
+        if daemon.for_grants:
+            limits = f"{daemon.gpu} for clients with grants, each with limits of its own"
         message = limits if daemon.ready else f"{daemon.gpu}: {daemon.reason}"
         await events.record(NODES, meta, event, message, warning=not daemon.ready)
 

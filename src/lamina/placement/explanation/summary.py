@@ -19,7 +19,7 @@ _COUNTED = {
     Cause.UUID: "without the GPU by UUID",
     Cause.NOT_ALLOWED: "without the mode",
     Cause.COUNT: "with too few GPUs",
-    Cause.ONE_GPU: "with one GPU for each container",
+    Cause.ONE_GPU: "that give a container one GPU, by MPS",
     Cause.PROFILE: "without a MIG profile large enough",
     Cause.SIZE: "with too small GPUs",
     Cause.OTHER_MODE: "with GPUs kept in another mode",
