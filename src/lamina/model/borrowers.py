@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from lamina.model.namespaces import includes
+
 MAX_DISPLACED = 64
 """Pods of one node that its inventory lists."""
 
@@ -21,4 +23,4 @@ class BorrowerPolicy(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
 
     def covers(self, namespace: str) -> bool:
-        return self.after_s > 0 and (namespace in self.namespaces or "*" in self.namespaces)
+        return self.after_s > 0 and includes(self.namespaces, namespace)

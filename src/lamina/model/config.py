@@ -11,6 +11,7 @@ from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
+from lamina.model.namespaces import includes
 from lamina.model.prices import Pricing
 from lamina.model.quantities import MAX_MIB
 from lamina.model.sharing import TimeSlice
@@ -143,7 +144,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def allows_high_priority(self, namespace: str) -> bool:
         """Whether containers of the namespace may have high priority."""
-        return namespace in self.high_priority_namespaces or "*" in self.high_priority_namespaces
+        return includes(self.high_priority_namespaces, namespace)
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether an agent on a node with these labels offers its GPUs."""

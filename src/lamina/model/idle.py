@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lamina.model.namespaces import includes
+
 MAX_IDLE = 500
 """Pods of one node that its inventory lists."""
 IdleAction = Literal["evict", "scaleToZero"]
@@ -25,4 +27,4 @@ class IdlePolicy(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
 
     def covers(self, namespace: str) -> bool:
-        return self.hours > 0 and (namespace in self.namespaces or "*" in self.namespaces)
+        return self.hours > 0 and includes(self.namespaces, namespace)
