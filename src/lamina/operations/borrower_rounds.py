@@ -5,13 +5,11 @@ then. Evicted, they can start on a GPU that has room. Of each GPU's borrowers th
 """
 
 import logging
-from collections.abc import Mapping
 
 from lamina.controller.assembly import Controller
-from lamina.errors import Outside
 from lamina.model.borrowers import BorrowerPolicy
 from lamina.operations.notices import Notices, NoticeStep, NoticeTerms, next_step
-from lamina.ports.kube import PODS, NotFound, Object
+from lamina.ports.kube import PODS, Object
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
@@ -45,7 +43,7 @@ class BorrowerRounds:
         if not policy.after_s or not self._controller.readiness:
             self._may_have_notice = True
             return
-        since = self._displaced_since()
+        since = self._notices.listed(lambda node: node.displaced)
         if not since and not self._may_have_notice:
             return
         pods = (await self._kube.list(PODS)).items
@@ -54,24 +52,9 @@ class BorrowerRounds:
         for pod in concerned:
             if not self._controller.readiness:
                 return
-            await self._bring_further(pod, since, policy)
-
-    def _displaced_since(self) -> dict[str, float]:
-        """Since when pods keep memory on the host, by UID, of those that the agents of their nodes list."""
-        ledger = self._controller.context.ledger
-        inventories = (ledger.inventory(node) for node in ledger.nodes())
-        return {each.pod_uid: each.since for inventory in inventories if inventory for each in inventory.displaced}
-
-    async def _bring_further(self, pod: Object, since: Mapping[str, float], policy: BorrowerPolicy) -> None:
-        meta = pod["metadata"]
-        try:
-            await self._take(pod, policy, listed=meta["uid"] in since)
-        except NotFound:
-            return
-        except Outside as error:
-            log.warning("Cannot evict borrower %s/%s: %s", meta["namespace"], meta["name"], error)
-            message = f"It cannot be evicted, although neighbors need its memory: {error}"
-            await self._controller.events.record(PODS, pod, "BorrowerKept", message, warning=True)
+            step = self._take(pod, policy, listed=pod["metadata"]["uid"] in since)
+            problem = "It cannot be evicted, although neighbors need its memory"
+            await self._notices.attempt(step, pod, problem, "BorrowerKept")
 
     async def _take(self, pod: Object, policy: BorrowerPolicy, *, listed: bool) -> None:
         meta, terms = pod["metadata"], NoticeTerms(NOTICE, KEEP, policy.notice_s)

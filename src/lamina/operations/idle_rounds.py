@@ -8,13 +8,12 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from lamina.controller.assembly import Controller
-from lamina.errors import Outside
 from lamina.model.idle import IdlePolicy
 from lamina.model.workloads import Workload, workload_of
 from lamina.operations.idle_decisions import KEEP, NOTICE, decide, terms
-from lamina.operations.notices import Notices, NoticeStep
+from lamina.operations.notices import Notices, NoticeStep, is_over
 from lamina.operations.workloads import pods_of
-from lamina.ports.kube import DEPLOYMENTS, PODS, STATEFUL_SETS, Conflict, NotFound, Object, Resource
+from lamina.ports.kube import DEPLOYMENTS, PODS, STATEFUL_SETS, Conflict, Object, Resource
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,6 @@ EVERY_S = 60.0
 REPLICAS = "lamina.dev/replicas-before-idle"
 """The annotation of a workload that was scaled to zero: how many replicas it had."""
 _SCALED: Mapping[str, Resource] = {"Deployment": DEPLOYMENTS, "StatefulSet": STATEFUL_SETS}
-_ENDED = ("Succeeded", "Failed")
 
 
 async def reclaim_idle(controller: Controller) -> None:
@@ -45,7 +43,7 @@ class IdleRounds:
         policy = self._controller.context.configuration.value.idle
         if not policy.hours or not self._controller.readiness:
             return
-        now, since = self._clock.wall(), self._idle_since()
+        now, since = self._clock.wall(), self._notices.listed(lambda node: node.idle)
         pods = [pod for pod in (await self._kube.list(PODS)).items if self._notices.concerns(pod, since, NOTICE)]
         steps = {pod["metadata"]["uid"]: decide(pod, since.get(pod["metadata"]["uid"]), policy, now) for pod in pods}
         due = {uid for uid, step in steps.items() if step is NoticeStep.END}
@@ -53,21 +51,8 @@ class IdleRounds:
         for pod in pods:
             if not self._controller.readiness:
                 return
-            try:
-                await self._take(pod, steps[pod["metadata"]["uid"]], policy, due, scaled)
-            except NotFound:
-                continue
-            except Outside as error:
-                meta = pod["metadata"]
-                log.warning("Cannot reclaim the share of idle pod %s/%s: %s", meta["namespace"], meta["name"], error)
-                message = f"Its idle share cannot be reclaimed: {error}"
-                await self._controller.events.record(PODS, pod, "IdleShareKept", message, warning=True)
-
-    def _idle_since(self) -> dict[str, float]:
-        """When pods last used a GPU, by UID, of those that the agents of their nodes list."""
-        ledger = self._controller.context.ledger
-        inventories = (ledger.inventory(node) for node in ledger.nodes())
-        return {each.pod_uid: each.since for inventory in inventories if inventory for each in inventory.idle}
+            step = self._take(pod, steps[pod["metadata"]["uid"]], policy, due, scaled)
+            await self._notices.attempt(step, pod, "Its idle share cannot be reclaimed", "IdleShareKept")
 
     async def _take(
         self, pod: Object, step: NoticeStep, policy: IdlePolicy, due: set[str], scaled: set[tuple[str, Workload]]
@@ -119,5 +104,5 @@ class IdleRounds:
 
 
 def _all_due(pods: Sequence[Object], due: set[str]) -> bool:
-    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in _ENDED]
+    running = [pod for pod in pods if not is_over(pod)]
     return bool(running) and all(pod["metadata"]["uid"] in due for pod in running)

@@ -4,17 +4,23 @@ Everything that is known is in the cluster, so another replica goes on where thi
 end any more loses its notice.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from lamina.controller.assembly import Controller
-from lamina.ports.kube import PODS, Object
+from lamina.errors import Outside
+from lamina.model.borrowers import DisplacedBorrower
+from lamina.model.gpus import Inventory
+from lamina.model.idle import IdlePod
+from lamina.ports.kube import PODS, NotFound, Object
 from lamina.ports.kube.moments import rfc3339, seconds_of
 
 STALE_S = 900.0
 """A notice that ended so long ago was given under another policy or before an outage. It is given again."""
 _ENDED = ("Succeeded", "Failed")
+log = logging.getLogger(__name__)
 
 
 class NoticeStep(Enum):
@@ -44,6 +50,11 @@ def next_step(pod: Mapping[str, Any], terms: NoticeTerms, now: float, *, due: bo
     return NoticeStep.END if end <= now else NoticeStep.NOTHING
 
 
+def is_over(pod: Mapping[str, Any]) -> bool:
+    """Whether all containers of a pod have ended for good."""
+    return (pod.get("status") or {}).get("phase") in _ENDED
+
+
 class Notices:
     """Gives and withdraws the notices of one replica."""
 
@@ -51,10 +62,16 @@ class Notices:
         self._controller = controller
         self._kube, self._clock = controller.context.kube, controller.context.clock
 
+    def listed(self, of: Callable[[Inventory], Iterable[IdlePod | DisplacedBorrower]]) -> dict[str, float]:
+        """Since when, by UID, the pods are what the agents of their nodes list them for."""
+        ledger = self._controller.context.ledger
+        inventories = (ledger.inventory(node) for node in ledger.nodes())
+        return {each.pod_uid: each.since for inventory in inventories if inventory for each in of(inventory)}
+
     def concerns(self, pod: Object, listed: Mapping[str, float], annotation: str) -> bool:
         """Whether a pod that is alive is `listed` by its UID and has a grant, or has a notice."""
         meta = pod["metadata"]
-        alive = not meta.get("deletionTimestamp") and (pod.get("status") or {}).get("phase") not in _ENDED
+        alive = not meta.get("deletionTimestamp") and not is_over(pod)
         held = bool(self._controller.context.ledger.grants_of(meta["uid"]))
         return alive and ((held and meta["uid"] in listed) or annotation in (meta.get("annotations") or {}))
 
@@ -78,3 +95,14 @@ class Notices:
         meta = pod["metadata"]
         await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
         await self._controller.events.record(PODS, pod, reason, message)
+
+    async def attempt(self, step: Awaitable[None], pod: Object, problem: str, kept: str) -> None:
+        """Take a step for a pod, unless it is gone. `problem` and the reason why it fails are the event `kept`."""
+        meta = pod["metadata"]
+        try:
+            await step
+        except NotFound:
+            return
+        except Outside as error:
+            log.warning("%s: pod %s/%s: %s", problem, meta["namespace"], meta["name"], error)
+            await self._controller.events.record(PODS, pod, kept, f"{problem}: {error}", warning=True)
