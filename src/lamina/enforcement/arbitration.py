@@ -13,7 +13,7 @@ from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.attended import AttendedContainer
 from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.container_files import reason
-from lamina.enforcement.memory_loans import Lender, Lending, MemoryHolder
+from lamina.enforcement.memory_loans import Lender, Lending, MemoryHolder, age
 
 _NOTHING_LENT = Lending(allowed=0)
 _Member = tuple[AttendedContainer, int, Tenant]
@@ -92,7 +92,7 @@ class Arbitration:
         for container in self._containers.values():
             for device, limit in enumerate(container.limits.devices):
                 known = found.get(limit.uuid)
-                if container.hosted(device) and (known is None or _age(container) > _age(known)):
+                if container.hosted(device) and (known is None or age(container) > age(known)):
                     found[limit.uuid] = container
         return {uuid: container.folder for uuid, container in found.items()}
 
@@ -192,11 +192,6 @@ def _understand(group: Sequence[_Read], devices: int, now: int) -> None:
     found = activities([reading for _, reading in group], devices, now)
     for (container, _), activity in zip(group, found, strict=True):
         container.observe(activity, now)
-
-
-def _age(container: AttendedContainer) -> tuple[int, str]:
-    """The order in which borrowers return memory, the last one first."""
-    return container.made_at, container.name
 
 
 def _problem(error: Exception) -> str:

@@ -14,6 +14,7 @@ keeps 4 GiB on the host. B frees 5: 1 GiB of the GPU is free. After a second A u
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -34,6 +35,21 @@ class MemoryHolder(Struct, frozen=True, kw_only=True):
     def borrowed(self) -> int:
         """How much it holds beyond what it is guaranteed."""
         return max(0, min(self.held, self.limit) - self.guaranteed)
+
+
+class Aged(Protocol):
+    """A container whose files were made at some time (ns)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def made_at(self) -> int: ...
+
+
+def age(container: Aged) -> tuple[int, str]:
+    """The order of containers, the youngest last: it returns memory first."""
+    return container.made_at, container.name
 
 
 class Lending(Struct, frozen=True, kw_only=True):
@@ -87,7 +103,7 @@ def decide(
 def _returned(missing: int, holders: Sequence[MemoryHolder]) -> dict[str, int]:
     """What each has to return, so that the others have as much as is missing: the youngest first."""
     returned = {}
-    for each in sorted(holders, key=lambda each: (each.made_at, each.name), reverse=True):
+    for each in sorted(holders, key=age, reverse=True):
         returned[each.name] = part = min(missing, each.borrowed)
         missing -= part
     return returned
