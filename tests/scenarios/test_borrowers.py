@@ -1,31 +1,12 @@
 """examples/memory-limit.yaml where borrowers may be evicted: the neighbor has its memory at once, and works on."""
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES, apply, running
 from tests.scenarios.labs import Lab
+from tests.scenarios.memory_lending import BORROWER, NEIGHBOR, holding
 from tests.waiting import wait_until
 
-BORROWER, NEIGHBOR, NOTICE = "memory-limit", "memory-limit-neighbor", "lamina.dev/borrower-notice"
-
-
-@contextmanager
-def holding(lab: Lab, pod: str, mib: int) -> Iterator[None]:
-    """A program in the pod that holds so much."""
-    program = ("gpu-load", "--memory-mib", str(mib), "--seconds", "600")
-    command = [lab.kubectl_path, "exec", pod, "--", *program]
-    with subprocess.Popen(command, env=lab.environment, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until(
-                lambda: f"{mib // 1000}" in lab.kubectl("exec", pod, "--", "nvidia-smi", check=False),
-                lambda: lab.kubectl("exec", pod, "--", "nvidia-smi", check=False),
-            )
-            yield
-        finally:
-            process.kill()
+NOTICE = "lamina.dev/borrower-notice"
 
 
 def annotation(lab: Lab, pod: str) -> str:

@@ -1,35 +1,12 @@
 """examples/memory-limit.yaml: a pod borrows memory, and its neighbor still gets what is guaranteed to it."""
 
 import json
-import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from tests.scenarios.examples import apply, grant_of, running, smi
+from tests.scenarios.examples import apply, grant_of, running
 from tests.scenarios.labs import Lab
+from tests.scenarios.memory_lending import BORROWER, NEIGHBOR, holding, used
 from tests.waiting import wait_until
-
-BORROWER, NEIGHBOR = "memory-limit", "memory-limit-neighbor"
-
-
-@contextmanager
-def holding(lab: Lab, pod: str, mib: int) -> Iterator[None]:
-    """A program in the pod that holds so much and works."""
-    program = ("gpu-load", "--memory-mib", str(mib), "--seconds", "600")
-    with subprocess.Popen([lab.kubectl_path, "exec", pod, "--", *program], env=lab.environment) as process:
-        try:
-            wait_until(lambda: used(lab, pod) >= mib, lambda: smi(lab, pod))
-            yield
-        finally:
-            process.kill()
-
-
-def used(lab: Lab, pod: str) -> int:
-    found = re.search(r"(\d+)MiB / +30000MiB", smi(lab, pod))
-    assert found is not None, smi(lab, pod)
-    return int(found[1])
 
 
 def metric(lab: Lab, name: str, pod: str) -> float:
