@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from lamina.agent.claims.daemons import ClaimDaemons
+from lamina.agent.claims.instances import ClaimInstances
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
@@ -19,6 +22,7 @@ from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.dra.names import DRIVER, cdi_name
+from lamina.model.gpus import Mode
 from lamina.ports.files import Files
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
 from lamina.ports.mps import FakeMps
@@ -38,7 +42,9 @@ def result(request: str = "gpu", device: str = "gpu-0", *, memory: str = "", cor
 
 
 class ClaimNode(Node):
-    """`claims` prepares them."""
+    """`claims` prepares them. Its GPUs may be used in `modes`."""
+
+    modes: tuple[Mode, ...] = (Mode.QUOTA,)
 
     def __init__(
         self, root: Path, files: Files | None = None, facts: Sequence[GpuFacts] = FACTS, **settings: Any
@@ -52,7 +58,7 @@ class ClaimNode(Node):
     def start(self, files: Files | None = None) -> None:
         super().start(files)
         self.context = replace(self.context, settings=replace(self.context.settings, **self._settings))
-        settings = DEFAULT.for_node(self.name)
+        settings = structs.replace(DEFAULT.for_node(self.name), modes=self.modes)
         state = AdvertisementState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
         self.advertisement = Advertisement(state, self._in_use)
         self.observe()
@@ -68,7 +74,8 @@ class ClaimNode(Node):
     def claim_preparer(self, write: WriteLimits) -> ClaimPreparer:
         """One that writes limits in this way."""
         sharing = ClaimSharing(self.daemons, self.time_slices)
-        return ClaimPreparer(self.context, self.offer, self.advertisement, sharing, write)
+        instances = ClaimInstances(self.context, self.on_demand)
+        return ClaimPreparer(self.context, self.offer, self.advertisement, sharing, instances, write)
 
     async def _reported(self, uuid: str, failure: str) -> None:
         self.failures.append(f"{uuid}: {failure}")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.classes import ClassMaker
 from lamina.agent.claims.daemons import ClaimDaemons
+from lamina.agent.claims.instances import ClaimInstances
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
@@ -294,7 +295,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
             file_events.report,
             publish=lambda pods: advertisement.update(displaced=pods),
         ),
-        **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices)),
+        **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices), ClaimInstances(node, on_demand)),
     }
     if node.settings.metrics:
         accountant = Accountant(node, advertisement, NodeReader(node, advertisement, ports.host), owners)
@@ -348,12 +349,14 @@ def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
     return devices_in_use(node.record.allocations, mode, claims=node.claims.held)
 
 
-def _claim_parts(node: NodeContext, advertisement: Advertisement, sharing: ClaimSharing) -> dict[str, Part]:
+def _claim_parts(
+    node: NodeContext, advertisement: Advertisement, sharing: ClaimSharing, instances: ClaimInstances
+) -> dict[str, Part]:
     """The parts that serve ResourceClaims."""
     if not node.settings.dra:
         return {}
     offer = ClaimOffer(node, advertisement)
-    preparer = ClaimPreparer(node, offer, advertisement, sharing)
+    preparer = ClaimPreparer(node, offer, advertisement, sharing, instances)
     health = ClaimHealth(node, offer, advertisement)
     watch = SliceWatch(node)
     return {

@@ -2,6 +2,7 @@
 
 names         of the driver, its devices, classes and CDI devices
 offers        GPUs and MIG devices -> the devices that a node offers
+partitions    the MIG devices that a GPU may be partitioned into, and their counters
 slices        devices -> the ResourceSlices of a node
 opaque        opaque parameters, whose they are, and for which requests
 parameters    NVIDIA's: how containers share a device

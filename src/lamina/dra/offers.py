@@ -1,5 +1,7 @@
 """The devices that a node offers: GPUs, of which claims take parts of the memory and cores, and MIG devices.
 
+MIG devices of a GPU that may be partitioned on demand are offered by their places, whether or not they exist.
+
 Attributes have the names of NVIDIA's driver, those that it dropped included, because an expression that names a missing
 attribute ends the allocation on the node. HAMi's names are there too, so that a class can select its devices.
 """
@@ -11,7 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.dra.names import CORES, DRIVER, HAMI_DRIVER, MEMORY, STANDARD
-from lamina.model.gpu_facts import GpuFacts
+from lamina.dra.partitions import PartitionOptions
+from lamina.model.gpu_facts import GpuFacts, MigAttributes
+from lamina.model.gpu_modes import MigInstance
+from lamina.model.mig import MigProfile
 from lamina.model.mig_devices import MigDevice
 from lamina.model.quantities import MIB
 
@@ -32,17 +37,22 @@ class DriverVersions(Struct, frozen=True):
 class OfferedGpu(Struct, frozen=True, kw_only=True):
     """A GPU that claims may get, or whose MIG devices they may get if there are any.
 
-    `reason` says why it is unhealthy; empty while it is healthy.
+    `reason` says why it is unhealthy; empty while it is healthy. `options` is None for one that claims may not
+    partition.
     """
 
     facts: GpuFacts
     bus_id: str = ""
     reason: str = ""
     mig: tuple[MigDevice, ...] = ()
+    options: PartitionOptions | None = None
 
 
 class OfferedDevice(Struct, frozen=True, kw_only=True):
-    """A device by its name in the slice. `kind` is gpu or mig; `memory_mib` is all that it has."""
+    """A device by its name in the slice. `kind` is gpu or mig; `memory_mib` is all that it has.
+
+    A MIG device that is made on demand has a `place` of `size` memory slices, and the UUID of its GPU.
+    """
 
     name: str
     kind: str
@@ -53,6 +63,8 @@ class OfferedDevice(Struct, frozen=True, kw_only=True):
     memory_mib: int
     document: Mapping[str, Any]
     """As the slice contains it."""
+    place: MigInstance | None = None
+    size: int = 0
 
 
 def offered_devices(
@@ -60,39 +72,73 @@ def offered_devices(
 ) -> list[OfferedDevice]:
     """The devices in the order in which the scheduler tries them: those of GPUs that claims have come first.
 
-    `used` are the UUIDs of these GPUs. So shares fill a GPU before they begin another one. A GPU that is partitioned is
-    offered by its MIG devices only, and one of unknown memory not at all.
+    `used` are the UUIDs of these GPUs. So shares fill a GPU before they begin another one. A GPU that others have
+    partitioned is offered by its MIG devices only, and one of unknown memory not at all.
     """
     ordered = sorted(gpus, key=lambda gpu: (gpu.facts.uuid not in used, gpu.facts.index))
     return [device for gpu in ordered for device in _devices(gpu, versions, driver)]
 
 
+def shared_counters(gpus: Iterable[OfferedGpu]) -> list[dict[str, Any]]:
+    """The counters of the GPUs that claims may partition, as slices have them."""
+    return [{"name": _counter_set(gpu), "counters": gpu.options.counters()} for gpu in gpus if gpu.options is not None]
+
+
 def _devices(gpu: OfferedGpu, versions: DriverVersions, driver: str) -> Iterable[OfferedDevice]:
     facts = gpu.facts
-    minor = facts.index if facts.minor is None else facts.minor
     taints = {"taints": [_taint(gpu.reason, driver)]} if gpu.reason else {}
-    common = _common(gpu, minor, versions)
-    if not facts.mig_enabled:
-        memory = facts.memory_mib
-        if memory:
-            name = f"gpu-{minor}"
-            document = {"name": name, **_whole(facts, common, memory), **taints}
+    common = _common(gpu, versions)
+    if facts.memory_mib and (not gpu.options.kept if gpu.options else not facts.mig_enabled):
+        name = f"gpu-{_minor(facts)}"
+        consumed = _consumes(gpu, gpu.options.counters()) if gpu.options else {}
+        document = {"name": name, **_whole(facts, common, facts.memory_mib), **consumed, **taints}
+        yield OfferedDevice(
+            name=name, kind="gpu", uuid=facts.uuid, gpu=facts.uuid, index=facts.index, memory_mib=facts.memory_mib,
+            document=document,
+        )  # fmt: skip
+    if gpu.options is not None:
+        for profile, start in gpu.options.places():
+            name = _partition_name(facts, profile, start)
+            consumed = _consumes(gpu, gpu.options.consumed(profile, start))
+            attributes = _partition_attributes(facts, profile, common)
+            document = {"name": name, "attributes": attributes, **_capacity(profile, start), **consumed, **taints}
             yield OfferedDevice(
-                name=name, kind="gpu", uuid=facts.uuid, gpu=facts.uuid, index=facts.index, memory_mib=memory,
-                document=document,
+                name=name, kind="mig", uuid=facts.uuid, gpu=facts.uuid, index=facts.index,
+                memory_mib=profile.holds_mib, document=document,
+                place=MigInstance(profile=profile.name, start=start), size=profile.size,
             )  # fmt: skip
         return
-    for each in sorted(gpu.mig, key=lambda device: (device.instance.start, device.uuid)):
-        profile = each.profile.name.replace(".", "").replace("+", "-")
-        name = f"gpu-{minor}-mig-{profile}-{each.profile.id}-{each.instance.start}"
-        document = {"name": name, **_partition(each, common, facts.uuid, minor), **taints}
+    for each in sorted(gpu.mig, key=lambda device: (device.instance.start, device.uuid)) if facts.mig_enabled else ():
+        known = each.instance.attributes
+        name = _partition_name(facts, each.profile, each.instance.start)
+        attributes = _partition_attributes(facts, each.profile, common)
+        own = {"uuid": _text(each.uuid), "index": {"int": each.instance.ordinal}}
+        capacity = _capacity(each.profile, each.instance.start, known)
+        document = {"name": name, "attributes": own | attributes, **capacity, **taints}
         yield OfferedDevice(
-            name=name, kind="mig", uuid=each.uuid, gpu=facts.uuid, index=facts.index, memory_mib=_memory_of(each),
-            document=document,
+            name=name, kind="mig", uuid=each.uuid, gpu=facts.uuid, index=facts.index,
+            memory_mib=known.memory_mib if known else each.profile.holds_mib, document=document,
         )  # fmt: skip
 
 
-def _common(gpu: OfferedGpu, minor: int, versions: DriverVersions) -> dict[str, Any]:
+def _minor(facts: GpuFacts) -> int:
+    return facts.index if facts.minor is None else facts.minor
+
+
+def _partition_name(facts: GpuFacts, profile: MigProfile, start: int) -> str:
+    written = profile.name.replace(".", "").replace("+", "-")
+    return f"gpu-{_minor(facts)}-mig-{written}-{profile.id}-{start}"
+
+
+def _counter_set(gpu: OfferedGpu) -> str:
+    return f"gpu-{_minor(gpu.facts)}-counter-set"
+
+
+def _consumes(gpu: OfferedGpu, counters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"consumesCounters": [{"counterSet": _counter_set(gpu), "counters": dict(counters)}]}
+
+
+def _common(gpu: OfferedGpu, versions: DriverVersions) -> dict[str, Any]:
     facts = gpu.facts
     compute = facts.compute or (0, 0)
     bus = pci_bus_id(gpu.bus_id)
@@ -112,7 +158,7 @@ def _common(gpu: OfferedGpu, minor: int, versions: DriverVersions) -> dict[str, 
 
 
 def _whole(facts: GpuFacts, common: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
-    minor = facts.index if facts.minor is None else facts.minor
+    minor = _minor(facts)
     hami = {"type": _text("hami-gpu"), "uuid": _text(facts.uuid), "minor": {"int": minor}, **_unqualified(common)}
     attributes = {
         "type": _text("gpu"),
@@ -135,17 +181,18 @@ def _whole(facts: GpuFacts, common: Mapping[str, Any], memory_mib: int) -> dict[
     }
 
 
-def _partition(device: MigDevice, common: Mapping[str, Any], gpu: str, minor: int) -> dict[str, Any]:
-    attributes = {
+def _partition_attributes(facts: GpuFacts, profile: MigProfile, common: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "type": _text("mig"),
-        "uuid": _text(device.uuid),
-        "parentUUID": _text(gpu),
-        "profile": _text(device.profile.name),
-        "index": {"int": device.instance.ordinal},
-        "parentIndex": {"int": minor},
+        "parentUUID": _text(facts.uuid),
+        "profile": _text(profile.name),
+        "parentIndex": {"int": _minor(facts)},
         **common,
     }
-    profile, known = device.profile, device.instance.attributes
+
+
+def _capacity(profile: MigProfile, start: int, known: MigAttributes | None = None) -> dict[str, Any]:
+    """What a MIG device has, as far as it is `known`, and otherwise what its profile says."""
     engines = known.engines if known else profile.engines
     counts = {
         "multiprocessors": (known.sms if known else profile.sms) or 0,
@@ -154,15 +201,11 @@ def _partition(device: MigDevice, common: Mapping[str, Any], gpu: str, minor: in
         "encoders": engines.encoders,
         "jpegEngines": engines.jpeg,
         "ofaEngines": engines.ofa,
-        **{f"memorySlice{device.instance.start + at}": 1 for at in range(profile.size)},
+        **{f"memorySlice{start + at}": 1 for at in range(profile.size)},
     }
-    memory = {MEMORY: {"value": str(_memory_of(device) * MIB)}}
-    return {"attributes": attributes, "capacity": memory | {key: {"value": str(n)} for key, n in counts.items()}}
-
-
-def _memory_of(device: MigDevice) -> int:
-    known = device.instance.attributes
-    return known.memory_mib if known else device.profile.holds_mib
+    memory_mib = known.memory_mib if known else profile.holds_mib
+    values = {MEMORY: memory_mib * MIB} | counts
+    return {"capacity": {name: {"value": str(value)} for name, value in values.items()}}
 
 
 def _unqualified(attributes: Mapping[str, Any]) -> dict[str, Any]:

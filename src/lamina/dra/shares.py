@@ -6,9 +6,9 @@ from msgspec import Struct, structs
 
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.offers import OfferedDevice
-from lamina.errors import NotYet
+from lamina.errors import BadInput, NotYet
 from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy, Share
+from lamina.model.grants import ComputePolicy, MigInstance, Share
 
 
 class RequestShares(Struct, frozen=True, kw_only=True):
@@ -24,11 +24,11 @@ class RequestShares(Struct, frozen=True, kw_only=True):
 
 def request_shares(claim: AllocatedClaim, offered: Mapping[str, OfferedDevice]) -> dict[str, RequestShares]:
     """The shares by request. `offered` are the devices of the node by name. Raises NotYet for one that is missing."""
-    return {request: _request(devices, offered, claim) for request, devices in claim.requests.items()}
+    return {request: _request(request, devices, offered, claim) for request, devices in claim.requests.items()}
 
 
 def _request(
-    devices: Sequence[ClaimedDevice], offered: Mapping[str, OfferedDevice], claim: AllocatedClaim
+    request: str, devices: Sequence[ClaimedDevice], offered: Mapping[str, OfferedDevice], claim: AllocatedClaim
 ) -> RequestShares:
     shares: dict[str, Share] = {}
     for device in devices:
@@ -38,8 +38,13 @@ def _request(
                 f"claim {claim.namespace}/{claim.name} has the device {device.device}, which this node does not have "
                 "now; recreate the claim if it does not come back"
             )
+        if device.admin and known.place is not None:
+            raise BadInput(
+                f"request {request}: {device.device} exists only while a claim has it, so it cannot have adminAccess; "
+                "request the GPU"
+            )
         share = _share(device, known)
-        shares[known.uuid] = _sum(shares[known.uuid], share, known) if known.uuid in shares else share
+        shares[known.name] = _sum(shares[known.name], share, known) if known.name in shares else share
     return RequestShares(
         shares=tuple(shares.values()),
         limited=any(share.mode is Mode.QUOTA for share in shares.values()),
@@ -51,7 +56,7 @@ def _share(device: ClaimedDevice, known: OfferedDevice) -> Share:
     """A device that is taken whole needs no limits."""
     memory = known.memory_mib if device.memory_mib is None else min(device.memory_mib, known.memory_mib)
     if known.kind == "mig":
-        return Share(gpu=known.uuid, memory_mib=known.memory_mib, mode=Mode.MIG)
+        return Share(gpu=known.uuid, memory_mib=known.memory_mib, mode=Mode.MIG, mig=known.place)
     if memory == known.memory_mib and device.cores in (0, 100):
         return Share(gpu=known.uuid, memory_mib=memory, mode=Mode.WHOLE)
     policy = ComputePolicy.CAP if device.cores else ComputePolicy.NONE
@@ -68,13 +73,10 @@ def _sum(one: Share, other: Share, known: OfferedDevice) -> Share:
 def together(shares: Iterable[Share]) -> tuple[Share, ...]:
     """One share for each device, with all that these have of it. Where one of them has no cap on compute, none has.
     Idle time is lent up to the sum of their limits."""
-    found: dict[str, Share] = {}
+    found: dict[tuple[str, MigInstance | None], Share] = {}
     for share in shares:
-        one = found.get(share.gpu)
-        if one is None:
-            found[share.gpu] = share
-            continue
-        found[share.gpu] = _both(one, share)
+        device = (share.gpu, share.mig)
+        found[device] = _both(found[device], share) if device in found else share
     return tuple(found.values())
 
 
@@ -101,17 +103,38 @@ def require_room(
 
     `held` are the shares by claim. Kubelet may prepare a claim before it unprepares one whose pod has ended.
     """
-    devices = {device.uuid: device for device in offered}
+    devices = list(offered)
     mine: dict[str, list[Share]] = {}
     for share in wanted:
         mine.setdefault(share.gpu, []).append(share)
     for uuid, shares in mine.items():
         others = {claim: [each for each in all_of if each.gpu == uuid] for claim, all_of in held.items()}
-        everything = [*shares, *(each for listed in others.values() for each in listed)]
-        device = devices[uuid]
-        if len(everything) > len(shares) and (
-            sum(each.memory_mib for each in everything) > device.memory_mib
-            or sum(each.cores for each in everything) > 100
-        ):
+        theirs = [each for listed in others.values() for each in listed]
+        device = next(each for each in devices if each.uuid == uuid and each.place == shares[0].mig)
+        if theirs and not _fit(shares, theirs, device, {each.place: each for each in devices if each.gpu == uuid}):
             holders = ", ".join(sorted(claim for claim, listed in others.items() if listed))
             raise NotYet(f"{device.name} has no room for the claim as long as it is prepared for {holders}")
+
+
+def _fit(
+    mine: Sequence[Share],
+    theirs: Sequence[Share],
+    device: OfferedDevice,
+    places: Mapping[MigInstance | None, OfferedDevice],
+) -> bool:
+    """Whether both are possible at the same time on one device. `places` are those of its GPU."""
+    everything = [*mine, *theirs]
+    if any(share.mig for share in everything):
+        return all(_apart(one.mig, other.mig, places) for one in mine for other in theirs)
+    memory, cores = sum(each.memory_mib for each in everything), sum(each.cores for each in everything)
+    return memory <= device.memory_mib and cores <= 100
+
+
+def _apart(
+    one: MigInstance | None, other: MigInstance | None, places: Mapping[MigInstance | None, OfferedDevice]
+) -> bool:
+    """Whether two MIG devices of a GPU can exist together. One that is not offered any more is tried by the agent."""
+    if one is None or other is None or one == other:
+        return False
+    ends = [each.start + places[each].size if each in places else each.start + 1 for each in (one, other)]
+    return one.start >= ends[1] or other.start >= ends[0]

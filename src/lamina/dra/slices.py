@@ -3,6 +3,8 @@
 All slices of a pool have the same generation. Consumers use only the highest one, and only once all of its slices are
 there, so they never see a mixture. The generation grows only if something changed, which an annotation tells: the API
 server completes what was written, so the written and the stored devices may differ.
+
+Counters are in slices of their own, as Kubernetes wants it from 1.35 on.
 """
 
 import hashlib
@@ -13,34 +15,47 @@ from typing import Any
 from lamina.dra.names import slice_name
 
 MOST_DEVICES = 64
-"""In one slice, if any of its devices has taints."""
+"""In one slice, if any of its devices has taints or takes counters."""
+MOST_COUNTER_SETS = 8
+"""In one slice."""
+COUNTERS = "sharedCounters"
 DIGEST = "lamina.dev/devices"
-"""The annotation with the hash of all devices of the pool."""
+"""The annotation with the hash of all devices and counters of the pool."""
 
 Device = Mapping[str, Any]
 Slice = dict[str, Any]
 
 
 def node_slices(
-    node: str, driver: str, devices: Sequence[Device], published: Sequence[Mapping[str, Any]]
+    node: str,
+    driver: str,
+    devices: Sequence[Device],
+    published: Sequence[Mapping[str, Any]],
+    counters: Sequence[Mapping[str, Any]] = (),
 ) -> list[Slice]:
-    """The slices that the node should have. `published` are those that it has.
+    """The slices that the node should have, those with `counters` last. `published` are those that it has.
 
     If these say the same, all keep the generation, those that are missing included.
     """
-    groups = [devices[at : at + MOST_DEVICES] for at in range(0, len(devices), MOST_DEVICES)] or [[]]
-    digest = hashlib.sha256(json.dumps(list(devices), sort_keys=True).encode()).hexdigest()
+    contents: list[dict[str, Any]] = [{"devices": group} for group in _groups(devices, MOST_DEVICES) or [[]]]
+    contents += [{COUNTERS: group} for group in _groups(counters, MOST_COUNTER_SETS)]
+    everything = [list(devices), list(counters)] if counters else list(devices)
+    digest = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
     newest = max((generation(each) for each in published), default=0)
     current = [each for each in published if generation(each) == newest]
     same = bool(current) and all(digest_of(each) == digest for each in current)
-    pool = {"name": node, "generation": newest if same else newest + 1, "resourceSliceCount": len(groups)}
+    pool = {"name": node, "generation": newest if same else newest + 1, "resourceSliceCount": len(contents)}
     return [
         {
             "metadata": {"name": slice_name(node, driver, number), "annotations": {DIGEST: digest}},
-            "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": list(group)},
+            "spec": {"driver": driver, "nodeName": node, "pool": pool, **content},
         }
-        for number, group in enumerate(groups)
+        for number, content in enumerate(contents)
     ]
+
+
+def _groups(things: Sequence[Mapping[str, Any]], most: int) -> list[list[Mapping[str, Any]]]:
+    return [list(things[at : at + most]) for at in range(0, len(things), most)]
 
 
 def generation(found: Mapping[str, Any]) -> int:

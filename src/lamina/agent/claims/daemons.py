@@ -82,15 +82,7 @@ class ClaimDaemons:
                 return
         except MpsServiceDown:
             return  # the daemon may run, and have clients
-        observed = self._advertisement.state.units.get(home.gpu)
-        current = self._node.claims.get(claim.uid)
-        if (
-            not backoff.may_start(now)
-            or observed is None
-            or not observed.healthy
-            or current is None
-            or not current.ready
-        ):
+        if not backoff.may_start(now) or not self._may_run(claim, mps):
             return
         backoff.record_start(now)
         try:
@@ -101,10 +93,12 @@ class ClaimDaemons:
         else:
             await self._report(claim, "MpsRestarted", "the MPS daemon had ended; its clients have failed")
 
-    def _may_run(self, claim: PreparedClaim, home: Home) -> bool:
+    def _may_run(self, claim: PreparedClaim, mps: PreparedMps) -> bool:
         """Whether the GPU is healthy and the claim still prepared: asking the daemon took time."""
-        observed, current = self._advertisement.state.units.get(home.gpu), self._node.claims.get(claim.uid)
-        return observed is not None and observed.healthy and current is not None and current.ready
+        units = [share.gpu for each in claim.requests if each.mps == mps for share in each.grant.shares]
+        observed, current = self._advertisement.state.units, self._node.claims.get(claim.uid)
+        healthy = all(unit in observed and observed[unit].healthy for unit in units)
+        return healthy and current is not None and current.ready
 
     async def _report(self, claim: PreparedClaim, reason: str, message: str) -> None:
         about = {"metadata": {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid}}

@@ -1,12 +1,21 @@
 """What claims may get of the node: its devices, and those that containers do not have by another door."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.usage_by_gpu import DevicesInUse, devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.dra.offers import DriverVersions, OfferedDevice, OfferedGpu, offered_devices
+from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.mig.on_demand import required_instances
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.record import Instance
+from lamina.dra.offers import DriverVersions, OfferedDevice, OfferedGpu, offered_devices, shared_counters
+from lamina.dra.partitions import PartitionOptions
 from lamina.errors import Outside
+from lamina.model.mig import Placed
+from lamina.model.mig_cards import mig_card
+from lamina.model.mig_rules import rule_for
 
 
 class ClaimOffer:
@@ -17,6 +26,8 @@ class ClaimOffer:
         self._advertisement = advertisement
         self._bus_ids: Mapping[str, str] = {}
         self._versions = DriverVersions()
+        self.counts = True
+        """Whether Kubernetes keeps devices apart by counters, as MIG devices on demand need it."""
 
     async def look(self) -> None:
         """Ask NVML about new GPUs or another driver. Raises Outside."""
@@ -37,21 +48,42 @@ class ClaimOffer:
     @property
     def devices(self) -> list[OfferedDevice]:
         """All devices that the configuration lets claims have, in use or not, in their order."""
+        used = self._node.claims.units.keys()
+        parents = {device.gpu for device in self._advertisement.state.mig_devices if device.uuid in used}
+        return offered_devices(self._gpus, self._versions, {*used, *parents}, self._node.settings.dra_driver)
+
+    @property
+    def _gpus(self) -> list[OfferedGpu]:
         state = self._advertisement.state
-        mig = state.mig_devices
-        gpus = [
+        return [
             OfferedGpu(
                 facts=gpu.facts,
                 bus_id=self._bus_ids.get(uuid, ""),
                 reason=gpu.reason,
-                mig=tuple(device for device in mig if device.gpu == uuid),
+                mig=tuple(device for device in state.mig_devices if device.gpu == uuid),
+                options=self._options(gpu),
             )
             for uuid, gpu in state.gpus.items()
             if state.selected and state.settings.offers(uuid, gpu.facts.index)
         ]
-        used = self._node.claims.units.keys()
-        parents = {device.gpu for device in mig if device.uuid in used}
-        return offered_devices(gpus, self._versions, {*used, *parents}, self._node.settings.dra_driver)
+
+    def _options(self, gpu: ObservedGpu) -> PartitionOptions | None:
+        """What claims may make of a GPU: the same as grants, in all profiles where no rule restricts them."""
+        state, facts = self._advertisement.state, gpu.facts
+        card = mig_card(facts.pci_device)
+        if card is None or not self.counts or facts.uuid not in (state.partitionable or ()):
+            return None
+        rule = rule_for(self._node.config.mig_rules, facts.name, card)
+        known = state.on_demand or OnDemandInstances()
+        there = {Instance(gpu=facts.uuid, profile=each.profile, start=each.start) for each in facts.instances}
+        others = there - known.made - required_instances(self._node)
+        kept = {each: Placed(each.profile, each.start) for each in sorted(others)}
+        return PartitionOptions(
+            card=card,
+            profiles=tuple(each for each in card.profiles if rule is None or each.name in rule.profiles),
+            kept=tuple(kept.values()),
+            used=frozenset(place for each, place in kept.items() if each in known.used),
+        )
 
     @property
     def free(self) -> list[OfferedDevice]:
@@ -59,6 +91,12 @@ class ClaimOffer:
         state = self._advertisement.state
         taken = self.others.gpus.keys() | state.daemons.keys() | (state.cordoned or frozenset())
         return [device for device in self.devices if not {device.uuid, device.gpu} & taken]
+
+    @property
+    def counters(self) -> list[dict[str, Any]]:
+        """Those of the GPUs whose devices are free."""
+        free = {device.gpu for device in self.free}
+        return shared_counters(gpu for gpu in self._gpus if gpu.facts.uuid in free)
 
     @property
     def others(self) -> DevicesInUse:

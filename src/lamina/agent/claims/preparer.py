@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from lamina.agent.claims.instances import ClaimInstances, with_devices
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.plan import claims_plan
 from lamina.agent.claims.quotas import ClaimQuotas
@@ -60,9 +61,11 @@ class ClaimPreparer:
         offer: ClaimOffer,
         advertisement: Advertisement,
         sharing: ClaimSharing,
+        instances: ClaimInstances,
         write_limits: WriteLimits = write_limits,
     ) -> None:
         self._sharing = sharing
+        self._instances = instances
         self._node = node
         self._record = node.claims
         self._offer = offer
@@ -83,9 +86,7 @@ class ClaimPreparer:
                 await self._prepare_new(unit)
             known = self._record.get(ref.uid)
             assert known is not None
-            await self._sharing.start(known)
-            self._restore_specs(known)
-            return _ready_devices(known)
+            return _ready_devices(await self._restored(known))
 
     async def unprepare(self, ref: ClaimRef) -> None:
         """Remove what was made for the claim; nothing is done for one that is not known.
@@ -147,9 +148,12 @@ class ClaimPreparer:
         for each in prepared:
             self._quotas.prepared(each)
         self._offer.changed()
+        devices = await self._instances.provide(prepared)
+        prepared = [with_devices(each, devices) for each in prepared]
+        self._record.put(*prepared)
         for each in prepared:
             await self._sharing.start(each)
-        write_plan(plan, self._node.files, self._write_limits)
+        write_plan(plan, self._node.files, self._write_limits, devices)
         self._record.put(*(structs.replace(each, ready=True) for each in prepared))
         for each in prepared:
             log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
@@ -203,15 +207,24 @@ class ClaimPreparer:
             for share in container.shares
         }
 
-    def _restore_specs(self, claim: PreparedClaim) -> None:
-        """CDI specs are not kept when the machine restarts."""
+    async def _restored(self, claim: PreparedClaim) -> PreparedClaim:
+        """A ready claim with all that it needs. CDI specs and MIG instances are gone after the machine restarts."""
         paths, files = self._node.paths, self._node.files
+        seen = {ref.claim for each in claim.requests for ref in each.seen_in(claim.uid)}
+        claims = [each for each in self._record.claims if each.uid in seen]
+        partitioned = any(share.mig for each in claims for share in each.shares)
+        devices = await self._instances.provide(claims) if partitioned else {}
+        claim = with_devices(claim, devices)
+        self._record.put(claim)
+        await self._sharing.start(claim)
         names = [cdi.file_name(cdi_name(claim.uid, each.name)) for each in claim.requests]
-        if all(files.has_file(paths.cdi / name) for name in names):
-            return
+        if not partitioned and all(files.has_file(paths.cdi / name) for name in names):
+            return claim
         plan = claims_plan([claim], self._record.claims, self._advertisement.state, paths)
-        for path, content in plan.specs({}).items():
-            files.write(path, content)
+        for path, content in plan.specs(devices).items():
+            if files.read(path) != content:
+                files.write(path, content)
+        return claim
 
 
 class _Request(NamedTuple):

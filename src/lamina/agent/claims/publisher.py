@@ -7,8 +7,8 @@ from typing import Any
 
 from lamina.agent.claims.offer import ClaimOffer, looked
 from lamina.agent.context import NodeContext
-from lamina.dra.slices import DIGEST, digest_of, generation, node_slices
-from lamina.ports.kube import NODES, RESOURCE_SLICES, NotFound, Object, follow
+from lamina.dra.slices import COUNTERS, DIGEST, digest_of, generation, node_slices
+from lamina.ports.kube import NODES, RESOURCE_SLICES, NotFound, Object, Refused, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 from lamina.ports.polling import FailureLog, poll
 
@@ -71,15 +71,40 @@ class SlicePublisher:
         published = self._watch.published
         if published is None or not await looked(self._offer):
             return
-        documents = [device.document for device in self._offer.free]
-        wanted = node_slices(self._node.node, self._node.settings.dra_driver, documents, list(published.values()))
-        for each in wanted:
+        wanted = self._wanted(published)
+        for each in sorted(wanted, key=lambda each: COUNTERS not in each["spec"]):
             current = published.get(each["metadata"]["name"])
-            if current is None or (generation(current), digest_of(current)) != (generation(each), digest_of(each)):
-                self._watch.observe(await self._write(each, current))
-                log.info("Published %s; devices: %d", each["metadata"]["name"], len(each["spec"]["devices"]))
+            same = current and (generation(current), digest_of(current)) == (generation(each), digest_of(each))
+            if not same and not await self._publish(each, current):
+                return  # the next look offers less
         for name in published.keys() - {each["metadata"]["name"] for each in wanted}:
             await self._delete(published[name])
+
+    def _wanted(self, published: Mapping[str, Object]) -> list[Object]:
+        documents, counters = [device.document for device in self._offer.free], self._offer.counters
+        driver = self._node.settings.dra_driver
+        return node_slices(self._node.node, driver, documents, list(published.values()), counters)
+
+    async def _publish(self, wanted: Object, current: Object | None) -> bool:
+        """Write a slice. Returns whether counters work, which come first: before the devices that need them."""
+        name, spec = wanted["metadata"]["name"], wanted["spec"]
+        try:
+            written = await self._write(wanted, current)
+        except Refused as error:
+            if COUNTERS in spec or not any("consumesCounters" in device for device in spec["devices"]):
+                raise
+            return self._without_counters(str(error))
+        self._watch.observe(written)
+        if COUNTERS in spec and not written["spec"].get(COUNTERS):
+            return self._without_counters("it drops counters; the feature gate DRAPartitionableDevices is off")
+        log.info("Published %s; devices: %d", name, len(spec.get("devices", ())))
+        return True
+
+    def _without_counters(self, reason: str) -> bool:
+        """From now on no MIG devices on demand are offered, because nothing would keep them apart."""
+        log.warning("Claims get no MIG devices on demand, because the API server does not support it: %s", reason)
+        self._offer.counts = False
+        return False
 
     async def _write(self, wanted: Object, current: Object | None) -> Object:
         meta: dict[str, Any] = wanted["metadata"] | {"ownerReferences": await self._owner()}

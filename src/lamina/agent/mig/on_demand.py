@@ -1,4 +1,4 @@
-"""MIG instances for grants: created before their container starts, destroyed when it is gone.
+"""MIG instances for grants and claims: created before their container starts, destroyed when it is gone.
 
 Nothing is remembered except the notes of what Lamina made and the record of each container's place. Both are compared
 with the GPUs at every look, so the next look corrects what a crash, a reboot or a person left behind. An instance that
@@ -15,7 +15,7 @@ from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.mig.maker import MigMaker, instance_at
 from lamina.agent.mig.users import pods_using, processes_using
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Instance, Record, instance_of
+from lamina.agent.state.record import Instance, instance_of
 from lamina.errors import NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.model.grants import Share
@@ -50,7 +50,6 @@ class OnDemandMig:
 
     def __init__(self, node: NodeContext, gpus: NodeGpus, maker: MigMaker) -> None:
         self._node = node
-        self._record = node.record
         self._gpus = gpus
         self._maker = maker
         self._dismantle = not node.config.enabled
@@ -117,7 +116,7 @@ class OnDemandMig:
         """The instances of a GPU that something uses without a grant, if grants may partition it."""
         if not self._may_partition(gpu):
             return set()
-        required = required_instances(self._record)
+        required = required_instances(self._node)
         existing = {instance_at(gpu, each): each for each in await self._maker.nvml.mig_instances(gpu)}
         others = {instance: device for instance, device in existing.items() if instance not in required}
         users = await self._users(others.values())
@@ -193,7 +192,7 @@ class OnDemandMig:
         if partitionable is None or (by_label and not self._dismantle):
             return []
         index, left = self._gpus.gpus[gpu].facts.index, []
-        required = {instance for instance in required_instances(self._record) if instance.gpu == gpu}
+        required = {instance for instance in required_instances(self._node) if instance.gpu == gpu}
         unneeded = {instance for instance in ownership.instances if instance.gpu == gpu} - required
         existing = await self._maker.nvml.mig_instances(gpu) if unneeded else ()
         for instance in sorted(unneeded):
@@ -245,11 +244,11 @@ class OnDemandMig:
         return ", ".join((await processes_using(self._maker.nvml, [gpu])).get(gpu, ()))
 
 
-def required_instances(record: Record) -> frozenset[Instance]:
-    """The instances that containers have."""
+def required_instances(node: NodeContext) -> frozenset[Instance]:
+    """The instances that containers have, by grants and by claims."""
     return frozenset(
         instance
-        for allocation in record.allocations
+        for allocation in (*node.record.allocations, *node.claims.holders)
         if allocation.bound is not None
         for instance in allocation.bound.instances
     )

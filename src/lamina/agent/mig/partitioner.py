@@ -195,7 +195,7 @@ class Partitioner:
             granted |= {each: f"pod {pod}" for share in shares if (each := instance_of(share)) is not None}
             for gpu in {share.gpu for share in shares}:
                 users.setdefault(gpu, []).append(f"pod {pod}")
-        for allocation in self._node.record.allocations:
+        for allocation in (*self._node.record.allocations, *self._node.claims.holders):
             if (bound := allocation.bound) is not None:
                 pod = f"pod {bound.namespace}/{bound.pod}"
                 granted |= dict.fromkeys(bound.instances, pod)
@@ -247,7 +247,7 @@ class Partitioner:
             return []
         ownership, devices = self._maker.ownership, []
         made = {instance for instance in ownership.instances if instance.gpu not in ownership.labelled}
-        granted = made | required_instances(self._node.record)
+        granted = made | required_instances(self._node)
         for instance in instances:
             if instance.uuid and instance_at(gpu, instance) not in granted:
                 profile = (await self._node.nvml.mig_card(gpu)).profile(instance.profile)

@@ -116,7 +116,7 @@ class NativePreparer:
             self._check_sole_holder(devices, others)
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
         self._node.claims.require_unclaimed(units)
-        granted = required_instances(self._record)
+        granted = required_instances(self._node)
         for device in self._advertisement.state.mig_devices:
             if device.uuid in units and instance_at(device.gpu, device.instance) in granted:
                 raise NotYet(f"the MIG device {device.uuid} has been granted to another pod")

@@ -45,8 +45,9 @@ class ContainerPlan(NamedTuple):
     hooks: tuple[Hook, ...]
 
     def spec(self, name: str, devices: Mapping[Instance, str]) -> bytes:
-        """The CDI spec. `devices` are the UUIDs of the MIG instances that were made for grants."""
-        units = [devices.get(each, "") for each in self.bound.instances] or [share.gpu for share in self.shares]
+        """The CDI spec. `devices` are the UUIDs of the MIG instances that were made for it."""
+        instances = {share: instance_of(share) for share in self.shares}
+        units = [devices.get(each, "") if each else share.gpu for share, each in instances.items()]
         visible = self.visible or ",".join(units)
         mounts = [*self.edits.mounts, *self.mounts, *cdi.device_mounts(visible)]
         return cdi.build_spec(name, {cdi.VISIBLE: visible, **self.edits.env}, mounts, self.hooks)

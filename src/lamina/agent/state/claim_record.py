@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.record import Allocation, Bound, instance_of
 from lamina.dra.claims import ClaimedDevice
 from lamina.dra.combinations import RequestRef
 from lamina.dra.names import cdi_name
@@ -234,6 +234,7 @@ def _allocation(claims: Mapping[str, PreparedClaim], ref: RequestRef, *, limited
             container=ref.request,
             gpus=tuple(share.gpu for share in shares),
             mode=Mode.QUOTA if any(share.mode is Mode.QUOTA for share in shares) else shares[0].mode,
+            instances=tuple(each for share in shares if (each := instance_of(share)) is not None),
             grant=structs.replace(grant, shares=shares),
         ),
     )
