@@ -41,6 +41,17 @@ def result(request: str = "gpu", device: str = "gpu-0", *, memory: str = "", cor
     return found
 
 
+def sharing(strategy: str, *requests: str, kind: str = "GpuConfig", **config: Any) -> dict[str, Any]:
+    """Parameters of NVIDIA's driver in a claim."""
+    field = "mpsConfig" if strategy == "MPS" else "timeSlicingConfig"
+    parameters = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": kind,
+        "sharing": {"strategy": strategy} | ({field: config} if config else {}),
+    }
+    return {"requests": list(requests), "source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
 class ClaimNode(Node):
     """`claims` prepares them. Its GPUs may be used in `modes`."""
 

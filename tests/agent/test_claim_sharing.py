@@ -8,13 +8,13 @@ import pytest
 
 from lamina.agent.claims.teardown import end_claim_daemons
 from lamina.agent.mps.restart_backoff import PAUSES_S
-from lamina.dra.names import DRIVER, cdi_name
+from lamina.dra.names import cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.sharing import TimeSlice
 from lamina.ports.files import Files
 from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.claim_nodes import ClaimNode, result
+from tests.agent.claim_nodes import ClaimNode, result, sharing
 from tests.agent.dying_claims import dies
 from tests.agent.node import GPU
 
@@ -24,16 +24,6 @@ WHOLE, SHARE = result(), result(memory="4Gi", cores=30)
 @pytest.fixture
 def node(tmp_path: Path) -> ClaimNode:
     return ClaimNode(tmp_path)
-
-
-def sharing(strategy: str, *requests: str, kind: str = "GpuConfig", **config: Any) -> dict[str, Any]:
-    field = "mpsConfig" if strategy == "MPS" else "timeSlicingConfig"
-    parameters = {
-        "apiVersion": "resource.nvidia.com/v1beta1",
-        "kind": kind,
-        "sharing": {"strategy": strategy} | ({field: config} if config else {}),
-    }
-    return {"requests": list(requests), "source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
 LIMITS: dict[str, Any] = {"defaultActiveThreadPercentage": 50, "defaultPinnedDeviceMemoryLimit": "10Gi"}

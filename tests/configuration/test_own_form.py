@@ -292,7 +292,13 @@ def test_amounts_have_a_unit() -> None:
     assert without_unit == set()
 
 
-NOWHERE_ELSE = {"gpu-by-claim.yaml", "defragmentation.yaml", "idle-shares.yaml", "borrowers.yaml"}
+NOWHERE_ELSE = {
+    "gpu-by-claim.yaml",
+    "defragmentation.yaml",
+    "idle-shares.yaml",
+    "borrowers.yaml",
+    "mig-for-claims.yaml",
+}
 """Examples of what no other form can say."""
 
 

@@ -104,14 +104,16 @@ async def test_lamina_gpus_counts_what_claims_hold(monkeypatch: pytest.MonkeyPat
     assert (second["mode"], second["memoryGrantedMib"], second["pods"]) == ("idle", 0, [])
 
 
-async def test_lamina_gpus_leaves_a_gpu_with_instances_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lamina_gpus_does_not_say_what_is_free_of_a_gpu_with_instances(monkeypatch: pytest.MonkeyPatch) -> None:
     share = Share(gpu="GPU-n-0", memory_mib=4864, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0))
     by_mig = HeldClaim(namespace="default", name="c", uid="u", requests=(ContainerGrant(name="a", shares=(share,)),))
     node = inventory("n")
-    partitioned = structs.replace(node.gpus[0], mode=Mode.MIG)
+    partitioned = structs.replace(node.gpus[0], mode=Mode.TIMESLICE)
     kube = await cluster(structs.replace(node, gpus=(partitioned,), claims=(by_mig,)), using("p", GPU))
     (row,) = json.loads((await Commands(monkeypatch, kube).run("gpus", "-o", "json")).output)
-    assert (row["mode"], row["pods"]) == ("mig", ["default/p"])
+    assert (row["mode"], row["memoryGrantedMib"], row["memoryFreeMib"], row["pods"]) == (
+        "claims", 4864, None, ["default/p"],
+    )  # fmt: skip
 
 
 async def test_lamina_why_names_the_claims_that_have_the_gpus() -> None:

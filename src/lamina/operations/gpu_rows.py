@@ -173,14 +173,19 @@ def _partitioned_rows(use: ClusterUse, known: Container[str], pods: Mapping[str,
 
 
 def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
-    """A GPU of which ResourceClaims have parts: these, and not slots, are what others cannot have."""
-    if taken is None or taken.instances:
+    """A GPU of which ResourceClaims have parts: these, and not slots, are what others cannot have.
+
+    What is free of one with MIG devices depends on their places.
+    """
+    if taken is None:
         return row
+    claimed_row = structs.replace(
+        row, mode=CLAIMS, memory_granted_mib=taken.memory_mib, memory_limit_mib=taken.memory_mib
+    )
+    if taken.instances:
+        return claimed_row
     return structs.replace(
-        row,
-        mode=CLAIMS,
-        memory_granted_mib=taken.memory_mib,
-        memory_limit_mib=taken.memory_mib,
+        claimed_row,
         memory_free_mib=max(0, row.memory_mib - taken.memory_mib),
         compute_granted_percent=taken.cores,
         compute_free_percent=0 if taken.whole else max(0, row.compute_percent - taken.cores),
