@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.agent.claims.offer import REFUSED_S
 from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.dra.offers import REFUSED
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.gpus import Mode
 from lamina.model.mig import Placed
@@ -217,6 +219,18 @@ async def test_the_agent_may_die_at_any_step(tmp_path: Path, torn: bool, then: s
         if not died:
             assert at > 8
             return
+
+
+async def test_a_gpu_that_refuses_has_a_taint_for_a_while(node: PartitionedNode) -> None:
+    await node.claim("c", mig())
+    node.nvml.running[GPU] = (GpuProcess(7, 1 << 20),)
+    with pytest.raises(NotYet, match="cannot change the MIG mode of GPU 0 while it is in use by process 7"):
+        await node.prepare("c")
+    tainted = {device.gpu for device in node.offer.free if "taints" in device.document}
+    assert tainted == {GPU}
+    assert {each["key"] for device in node.offer.free for each in device.document.get("taints", ())} == {REFUSED}
+    await node.clock.advance(REFUSED_S)
+    assert not any("taints" in device.document for device in node.offer.free)
 
 
 class OldKube(FakeKube):

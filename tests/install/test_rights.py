@@ -12,7 +12,13 @@ GIVEN = {
         *rights.PREEMPTION_CLUSTER,
     ),
     "dashboard": (*rights.DASHBOARD_CLUSTER, *rights.DASHBOARD_OWN),
-    "agent": (*rights.AGENT_CLUSTER, *rights.CLAIMS_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
+    "agent": (
+        *rights.AGENT_CLUSTER,
+        *rights.CLAIMS_CLUSTER,
+        *rights.BINDING_CLUSTER,
+        *rights.AGENT_OWN,
+        *rights.AGENT_OF_NVIDIA,
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.claims.binding import ClaimBinding
 from lamina.agent.claims.classes import ClassMaker
 from lamina.agent.claims.daemons import ClaimDaemons
 from lamina.agent.claims.instances import ClaimInstances
@@ -359,7 +360,9 @@ def _claim_parts(
     preparer = ClaimPreparer(node, offer, advertisement, sharing, instances)
     health = ClaimHealth(node, offer, advertisement)
     watch = SliceWatch(node)
+    binding: dict[str, Part] = {"claims to bind": ClaimBinding(node, preparer)} if node.settings.dra_binding else {}
     return {
+        **binding,
         "device classes": ClassMaker(node),
         "MPS daemons of claims": sharing.daemons,
         "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer), health),

@@ -28,6 +28,14 @@ DraDriver = Annotated[
     str,
     typer.Option("--dra-driver", envvar="LAMINA_DRA_DRIVER", help="Name of the driver that serves ResourceClaims."),
 ]
+DraBinding = Annotated[
+    bool,
+    typer.Option(
+        "--dra-binding-conditions",
+        envvar="LAMINA_DRA_BINDING_CONDITIONS",
+        help="Prepare ResourceClaims before their pods are bound, so that the scheduler tries another node on failure.",
+    ),
+]
 NvidiaNamespace = Annotated[
     str,
     typer.Option(
@@ -78,6 +86,7 @@ def agent(
     protect_metrics: ProtectMetrics = False,
     dra: Dra = False,
     dra_driver: DraDriver = DRIVER,
+    dra_binding: DraBinding = False,
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the node agent: device plugin and limit enforcement."""
@@ -102,5 +111,6 @@ def agent(
         protect_metrics=protect_metrics,
         dra=dra,
         dra_driver=dra_driver,
+        dra_binding=dra_binding,
     )
     asyncio.run(run(settings))

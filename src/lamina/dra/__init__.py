@@ -7,5 +7,6 @@ slices        devices -> the ResourceSlices of a node
 opaque        opaque parameters, whose they are, and for which requests
 parameters    NVIDIA's: how containers share a device
 share_limits  Lamina's: limits above what is guaranteed
+conditions    for which the scheduler waits before it binds a pod
 claims        an allocated claim -> the shares of its requests
 """

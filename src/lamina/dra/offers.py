@@ -24,6 +24,8 @@ _ARCHITECTURES = {5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper
 _LATER = {(7, 5): "Turing", (8, 9): "Ada Lovelace"}
 _BRANDS = ("Tesla", "Quadro", "GeForce", "Titan")
 _LONGEST = 64
+REFUSED = "lamina.dev/refused"
+"""The key of the taint of a GPU that could not be prepared for a claim a short while ago."""
 _XID = re.compile(r"XID (\d+)")
 
 
@@ -38,7 +40,7 @@ class OfferedGpu(Struct, frozen=True, kw_only=True):
     """A GPU that claims may get, or whose MIG devices they may get if there are any.
 
     `reason` says why it is unhealthy; empty while it is healthy. `options` is None for one that claims may not
-    partition.
+    partition. `refused`: it could not be prepared for a claim a short while ago.
     """
 
     facts: GpuFacts
@@ -46,6 +48,7 @@ class OfferedGpu(Struct, frozen=True, kw_only=True):
     reason: str = ""
     mig: tuple[MigDevice, ...] = ()
     options: PartitionOptions | None = None
+    refused: bool = False
 
 
 class OfferedDevice(Struct, frozen=True, kw_only=True):
@@ -86,7 +89,7 @@ def shared_counters(gpus: Iterable[OfferedGpu]) -> list[dict[str, Any]]:
 
 def _devices(gpu: OfferedGpu, versions: DriverVersions, driver: str) -> Iterable[OfferedDevice]:
     facts = gpu.facts
-    taints = {"taints": [_taint(gpu.reason, driver)]} if gpu.reason else {}
+    taints = _taints(gpu, driver)
     common = _common(gpu, versions)
     if facts.memory_mib and (not gpu.options.kept if gpu.options else not facts.mig_enabled):
         name = f"gpu-{_minor(facts)}"
@@ -212,12 +215,16 @@ def _unqualified(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if "/" not in name}
 
 
-def _taint(reason: str, driver: str) -> dict[str, str]:
-    """As NVIDIA's driver has them, so that the tolerations of claims are the same."""
-    xid = _XID.search(reason)
-    if xid:
-        return {"key": f"{driver}/xid", "value": xid[1], "effect": "NoSchedule"}
-    return {"key": f"{driver}/gpu-lost", "effect": "NoSchedule"}
+def _taints(gpu: OfferedGpu, driver: str) -> dict[str, Any]:
+    """For unhealthy GPUs as NVIDIA's driver has them, so that the tolerations of claims are the same."""
+    found = []
+    if xid := _XID.search(gpu.reason):
+        found.append({"key": f"{driver}/xid", "value": xid[1], "effect": "NoSchedule"})
+    elif gpu.reason:
+        found.append({"key": f"{driver}/gpu-lost", "effect": "NoSchedule"})
+    if gpu.refused:
+        found.append({"key": REFUSED, "effect": "NoSchedule"})
+    return {"taints": found} if found else {}
 
 
 def _text(value: str) -> dict[str, str]:

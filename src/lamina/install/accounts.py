@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamina.install import rights
-from lamina.install.agent import DRA_WANTED, MPS_WANTED
+from lamina.install.agent import BINDING_WANTED, DRA_WANTED, MPS_WANTED
 from lamina.install.control import PREEMPTS
 from lamina.install.dashboard import DASHBOARD_WANTED
 from lamina.install.names import AGENT, CONTROL, DASHBOARD, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
@@ -27,6 +27,7 @@ _PREEMPTOR = "lamina-preemption"
 _RECLAIMER = "lamina-idle-shares"
 _BORROWERS = "lamina-borrowers"
 _SERVES_CLAIMS = "lamina-claims"
+_BINDS_CLAIMS = "lamina-claims-binding"
 
 MOVES_PODS = Given(Value("control.defragmentation"))
 RECLAIMS_IDLE = Given(Value("control.idleShares"))
@@ -57,6 +58,7 @@ def accounts() -> list[Any]:
         *(When(EVICTS_BORROWERS, part) for part in _added_role(_BORROWERS, rights.BORROWERS_CLUSTER)),
         *(When(PREEMPTS, part) for part in _added_role(_PREEMPTOR, rights.PREEMPTION_CLUSTER)),
         *(When(DRA_WANTED, part) for part in _added_role(_SERVES_CLAIMS, rights.CLAIMS_CLUSTER, AGENT)),
+        *(When(BINDING_WANTED, part) for part in _added_role(_BINDS_CLAIMS, rights.BINDING_CLUSTER, AGENT)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),
         _viewer(),

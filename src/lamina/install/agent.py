@@ -34,6 +34,7 @@ DRIVER = "/run/lamina-host-driver"
 _NVIDIA = Value("agent.nvidiaNamespace")
 _MIG = Given(Value("agent.mig"))
 DRA_WANTED = Given(Value("dra.enabled"))
+BINDING_WANTED = Given(Value("dra.bindingConditions"))
 MPS_WANTED = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
 _NODES = Value("agent.nodeSelectorTerms")
@@ -120,6 +121,7 @@ def _environment() -> list[Any]:
         When(Given(_NVIDIA), {"name": "LAMINA_NVIDIA_NAMESPACE", "value": _NVIDIA}),
         *(When(_MIG, variable) for variable in for_mig),
         *(When(DRA_WANTED, {"name": name, "value": value}) for name, value in for_claims.items()),
+        When(BINDING_WANTED, {"name": "LAMINA_DRA_BINDING_CONDITIONS", "value": "true"}),
         When(MPS_WANTED, {"name": "LAMINA_MPS_ROOT", "value": DEFAULT_MPS_ROOT}),
         Each(Value("agent.env")),
     ]

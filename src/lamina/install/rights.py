@@ -129,6 +129,17 @@ CLAIMS_CLUSTER = (
 )
 """Of agents, only where they serve ResourceClaims."""
 
+BINDING_CLUSTER = (
+    Rule("resourceclaims.resource.k8s.io", "list watch", why="with `dra.bindingConditions`, which are allocated"),
+    Rule("resourceclaims.resource.k8s.io/status", "patch", why="with `dra.bindingConditions`, the devices of claims"),
+    Rule(
+        "resourceclaims.resource.k8s.io/driver",
+        "associated-node:patch",
+        why="with `dra.bindingConditions`, what Kubernetes 1.36 checks of such a patch: only devices of its own node",
+    ),
+)
+"""Of agents, only where they prepare claims before pods are bound."""
+
 METRICS_CLUSTER = (
     Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
@@ -172,6 +183,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in the cluster, with `dra.enabled`": CLAIMS_CLUSTER,
+    "Agent, in the cluster, with `dra.bindingConditions`": BINDING_CLUSTER,
     "Agent, in its namespace": AGENT_OWN,
     "Agent, in the namespace of NVIDIA's operator": AGENT_OF_NVIDIA,
     "Controller and agent, with `metrics.protected`": METRICS_CLUSTER,

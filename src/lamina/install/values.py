@@ -259,6 +259,13 @@ class DraValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             title="Name of the driver. With the default, claims for NVIDIA's driver work unchanged",
         ),
     ] = DRIVER
+    bindingConditions: Annotated[
+        Switch,
+        Meta(
+            title="Prepare claims before their pods are bound, so that the scheduler tries another node if that fails. "
+            "Needs Kubernetes 1.36. Agents then read all ResourceClaims"
+        ),
+    ] = False
 
 
 class DashboardValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):

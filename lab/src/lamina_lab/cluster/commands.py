@@ -6,7 +6,7 @@ import sys
 
 from lamina_lab import simgpu
 from lamina_lab.cluster.children import Child
-from lamina_lab.cluster.plan import NodePlan
+from lamina_lab.cluster.plan import LabPlan, NodePlan
 from lamina_lab.host.directory import MARKER, LabDirectory, NodeDirectory
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
@@ -35,8 +35,8 @@ def controller(directory: LabDirectory) -> Child:
     return Child("controller", command, directory.log("controller"), environment(directory))
 
 
-def agent(directory: LabDirectory, node: NodeDirectory, name: str, *, dra: bool) -> Child:
-    """One node's agent, on the simulated machine of that node. With `dra`, it serves ResourceClaims."""
+def agent(directory: LabDirectory, node: NodeDirectory, name: str, plan: LabPlan) -> Child:
+    """One node's agent, on the simulated machine of that node."""
     command = [
         *(sys.executable, "-m", "lamina", "agent"),
         *("--node", name),
@@ -48,7 +48,8 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str, *, dra: bool)
         *("--mps-root", str(node.mps)),
         *("--mps-socket", str(node.mps_socket)),
         *("--metrics-bind", "127.0.0.1:0"),
-        *(["--dra"] if dra else []),
+        *(["--dra"] if plan.dra else []),
+        *(["--dra-binding-conditions"] if plan.binding_conditions else []),
     ]
     return Child(f"agent of {name}", command, node.log("agent"), _on_machine(directory, node))
 

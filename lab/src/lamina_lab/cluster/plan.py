@@ -57,6 +57,8 @@ class LabPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Port of the API server; 0 picks a free one."""
     dra: bool = False
     """Whether the agents serve ResourceClaims."""
+    binding_conditions: bool = False
+    """Whether they prepare claims before pods are bound; with `dra`."""
 
 
 def from_options(*, nodes: int, gpus_per_node: int, gpu: str, port: int) -> LabPlan:

@@ -91,7 +91,7 @@ def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
     for index, node in enumerate(plan.nodes):
         disk = directory.node(index)
         children.append(commands.kubelet(directory, disk, node))
-        children.append(commands.agent(directory, disk, node.name, dra=plan.dra))
+        children.append(commands.agent(directory, disk, node.name, plan))
         children.append(commands.mps_service(directory, disk, node.name))
     return children
 

@@ -5,5 +5,6 @@ publisher  keeps the node's ResourceSlices as offered
 classes    makes the DeviceClasses that a cluster lacks
 instances  MIG instances for claims
 preparer   makes and removes what a claim needs
+binding    prepares claims before their pods are bound
 release    removes what kubelet has forgotten
 """

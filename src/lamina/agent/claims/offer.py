@@ -1,6 +1,6 @@
 """What claims may get of the node: its devices, and those that containers do not have by another door."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina.agent.context import NodeContext
@@ -17,6 +17,8 @@ from lamina.model.mig import Placed
 from lamina.model.mig_cards import mig_card
 from lamina.model.mig_rules import rule_for
 
+REFUSED_S = 60.0
+
 
 class ClaimOffer:
     """The devices of one node. What NVML tells of a GPU once and for all is asked when it is first seen."""
@@ -28,6 +30,8 @@ class ClaimOffer:
         self._versions = DriverVersions()
         self.counts = True
         """Whether Kubernetes keeps devices apart by counters, as MIG devices on demand need it."""
+        self._refused: dict[str, float] = {}
+        """Until when GPUs have a taint, by UUID."""
 
     async def look(self) -> None:
         """Ask NVML about new GPUs or another driver. Raises Outside."""
@@ -62,6 +66,7 @@ class ClaimOffer:
                 reason=gpu.reason,
                 mig=tuple(device for device in state.mig_devices if device.gpu == uuid),
                 options=self._options(gpu),
+                refused=self._refused.get(uuid, 0.0) > self._node.clock.monotonic(),
             )
             for uuid, gpu in state.gpus.items()
             if state.selected and state.settings.offers(uuid, gpu.facts.index)
@@ -102,6 +107,10 @@ class ClaimOffer:
     def others(self) -> DevicesInUse:
         """What containers have by the device plugins."""
         return devices_in_use(self._node.record.allocations, self._advertisement.state.mode)
+
+    def refuse(self, gpus: Iterable[str]) -> None:
+        """GPUs just refused MIG instances or an MPS daemon: the scheduler tries others for `REFUSED_S`."""
+        self._refused |= dict.fromkeys(gpus, self._node.clock.monotonic() + REFUSED_S)
 
     def changed(self) -> None:
         """Let the other doors know what claims hold now."""

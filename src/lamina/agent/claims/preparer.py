@@ -10,7 +10,8 @@ interrupted, or that kubelet repeats, comes to the same end.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
 from lamina.dra.shares import RequestShares, request_shares, require_room
 from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
 from lamina.enforcement.slot_locks import is_in_use
-from lamina.errors import NotYet
+from lamina.errors import NotYet, Outside
 from lamina.model.grants import ContainerGrant
 
 log = logging.getLogger(__name__)
@@ -75,18 +76,24 @@ class ClaimPreparer:
         self._quotas = ClaimQuotas(node)
         self._reader = UnitReader(node)
 
-    async def prepare(self, ref: ClaimRef) -> list[ReadyDevice]:
-        """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then."""
+    async def prepare(self, ref: ClaimRef, *, asked: bool = True) -> list[ReadyDevice]:
+        """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then.
+
+        `asked`: kubelet asks for it, so containers may start; otherwise its pod is not even bound to the node.
+        """
         async with self._turn:
-            asked = await self._reader.claim(ref)
-            if not self._is_ready(asked):
-                unit = await self._reader.unit(asked)
+            claim = await self._reader.claim(ref)
+            if not self._is_ready(claim):
+                unit = await self._reader.unit(claim)
                 # What is known of the unit was cut short, or allocated again.
                 await self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
                 await self._prepare_new(unit)
             known = self._record.get(ref.uid)
             assert known is not None
-            return _ready_devices(await self._restored(known))
+            known = await self._restored(known)
+            if asked and not known.asked:
+                self._record.put(structs.replace(known, asked=True))
+            return _ready_devices(known)
 
     async def unprepare(self, ref: ClaimRef) -> None:
         """Remove what was made for the claim; nothing is done for one that is not known.
@@ -96,6 +103,13 @@ class ClaimPreparer:
         async with self._turn:
             known = self._record.get(ref.uid)
             if known is not None:
+                await self._remove(known)
+
+    async def release_unasked(self, uid: str) -> None:
+        """The same for a claim of which kubelet has not been told, so that none of its containers can run."""
+        async with self._turn:
+            known = self._record.get(uid)
+            if known is not None and not known.asked:
                 await self._remove(known)
 
     async def release(self, claim: PreparedClaim) -> None:
@@ -148,15 +162,25 @@ class ClaimPreparer:
         for each in prepared:
             self._quotas.prepared(each)
         self._offer.changed()
-        devices = await self._instances.provide(prepared)
-        prepared = [with_devices(each, devices) for each in prepared]
-        self._record.put(*prepared)
-        for each in prepared:
-            await self._sharing.start(each)
+        with self._refusals(prepared):
+            devices = await self._instances.provide(prepared)
+            prepared = [with_devices(each, devices) for each in prepared]
+            self._record.put(*prepared)
+            for each in prepared:
+                await self._sharing.start(each)
         write_plan(plan, self._node.files, self._write_limits, devices)
         self._record.put(*(structs.replace(each, ready=True) for each in prepared))
         for each in prepared:
             log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
+
+    @contextmanager
+    def _refusals(self, claims: Iterable[PreparedClaim]) -> Iterator[None]:
+        """Note the GPUs that cannot be prepared, so that no other claim is allocated there at once."""
+        try:
+            yield
+        except (NotYet, Outside):
+            self._offer.refuse({share.gpu for claim in claims for share in claim.shares})
+            raise
 
     def _prepared(self, unit: ClaimUnit, offered: dict[str, OfferedDevice]) -> list[PreparedClaim]:
         """The claims as the record has them. Raises LaminaError for what is impossible."""
@@ -184,6 +208,7 @@ class ClaimPreparer:
             uid=claim.uid,
             requests=tuple(_prepared_request(ref, claim, requests, uses, self._sharing.daemons.root) for ref in refs),
             pods=claim.pod_uids,
+            asked=False,
         )
 
     def _check_doors(self, claim: PreparedClaim, granted: dict[str, str]) -> None:

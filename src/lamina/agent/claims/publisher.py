@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina.agent.claims.offer import ClaimOffer, looked
 from lamina.agent.context import NodeContext
+from lamina.dra.conditions import with_conditions
 from lamina.dra.slices import COUNTERS, DIGEST, digest_of, generation, node_slices
 from lamina.ports.kube import NODES, RESOURCE_SLICES, NotFound, Object, Refused, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
@@ -81,9 +82,11 @@ class SlicePublisher:
             await self._delete(published[name])
 
     def _wanted(self, published: Mapping[str, Object]) -> list[Object]:
-        documents, counters = [device.document for device in self._offer.free], self._offer.counters
+        documents: list[Mapping[str, Any]] = [device.document for device in self._offer.free]
+        if self._node.settings.dra_binding:
+            documents = [with_conditions(each) for each in documents]
         driver = self._node.settings.dra_driver
-        return node_slices(self._node.node, driver, documents, list(published.values()), counters)
+        return node_slices(self._node.node, driver, documents, list(published.values()), self._offer.counters)
 
     async def _publish(self, wanted: Object, current: Object | None) -> bool:
         """Write a slice. Returns whether counters work, which come first: before the devices that need them."""

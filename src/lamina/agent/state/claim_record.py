@@ -61,7 +61,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class PreparedClaim(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`pods` are the UIDs of the pods for which it was reserved when it was prepared."""
+    """`pods` are the UIDs of the pods for which it was reserved when it was prepared. `asked`: kubelet has been told
+    of it, so containers may use it."""
 
     namespace: str
     name: str
@@ -69,6 +70,7 @@ class PreparedClaim(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     requests: tuple[PreparedRequest, ...]
     pods: tuple[str, ...] = ()
     ready: bool = False
+    asked: bool = True
 
     @property
     def shares(self) -> tuple[Share, ...]:

@@ -55,6 +55,8 @@ class AgentSettings:
     """Whether ResourceClaims get GPUs of the node."""
     dra_driver: str = CLAIM_DRIVER
     """The name of the driver for them."""
+    dra_binding: bool = False
+    """Whether claims are prepared before their pods are bound to the node."""
     poll_s: float = 2.0
     """Seconds between two polls of GPUs, daemons and ended containers."""
 

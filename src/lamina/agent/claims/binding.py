@@ -1,0 +1,133 @@
+"""Prepares claims before their pods are bound to the node, so that the scheduler can try another one if that fails.
+
+The scheduler allocates a claim and waits for the conditions of its devices. What makes a claim wait here, such as
+programs of an earlier one, may pass within `PATIENCE_S`; after that, and at once for what is impossible, the conditions
+say why the claim cannot be prepared. A claim that is allocated somewhere else then, or nowhere, is released here,
+unless kubelet has been told of it. The scheduler would choose the same device again, so a GPU that refuses MIG or MPS
+has a taint for a while.
+"""
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+from lamina.agent.claims.preparer import ClaimPreparer
+from lamina.agent.claims.unit import ClaimRef
+from lamina.agent.context import NodeContext
+from lamina.dra.conditions import awaited, reported_devices
+from lamina.errors import LaminaError, NotYet, Outside
+from lamina.ports.kube import RESOURCE_CLAIMS, NotFound, Object, follow
+from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.moments import rfc3339
+from lamina.ports.polling import FailureLog, poll
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 10.0
+"""A claim may be allocated a few seconds before the last one that had the device is unprepared."""
+LOOK_S = 0.5
+
+
+class _Waiting(NamedTuple):
+    """A claim for which the scheduler waits, since when."""
+
+    ref: ClaimRef
+    since: float
+
+
+class ClaimBinding:
+    """The claims of one node."""
+
+    def __init__(self, node: NodeContext, preparer: ClaimPreparer) -> None:
+        self._node = node
+        self._preparer = preparer
+        self._waiting: dict[str, _Waiting] = {}
+        self._gone: set[str] = set()
+
+    async def run(self) -> None:
+        """Follow all claims, as their node is not one of the fields by which the API server can select."""
+        failures = FailureLog(log, "Cannot report that claims are prepared: %s")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow())
+            group.create_task(poll(self.look, self._node.clock, every_s=LOOK_S, failures=failures))
+
+    async def _follow(self) -> None:
+        async for kind, claim in follow(self._node.kube, self._node.clock, RESOURCE_CLAIMS, trim=_trim):
+            if kind != SYNCED:
+                self.observe(claim, gone=kind == DELETED)
+
+    def observe(self, claim: Object, *, gone: bool = False) -> None:
+        """The claim is as given, or gone."""
+        meta = claim["metadata"]
+        uid = meta["uid"]
+        if not gone and self._awaited(claim):
+            ref = ClaimRef(meta["namespace"], meta["name"], uid)
+            self._waiting.setdefault(uid, _Waiting(ref, self._node.clock.monotonic()))
+        else:
+            self._waiting.pop(uid, None)
+        self._gone.discard(uid)
+        if self._node.claims.get(uid) is not None and (gone or not self._is_here(claim)):
+            self._gone.add(uid)
+
+    async def look(self) -> None:
+        """Prepare what waits, and release what is not wanted any more. Raises Outside."""
+        for uid, waiting in list(self._waiting.items()):
+            with self._node.aside.around("claim to prepare", str(waiting.ref), passing=Outside):
+                if await self._settle(waiting):
+                    self._waiting.pop(uid, None)
+        for uid in list(self._gone):
+            await self._preparer.release_unasked(uid)
+            self._gone.discard(uid)
+
+    async def _settle(self, waiting: _Waiting) -> bool:
+        """Prepare the claim and report that. Returns whether there is nothing left to do."""
+        failure = ""
+        try:
+            await self._preparer.prepare(waiting.ref, asked=False)
+        except (NotYet, Outside) as error:
+            if self._node.clock.monotonic() - waiting.since < PATIENCE_S:
+                log.info("Claim %s is not prepared yet: %s", waiting.ref, error)
+                return False
+            failure = str(error)
+        except LaminaError as error:
+            failure = str(error)
+        if failure:
+            log.warning("Claim %s cannot be prepared, so that the scheduler tries again: %s", waiting.ref, failure)
+            await self._preparer.release_unasked(waiting.ref.uid)
+        await self._report(waiting.ref, failure)
+        return True
+
+    async def _report(self, ref: ClaimRef, failure: str) -> None:
+        try:
+            claim = await self._node.kube.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+        except NotFound:
+            return
+        if claim["metadata"]["uid"] != ref.uid or not self._awaited(claim):
+            return
+        driver, pool = self._node.settings.dra_driver, self._node.node
+        devices = reported_devices(claim, driver, pool, failure, rfc3339(self._node.clock.wall()))
+        meta = {key: claim["metadata"][key] for key in ("uid", "resourceVersion")}
+        await self._node.kube.patch(
+            RESOURCE_CLAIMS,
+            ref.name,
+            {"metadata": meta, "status": {"devices": devices}},
+            namespace=ref.namespace,
+            subresource="status",
+        )
+
+    def _awaited(self, claim: Object) -> bool:
+        return bool(awaited(claim, self._node.settings.dra_driver, self._node.node))
+
+    def _is_here(self, claim: Object) -> bool:
+        place = (self._node.settings.dra_driver, self._node.node)
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        results = (allocation.get("devices") or {}).get("results") or ()
+        return any((each.get("driver"), each.get("pool")) == place for each in results)
+
+
+def _trim(claim: Object) -> Object:
+    meta = {key: claim["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+    status = claim.get("status") or {}
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    kept = {"allocation": {"devices": {"results": results}}, "devices": status.get("devices")}
+    return {"metadata": meta, "status": kept}
