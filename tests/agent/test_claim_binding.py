@@ -122,7 +122,7 @@ async def test_a_claim_that_goes_to_another_node_is_released(node: BindingNode) 
     assert (node.left(), node.context.claims.claims) == ([], ())
 
 
-async def test_a_claim_that_kubelet_has_been_told_of_is_not_released(node: BindingNode) -> None:
+async def test_a_claim_for_which_kubelet_has_asked_is_not_released(node: BindingNode) -> None:
     await node.allocated("c", SHARE)
     await node.binding.look()
     await node.prepare("c")
@@ -133,7 +133,7 @@ async def test_a_claim_that_kubelet_has_been_told_of_is_not_released(node: Bindi
     assert node.limits_of("c") == "gpu:0:4096"
 
 
-async def test_a_restarted_agent_releases_what_nobody_asked_for(node: BindingNode) -> None:
+async def test_a_restarted_agent_releases_a_claim_for_which_kubelet_has_not_asked(node: BindingNode) -> None:
     await node.allocated("c", SHARE)
     await node.binding.look()
     node.start()

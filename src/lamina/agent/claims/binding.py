@@ -3,7 +3,7 @@
 The scheduler allocates a claim and waits for the conditions of its devices. What makes a claim wait here, such as
 programs of an earlier one, may pass within `PATIENCE_S`; after that, and at once for what is impossible, the conditions
 say why the claim cannot be prepared. A claim that is allocated somewhere else then, or nowhere, is released here,
-unless kubelet has been told of it. The scheduler would choose the same device again, so a GPU that refuses MIG or MPS
+unless kubelet has asked for it. The scheduler would choose the same device again, so a GPU that refuses MIG or MPS
 has a taint for a while.
 """
 

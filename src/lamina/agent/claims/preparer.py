@@ -106,7 +106,7 @@ class ClaimPreparer:
                 await self._remove(known)
 
     async def release_unasked(self, uid: str) -> None:
-        """The same for a claim of which kubelet has not been told, so that none of its containers can run."""
+        """The same for a claim for which kubelet has not asked, so that none of its containers can run."""
         async with self._turn:
             known = self._record.get(uid)
             if known is not None and not known.asked:

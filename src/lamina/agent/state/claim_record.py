@@ -61,8 +61,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class PreparedClaim(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`pods` are the UIDs of the pods for which it was reserved when it was prepared. `asked`: kubelet has been told
-    of it, so containers may use it."""
+    """`pods` are the UIDs of the pods for which it was reserved when it was prepared. `asked`: kubelet has asked for
+    it, so containers may use it."""
 
     namespace: str
     name: str
