@@ -9,6 +9,11 @@ from lamina.model.requests import MAX_CONTAINERS
 _FIELDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
+def is_over(pod: Mapping[str, Any]) -> bool:
+    """Whether all containers of the pod have ended, and none starts again."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
 def runs_containers(pod: Mapping[str, Any]) -> bool:
     """Whether a container runs.
 

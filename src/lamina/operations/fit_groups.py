@@ -8,11 +8,10 @@ from lamina.controller.gangs.pod_groups import members_needed, read_spec, size_o
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
+from lamina.model.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pod_templates import PodTemplate
 from lamina.ports.kube import Kube
-
-_ENDED = ("Succeeded", "Failed")
 
 
 class Member(NamedTuple):
@@ -53,7 +52,7 @@ class GroupTrial(NamedTuple):
         """With the pods of the group in the cluster; those without GPUs count as present."""
         bound, waiting = 0, []
         for obj in cluster.pods:
-            if group_of(obj) != name or (obj.get("status") or {}).get("phase") in _ENDED:
+            if group_of(obj) != name or is_over(obj):
                 continue
             pod = parse_pod(obj, cluster.config)
             if pod.request is None:

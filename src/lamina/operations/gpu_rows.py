@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 from lamina.errors import BadInput
 from lamina.model.gpus import Gpu, Mode
 from lamina.model.ledger import NOTHING, Taken
+from lamina.model.pod_status import is_over
 from lamina.name_hints import nearest
 from lamina.operations.agent_metrics import ClusterUse, GpuLoad
 from lamina.operations.cluster_view import ClusterView
@@ -17,7 +18,6 @@ from lamina.operations.lent_memory import borrowed_mib, lendable_mib
 from lamina.placement.state.nodes import GpuState
 from lamina.ports.kube import Object
 
-_ENDED = ("Succeeded", "Failed")
 IDLE, HEALTHY, CLAIMS = "idle", "healthy", "claims"
 
 
@@ -205,7 +205,7 @@ def _lending(cluster: ClusterView, use: ClusterUse) -> _Lending:
 
 
 def _alive(cluster: ClusterView) -> Iterator[Object]:
-    return (pod for pod in cluster.pods if (pod.get("status") or {}).get("phase") not in _ENDED)
+    return (pod for pod in cluster.pods if not is_over(pod))
 
 
 def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:

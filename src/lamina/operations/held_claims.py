@@ -8,9 +8,9 @@ from lamina.dra.containers import uses_by_container
 from lamina.model.gpus import Inventory
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import Taken, taken_by_claims
+from lamina.model.pod_status import is_over
 from lamina.ports.kube import Object
 
-_ENDED = ("Succeeded", "Failed")
 _SHOWN = 5
 
 
@@ -22,7 +22,7 @@ def shares_by_claims(pod: Object, inventories: Mapping[str, Inventory]) -> list[
 def requests_by_claims(pod: Object, inventories: Mapping[str, Inventory]) -> list[ContainerGrant]:
     """The same by request, each named `<claim>/<request>`."""
     inventory = inventories.get(pod["spec"].get("nodeName") or "")
-    if inventory is None or not inventory.claims or (pod.get("status") or {}).get("phase") in _ENDED:
+    if inventory is None or not inventory.claims or is_over(pod):
         return []
     named = {use for uses in uses_by_container(pod).values() for use in uses}
     return [

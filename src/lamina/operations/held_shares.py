@@ -7,13 +7,13 @@ from msgspec import Struct
 from lamina.dialects.containers import read_containers
 from lamina.model.gpus import Inventory, Mode
 from lamina.model.grants import ContainerGrant, Share
+from lamina.model.pod_status import is_over
 from lamina.model.sharing import Strategy
 from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import requests_by_claims
 from lamina.ports.kube import Object
 
-_ENDED = ("Succeeded", "Failed")
 _BY_STRATEGY = {
     Strategy.NONE: Mode.WHOLE,
     Strategy.TIME_SLICING: Mode.TIMESLICE,
@@ -56,7 +56,7 @@ def shares_with_figures(
 ) -> Iterator[tuple[HeldShare, ShareFigures | None]]:
     """The same with what its agent says of each; None where it says nothing."""
     meta, node = pod["metadata"], pod["spec"].get("nodeName")
-    if not node or (pod.get("status") or {}).get("phase") in _ENDED:
+    if not node or is_over(pod):
         return
     inventory, grant = cluster.inventories.get(node), cluster.grants.get(meta["uid"])
     claimed = requests_by_claims(pod, cluster.inventories)

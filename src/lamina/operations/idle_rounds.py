@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from lamina.controller.assembly import Controller
 from lamina.model.idle import IdlePolicy
+from lamina.model.pod_status import is_over
 from lamina.model.workloads import Workload, workload_of
 from lamina.operations.idle_decisions import KEEP, NOTICE, decide, terms
-from lamina.operations.notices import Notices, NoticeStep, is_over
+from lamina.operations.notices import Notices, NoticeStep
 from lamina.operations.workloads import pods_of
 from lamina.ports.kube import DEPLOYMENTS, PODS, STATEFUL_SETS, Conflict, Object, Resource
 from lamina.ports.polling import FailureLog, poll

@@ -7,10 +7,9 @@ from lamina.dialects.native_devices import native_resources
 from lamina.model.gpus import Inventory
 from lamina.model.kube_quantity import parse_quantity
 from lamina.model.mig_devices import profile_resource, strategy_hint
+from lamina.model.pod_status import is_over
 from lamina.placement import Cause, Miss
 from lamina.ports.kube import Object
-
-_ENDED = ("Succeeded", "Failed")
 
 
 def counted(pod: Object) -> dict[str, int]:
@@ -38,7 +37,7 @@ def missing(pod: Object, inventory: Inventory, pods: Iterable[Object]) -> Miss |
     offered = {each.resource: each.count for each in inventory.native_resources}
     taken: dict[str, int] = {}
     for other in pods:
-        ended = (other.get("status") or {}).get("phase") in _ENDED
+        ended = is_over(other)
         if other["spec"].get("nodeName") == inventory.node and not ended:
             for name, amount in counted(other).items():
                 taken[name] = taken.get(name, 0) + amount

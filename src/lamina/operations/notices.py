@@ -14,12 +14,12 @@ from lamina.errors import Outside
 from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.gpus import Inventory
 from lamina.model.idle import IdlePod
+from lamina.model.pod_status import is_over
 from lamina.ports.kube import PODS, NotFound, Object
 from lamina.ports.kube.moments import rfc3339, seconds_of
 
 STALE_S = 900.0
 """A notice that ended so long ago was given under another policy or before an outage. It is given again."""
-_ENDED = ("Succeeded", "Failed")
 log = logging.getLogger(__name__)
 
 
@@ -48,11 +48,6 @@ def next_step(pod: Mapping[str, Any], terms: NoticeTerms, now: float, *, due: bo
     if end is None or end > now + terms.notice_s or end < now - STALE_S:
         return NoticeStep.GIVE_NOTICE
     return NoticeStep.END if end <= now else NoticeStep.NOTHING
-
-
-def is_over(pod: Mapping[str, Any]) -> bool:
-    """Whether all containers of a pod have ended for good."""
-    return (pod.get("status") or {}).get("phase") in _ENDED
 
 
 class Notices:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamina.dialects import parse
 from lamina.errors import BadInput
+from lamina.model.pod_status import is_over
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import shares_by_claims
@@ -14,7 +15,6 @@ from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because
 from lamina.ports.kube import Object
 
-_ENDED = ("Succeeded", "Failed")
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
 DELETED, REFUSED = "Deleted", "Refused"
 
@@ -94,7 +94,7 @@ def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
 def _row(pod: Object, cluster: ClusterView, use: ClusterUse) -> PodEntry:
     meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
     phase = pod.get("status", {}).get("phase", "Unknown")
-    by_kubelet = bool(node) and phase not in _ENDED and meta["uid"] not in cluster.grants
+    by_kubelet = bool(node) and not is_over(pod) and meta["uid"] not in cluster.grants
     return _entry(
         (meta["namespace"], meta["name"], phase, node),
         held_shares(pod, cluster, use),

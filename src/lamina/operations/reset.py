@@ -24,6 +24,7 @@ from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput, LaminaError
 from lamina.model.nodes import kept_out
+from lamina.model.pod_status import is_over
 from lamina.operations import cluster_view
 from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.native_capacity import counted
@@ -42,7 +43,6 @@ from lamina.ports.kube import (
     Resource,
 )
 
-_FINISHED = ("Succeeded", "Failed")
 _LOOK_S = 0.5
 
 
@@ -208,7 +208,7 @@ def disabled(text: str) -> str:
 def _uses(pod: Object, found: cluster_view.ClusterView) -> bool:
     """Whether the pod is on a node, has not finished, and has or requests GPUs, MIG devices or replicas."""
     node = pod["spec"].get("nodeName")
-    if pod.get("status", {}).get("phase") in _FINISHED or not node:
+    if is_over(pod) or not node:
         return False
     if pod["metadata"]["uid"] in found.grants or shares_by_claims(pod, found.inventories):
         return True

@@ -5,12 +5,11 @@ from typing import Protocol
 from lamina.agent.accounts.pod_owners import NO_OWNER, PodOwners
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
-from lamina.model.pod_status import has_terminated
+from lamina.model.pod_status import has_terminated, is_over
 from lamina.model.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 
-_PHASES = ("Succeeded", "Failed")
 _ENDED, _TERMINATED, _RESIZED, _OWNER = "ended", "terminated", "resized", "owner"
 """Fields of a trimmed pod: whether it has ended, whether its containers have terminated, what became of its size, and
 whose it is."""
@@ -54,7 +53,7 @@ class PodWatch:
         meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
         trimmed: Object = {"metadata": meta, _ENDED: False, _TERMINATED: False, _RESIZED: "", _OWNER: NO_OWNER}
         with self._node.aside.around("state of a pod", f"{meta['namespace']}/{meta['name']}"):
-            ended = (pod.get("status") or {}).get("phase") in _PHASES
+            ended = is_over(pod)
             resized = str((pod["metadata"].get("annotations") or {}).get(RESIZE_STATUS) or "")
             trimmed |= {_ENDED: ended, _TERMINATED: has_terminated(pod), _RESIZED: resized}
         with self._node.aside.around("owner of a pod", f"{meta['namespace']}/{meta['name']}"):

@@ -7,10 +7,9 @@ from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_inv
 from lamina.errors import Outside
 from lamina.model.gpus import Inventory
 from lamina.model.grants import Grant, grant_name
+from lamina.model.pod_status import is_over
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube, NotFound, Object
 from lamina.ports.set_aside import SetAside
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class PodStatus(NamedTuple):
@@ -137,7 +136,7 @@ def pod_status(pod: Object) -> PodStatus:
     return PodStatus(
         uid=pod["metadata"]["uid"],
         node=(pod.get("spec") or {}).get("nodeName") or "",
-        finished=(pod.get("status") or {}).get("phase") in _FINISHED,
+        finished=is_over(pod),
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from lamina.model.pod_status import is_over
+
 
 class Stage(IntEnum):
     UNKNOWN = 0
@@ -39,6 +41,6 @@ class PodState(NamedTuple):
 def pod_state(pod: Mapping[str, Any]) -> PodState:
     """The state that a Pod object shows."""
     node = (pod.get("spec") or {}).get("nodeName") or ""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if is_over(pod):
         return PodState(Stage.FINISHED, node)
     return PodState(Stage.BOUND if node else Stage.PENDING, node)

@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
+from lamina.model.pod_status import is_over
 from lamina.model.workloads import workload_of
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pod_rows import Selected
 from lamina.ports.kube import Object
 
-_ENDED = ("Succeeded", "Failed")
 _MEMORY_ROOM, _COMPUTE_ROOM = 1.1, 1.2
 """By how much advice exceeds what was used."""
 _MEMORY_STEP_MIB, _COMPUTE_STEP = 256, 5
@@ -119,7 +119,7 @@ def _held(cluster: ClusterView, namespace: str, selected: Selected | None) -> It
     """The shares of pods that are on a node and have not ended."""
     for pod in cluster.pods:
         node = pod["spec"].get("nodeName")
-        ended = (pod.get("status") or {}).get("phase") in _ENDED
+        ended = is_over(pod)
         grant = cluster.grants.get(pod["metadata"]["uid"])
         chosen = selected is None or selected(pod["metadata"].get("labels") or {})
         if node and grant and chosen and not ended and namespace in ("", pod["metadata"]["namespace"]):

@@ -13,6 +13,7 @@ from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
 from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT, kept_out
+from lamina.model.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.claim_drivers import claim_drivers, tainted_devices
 from lamina.operations.doctor.components import components
@@ -215,7 +216,7 @@ def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
 def _bypassed_extender(pod: Object, cluster: ClusterView) -> bool:
     """Whether the pod is on a node that shares GPUs by grants, and has no grant."""
     inventory = cluster.inventories.get(pod["spec"].get("nodeName") or "")
-    over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    over = is_over(pod)
     if inventory is None or over or pod["metadata"]["uid"] in cluster.grants:
         return False
     try:

@@ -14,6 +14,7 @@ from lamina.configuration.yaml_documents import load_documents
 from lamina.dialects import check_pod, parse
 from lamina.errors import BadInput
 from lamina.model.kube_quantity import parse_quantity
+from lamina.model.pod_status import is_over
 from lamina.operations.pod_templates import templates_of
 from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.operations.simulate.workload import SimNode, SimPod
@@ -23,7 +24,6 @@ from lamina.ports.user_files import read_bytes
 _MIB = 1 << 20
 MIG_DEVICES = "nvidia.com/mig-"
 """How names of resources begin that are MIG devices of a profile."""
-_ENDED = ("Succeeded", "Failed")
 _MOST_REPLICAS = 100_000
 """Of one workload: more than any cluster has."""
 
@@ -129,7 +129,7 @@ def _items(document: Mapping[str, Any]) -> list[Any]:
 
 
 def _pod(pod: Mapping[str, Any], config: Config) -> SimPod | None:
-    if (pod.get("status") or {}).get("phase") in _ENDED:
+    if is_over(pod):
         return None
     meta = pod["metadata"]
     name = f"{meta.get('namespace', 'default')}/{meta['name']}"

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from lamina.model.pod_status import is_over
 from lamina.placement.explanation.summary import Miss
 from lamina.placement.hosts.refusals import HostRefusal, refusals
 from lamina.placement.hosts.room import Room
 from lamina.placement.rules.refusal import Cause
 
-_ENDED = ("Succeeded", "Failed")
 _GONE = HostRefusal(Miss("the node no longer exists", Cause.UNSCHEDULABLE, True, (-3, 0, 0.0)), ())
 
 
@@ -24,7 +24,7 @@ class Hosts:
         self._nodes = {str(node["metadata"]["name"]): (node, Room(node, skipped)) for node in nodes}
         for pod in pods:
             node = (pod.get("spec") or {}).get("nodeName")
-            if node and (pod.get("status") or {}).get("phase") not in _ENDED:
+            if node and not is_over(pod):
                 self.take(pod, str(node))
 
     def take(self, pod: Mapping[str, Any], node: str, times: int = 1) -> None:
