@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.processes import Processes
-from tests.cluster.queries import TWO_A100, Object, other_gpus, pod
+from tests.cluster.queries import TWO_A100, Object, configured, other_gpus, pod
 from tests.waiting import wait_until
 
 API = "resource.k8s.io/v1"
@@ -44,12 +44,12 @@ def missing(cluster: RealCluster) -> str:
 
 
 @contextmanager
-def serving(cluster: RealCluster) -> Iterator[Processes]:
+def serving(cluster: RealCluster, config: Object | None = None, *, binding: bool = False) -> Iterator[Processes]:
     """Two nodes with two A100 each, whose agents serve claims. Skips where claims cannot share GPUs."""
     if reason := missing(cluster):
         pytest.skip(reason)
-    with other_gpus(cluster, TWO_A100):
-        processes = Processes(cluster, dra=True)
+    with configured(cluster, config or {}), other_gpus(cluster, TWO_A100):
+        processes = Processes(cluster, dra=True, binding=binding)
         with cluster.steps("Lamina with ResourceClaims"):
             processes.start()
         offered(cluster)
@@ -59,7 +59,11 @@ def serving(cluster: RealCluster) -> Iterator[Processes]:
 
 def offered(cluster: RealCluster) -> None:
     """Wait until all GPUs are offered to claims."""
-    wait_until(lambda: sorted(devices(cluster)) == ["gpu-0", "gpu-0", "gpu-1", "gpu-1"], lambda: str(devices(cluster)))
+
+    def gpus() -> list[str]:
+        return sorted(name for name in devices(cluster) if "mig" not in name)
+
+    wait_until(lambda: gpus() == ["gpu-0", "gpu-0", "gpu-1", "gpu-1"], lambda: str(devices(cluster)))
 
 
 def exactly(cls: str = CLASS, **more: Any) -> Object:

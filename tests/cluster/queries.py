@@ -173,5 +173,5 @@ def _become(cluster: RealCluster, gpus: list[tuple[Node, simgpu.Machine]]) -> No
 def delete_pods(cluster: RealCluster) -> None:
     """Leave no workload and no pod in the default namespace."""
     cluster.kubectl("delete", "deployments,jobs,daemonsets,statefulsets,replicasets", "--all", "--wait=false")
-    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
     wait_until(lambda: not json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"], lambda: "pods stay")

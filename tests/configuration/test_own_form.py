@@ -298,6 +298,7 @@ NOWHERE_ELSE = {
     "idle-shares.yaml",
     "borrowers.yaml",
     "mig-for-claims.yaml",
+    "by-claim.yaml",
 }
 """Examples of what no other form can say."""
 

@@ -33,6 +33,13 @@ ExtenderHttpBind = Annotated[
     ),
 ]
 
+ClaimTemplatesOption = Annotated[
+    bool,
+    typer.Option(
+        "--claim-templates",
+        help="Make the ResourceClaimTemplates of pods that are served by claims in the place of resources.",
+    ),
+]
 PreemptionOption = Annotated[
     bool,
     typer.Option(
@@ -69,6 +76,7 @@ def controller(
     ] = "",
     protect_metrics: ProtectMetrics = False,
     preemption: PreemptionOption = False,
+    claim_templates: ClaimTemplatesOption = False,
     addresses_file: Annotated[
         Path | None,
         typer.Option("--addresses-file", help="Write the addresses to this file once both services listen."),
@@ -105,6 +113,7 @@ def controller(
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         protect_metrics=protect_metrics,
         preemption=preemption,
+        claim_templates=claim_templates,
         addresses_file=addresses_file,
         identity=identity,
     )

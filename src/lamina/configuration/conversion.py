@@ -9,7 +9,7 @@ from lamina.api.v1alpha1.field_types import Group
 from lamina.configuration.checks import check_mig_rules, check_modes, check_names, check_native_configs, check_nodes
 from lamina.errors import BadInput
 from lamina.model.borrowers import BorrowerPolicy
-from lamina.model.config import CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
+from lamina.model.config import ByClaim, CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
@@ -56,6 +56,7 @@ def to_config(written: Configuration, where: str) -> Config:
         runtime_class_name=written.admission.runtime_class_name,
         hide_gpus=written.admission.hide_gpus,
         hiding_failure_policy=written.admission.hiding_failure_policy,
+        by_claim=ByClaim(written.admission.by_claim),
         mig_rules=rules,
         native_devices=_native_devices(written),
         health=_health(written),

@@ -9,6 +9,7 @@ templates       what admission changes in the pod templates of workloads
 high_priority   where high priority counts
 container_variables  HAMi's variables of containers
 unsupported     resources that no dialect has
+by_claim        pods that are served by a claim that Lamina generates
 template_nodes  what a node that does not exist yet will offer, by its template
 native_devices  the resources of NVIDIA's device plugin, which need no grant
 object_shapes   the types of what is read of pods and workloads

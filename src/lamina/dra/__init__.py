@@ -7,6 +7,7 @@ slices        devices -> the ResourceSlices of a node
 opaque        opaque parameters, whose they are, and for which requests
 parameters    NVIDIA's: how containers share a device
 share_limits  Lamina's: limits above what is guaranteed
+generated     the request of a pod -> a template of claims for it
 conditions    for which the scheduler waits before it binds a pod
 claims        an allocated claim -> the shares of its requests
 """

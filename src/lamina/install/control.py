@@ -28,6 +28,7 @@ from lamina.install.terms import Given, Value, When
 EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT = 8445, 8080, 8443, 9395
 EXTENDER_HTTP = Given(Value("control.extenderHttp"))
 PREEMPTS = Given(Value("control.preemption"))
+_SERVES_CLAIMS = Given(Value("dra.enabled"))
 _EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
@@ -76,6 +77,7 @@ def _template() -> dict[str, Any]:
             When(EXTENDER_HTTP, f"--extender-http-bind=:{EXTENDER_HTTP_PORT}"),
             When(PROTECTED_METRICS, "--protect-metrics"),
             When(PREEMPTS, "--preemption"),
+            When(_SERVES_CLAIMS, "--claim-templates"),
         ],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
         "ports": [

@@ -140,6 +140,15 @@ BINDING_CLUSTER = (
 )
 """Of agents, only where they prepare claims before pods are bound."""
 
+TEMPLATES_CLUSTER = (
+    Rule(
+        "resourceclaimtemplates.resource.k8s.io",
+        "get list create delete",
+        why="with `dra.enabled`, for pods that are served by claims in the place of resources",
+    ),
+)
+"""Of the controller, only where agents serve ResourceClaims."""
+
 METRICS_CLUSTER = (
     Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
     Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
@@ -180,6 +189,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster, with `control.idleShares`": IDLE_SHARES_CLUSTER,
     "Controller, in the cluster, with `control.borrowers`": BORROWERS_CLUSTER,
     "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
+    "Controller, in the cluster, with `dra.enabled`": TEMPLATES_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in the cluster, with `dra.enabled`": CLAIMS_CLUSTER,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -22,8 +23,16 @@ CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "l
 """Where a cluster keeps its configuration."""
 
 MemoryEnforcer = Literal["auto", "driver", "facade"]
-FailurePolicy = Literal["Ignore", "Fail"]
 """What enforces memory limits: the strongest that works, or only one of them; the facade is always there."""
+FailurePolicy = Literal["Ignore", "Fail"]
+
+
+class ByClaim(StrEnum):
+    """Which pods that request shares by resources are served by claims that Lamina generates."""
+
+    NEVER = "never"
+    ASKED = "asked"
+    ALWAYS = "always"
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
@@ -128,6 +137,7 @@ class Config(Struct, frozen=True, kw_only=True):
     runtime_class_name: str
     hide_gpus: bool
     hiding_failure_policy: FailurePolicy
+    by_claim: ByClaim
     mig_rules: tuple[MigRule, ...]
     native_devices: NativeDeviceSettings
     health: HealthRules

@@ -36,7 +36,7 @@ class Processes:
     """Lamina on a cluster, with agents on `nodes` (None: on all); its parts may be killed and started by tests.
 
     `config` is the whole configuration. Several `replicas` of the controller are reached through a door to their
-    leader. With `dra` the agents serve ResourceClaims.
+    leader. With `dra` the agents serve ResourceClaims, and with `binding` they prepare them before pods are bound.
     """
 
     def __init__(
@@ -47,8 +47,10 @@ class Processes:
         replicas: int = 1,
         *,
         dra: bool = False,
+        binding: bool = False,
     ) -> None:
-        self._cluster, self._config, self._dra = cluster, config or DEFAULT, dra
+        self._cluster, self._config = cluster, config or DEFAULT
+        self._of_claims = [*(["--dra"] if dra else []), *(["--dra-binding-conditions"] if binding else [])]
         self._folder = cluster.folder / "lamina"
         self._folder.mkdir(exist_ok=True)
         control = cluster.control
@@ -89,7 +91,7 @@ class Processes:
 
     def _agent(self, node: Node) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._cluster.control.kubeconfig]
-        words += ["--driver-dir", node.gpus.driver, *(["--dra"] if self._dra else [])]
+        words += ["--driver-dir", node.gpus.driver, *self._of_claims]
         environment = self.environment | node.gpus.environment
         return Daemon(node.sandbox, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 

@@ -18,7 +18,7 @@ def environment(directory: LabDirectory) -> dict[str, str]:
     return inherited | {MARKER: str(directory.root), "PYTHONUNBUFFERED": "1"}
 
 
-def controller(directory: LabDirectory) -> Child:
+def controller(directory: LabDirectory, plan: LabPlan) -> Child:
     """The controller, which writes the ports it got to the lab's `addresses` file.
 
     It evicts for pods that lack GPU memory or compute alone, because the lab's scheduler does not ask about them.
@@ -31,6 +31,7 @@ def controller(directory: LabDirectory) -> Child:
         *("--metrics-bind", "127.0.0.1:0"),
         *("--addresses-file", str(directory.addresses)),
         "--preemption",
+        *(["--claim-templates"] if plan.dra else []),
     ]
     return Child("controller", command, directory.log("controller"), environment(directory))
 

@@ -87,7 +87,7 @@ def _prepare_disks(directory: LabDirectory, plan: LabPlan) -> None:
 
 
 def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
-    children = [commands.controller(directory)]
+    children = [commands.controller(directory, plan)]
     for index, node in enumerate(plan.nodes):
         disk = directory.node(index)
         children.append(commands.kubelet(directory, disk, node))

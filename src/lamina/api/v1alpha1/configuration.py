@@ -20,6 +20,7 @@ from lamina.api.v1alpha1 import API_VERSION
 from lamina.api.v1alpha1.configuration_devices import Mig, NativeDevices
 from lamina.api.v1alpha1.configuration_dialects import Compatibility, Dialects
 from lamina.api.v1alpha1.field_types import (
+    ByClaimRule,
     ComputePolicy,
     Count,
     FailurePolicy,
@@ -340,6 +341,15 @@ class Admission(Group, frozen=True, kw_only=True):
             reason="Where NVIDIA's runtime is the default one, pods need no runtime class.",
         ),
     ] = ""
+    by_claim: Annotated[
+        ByClaimRule,
+        doc(
+            "Which pods that request shares by resources get a ResourceClaim in their place: `never` any, those that "
+            'ask for it by the annotation `lamina.dev/by-claim: "true"` (`asked`), or all whose request a claim can '
+            "express (`always`). Needs agents that serve claims.",
+            reason="Claims need agents that serve them.",
+        ),
+    ] = "never"
 
 
 class ExcludedGpus(Group, frozen=True, kw_only=True):

@@ -75,6 +75,7 @@ Modes = Annotated[
 ComputePolicy = Annotated[Literal["none", "cap", "weight"], must_be("none, cap or weight")]
 MemoryEnforcer = Annotated[Literal["auto", "driver", "facade"], must_be("auto, driver or facade")]
 FailurePolicy = Annotated[Literal["Ignore", "Fail"], must_be("Ignore or Fail")]
+ByClaimRule = Annotated[Literal["never", "asked", "always"], must_be("never, asked or always")]
 NodePolicy = Annotated[str, Meta(pattern=f"^({'|'.join(NODE_POLICIES)})$"), must_be(" or ".join(NODE_POLICIES))]
 _GPU_POLICY = f"({'|'.join(GPU_POLICIES)})"
 GpuPolicy = Annotated[

@@ -28,7 +28,9 @@ from lamina.dialects import (
     scheduler_names,
     template_warnings,
 )
+from lamina.dialects.by_claim import claim_for, use_claim
 from lamina.dialects.templates import WORKLOADS
+from lamina.dra.generated import GeneratedClaim
 from lamina.errors import BadInput
 
 
@@ -74,15 +76,19 @@ def review(pod: Mapping[str, Any], config: Config) -> tuple[Verdict, Demand | No
     try:
         request = parse(pod, config)
         changes = fill_defaults(pod, request, config)
+        claim = claim_for(pod, request, config) if request is not None else ""
     except BadInput as problem:
         return refused(str(problem)), None
     if request is None:
         return _admitted(changes), None
+    if isinstance(claim, GeneratedClaim):
+        return _admitted(use_claim(pod, claim, config), request.warnings), None
+    warnings = (*request.warnings, *([claim] if claim else []))
     demand = Demand(
         native_devices=request.native_devices if request.only_native_reason else (),
         only_native_reason=request.only_native_reason,
     )
-    return _admitted(changes, request.warnings), demand
+    return _admitted(changes, warnings), demand
 
 
 def refusal_of(

@@ -1,0 +1,1 @@
+"""ResourceClaimTemplates for pods that are served by claims that Lamina generates."""

@@ -1,0 +1,121 @@
+"""MIG devices on demand and binding conditions, with a real kube-scheduler and kube-apiserver that count and wait."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import observation
+from tests.cluster.claims import (
+    GIB,
+    allocate,
+    amounts,
+    apply,
+    claim,
+    delete_claims,
+    devices,
+    exactly,
+    seen,
+    serving,
+    share,
+    user,
+)
+from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.node import Node
+from tests.cluster.components.processes import Processes
+from tests.cluster.queries import delete_pods, running, why_pending
+from tests.waiting import wait_until
+
+OUT_OF_MEMORY = "2"
+MODES = {"nodeconfig": [{"name": name, "modes": ["quota", "mig"]} for name in ("node1", "node2")]}
+HOLDS = ["gpu-load", "--memory-mib", "100", "--seconds", "3600"]
+
+
+@pytest.fixture(scope="module")
+def lamina(cluster: RealCluster) -> Iterator[Processes]:
+    with serving(cluster, MODES, binding=True) as processes:
+        wait_until(lambda: len(devices(cluster)) == 4 * 26, lambda: str(devices(cluster)))
+        yield processes
+
+
+@pytest.fixture(autouse=True)
+def _without_claims(cluster: RealCluster, lamina: Processes) -> Iterator[None]:
+    yield
+    delete_pods(cluster)
+    delete_claims(cluster)
+    wait_until(lambda: not any(instances(each) for each in cluster.nodes), lambda: str(observation.settled(cluster)))
+
+
+def instances(node: Node) -> list[str]:
+    return [line for line in node.sandbox.run("nvidia-smi", "-L").splitlines() if "MIG " in line]
+
+
+def partition(name: str, profile: str, number: int = 0, node: str = "") -> tuple[object, object]:
+    """A claim of a MIG device, and a pod with it."""
+    selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"}}
+    return claim(name, exactly("mig.nvidia.com", selectors=[selects])), user(name, name, node=node)
+
+
+def conditions(cluster: RealCluster, name: str) -> set[str]:
+    """Of all devices of the claim."""
+    status = json.loads(cluster.kubectl("get", "resourceclaim", name, "-o", "json"))["status"]
+    return {each["type"] for device in status.get("devices") or () for each in device["conditions"]}
+
+
+def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: RealCluster, node: Node) -> None:
+    apply(cluster, *partition("small", "1g.5gb", node=node.name), *partition("large", "3g.20gb", node=node.name))
+    running(cluster, "small", "large")
+    assert conditions(cluster, "small") == conditions(cluster, "large") == {"lamina.dev/Prepared"}
+    assert len(instances(node)) == 2 and {*seen(cluster, "small")} != {*seen(cluster, "large")}
+    assert allocate(cluster, "small", 4 * GIB, GIB) == ["0", OUT_OF_MEMORY]
+
+
+def test_the_scheduler_keeps_mig_devices_shares_and_whole_gpus_apart(cluster: RealCluster, node: Node) -> None:
+    for number in range(2):
+        apply(cluster, *partition(f"mig-{number}", "7g.40gb", node=node.name))
+    running(cluster, "mig-0", "mig-1")
+    share(cluster, "share", node=node.name, memory="4Gi")
+    apply(cluster, *partition("third", "1g.5gb", node=node.name))
+    for name in ("share", "third"):
+        wait_until(lambda name=name: "cannot allocate all claims" in why_pending(cluster, name))
+    cluster.kubectl("delete", "pod", "mig-0")
+    cluster.kubectl("delete", "resourceclaim", "mig-0")
+    running(cluster, "share")
+    assert allocate(cluster, "share", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert "cannot allocate all claims" in why_pending(cluster, "third")
+
+
+def test_seven_small_devices_fit_one_gpu(cluster: RealCluster, node: Node) -> None:
+    profile = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
+    same = {"matchAttribute": "gpu.nvidia.com/parentUUID"}
+    wanted = claim("seven", *[exactly("mig.nvidia.com", selectors=[profile])] * 7, constraints=[same])
+    apply(cluster, wanted, user("seven", "seven", node=node.name))
+    running(cluster, "seven")
+    assert len({*seen(cluster, "seven")}) == len(instances(node)) == 7
+
+
+def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster, node: Node) -> None:
+    """Programs of an administrator keep both GPUs of the first node; the second node can be used later."""
+    other = cluster.nodes[1].name
+    admin = "resource.kubernetes.io/admin-access"
+    cluster.kubectl("label", "namespace", "default", f"{admin}=true")
+    cluster.kubectl("cordon", other)
+    try:
+        for index in range(2):
+            selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].index == {index}"}}
+            access = exactly(adminAccess=True, selectors=[selects], **amounts(memory="1Mi"))
+            apply(cluster, claim(f"admin-{index}", access), user(f"admin-{index}", f"admin-{index}", *HOLDS))
+        running(cluster, "admin-0", "admin-1")
+        wait_until(lambda: "100MiB" in node.sandbox.run("nvidia-smi"), lambda: node.sandbox.run("nvidia-smi"))
+        apply(cluster, *partition("mig", "1g.5gb"))
+
+        def says() -> str:
+            return cluster.kubectl("describe", "pod", "mig")
+
+        wait_until(lambda: "binding" in says() or "cannot change the MIG mode" in says(), says)
+        cluster.kubectl("uncordon", other)
+        running(cluster, "mig")
+        assert cluster.kubectl("get", "pod", "mig", "-o", "jsonpath={.spec.nodeName}") == other
+    finally:
+        cluster.kubectl("uncordon", other)
+        cluster.kubectl("label", "namespace", "default", f"{admin}-")

@@ -1,0 +1,143 @@
+"""Templates of generated claims: made before pods are scheduled, only what the contents say, and removed after use."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from lamina.controller.claims.templates import SWEEP_S, UNUSED_S, ClaimTemplates
+from lamina.dialects.by_claim import ENTRY, GENERATED
+from lamina.dra.generated import GeneratedClaim, GeneratedRequest, template_spec
+from lamina.ports.kube import EVENTS, PODS, RESOURCE_CLAIM_TEMPLATES, EventRecorder, Object
+from tests.controller.binders import Bench
+
+CLAIM = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=1024, cores=30),))
+OTHER = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=2048),))
+
+
+class Maker(Bench):
+    """A replica that makes templates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        events = EventRecorder(self.kube, "test", now=self.clock.wall)
+        self.templates = ClaimTemplates(self.context, events, lambda: self.leads)
+
+    async def claimed(self, name: str, claim: GeneratedClaim = CLAIM, *, text: str = "", **spec: Any) -> None:
+        """A pod that admission has changed."""
+        meta = {"name": name, "namespace": "default", "labels": {GENERATED: claim.name}}
+        meta["annotations"] = {GENERATED: text or claim.text}
+        entry = {"name": ENTRY, "resourceClaimTemplateName": claim.name}
+        await self.kube.create(PODS, {"metadata": meta, "spec": {"resourceClaims": [entry], **spec}})
+        await self.step()
+
+    async def step(self) -> None:
+        """After the watch has reported everything."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await self.templates.step()
+
+    async def names(self) -> list[str]:
+        return sorted(each["metadata"]["name"] for each in (await self.kube.list(RESOURCE_CLAIM_TEMPLATES)).items)
+
+    async def template(self, spec: Any, name: str = CLAIM.name) -> Object:
+        """One that is there already."""
+        meta = {"name": name, "namespace": "default"}
+        return await self.kube.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": meta, "spec": spec})
+
+    async def events(self) -> list[str]:
+        return [each["message"] for each in (await self.kube.list(EVENTS)).items]
+
+
+@pytest.fixture
+async def maker() -> AsyncIterator[Maker]:
+    maker = Maker()
+    task = asyncio.create_task(maker.templates.run())
+    await maker.step()
+    yield maker
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_a_template_is_made_for_a_pod_that_waits_and_once_for_equal_ones(maker: Maker) -> None:
+    await maker.claimed("one")
+    await maker.claimed("two")
+    await maker.claimed("three", OTHER)
+    assert await maker.names() == sorted([CLAIM.name, OTHER.name])
+    found = await maker.kube.get(RESOURCE_CLAIM_TEMPLATES, CLAIM.name, namespace="default")
+    assert found["spec"] == template_spec(CLAIM)
+
+
+async def test_only_the_leader_writes(maker: Maker) -> None:
+    maker.leads = False
+    await maker.claimed("one")
+    assert await maker.names() == []
+    maker.leads = True
+    await maker.step()
+    assert await maker.names() == [CLAIM.name]
+
+
+async def test_a_template_that_was_deleted_is_made_again_for_the_next_pod(maker: Maker) -> None:
+    await maker.claimed("one")
+    await maker.kube.delete(RESOURCE_CLAIM_TEMPLATES, CLAIM.name, namespace="default")
+    await maker.clock.advance(SWEEP_S)
+    await maker.step()
+    await maker.step()
+    assert await maker.names() == [CLAIM.name]
+
+
+@pytest.mark.parametrize("text", ["odd", OTHER.text, '{"requests": [{"container": "main", "memoryMib": 0}]}'])
+async def test_an_annotation_that_lamina_did_not_write_makes_nothing(maker: Maker, text: str) -> None:
+    await maker.claimed("forged", text=text)
+    await maker.step()
+    assert await maker.names() == []
+    (event,) = await maker.events()
+    assert event.startswith("the annotation ")
+    await maker.claimed("honest")
+    assert await maker.names() == [CLAIM.name]
+
+
+async def test_a_template_with_other_contents_is_left_alone_and_reported(maker: Maker) -> None:
+    await maker.template(template_spec(OTHER))
+    await maker.claimed("one")
+    found = await maker.kube.get(RESOURCE_CLAIM_TEMPLATES, CLAIM.name, namespace="default")
+    assert found["spec"] == template_spec(OTHER)
+    (event,) = await maker.events()
+    assert "says something else; delete it and the pod" in event
+
+
+async def test_the_same_contents_in_the_words_of_the_api_server_are_accepted(maker: Maker) -> None:
+    spec = template_spec(CLAIM)
+    (request,) = spec["spec"]["devices"]["requests"]
+    request["exactly"] |= {"allocationMode": "ExactCount", "count": 1}
+    request["exactly"]["capacity"]["requests"]["memory"] = "1Gi"
+    await maker.template(spec)
+    await maker.claimed("one")
+    assert await maker.events() == []
+
+
+async def test_a_template_is_removed_some_time_after_the_last_pod(maker: Maker) -> None:
+    await maker.claimed("one")
+    await maker.template(template_spec(OTHER), "theirs")
+    await maker.kube.delete(PODS, "one", namespace="default")
+    await maker.clock.advance(SWEEP_S)
+    await maker.step()
+    await maker.clock.advance(UNUSED_S - 1)
+    await maker.step()
+    assert await maker.names() == sorted([CLAIM.name, "theirs"])
+    await maker.clock.advance(SWEEP_S)
+    await maker.step()
+    assert await maker.names() == ["theirs"], "one that Lamina did not make stays"
+
+
+async def test_a_template_stays_while_a_pod_names_it(maker: Maker) -> None:
+    await maker.claimed("one", nodeName="node-0")
+    await maker.claimed("waits")
+    await maker.kube.delete(PODS, "waits", namespace="default")
+    for _ in range(3):
+        await maker.clock.advance(UNUSED_S)
+        await maker.step()
+    assert await maker.names() == [CLAIM.name]

@@ -1,0 +1,140 @@
+"""Pods that get a claim in the place of their resources: which of them, and what admission changes."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+from msgspec import structs
+
+from lamina.configuration import DEFAULT, Config
+from lamina.controller.admission.review import review
+from lamina.dialects import parse
+from lamina.dialects.by_claim import ASKED, ENTRY, GENERATED
+from lamina.dra.generated import read_generated, template_spec
+from lamina.model.config import ByClaim
+from tests.dialects.pods import Pod, asking, container, pod
+
+YES, NO = {ASKED: "true"}, {ASKED: "false"}
+
+
+def config(rule: ByClaim = ByClaim.ASKED) -> Config:
+    return structs.replace(DEFAULT, by_claim=rule)
+
+
+def admitted(manifest: Pod, rule: ByClaim = ByClaim.ASKED) -> tuple[Pod, tuple[str, ...]]:
+    """The pod as it is created, and the warnings."""
+    verdict, _ = review(manifest, config(rule))
+    assert verdict.allowed, verdict.message
+    changed: Pod = jsonpatch.apply_patch(manifest, list(verdict.patch))
+    return changed, verdict.warnings
+
+
+def refusal(manifest: Pod, rule: ByClaim = ByClaim.ASKED) -> str:
+    verdict, _ = review(manifest, config(rule))
+    assert not verdict.allowed
+    return verdict.message
+
+
+def has_claim(manifest: Pod) -> bool:
+    return bool(manifest["spec"].get("resourceClaims"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "annotations", "expected"),
+    [
+        (ByClaim.NEVER, {}, False),
+        (ByClaim.NEVER, NO, False),
+        (ByClaim.ASKED, {}, False),
+        (ByClaim.ASKED, NO, False),
+        (ByClaim.ASKED, YES, True),
+        (ByClaim.ALWAYS, {}, True),
+        (ByClaim.ALWAYS, NO, False),
+        (ByClaim.ALWAYS, YES, True),
+    ],
+)
+def test_the_configuration_and_the_pod_decide(rule: ByClaim, annotations: dict[str, str], expected: bool) -> None:
+    manifest = pod(container(gpu=1, gpumem=1000), annotations=annotations)
+    assert has_claim(admitted(manifest, rule)[0]) is expected
+
+
+def test_a_pod_that_asks_where_no_claims_are_made_is_refused() -> None:
+    text = refusal(pod(container(gpu=1, gpumem=1000), annotations=YES), ByClaim.NEVER)
+    assert text == f"annotation {ASKED}: this cluster makes no claims for pods; remove the annotation"
+    assert "must be true or false, got 'maybe'" in refusal(
+        pod(container(gpu=1, gpumem=1000), annotations={ASKED: "maybe"})
+    )
+
+
+def test_resources_go_and_containers_name_their_requests() -> None:
+    main, side = container("main", gpu=1, gpumem=1000, gpucores=30), container("side", gpu=1, gpumem=500)
+    main["resources"]["limits"]["cpu"] = "1"
+    main["resources"]["requests"] = {"nvidia.com/gpu": 1, "memory": "1Gi"}
+    idle = container("idle", gpu=0)
+    changed, _ = admitted(pod(main, side, idle, annotations=YES))
+    found = {each["name"]: each["resources"] for each in changed["spec"]["containers"]}
+    assert found["main"] == {
+        "limits": {"cpu": "1"},
+        "requests": {"memory": "1Gi"},
+        "claims": [{"name": ENTRY, "request": "main"}],
+    }
+    assert found["side"] == {"limits": {}, "claims": [{"name": ENTRY, "request": "side"}]}
+    assert found["idle"] == {"limits": {}}
+    name = changed["metadata"]["labels"][GENERATED]
+    assert changed["spec"]["resourceClaims"] == [{"name": ENTRY, "resourceClaimTemplateName": name}]
+    claim = read_generated(changed["metadata"]["annotations"][GENERATED], name)
+    names = [each["name"] for each in template_spec(claim)["spec"]["devices"]["requests"]]
+    assert names == ["main", "side"]
+    assert parse(changed, config()) is None, "the changed pod requests no shares"
+
+
+def test_claims_that_the_pod_has_already_stay() -> None:
+    main = container("main", gpu=1, gpumem=1000)
+    main["resources"]["claims"] = [{"name": "nic"}]
+    nic = {"name": "nic", "resourceClaimName": "nic"}
+    manifest = pod(main, annotations=YES, resourceClaims=[nic])
+    manifest["metadata"]["labels"] = {"app": "a"}
+    changed, _ = admitted(manifest)
+    assert [each["name"] for each in changed["spec"]["resourceClaims"]] == ["nic", ENTRY]
+    assert [each["name"] for each in changed["spec"]["containers"][0]["resources"]["claims"]] == ["nic", ENTRY]
+    assert changed["metadata"]["labels"]["app"] == "a"
+
+
+def test_a_claim_of_the_same_name_is_in_the_way() -> None:
+    manifest = pod(container(gpu=1), annotations=YES, resourceClaims=[{"name": ENTRY, "resourceClaimName": "x"}])
+    assert "has a claim with the name lamina already; rename it" in refusal(manifest)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        (asking(gpu=1, gpumem_percentage=30), 'container "main": a percentage of memory'),
+        (pod(container(gpu=1, gpumem=1), init=(container("i", gpu=1, gpumem=1),)), "the share of an init container"),
+    ],
+)
+def test_what_no_claim_can_express_is_refused_if_asked_and_otherwise_served_as_before(
+    manifest: Pod, reason: str
+) -> None:
+    changed, warnings = admitted(manifest, ByClaim.ALWAYS)
+    assert not has_claim(changed) and any(reason in each for each in warnings)
+    manifest["metadata"]["annotations"] = YES
+    assert reason in refusal(manifest, ByClaim.ALWAYS)
+
+
+def test_members_of_groups_stay_with_laminas_scheduler() -> None:
+    manifest = pod(container(gpu=1, gpumem=1000), annotations=YES)
+    manifest["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
+    assert "cannot express the pod group g" in refusal(manifest)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 4000},
+        {"volcano.sh/gpu-mem.128Mi": 32},
+        {"volcano.sh/gpu-mem.128Mi": 32, "volcano.sh/gpu-core.percentage": 20},
+        {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/gpucores": 10},
+    ],
+)
+def test_every_dialect_is_converted(asked: dict[str, Any]) -> None:
+    changed, _ = admitted(asking(**asked), ByClaim.ALWAYS)
+    assert has_claim(changed) and changed["spec"]["containers"][0]["resources"]["limits"] == {}
