@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lamina.agent.containers.paths import pod_uid_of
 from lamina.agent.state.claim_record import PreparedClaim
+from lamina.agent.state.record import Instance, instance_of
 from lamina.model.gpus import Gpu
 
 Reserved = Mapping[str, frozenset[str]]
@@ -40,11 +41,24 @@ def gone(prepared: Iterable[PreparedClaim], reserved: Reserved) -> Iterator[tupl
             yield f"claim {claim.uid}", f"the record keeps the claim {claim}, which no pod has"
 
 
-def explains(prepared: Iterable[PreparedClaim], reserved: Reserved, pod: str, visible: Iterable[str]) -> bool:
-    """Whether the pod has a prepared claim for each of these devices."""
+def explains(
+    prepared: Iterable[PreparedClaim],
+    reserved: Reserved,
+    pod: str,
+    visible: Iterable[str],
+    instances: Mapping[str, Instance],
+) -> bool:
+    """Whether the pod has a prepared claim for each of these devices. `instances` are the places of MIG devices."""
     mine = [claim for claim in prepared if pod in reserved.get(claim.uid, ()) or pod in claim.pods]
-    units = {share.gpu for claim in mine for each in claim.requests for share in each.grant.shares}
-    return bool(mine) and units >= {*visible}
+    units = {
+        instance_of(share) or share.gpu for claim in mine for each in claim.requests for share in each.grant.shares
+    }
+    return bool(mine) and units >= {instances.get(device, device) for device in visible}
+
+
+def places(prepared: Iterable[PreparedClaim]) -> set[Instance]:
+    """The MIG instances that claims have."""
+    return {each for claim in prepared for share in claim.shares if (each := instance_of(share)) is not None}
 
 
 def owns(prepared: Iterable[PreparedClaim], folder: str) -> bool:

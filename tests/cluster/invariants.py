@@ -370,6 +370,11 @@ def _of_kubelet(observed: Observation, name: str, node: OnNode) -> Iterator[Find
                 )
 
 
+def _has_claims(observed: Observation, node: OnNode, container: Container) -> bool:
+    """Whether the container's devices are those of claims of its pod."""
+    return claim_invariants.explains(node.claims, observed.claims, container.pod_uid, container.visible, node.instances)
+
+
 def _of_containers(observed: Observation, name: str, node: OnNode) -> Iterator[Finding]:
     for container in node.containers:
         about, who = f"container {container.id}", f"container {container.id[:12]} of the pod {container.pod_uid}"
@@ -377,7 +382,7 @@ def _of_containers(observed: Observation, name: str, node: OnNode) -> Iterator[F
         mine = [each.bound for each in node.allocations if each.bound and each.bound.pod_uid == container.pod_uid]
         if pod is None or pod.over or pod.node != name:
             yield Finding(about, f"{who} runs, its pod does not")
-        elif claim_invariants.explains(node.claims, observed.claims, container.pod_uid, container.visible):
+        elif _has_claims(observed, node, container):
             if container.folder and not claim_invariants.owns(node.claims, container.folder):
                 yield Finding(about, f"{who} runs with the folder {container.folder}, which is of none of its claims")
         elif not mine:
@@ -412,7 +417,7 @@ def _shows_instances(visible: Sequence[str], bound: Bound, node: OnNode) -> bool
 
 def _of_mig(observed: Observation, name: str, node: OnNode) -> Iterator[Finding]:
     """Each instance is there because a container has it, but for those of GPUs that are cut as a label says."""
-    needed = {instance for bound in node.bounds for instance in bound.instances}
+    needed = {instance for bound in node.bounds for instance in bound.instances} | claim_invariants.places(node.claims)
     for instance in {*node.instances.values()} | node.noted:
         what = f"{instance.profile} at {instance.start} of {instance.gpu}"
         if instance not in node.noted:

@@ -9,6 +9,7 @@ from lamina.api.v1alpha1 import API_VERSION
 from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
+from lamina.model.pod_status import runs_containers
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
@@ -171,7 +172,18 @@ def _become(cluster: RealCluster, gpus: list[tuple[Node, simgpu.Machine]]) -> No
 
 
 def delete_pods(cluster: RealCluster) -> None:
-    """Leave no workload and no pod in the default namespace."""
+    """Leave no workload and no pod in the default namespace.
+
+    By force once kubelet has reported that containers have ended: it takes up to ten seconds more to remove a pod. If
+    they had not, the controller would count their GPUs until it is sure that nothing runs.
+    """
+
+    def pods() -> list[Object]:
+        found: list[Object] = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        return found
+
     cluster.kubectl("delete", "deployments,jobs,daemonsets,statefulsets,replicasets", "--all", "--wait=false")
     cluster.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
-    wait_until(lambda: not json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"], lambda: "pods stay")
+    wait_until(lambda: not any(map(runs_containers, pods())), lambda: "containers stay")
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+    wait_until(lambda: not pods(), lambda: "pods stay")

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.record import Allocation, Bound, Instance
 from lamina.dra.claims import ClaimedDevice
 from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.model.grants import ContainerGrant, MigInstance, Share
 from lamina.model.quantities import MIB
 from tests.cluster.invariants import Container, Folder, Observation, OnNode, Pod, disagreements, over_committed
 
@@ -59,6 +60,30 @@ def test_a_whole_gpu_has_no_folder() -> None:
     container = Container("p1", "container-1", (A,))
     observed = with_node(claims=(claim("1", memory=1000),), containers=(container,), folders={}, specs={})
     assert (over_committed(observed), disagreements(observed)) == ([], [])
+
+
+def by_mig(profile: str = "1g.5gb") -> Observation:
+    """A container with the MIG device of its claim, which is an instance of 1g.5gb."""
+    made = claim("1", memory=100)
+    share = structs.replace(made.shares[0], mode=Mode.MIG, mig=MigInstance(profile=profile, start=6))
+    request = structs.replace(made.requests[0], grant=structs.replace(made.requests[0].grant, shares=(share,)))
+    there = Instance(gpu=A, profile="1g.5gb", start=6)
+    container = Container("p1", "container-1", ("MIG-1",))
+    return with_node(
+        claims=(structs.replace(made, requests=(request,)),),
+        containers=(container,),
+        instances={"MIG-1": there},
+        noted=frozenset({there}),
+        folders={},
+        specs={},
+    )
+
+
+def test_a_container_may_have_the_mig_device_of_its_claim() -> None:
+    assert disagreements(by_mig()) == []
+    found = [each.says for each in disagreements(by_mig("2g.10gb"))]
+    assert any("sees MIG-1, which the record does not know" in each for each in found)
+    assert any("no one has 1g.5gb at 6 of GPU-a, which was made" in each for each in found)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""MIG devices on demand and binding conditions, with a real kube-scheduler and kube-apiserver that count and wait."""
+"""MIG devices on demand, binding conditions and generated claims, with a real kube-scheduler and kube-apiserver."""
 
 import json
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from tests.cluster.claims import (
     delete_claims,
     devices,
     exactly,
+    names,
     seen,
     serving,
     share,
@@ -23,17 +24,28 @@ from tests.cluster.claims import (
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes
-from tests.cluster.queries import delete_pods, running, why_pending
+from tests.cluster.queries import delete_pods, pod, running, why_pending
 from tests.waiting import wait_until
 
 OUT_OF_MEMORY = "2"
-MODES = {"nodeconfig": [{"name": name, "modes": ["quota", "mig"]} for name in ("node1", "node2")]}
-HOLDS = ["gpu-load", "--memory-mib", "100", "--seconds", "3600"]
+CONFIG = {
+    "apiVersion": "lamina.dev/v1alpha1",
+    "kind": "Configuration",
+    "sharing": {"modes": ["quota", "mig"]},
+    "admission": {"byClaim": "asked"},
+}
+HOLD = """
+import ctypes, time
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+print("holds", flush=True)
+time.sleep(3600)
+"""
 
 
 @pytest.fixture(scope="module")
 def lamina(cluster: RealCluster) -> Iterator[Processes]:
-    with serving(cluster, MODES, binding=True) as processes:
+    with serving(cluster, CONFIG, binding=True) as processes:
         wait_until(lambda: len(devices(cluster)) == 4 * 26, lambda: str(devices(cluster)))
         yield processes
 
@@ -43,11 +55,12 @@ def _without_claims(cluster: RealCluster, lamina: Processes) -> Iterator[None]:
     yield
     delete_pods(cluster)
     delete_claims(cluster)
-    wait_until(lambda: not any(instances(each) for each in cluster.nodes), lambda: str(observation.settled(cluster)))
+    wait_until(lambda: not any(instances(cluster, each) for each in cluster.nodes), lambda: "MIG devices stay")
 
 
-def instances(node: Node) -> list[str]:
-    return [line for line in node.sandbox.run("nvidia-smi", "-L").splitlines() if "MIG " in line]
+def instances(cluster: RealCluster, node: Node) -> list[str]:
+    """The UUIDs of the MIG devices on the node."""
+    return [*observation.look(cluster).nodes[node.name].instances]
 
 
 def partition(name: str, profile: str, number: int = 0, node: str = "") -> tuple[object, object]:
@@ -66,7 +79,7 @@ def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: Real
     apply(cluster, *partition("small", "1g.5gb", node=node.name), *partition("large", "3g.20gb", node=node.name))
     running(cluster, "small", "large")
     assert conditions(cluster, "small") == conditions(cluster, "large") == {"lamina.dev/Prepared"}
-    assert len(instances(node)) == 2 and {*seen(cluster, "small")} != {*seen(cluster, "large")}
+    assert len(instances(cluster, node)) == 2 and {*seen(cluster, "small")} != {*seen(cluster, "large")}
     assert allocate(cluster, "small", 4 * GIB, GIB) == ["0", OUT_OF_MEMORY]
 
 
@@ -91,22 +104,35 @@ def test_seven_small_devices_fit_one_gpu(cluster: RealCluster, node: Node) -> No
     wanted = claim("seven", *[exactly("mig.nvidia.com", selectors=[profile])] * 7, constraints=[same])
     apply(cluster, wanted, user("seven", "seven", node=node.name))
     running(cluster, "seven")
-    assert len({*seen(cluster, "seven")}) == len(instances(node)) == 7
+    assert len({*seen(cluster, "seven")}) == len(instances(cluster, node)) == 7
 
 
-def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster, node: Node) -> None:
+def test_a_pod_of_hami_is_served_by_a_generated_claim(cluster: RealCluster, node: Node) -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4096, "nvidia.com/gpucores": 30}
+    manifest = json.loads(pod("hami", limits=limits, node=node.name))
+    manifest["metadata"]["annotations"] = {"lamina.dev/by-claim": "true"}
+    apply(cluster, manifest)
+    running(cluster, "hami")
+    assert allocate(cluster, "hami", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert cluster.kubectl("get", "grants", "-o", "name") == ""
+    assert len(names(cluster)) == 1
+
+
+def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster) -> None:
     """Programs of an administrator keep both GPUs of the first node; the second node can be used later."""
     other = cluster.nodes[1].name
     admin = "resource.kubernetes.io/admin-access"
     cluster.kubectl("label", "namespace", "default", f"{admin}=true")
     cluster.kubectl("cordon", other)
     try:
-        for index in range(2):
+        holders = [f"admin-{index}" for index in range(2)]
+        for index, name in enumerate(holders):
             selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].index == {index}"}}
             access = exactly(adminAccess=True, selectors=[selects], **amounts(memory="1Mi"))
-            apply(cluster, claim(f"admin-{index}", access), user(f"admin-{index}", f"admin-{index}", *HOLDS))
-        running(cluster, "admin-0", "admin-1")
-        wait_until(lambda: "100MiB" in node.sandbox.run("nvidia-smi"), lambda: node.sandbox.run("nvidia-smi"))
+            apply(cluster, claim(name, access), user(name, name, "python3", "-c", HOLD))
+        running(cluster, *holders)
+        for name in holders:
+            wait_until(lambda name=name: "holds" in cluster.kubectl("logs", name), "the program has no context")
         apply(cluster, *partition("mig", "1g.5gb"))
 
         def says() -> str:

@@ -21,16 +21,20 @@ CLAIMS: dict[str, Object] = {
     "soak-whole": {},
 }
 """What claims of these templates ask for; all of a GPU where nothing is named."""
+PROFILES = {"soak-mig": "1g.5gb", "soak-large-mig": "3g.20gb"}
+"""The MIG devices for which claims of these templates ask. They are made on the nodes that may be partitioned."""
 
 
 def claim_templates() -> list[Object]:
     """The ResourceClaimTemplates of workloads with claims."""
-    found = []
-    for name, amounts in CLAIMS.items():
-        request = exactly(**({"capacity": {"requests": amounts}} if amounts else {}))
-        template = claim(name, request)
-        found.append(template | {"kind": "ResourceClaimTemplate", "spec": {"spec": template["spec"]}})
-    return found
+    requests = {
+        name: exactly(**({"capacity": {"requests": amounts}} if amounts else {})) for name, amounts in CLAIMS.items()
+    }
+    for name, profile in PROFILES.items():
+        selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"}}
+        requests[name] = exactly("mig.nvidia.com", selectors=[selects])
+    claims = [claim(name, request) for name, request in requests.items()]
+    return [each | {"kind": "ResourceClaimTemplate", "spec": {"spec": each["spec"]}} for each in claims]
 
 
 def made(random: Random, number: int, version: tuple[int, int], *, claims: bool) -> Object:
@@ -48,7 +52,9 @@ def made(random: Random, number: int, version: tuple[int, int], *, claims: bool)
         containers[0]["image"] = NO_IMAGE
     spec = json.loads(pod("any"))["spec"] | {"containers": containers}
     if asks is _nothing:
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": random.choice(sorted(CLAIMS))}]
+        spec["resourceClaims"] = [
+            {"name": "gpu", "resourceClaimTemplateName": random.choice(sorted({**CLAIMS, **PROFILES}))}
+        ]
         for each in containers:
             each["resources"] = {"claims": [{"name": "gpu"}]}
     if asks is _share and random.random() < 0.25:

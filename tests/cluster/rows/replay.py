@@ -13,6 +13,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.model.pod_status import runs_containers
 from lamina.ports.kube import CLUSTER_POLICIES
 from lamina_lab import simgpu
 from lamina_lab.cluster import operator_objects
@@ -117,10 +118,11 @@ class Replay(Cluster):
         super().apply(IMAGE.sub(rf'\g<1>"{WORKLOAD}"', manifest))
 
     def end_pods(self, grace_s: int = 1) -> None:
-        """By force, as soon as their containers have ended: kubelet takes its time to tell the API server of that."""
+        """By force once kubelet has reported that containers have ended: it takes up to ten seconds more to remove a pod."""
         super().end_pods(grace_s)
         tasks = functools.partial(self._node.ctr, "tasks", "ls", "-q")
         wait_until(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
+        wait_until(lambda: not any(map(runs_containers, self.pods())), lambda: "kubelet reports no end")
         super().end_pods(0)
 
     def metrics(self, part: str) -> str:
