@@ -118,7 +118,7 @@ class Replay(Cluster):
         super().apply(IMAGE.sub(rf'\g<1>"{WORKLOAD}"', manifest))
 
     def end_pods(self, grace_s: int = 1) -> None:
-        """By force once kubelet has reported that containers have ended: it takes up to ten seconds more to remove a pod."""
+        """By force once kubelet has reported that containers have ended: it takes ten seconds more to remove a pod."""
         super().end_pods(grace_s)
         tasks = functools.partial(self._node.ctr, "tasks", "ls", "-q")
         wait_until(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
