@@ -17,6 +17,7 @@ _Amounts = dict[str, str | int | float | bool | None]
 class _Resources(Struct):
     limits: _Amounts | None = None
     requests: _Amounts | None = None
+    claims: list[dict[str, Any]] | None = None
 
 
 class _Container(Struct):
@@ -67,6 +68,7 @@ class _PodSpec(Struct):
     runtimeClassName: str | None = None
     priority: int | None = None
     resources: _Resources | None = None
+    resourceClaims: list[dict[str, Any]] | None = None
     overhead: _Amounts | None = None
     nodeSelector: dict[str, str] | None = None
     tolerations: list[_Toleration] | None = None

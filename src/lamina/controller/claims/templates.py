@@ -1,8 +1,8 @@
 """Makes the templates of claims that pods name, before these pods are scheduled, and removes those that no pod names.
 
 Kubernetes makes the claim of a pod once its template exists, and the pod waits for its claim. What is in a template
-follows from the pod's annotation, which has to hash to the template's name: whoever writes the annotation cannot have
-anything made but a valid claim for GPUs. A template of that name with other contents is left alone, and reported.
+follows from the pod's annotation, which has to hash to the template's name. So an annotation that a tenant writes leads
+to a valid claim for GPUs or to nothing. A template of that name with other contents is left alone, and reported.
 """
 
 import logging
