@@ -10,7 +10,7 @@ interrupted, or that kubelet repeats, comes to the same end.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -85,9 +85,10 @@ class ClaimPreparer:
             claim = await self._reader.claim(ref)
             if not self._is_ready(claim):
                 unit = await self._reader.unit(claim)
-                # What is known of the unit was cut short, or allocated again.
-                await self._remove_all([known for claim in unit.claims if (known := self._record.get(claim.uid))])
-                await self._prepare_new(unit)
+                before = [known for each in unit.claims if (known := self._record.get(each.uid))]
+                wanted = {each.uid for each in unit.claims} if asked else {each.uid for each in before if each.asked}
+                await self._remove_all(before)  # what is known was cut short, or allocated again
+                await self._prepare_new(unit, wanted)
             known = self._record.get(ref.uid)
             assert known is not None
             known = await self._restored(known)
@@ -145,10 +146,11 @@ class ClaimPreparer:
         known = self._record.get(claim.uid)
         return known is not None and known.ready and set(known.devices) == set(claim.devices)
 
-    async def _prepare_new(self, unit: ClaimUnit) -> None:
+    async def _prepare_new(self, unit: ClaimUnit, asked: Set[str]) -> None:
+        """`asked` are the UIDs of the claims for which kubelet asks."""
         await self._offer.look()
         offered = {device.name: device for device in self._offer.devices}
-        prepared = self._prepared(unit, offered)
+        prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
         new = {claim.uid for claim in unit.claims}
         await self._quotas.require_room(*prepared)
         granted = await self._granted() if self._offer.others.unknown else {}
@@ -208,7 +210,6 @@ class ClaimPreparer:
             uid=claim.uid,
             requests=tuple(_prepared_request(ref, claim, requests, uses, self._sharing.daemons.root) for ref in refs),
             pods=claim.pod_uids,
-            asked=False,
         )
 
     def _check_doors(self, claim: PreparedClaim, granted: dict[str, str]) -> None:
