@@ -55,6 +55,7 @@ def serving(cluster: RealCluster, config: Object | None = None, *, binding: bool
         offered(cluster)
         yield processes
         processes.remove()
+        cluster.kubectl("delete", "resourceslices", "--all")
 
 
 def offered(cluster: RealCluster) -> None:

@@ -75,6 +75,38 @@ def conditions(cluster: RealCluster, name: str) -> set[str]:
     return {each["type"] for device in status.get("devices") or () for each in device["conditions"]}
 
 
+def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster) -> None:
+    """Programs of an administrator keep both GPUs of the first node; the second node can be used later.
+
+    It comes first: without MIG devices, a program can use a GPU only as long as its MIG mode has not been enabled.
+    """
+    other = cluster.nodes[1].name
+    admin = "resource.kubernetes.io/admin-access"
+    cluster.kubectl("label", "namespace", "default", f"{admin}=true")
+    cluster.kubectl("cordon", other)
+    try:
+        holders = [f"admin-{index}" for index in range(2)]
+        for index, name in enumerate(holders):
+            selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].index == {index}"}}
+            access = exactly(adminAccess=True, selectors=[selects], **amounts(memory="1Mi"))
+            apply(cluster, claim(name, access), user(name, name, "python3", "-c", HOLD))
+        running(cluster, *holders)
+        for name in holders:
+            wait_until(lambda name=name: "holds" in cluster.kubectl("logs", name), "the program has no context")
+        apply(cluster, *partition("mig", "1g.5gb"))
+
+        def says() -> str:
+            return cluster.kubectl("describe", "pod", "mig")
+
+        wait_until(lambda: "binding" in says() or "cannot change the MIG mode" in says(), says)
+        cluster.kubectl("uncordon", other)
+        running(cluster, "mig")
+        assert cluster.kubectl("get", "pod", "mig", "-o", "jsonpath={.spec.nodeName}") == other
+    finally:
+        cluster.kubectl("uncordon", other)
+        cluster.kubectl("label", "namespace", "default", f"{admin}-")
+
+
 def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: RealCluster, node: Node) -> None:
     apply(cluster, *partition("small", "1g.5gb", node=node.name), *partition("large", "3g.20gb", node=node.name))
     running(cluster, "small", "large")
@@ -116,32 +148,3 @@ def test_a_pod_of_hami_is_served_by_a_generated_claim(cluster: RealCluster, node
     assert allocate(cluster, "hami", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
     assert cluster.kubectl("get", "grants", "-o", "name") == ""
     assert len(names(cluster)) == 1
-
-
-def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster) -> None:
-    """Programs of an administrator keep both GPUs of the first node; the second node can be used later."""
-    other = cluster.nodes[1].name
-    admin = "resource.kubernetes.io/admin-access"
-    cluster.kubectl("label", "namespace", "default", f"{admin}=true")
-    cluster.kubectl("cordon", other)
-    try:
-        holders = [f"admin-{index}" for index in range(2)]
-        for index, name in enumerate(holders):
-            selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].index == {index}"}}
-            access = exactly(adminAccess=True, selectors=[selects], **amounts(memory="1Mi"))
-            apply(cluster, claim(name, access), user(name, name, "python3", "-c", HOLD))
-        running(cluster, *holders)
-        for name in holders:
-            wait_until(lambda name=name: "holds" in cluster.kubectl("logs", name), "the program has no context")
-        apply(cluster, *partition("mig", "1g.5gb"))
-
-        def says() -> str:
-            return cluster.kubectl("describe", "pod", "mig")
-
-        wait_until(lambda: "binding" in says() or "cannot change the MIG mode" in says(), says)
-        cluster.kubectl("uncordon", other)
-        running(cluster, "mig")
-        assert cluster.kubectl("get", "pod", "mig", "-o", "jsonpath={.spec.nodeName}") == other
-    finally:
-        cluster.kubectl("uncordon", other)
-        cluster.kubectl("label", "namespace", "default", f"{admin}-")
