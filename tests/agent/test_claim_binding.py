@@ -142,6 +142,25 @@ async def test_a_restarted_agent_releases_a_claim_for_which_kubelet_has_not_aske
     assert (node.left(), node.context.claims.claims) == ([], ())
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+async def test_claims_of_one_container_are_released_together(node: BindingNode, order: tuple[str, str]) -> None:
+    """Their limits are one file, so one of them goes after the other."""
+    await node.using_pod("p", [{"name": "a"}, {"name": "b"}], claims=("a", "b"))
+    for name, device in (("a", "gpu-0"), ("b", "gpu-1")):
+        await node.claim(name, node.awaited(result(device=device, memory="4Gi")), pods=["p"])
+    for name in order:
+        await node.saw(name)
+    await node.binding.look()
+    assert [list(await node.conditions(name)) for name in order] == [[PREPARED], [PREPARED]]
+    for name in order:
+        status = {"allocation": None, "reservedFor": None, "devices": None}
+        await node.kube.patch(RESOURCE_CLAIMS, name, {"status": status}, namespace="default", subresource="status")
+        await node.saw(name)
+    for _ in range(2):
+        await node.binding.look()
+    assert (node.left(), node.context.claims.claims) == ([], ())
+
+
 async def test_claims_without_conditions_are_left_to_kubelet(node: BindingNode) -> None:
     await node.claim("c", SHARE)
     await node.saw("c")

@@ -12,6 +12,7 @@ from msgspec import structs
 from lamina.agent.claims.offer import REFUSED_S
 from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.dra.names import DRIVER
 from lamina.dra.offers import REFUSED
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.model.gpus import Mode
@@ -175,6 +176,17 @@ async def test_mps_serves_a_mig_device_that_was_made_for_its_claim(node: Partiti
 async def test_admin_access_needs_a_device_that_exists(node: PartitionedNode) -> None:
     await node.claim("c", mig(adminAccess=True))
     with pytest.raises(BadInput, match="exists only while a claim has it, so it cannot have adminAccess"):
+        await node.prepare("c")
+
+
+async def test_limits_above_a_request_are_for_shares_of_a_gpu(node: PartitionedNode) -> None:
+    await node.prepared("kept", mig(device="gpu-0-mig-1g5gb-19-0"))
+    await node.nvml.create_mig(GPU, Placed("1g.5gb", 1))
+    node.look()
+    parameters = {"apiVersion": "lamina.dev/v1alpha1", "kind": "ShareConfig", "limits": {"memory": "8Gi"}}
+    config = [{"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}]
+    await node.claim("c", mig(), config=config)
+    with pytest.raises(BadInput, match="ShareConfig is for shares of a GPU; request memory, or remove the limits"):
         await node.prepare("c")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import DIGEST
+from lamina.model.config import ByClaim
 from lamina.operations.doctor.claim_drivers import claim_drivers
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import RESOURCE_SLICES, NotFound, Object
@@ -28,6 +29,16 @@ def driver_pod(
 
 def found(slices: list[Object], pods: Any = (), served: tuple[str, ...] = ("n",)) -> dict[str, Finding]:
     return {each.check: each for each in claim_drivers(slices, list(pods), served)}
+
+
+@pytest.mark.parametrize("rule", ByClaim)
+def test_pods_by_claim_need_devices_that_are_offered_to_claims(rule: ByClaim) -> None:
+    offered = {each.check: each for each in claim_drivers([slice_()], [], ("n",), rule)}
+    assert offered["claims"].state is State.OK
+    without = {each.check: each for each in claim_drivers([], [], ("n",), rule)}
+    assert ("claims" in without) == (rule is not ByClaim.NEVER)
+    if rule is not ByClaim.NEVER:
+        assert without["claims"].found.startswith(f"admission.byClaim is {rule.value}, but no node offers devices")
 
 
 def test_without_drivers_nothing_is_said_of_claims() -> None:

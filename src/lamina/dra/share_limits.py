@@ -61,7 +61,7 @@ def with_limits(
     if limits == ShareLimits():
         return shares
     sizes = {device.uuid: device.memory_mib for device in offered if device.place is None}
-    found = tuple(_share(f"request {request}", limits, each, sizes[each.gpu]) for each in shares.shares)
+    found = tuple(_share(f"request {request}", limits, each, sizes.get(each.gpu, 0)) for each in shares.shares)
     return structs.replace(shares, shares=found)
 
 

@@ -76,8 +76,8 @@ class ClaimBinding:
                 if await self._settle(waiting):
                     self._waiting.pop(uid, None)
         for uid in list(self._gone):
-            await self._preparer.release_unasked(uid)
-            self._gone.discard(uid)
+            if await self._release(uid):
+                self._gone.discard(uid)
 
     async def _settle(self, waiting: _Waiting) -> bool:
         """Prepare the claim and report that. Returns whether there is nothing left to do."""
@@ -93,8 +93,18 @@ class ClaimBinding:
             failure = str(error)
         if failure:
             log.warning("Claim %s cannot be prepared, so that the scheduler tries again: %s", waiting.ref, failure)
-            await self._preparer.release_unasked(waiting.ref.uid)
+            await self._release(waiting.ref.uid)
         await self._report(waiting.ref, failure)
+        return True
+
+    async def _release(self, uid: str) -> bool:
+        """Remove what was made for a claim. Returns whether that is done: one that has limits together with another
+        claim goes after that one."""
+        try:
+            await self._preparer.release_unasked(uid)
+        except NotYet as error:
+            log.info("A claim is not released yet: %s", error)
+            return False
         return True
 
     async def _report(self, ref: ClaimRef, failure: str) -> None:

@@ -56,7 +56,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
-    yield from claim_drivers(objects.slices, cluster.pods, names)
+    yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.by_claim)
     yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import digest_of
+from lamina.model.config import ByClaim
 from lamina.operations.device_taint_rules import tainting
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
@@ -15,12 +16,18 @@ _CONTAINERS = ("gpus", "hami-kubelet-plugin")
 """Such a driver's containers; others in its pods, such as those for ComputeDomains, are harmless."""
 
 
-def claim_drivers(slices: list[Object], pods: list[Object], served: Collection[str]) -> Iterator[Finding]:
-    """Findings about the drivers for claims on the nodes that Lamina serves."""
+def claim_drivers(
+    slices: list[Object], pods: list[Object], served: Collection[str], by_claim: ByClaim = ByClaim.NEVER
+) -> Iterator[Finding]:
+    """Findings about the drivers for claims on the nodes that Lamina serves. `by_claim` says which pods get claims."""
     own = [each for each in slices if digest_of(each)]
     yield _others(own, slices, pods, served)
     if own:
         yield _offering(own, served)
+    elif by_claim is not ByClaim.NEVER:
+        fix = "set the chart value dra.enabled, or admission.byClaim to never"
+        text = f"admission.byClaim is {by_claim.value}, but no node offers devices to claims, so such pods wait"
+        yield Finding("claims", State.FAILED, text, fix)
 
 
 def tainted_devices(rules: list[Object], slices: list[Object]) -> Iterator[Finding]:
