@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.dra.names import DRIVER
+from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, shared_counters
 from lamina.dra.partitions import PartitionOptions
 from lamina.dra.shares import require_room
@@ -83,6 +83,29 @@ def test_the_api_server_takes_slices_with_counters(count: int) -> None:
     kinds = [("devices" in each["spec"], "sharedCounters" in each["spec"]) for each in found]
     assert kinds == sorted(kinds, reverse=True) and {(True, False), (False, True)} == set(kinds)
     assert {each["spec"]["pool"]["resourceSliceCount"] for each in found} == {len(found)}
+
+
+def without_identity(slices: Any) -> Any:
+    """The contents, without what no two GPUs have in common."""
+    if isinstance(slices, list):
+        return [without_identity(each) for each in slices]
+    if isinstance(slices, dict):
+        own = ("uuid", "parentUUID", "pcieBusID", "resource.kubernetes.io/pciBusID", f"{HAMI_DRIVER}/uuid")
+        own += (f"{HAMI_DRIVER}/pcieBusID", "metadata")
+        return {key: without_identity(value) for key, value in slices.items() if key not in own}
+    return slices
+
+
+def test_idle_nodes_of_one_type_publish_the_same_devices() -> None:
+    """Autoscalers take one of them for a node that does not exist yet."""
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return slices_of([
+            OfferedGpu(facts=structs.replace(each, uuid=f"GPU-{kind}-{each.index}"), bus_id=bus, options=options())
+            for each, bus in zip(FACTS, (f"00000000:{ord(kind):02X}:{at:02X}.0" for at in range(9)), strict=True)
+        ])  # fmt: skip
+
+    assert of("a") != of("b") and without_identity(of("a")) == without_identity(of("b"))
 
 
 def test_shares_mig_devices_and_the_whole_gpu_exclude_each_other() -> None:
