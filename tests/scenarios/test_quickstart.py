@@ -1,6 +1,6 @@
-"""Manifests in the formats of the quickstart of NVIDIA's driver for Dynamic Resource Allocation, on Lamina's.
+"""Manifests in the formats of the demos of NVIDIA's driver for Dynamic Resource Allocation, on Lamina's.
 
-quickstart/ has one for each of its files gpu-test1 to gpu-test6.
+quickstart/ has one for each of its files gpu-test1 to gpu-test6, and consumable_shares/ those of shares.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,11 @@ import pytest
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import running
 from tests.scenarios.labs import Lab
+from tests.scenarios.resource_claims import OUT_OF_MEMORY, allocate
 from tests.waiting import wait_until
 
-FOLDER = Path(__file__).parent / "quickstart"
+FOLDER, SHARES = Path(__file__).parent / "quickstart", Path(__file__).parent / "consumable_shares"
+GIB = 1 << 30
 MACHINES = """
 dra: true
 nodes:
@@ -89,6 +91,25 @@ def test_5_two_containers_share_by_time_slices_and_two_by_mps(lab: Lab) -> None:
 def test_6_a_gpu_is_selected_by_its_name_and_index(lab: Lab) -> None:
     started(lab, 6, "pod")
     assert "A100" in seen(lab, "pod")
+
+
+def replicas(lab: Lab, name: str, count: int) -> list[str]:
+    """The names of so many running pods of a deployment."""
+    lab.kubectl("apply", "-f", str(SHARES / f"{name}.yaml"))
+    lab.kubectl("scale", f"deployment/{name}", f"--replicas={count}")
+    wait_until(lambda: lab.phases(f"app={name}") == {"Running": count}, lambda: str(lab.phases(f"app={name}")))
+    return [pod["metadata"]["name"] for pod in lab.pods(f"app={name}")]
+
+
+def test_shares_of_memory_have_their_limits(lab: Lab) -> None:
+    """There are more of them than GPUs."""
+    for pod in replicas(lab, "memory-sharing", 5):
+        assert allocate(lab, pod, "ctr", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+
+
+def test_claims_that_name_no_capacity_have_whole_gpus(lab: Lab) -> None:
+    pods = replicas(lab, "unlimited-sharing", 3)
+    assert len({seen(lab, pod, "ctr") for pod in pods}) == 3
 
 
 def test_4_four_containers_have_a_mig_device_each(lab: Lab) -> None:

@@ -81,7 +81,7 @@ class ClaimDoor:
             )
             for each in slices
             if each["spec"]["pool"]["generation"] == newest
-            for device in each["spec"]["devices"]
+            for device in each["spec"].get("devices", ())
             if device["attributes"]["type"]["string"] == "gpu" and not device.get("taints")
         }
 
