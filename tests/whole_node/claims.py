@@ -1,33 +1,52 @@
 """The other door to the node: ResourceClaims, as kube-scheduler allocates them and kubelet has them prepared."""
 
 import asyncio
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from lamina.agent.kubelet.claim_plugin import ClaimPlugin
 from lamina.dra.names import DRIVER
 from lamina.model.kube_quantity import parse_quantity
+from lamina.model.mig import Placed
 from lamina.model.quantities import MIB
 from lamina.ports.kube import RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, NotFound, Object
 from lamina.ports.kubelet import draplugin_pb2 as messages
+from lamina_lab.kubernetes.resource_slices import newest_slices
+from lamina_lab.scheduler.devices.allocator import Allocator
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Running, started
 from tests.whole_node.mortal_ports import Died
 
-CLAIMS = {"small claim": 4000, "large claim": 30000, "whole claim": 0}
-"""How many MiB each asks for; 0 is a whole GPU."""
+CLAIMS: dict[str, Object] = {
+    "small claim": {"capacity": {"requests": {"memory": "4000Mi"}}},
+    "large claim": {"capacity": {"requests": {"memory": "30000Mi"}}},
+    "whole claim": {},
+    "mig claim": {"profile": "1g.5gb"},
+    "large mig claim": {"profile": "3g.20gb"},
+}
+"""What each asks for: an amount, a MIG device of a profile, or a whole GPU."""
+CLASSES = [
+    {
+        "metadata": {"name": f"{kind}.nvidia.com"},
+        "spec": {"selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].type == '{kind}'"}}]},
+    }
+    for kind in ("gpu", "mig")
+]
 
 
 @dataclass
 class Claim:
-    """A claim with the one container that uses it. It is `over` when its pod has ended."""
+    """A claim with the one container that uses it. `gpu` is the GPU of its device once it is allocated, and `place` where
+    a MIG device lies on it. It is `over` when its pod has ended."""
 
     name: str
     uid: str
-    memory_mib: int
     gpu: str = ""
+    memory_mib: int = 0
+    """What it has of a GPU; 0 where it has all of it, or a MIG device."""
+    place: Placed | None = None
     running: Running | None = None
     reason: str = ""
     over: bool = False
@@ -46,50 +65,48 @@ class ClaimDoor:
     async def comes(self, kind: str) -> Claim:
         self._count += 1
         meta = {"name": f"claim{self._count}", "namespace": "default"}
-        made = await self._kube.create(RESOURCE_CLAIMS, {"metadata": meta, "spec": {}})
-        claim = Claim(meta["name"], made["metadata"]["uid"], CLAIMS[kind])
+        asks = dict(CLAIMS[kind])
+        profile = asks.pop("profile", "")
+        if profile:
+            asks["selectors"] = [{"cel": {"expression": f"device.attributes['{DRIVER}'].profile == '{profile}'"}}]
+        exactly = {"deviceClassName": "mig.nvidia.com" if profile else "gpu.nvidia.com", **asks}
+        spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+        made = await self._kube.create(RESOURCE_CLAIMS, {"metadata": meta, "spec": spec})
+        claim = Claim(meta["name"], made["metadata"]["uid"])
         self.claims[claim.uid] = claim
         return claim
 
     async def allocate(self) -> None:
-        """What kube-scheduler does: the first device of the published slices that has room."""
-        devices = await self._devices()
-        taken: dict[str, int] = defaultdict(int)
-        waiting = []
-        for each in (await self._kube.list(RESOURCE_CLAIMS)).items:
-            if results := each.get("status", {}).get("allocation", {}).get("devices", {}).get("results"):
-                taken[results[0]["device"]] += int(results[0]["consumedCapacity"]["memory"])
-            else:
-                waiting.append(each["metadata"]["uid"])
-        for claim in (self.claims[uid] for uid in waiting if uid in self.claims):
-            for name, (gpu, total) in devices.items():
-                wanted = claim.memory_mib * MIB or total
-                if taken[name] + wanted <= total:
-                    taken[name] += wanted
-                    claim.gpu = gpu
-                    await self._allocate(claim, name, wanted)
-                    break
-
-    async def _devices(self) -> dict[str, tuple[str, int]]:
-        """The UUID and the bytes of each healthy GPU that is offered."""
+        """What kube-scheduler does, as the lab's scheduler does it too."""
         slices = (await self._kube.list(RESOURCE_SLICES)).items
-        newest = max((each["spec"]["pool"]["generation"] for each in slices), default=0)
-        return {
-            device["name"]: (
-                device["attributes"]["uuid"]["string"],
-                int(parse_quantity(device["capacity"]["memory"]["value"], where="memory").value),
-            )
-            for each in slices
-            if each["spec"]["pool"]["generation"] == newest
-            for device in each["spec"].get("devices", ())
-            if device["attributes"]["type"]["string"] == "gpu" and not device.get("taints")
-        }
+        claims = (await self._kube.list(RESOURCE_CLAIMS)).items
+        allocated = [each for each in claims if (each.get("status") or {}).get("allocation")]
+        for each in claims:
+            claim = self.claims.get(each["metadata"]["uid"])
+            if claim is None or each in allocated:
+                continue
+            allocator = Allocator(slices, CLASSES, allocated, lambda: uuid4().hex)
+            found = allocator.allocate({"metadata": {"name": NODE, "labels": {}}}, [each])
+            if found is not None:
+                status = {"allocation": found[0]}
+                allocated.append({**each, "status": status})
+                self._note(claim, found[0]["devices"]["results"][0], slices)
+                await self._kube.patch(RESOURCE_CLAIMS, claim.name, {"status": status}, namespace="default")
 
-    async def _allocate(self, claim: Claim, device: str, size: int) -> None:
-        result = {"request": "gpu", "driver": DRIVER, "pool": NODE, "device": device, "shareID": claim.uid}
-        consumed = {"memory": str(size), "cores": "0"}
-        status: Object = {"allocation": {"devices": {"results": [result | {"consumedCapacity": consumed}]}}}
-        await self._kube.patch(RESOURCE_CLAIMS, claim.name, {"status": status}, namespace="default")
+    def _note(self, claim: Claim, result: Object, slices: list[Object]) -> None:
+        """What the claim has, from the device that it got."""
+        devices = {each["name"]: each for found in newest_slices(slices)[DRIVER, NODE] for each in _devices(found)}
+        device = devices[result["device"]]
+        attributes = {name: next(iter(value.values())) for name, value in device["attributes"].items()}
+        claim.gpu = attributes.get("parentUUID") or attributes["uuid"]
+        if "profile" in attributes:
+            claim.place = Placed(attributes["profile"], int(claim_start(device["name"])))
+            return
+        memory, total = (
+            int(parse_quantity(value, where="memory").value) // MIB
+            for value in (result["consumedCapacity"]["memory"], device["capacity"]["memory"]["value"])
+        )
+        claim.memory_mib = memory if memory < total else 0
 
     async def works(self) -> None:
         """What kubelet does: claims whose pods are over are unprepared, and new ones are prepared and used."""
@@ -159,6 +176,16 @@ class _Registration:
         finally:
             if self.door.plugin is self.plugin:
                 self.door.plugin = None
+
+
+def _devices(found: Object) -> list[Object]:
+    listed: list[Object] = found["spec"].get("devices") or []
+    return listed
+
+
+def claim_start(device: str) -> str:
+    """Where a MIG device begins, by its name."""
+    return device.rpartition("-")[2]
 
 
 def _message(claim: Claim) -> messages.Claim:

@@ -47,11 +47,15 @@ async def check(world: World) -> set[str]:
     for gpu in _claims_fit(world):
         modes[gpu].add("claims")
         uses.add("claim")
+    for gpu in _mig_claims_fit(world, instances):
+        modes[gpu].add("MIG devices of claims")
+        uses.add("mig by claim")
     for gpu, found_modes in modes.items():
         assert len(found_modes) == 1, f"{gpu} is in the modes {found_modes}"
         assert found_modes != {Mode.WHOLE} or len(holders[gpu]) == 1, f"{gpu} is given whole to several pods"
         facts = next((each for each in world.nvml.present if each.uuid == gpu), None)
-        assert facts is None or facts.mig_enabled == (found_modes == {Mode.MIG}), f"{gpu} is not in mode {found_modes}"
+        by_mig = found_modes in ({Mode.MIG}, {"MIG devices of claims"})
+        assert facts is None or facts.mig_enabled == by_mig, f"{gpu} is not in mode {found_modes}"
         assert (gpu in world.mps.daemons) == (found_modes == {Mode.MPS}), f"a daemon of MPS with {found_modes}"
     assert all(len(pods) == 1 for pods in instances.values()), "an instance is in two pods"
     for gpu, made in world.theirs:
@@ -92,7 +96,7 @@ def _claims_fit(world: World) -> dict[str, int]:
     total = FACTS[0].memory_mib or 0
     used: dict[str, int] = defaultdict(int)
     for claim in world.door.claims.values():
-        if (running := claim.running) is None:
+        if (running := claim.running) is None or claim.place is not None:
             continue
         _nothing_was_touched(running)
         assert _observed(running) == [claim.gpu], "not the GPU of the claim"
@@ -101,6 +105,21 @@ def _claims_fit(world: World) -> dict[str, int]:
         used[claim.gpu] += claim.memory_mib or total
     assert all(amount <= total for amount in used.values()), f"claims have more than there is: {used}"
     return used
+
+
+def _mig_claims_fit(world: World, instances: dict[str, set[str]]) -> set[str]:
+    """The GPUs of which claims have MIG devices: each has the one that was allocated to it."""
+    found = set()
+    for claim in world.door.claims.values():
+        if claim.running is None or claim.place is None:
+            continue
+        _nothing_was_touched(claim.running)
+        device = _device(world, claim.gpu, claim.place)
+        assert _observed(claim.running) == [device], "not the MIG device of the claim"
+        assert claim.running.limits is None, "the driver limits a MIG device"
+        instances[device].add(claim.uid)
+        found.add(claim.gpu)
+    return found
 
 
 async def _may_use_no_more_than_counts(world: World, uid: str, container: Container) -> None:

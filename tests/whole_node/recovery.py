@@ -112,9 +112,11 @@ async def a_neutral_node_serves(world: World) -> None:
     assert not any(world.nvml.instances.values()), f"instances: {world.nvml.instances}"
     for kind in ("small", "a GPU", "two GPUs", "vgpu, mig", "vgpu, mps", "timed units", "after init"):
         await runs_alone(world, kind)
+    await world.configure("either")
+    await world.time_passes(HEALTHY_S)
     for kind in CLAIMS:
         claim = await world.door.comes(kind)
-        await settle(world, 2)
+        await settle(world, 3)
         assert claim.running is not None, f"{kind}: {claim.reason}"
         await world.door.ends(claim, forced=False)
         await settle(world, 2)

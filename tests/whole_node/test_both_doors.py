@@ -9,6 +9,7 @@ from msgspec import structs
 
 from lamina.agent.claims import preparer
 from lamina.agent.claims.preparer import ClaimPreparer
+from lamina.agent.mig import on_demand
 from lamina.agent.state.claim_record import ClaimRecord, PreparedClaim
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.whole_node.claims import Claim
@@ -75,6 +76,50 @@ async def test_claims_run_next_to_pods_and_come_to_rest(world: World) -> None:
         assert all(claim.running is not None for claim in claims)
         assert all(pod.runs for pod in world.kubelet.pods.values())
         await everything_comes_to_rest(world)
+
+
+async def partitioned(world: World, dies_at: int | None = None) -> None:
+    """MIG devices are made for claims next to a share, which waits for them to end, and the reverse."""
+    await world.begin()
+    await world.configure("either")
+    await settle(world, 2)
+    world.life.left = dies_at
+    first = [await world.door.comes(kind) for kind in ("mig claim", "large mig claim", "whole claim")]
+    await settle(world, 2)
+    second = [await world.door.comes(kind) for kind in ("small claim", "mig claim")]
+    await settle(world, 2)
+    for claim in first:
+        await world.door.ends(claim, forced=claim is first[1])
+    await settle(world, 3)
+    for claim in second:
+        await world.door.ends(claim, forced=False)
+    await recover(world)
+    await all_end(world)
+    await nothing_of_pods_is_left(world)
+
+
+async def test_claims_of_mig_devices_share_a_gpu(world: World) -> None:
+    with world.fake_ports():
+        await world.begin()
+        await world.configure("either")
+        await settle(world, 2)
+        claims = [await world.door.comes(kind) for kind in ("mig claim", "large mig claim", "mig claim", "whole claim")]
+        await settle(world, 3)
+        assert [claim.running is not None for claim in claims] == [True] * 4, [claim.reason for claim in claims]
+        assert len({claim.gpu for claim in claims[:3]}) == 1
+        await everything_comes_to_rest(world)
+
+
+@pytest.mark.parametrize("dies_at", [None, *range(0, 60, 4)])
+async def test_an_agent_that_dies_over_mig_devices_gets_through(world: World, dies_at: int | None) -> None:
+    with world.fake_ports():
+        await partitioned(world, dies_at)
+
+
+async def test_an_agent_that_forgets_the_mig_devices_of_claims(world: World, monkeypatch: Any) -> None:
+    monkeypatch.setattr(on_demand, "required_instances", lambda node: frozenset())
+    with world.fake_ports(), pytest.raises(AssertionError, match="not the MIG device of the claim"):
+        await partitioned(world)
 
 
 async def raced(world: World) -> None:
