@@ -115,6 +115,8 @@ SEEN = {
     "dra/mps": shows(ONE, ("lamina pods", "mps-claim")),
     "dra/gpu-by-count": shows(ONE, (LISTED.format("gpu-by-count"), "GPU 0:")),
     "dra/mig-by-profile": shows(ONE, (LISTED.format("mig-by-profile"), "MIG 1g.5gb")),
+    "dra/by-claim": shows(ONE, (SMI.format("by-claim"), "/  4000MiB")),
+    "dra/mig-on-demand": shows(ONE, ("kubectl exec mig-on-demand-claim -c two -- nvidia-smi -L", "MIG 3g.20gb")),
     "dra/mig-mps": shows(ONE, ("kubectl exec mig-mps-claim -c two -- nvidia-smi -L", "MIG 1g.5gb")),
 }
 
