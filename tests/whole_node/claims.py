@@ -38,8 +38,10 @@ CLASSES = [
 
 @dataclass
 class Claim:
-    """A claim with the one container that uses it. `gpu` is the GPU of its device once it is allocated, and `place` where
-    a MIG device lies on it. It is `over` when its pod has ended."""
+    """A claim with the one container that uses it. It is `over` when its pod has ended.
+
+    Once it has a device, `gpu` is the GPU of that, and `place` where a MIG device lies.
+    """
 
     name: str
     uid: str
