@@ -38,6 +38,9 @@ POLICIES: dict[str, dict[str, Any]] = {
     "off": {"enabled": False},
 }
 
+MIG_POLICIES = ("either", "mig first", "mig alone", "any", "either, mixed")
+"""Those under which GPUs may be partitioned on demand."""
+
 
 def text_of(policy: str) -> str:
     """Lamina's configuration under a policy."""

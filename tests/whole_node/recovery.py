@@ -59,8 +59,14 @@ async def claims_run_or_wait(world: World) -> None:
 
 
 def _waits(world: World, claim: Claim) -> bool:
-    """For a GPU that the other door has handed out, or to be recreated because the GPU was partitioned since."""
+    """For a GPU that the other door has handed out, or to be recreated because the GPU was partitioned since.
+
+    Or because it may not be partitioned any more as the claim needs it.
+    """
     if "recreate the claim" in claim.reason:
+        by_hand = any(gpu == claim.gpu for gpu, _ in world.theirs)
+        if claim.place is not None and (world.layout or by_hand or world.policy not in kinds.MIG_POLICIES):
+            return True
         return any(each.uuid == claim.gpu and each.mig_enabled for each in world.nvml.present)
     return any(words in claim.reason for words in ("through the device plugin", "is in mode"))
 

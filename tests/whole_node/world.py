@@ -104,6 +104,8 @@ class World:
         self.task: asyncio.Task[None] | None = None
         self.parts: list[asyncio.Task[None]] = []
         self.theirs: list[tuple[str, MigInstanceFacts]] = []
+        self.policy, self.layout = "default", ""
+        """The policy in force, and what the label for MIG names."""
         """Instances that another program made."""
         self.lost: dict[int, GpuFacts] = {}
         """GPUs that fell off the bus, by index."""
@@ -303,10 +305,12 @@ class World:
             await self.kube.delete(PODS, name, namespace="default")
 
     async def configure(self, policy: str) -> None:
+        self.policy = policy
         data = {"data": {"lamina.yaml": kinds.text_of(policy)}}
         await self.kube.patch(CONFIG_MAPS, "lamina", data, namespace="lamina-system")
 
     async def label(self, key: str, value: str) -> None:
+        self.layout = value if key == kinds.MIG_LABEL else self.layout
         await self.kube.patch(NODES, NODE, {"metadata": {"labels": {key: value or None}}})
 
     async def partition_by_hand(self, gpu: str, profile: str) -> None:
