@@ -24,6 +24,7 @@ FINAL = (
     "is partitioned by MIG and cannot be shared",
     "is in mode",  # as long as another pod has the GPU
     "has no grant",
+    "is still running with",  # a client of MPS with other limits
 )
 """Reasons that hold until an administrator changes the configuration or deletes a pod."""
 
