@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.dra.conditions import allocated
 from lamina.dra.names import CORES, MEMORY, base_request
 from lamina.errors import BadInput, NotYet
 from lamina.model.kube_quantity import parse_quantity
@@ -52,8 +53,7 @@ def read_claim(claim: Mapping[str, Any], driver: str, pool: str) -> AllocatedCla
     """The claim with its devices of this driver and pool. Raises NotYet if it has none, BadInput if it is odd."""
     metadata, status = claim["metadata"], claim.get("status") or {}
     where = f"claim {metadata['namespace']}/{metadata['name']}"
-    allocated = (status.get("allocation") or {}).get("devices") or {}
-    own = [each for each in allocated.get("results") or () if (each.get("driver"), each.get("pool")) == (driver, pool)]
+    own = allocated(claim, driver, pool)
     if not own:
         raise NotYet(f"{where} has no device of {driver} on {pool}")
     pods = [each for each in status.get("reservedFor") or () if each.get("resource") == "pods"]
@@ -62,7 +62,7 @@ def read_claim(claim: Mapping[str, Any], driver: str, pool: str) -> AllocatedCla
         name=metadata["name"],
         uid=metadata["uid"],
         devices=tuple(_device(each, where) for each in own),
-        config=tuple(allocated.get("config") or ()),
+        config=tuple(((status.get("allocation") or {}).get("devices") or {}).get("config") or ()),
         pods=tuple(each["name"] for each in pods),
         pod_uids=tuple(each["uid"] for each in pods),
     )

@@ -21,6 +21,12 @@ def with_conditions(device: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def allocated(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[str, Any]]:
+    """The results of the claim's allocation that are of this driver and pool."""
+    results = ((_status(claim).get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return [each for each in results if (each.get("driver"), each.get("pool")) == (driver, pool)]
+
+
 def awaited(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[str, Any]]:
     """The allocated devices of this driver and pool for which the scheduler still waits."""
     reported = {
@@ -29,9 +35,8 @@ def awaited(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[st
     }
     return [
         result
-        for result in _results(claim)
-        if (result["driver"], result["pool"]) == (driver, pool)
-        and PREPARED in (result.get("bindingConditions") or ())
+        for result in allocated(claim, driver, pool)
+        if PREPARED in (result.get("bindingConditions") or ())
         and not reported.get(_key(result), set()) & {PREPARED, CANNOT_PREPARE}
     ]
 
@@ -62,7 +67,3 @@ def _key(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _status(claim: Mapping[str, Any]) -> Mapping[str, Any]:
     return claim.get("status") or {}
-
-
-def _results(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return ((_status(claim).get("allocation") or {}).get("devices") or {}).get("results") or []

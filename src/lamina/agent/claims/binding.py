@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
-from lamina.dra.conditions import awaited, reported_devices
+from lamina.dra.conditions import allocated, awaited, reported_devices
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.ports.kube import RESOURCE_CLAIMS, NotFound, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
@@ -129,15 +129,10 @@ class ClaimBinding:
         return bool(awaited(claim, self._node.settings.dra_driver, self._node.node))
 
     def _is_here(self, claim: Object) -> bool:
-        place = (self._node.settings.dra_driver, self._node.node)
-        allocation = (claim.get("status") or {}).get("allocation") or {}
-        results = (allocation.get("devices") or {}).get("results") or ()
-        return any((each.get("driver"), each.get("pool")) == place for each in results)
+        return bool(allocated(claim, self._node.settings.dra_driver, self._node.node))
 
 
 def _trim(claim: Object) -> Object:
     meta = {key: claim["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
     status = claim.get("status") or {}
-    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
-    kept = {"allocation": {"devices": {"results": results}}, "devices": status.get("devices")}
-    return {"metadata": meta, "status": kept}
+    return {"metadata": meta, "status": {key: status.get(key) for key in ("allocation", "devices")}}

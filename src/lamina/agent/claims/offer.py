@@ -97,11 +97,10 @@ class ClaimOffer:
         taken = self.others.gpus.keys() | state.daemons.keys() | (state.cordoned or frozenset())
         return [device for device in self.devices if not {device.uuid, device.gpu} & taken]
 
-    @property
-    def counters(self) -> list[dict[str, Any]]:
-        """Those of the GPUs whose devices are free."""
-        free = {device.gpu for device in self.free}
-        return shared_counters(gpu for gpu in self._gpus if gpu.facts.uuid in free)
+    def counters(self, devices: Iterable[OfferedDevice]) -> list[dict[str, Any]]:
+        """Those that these devices take."""
+        gpus = {device.gpu for device in devices}
+        return shared_counters(gpu for gpu in self._gpus if gpu.facts.uuid in gpus)
 
     @property
     def others(self) -> DevicesInUse:

@@ -82,11 +82,12 @@ class SlicePublisher:
             await self._delete(published[name])
 
     def _wanted(self, published: Mapping[str, Object]) -> list[Object]:
-        documents: list[Mapping[str, Any]] = [device.document for device in self._offer.free]
+        free, driver = self._offer.free, self._node.settings.dra_driver
+        documents: list[Mapping[str, Any]] = [device.document for device in free]
         if self._node.settings.dra_binding:
             documents = [with_conditions(each) for each in documents]
-        driver = self._node.settings.dra_driver
-        return node_slices(self._node.node, driver, documents, list(published.values()), self._offer.counters)
+        counters = self._offer.counters(free)
+        return node_slices(self._node.node, driver, documents, list(published.values()), counters)
 
     async def _publish(self, wanted: Object, current: Object | None) -> bool:
         """Write a slice. Returns whether counters work, which come first: before the devices that need them."""
