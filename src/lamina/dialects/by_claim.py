@@ -9,7 +9,7 @@ from typing import Any
 
 from lamina.dialects.containers import ContainerManifest, read_containers
 from lamina.dialects.groups import group_of
-from lamina.dialects.patches import PatchOperation, escape_pointer, remove_resource
+from lamina.dialects.patches import PatchOperation, add_metadata, remove_resource
 from lamina.dialects.registry import resource_names
 from lamina.dra.generated import GeneratedClaim, generated_claim
 from lamina.errors import BadInput
@@ -81,6 +81,4 @@ def _change_pod(pod: Mapping[str, Any], claim: GeneratedClaim) -> Iterator[Patch
         yield PatchOperation("/spec/resourceClaims", [entry])
     metadata = pod.get("metadata") or {}
     for field, value in (("annotations", claim.text), ("labels", claim.name)):
-        if not metadata.get(field):
-            yield PatchOperation(f"/metadata/{field}", {})
-        yield PatchOperation(f"/metadata/{field}/{escape_pointer(GENERATED)}", value)
+        yield from add_metadata(field, metadata.get(field), {GENERATED: value})

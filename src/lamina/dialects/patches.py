@@ -24,6 +24,14 @@ def escape_pointer(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+def add_metadata(field: str, present: Mapping[str, str] | None, entries: Mapping[str, str]) -> Iterator[PatchOperation]:
+    """Add these labels or annotations to a pod; `present` are those that it has."""
+    if not present:
+        yield PatchOperation(f"/metadata/{field}", {})
+    for name, value in entries.items():
+        yield PatchOperation(f"/metadata/{field}/{escape_pointer(name)}", value)
+
+
 def add_limits(container: ContainerManifest, limits: Mapping[str, str]) -> Iterator[PatchOperation]:
     """Add these limits to a container."""
     if not limits:

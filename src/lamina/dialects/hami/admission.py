@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.hami.fractions import PERCENTAGE, read_fraction
 from lamina.dialects.hami.parser import COUNTS_GPUS
-from lamina.dialects.patches import PatchOperation, add_limits, add_request, escape_pointer, remove_resource
+from lamina.dialects.patches import PatchOperation, add_limits, add_metadata, add_request, remove_resource
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.model.requests import ContainerRequest, PodRequest
 
@@ -28,9 +28,7 @@ def _lacks_cores(container: ContainerManifest, requests: Mapping[str, ContainerR
 
 def _mark_count(pod: PodManifest) -> Iterator[PatchOperation]:
     """Mark that the pod only counts GPUs: cores that are filled in look like cores that are requested."""
-    if not pod.annotations:
-        yield PatchOperation("/metadata/annotations", {})
-    yield PatchOperation(f"/metadata/annotations/{escape_pointer(COUNTS_GPUS)}", "true")
+    return add_metadata("annotations", pod.annotations, {COUNTS_GPUS: "true"})
 
 
 def _fill_container(
