@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.dra.conditions import allocated
 from lamina.dra.names import CORES, MEMORY, base_request
 from lamina.errors import BadInput, NotYet
 from lamina.model.kube_quantity import parse_quantity
@@ -49,6 +48,12 @@ class AllocatedClaim(Struct, frozen=True, kw_only=True):
         return found
 
 
+def allocated(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[str, Any]]:
+    """The results of the claim's allocation that are of this driver and pool."""
+    results = _allocation(claim).get("results") or ()
+    return [each for each in results if (each.get("driver"), each.get("pool")) == (driver, pool)]
+
+
 def read_claim(claim: Mapping[str, Any], driver: str, pool: str) -> AllocatedClaim:
     """The claim with its devices of this driver and pool. Raises NotYet if it has none, BadInput if it is odd."""
     metadata, status = claim["metadata"], claim.get("status") or {}
@@ -62,10 +67,14 @@ def read_claim(claim: Mapping[str, Any], driver: str, pool: str) -> AllocatedCla
         name=metadata["name"],
         uid=metadata["uid"],
         devices=tuple(_device(each, where) for each in own),
-        config=tuple(((status.get("allocation") or {}).get("devices") or {}).get("config") or ()),
+        config=tuple(_allocation(claim).get("config") or ()),
         pods=tuple(each["name"] for each in pods),
         pod_uids=tuple(each["uid"] for each in pods),
     )
+
+
+def _allocation(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    return ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
 
 
 def _device(result: Mapping[str, Any], where: str) -> ClaimedDevice:

@@ -7,6 +7,8 @@ the status of the claim, by device.
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.dra.claims import allocated
+
 PREPARED, CANNOT_PREPARE = "lamina.dev/Prepared", "lamina.dev/CannotPrepare"
 _LONGEST = 1024
 
@@ -19,12 +21,6 @@ def with_conditions(device: Mapping[str, Any]) -> dict[str, Any]:
         "bindingConditions": [PREPARED],
         "bindingFailureConditions": [CANNOT_PREPARE],
     }
-
-
-def allocated(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[str, Any]]:
-    """The results of the claim's allocation that are of this driver and pool."""
-    results = ((_status(claim).get("allocation") or {}).get("devices") or {}).get("results") or ()
-    return [each for each in results if (each.get("driver"), each.get("pool")) == (driver, pool)]
 
 
 def awaited(claim: Mapping[str, Any], driver: str, pool: str) -> list[Mapping[str, Any]]:

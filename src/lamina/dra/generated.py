@@ -23,12 +23,11 @@ from lamina.model.grants import ComputePolicy
 from lamina.model.requests import ContainerRequest, PodRequest
 
 _PREFIX = "lamina-"
-_WORD = r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$"
 _MOST_GPUS = 16
 _MOST_CHOICES = 32
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-Word = Annotated[str, Meta(pattern=_WORD)]
+Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$")]
 Words = Annotated[tuple[Word, ...], Meta(max_length=_MOST_CHOICES)]
 Mebibytes = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
@@ -161,7 +160,7 @@ def _inexpressible_of(container: ContainerRequest) -> str:
 
 def _as_request(request: GeneratedRequest, claim: GeneratedClaim) -> dict[str, Any]:
     exactly: dict[str, Any] = {"deviceClassName": DRIVER}
-    if expressions := list(_expressions(claim)):
+    if expressions := _expressions(claim):
         exactly["selectors"] = [{"cel": {"expression": each}} for each in expressions]
     if request.count > 1:
         exactly |= {"allocationMode": "ExactCount", "count": request.count}

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
-from lamina.dra.conditions import allocated, awaited, reported_devices
+from lamina.dra.claims import allocated
+from lamina.dra.conditions import awaited, reported_devices
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.ports.kube import RESOURCE_CLAIMS, NotFound, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
