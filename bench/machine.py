@@ -69,12 +69,14 @@ def _plain() -> dict[str, str]:
 
 
 @contextmanager
-def machine(*, context_us: int = 0, allocation_us: int = 0, time_slice_us: int = 0) -> Iterator[Bench]:
+def machine(
+    *, context_us: int = 0, allocation_us: int = 0, time_slice_us: int = 0, switch_us: int = 0
+) -> Iterator[Bench]:
     """A machine of one GPU for the time of the block."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         folder = Path(name)
         described = simgpu.Machine(
-            gpus=(simgpu.GpuSpec(model=MODEL, time_slice_us=time_slice_us),),
+            gpus=(simgpu.GpuSpec(model=MODEL, time_slice_us=time_slice_us, switch_us=switch_us),),
             context_us=context_us,
             allocation_us=allocation_us,
             seed=name,

@@ -112,6 +112,7 @@ int main(void)
     GPU(instance);
     GPU(compute_mode);
     GPU(default_slice_us);
+    GPU(switch_us);
     GPU(profiles);
     SIZE(simgpu_log_entry, "LogEntry");
     LOG_ENTRY(start);

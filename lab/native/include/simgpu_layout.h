@@ -116,7 +116,8 @@ typedef struct {
     simgpu_mig_profile profiles[SIMGPU_MIG_PROFILES];
     _Atomic uint32_t compute_mode; /* NVML's: 0 default, 2 prohibited, 3 exclusive process */
     uint32_t default_slice_us;     /* how long a turn of the default length is; 0: 2 ms */
-    uint32_t reserved[2];
+    uint32_t switch_us;            /* how long nothing runs when another process gets its turn */
+    uint32_t reserved;
 } simgpu_gpu;
 
 typedef struct {

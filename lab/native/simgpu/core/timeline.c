@@ -103,10 +103,12 @@ bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice)
 }
 
 /* Whose turn comes after `last`, and from when: the next slot in circular order that had work when the last turn
- * ended; if none had, the one that got work first. False when there is no work. */
+ * ended; if none had, the one that got work first. Nothing runs for a moment while the process changes. False when
+ * there is no work. */
 static bool choose_next(const machine *m, uint32_t gpu, turn last, turn *next)
 {
     uint64_t end = last.start + last.duration, most = longest_turn(m, gpu);
+    uint64_t pause = whole_gpu(m, gpu)->switch_us * UINT64_C(1000);
     uint32_t used = machine_slots_used(m);
     bool found = false;
     for (uint32_t i = 1; i <= used; i++) {
@@ -126,6 +128,8 @@ static bool choose_next(const machine *m, uint32_t gpu, turn last, turn *next)
         if (start == end)
             break;
     }
+    if (last.step != 0 && next->slot != last.slot)
+        next->start += pause;
     return found;
 }
 

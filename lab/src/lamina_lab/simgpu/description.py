@@ -20,6 +20,7 @@ from lamina.model.cards import Card, card
 MAX_GPUS = 16
 MAX_NVLINKS = 18
 LONGEST_SLICE_US = 33_000
+LONGEST_SWITCH_US = 10_000
 _DRIVER = re.compile(r"\d{3}(\.\d{1,3}){1,2}")
 _CUDA = re.compile(r"(\d{1,2})\.(\d)")
 _BUS_ID = re.compile(r"([0-9A-F]{8}):([0-9A-F]{2}):([0-1][0-9A-F])\.[0-7]", re.IGNORECASE)
@@ -51,6 +52,8 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     """GPUs with the same number above 0 are linked directly, without a switch."""
     time_slice_us: int = 0
     """How long a process has the GPU at most while others wait, at the default setting; 0 stands for 2 ms."""
+    switch_us: int = 0
+    """How long nothing runs when another process gets its turn: about 150 on an H200."""
 
 
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -139,6 +142,8 @@ def _check_spec(where: str, spec: GpuSpec) -> None:
         raise BadInput(
             f"{where}.timeSliceUs is {spec.time_slice_us}; it must be 100 to {LONGEST_SLICE_US}, or 0 for 2 ms"
         )
+    if not 0 <= spec.switch_us <= LONGEST_SWITCH_US:
+        raise BadInput(f"{where}.switchUs is {spec.switch_us}; it must be 0 to {LONGEST_SWITCH_US}")
     if spec.numa is not None and spec.numa < 0:
         raise BadInput(f"{where}.numa is {spec.numa}; it must not be negative")
 

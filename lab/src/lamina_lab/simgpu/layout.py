@@ -99,7 +99,8 @@ class GpuRecord(ctypes.Structure):
         ("profiles", MigProfileRecord * MIG_PROFILES),
         ("compute_mode", c_uint32),
         ("default_slice_us", c_uint32),
-        ("reserved", c_uint32 * 2),
+        ("switch_us", c_uint32),
+        ("reserved", c_uint32),
     )
 
 

@@ -110,6 +110,7 @@ def _record(gpu: PlacedGpu) -> layout.GpuRecord:
         "bar1_mib": 1 << (card.memory_mib - 1).bit_length(),
         "shared_per_sm": card.shared_per_sm_kib * 1024,
         "default_slice_us": spec.time_slice_us,
+        "switch_us": spec.switch_us,
     }
     for name, value in numbers.items():
         setattr(record, name, int(value))
