@@ -123,8 +123,10 @@ struct lamina_usage_compute {
     /* Work that was measured and is not yet in `due`, and since when there is some: the arbiter's refund for it comes
      * at the same time. */
     _Atomic uint64_t deferred_ns, deferred_at;
-    _Atomic uint64_t used_at; /* when a process last made a GPU work, where time is not measured; the arbiter asks */
-    uint64_t reserved[9];
+    _Atomic uint64_t used_at;   /* when a process last made a GPU work, where time is not measured; the arbiter asks */
+    _Atomic uint64_t launch_ns; /* what a launch takes, on average */
+    _Atomic uint64_t occupied_ns; /* how long processes had work that was not seen to be done, in total */
+    uint64_t reserved[7];
     /* How long processes had work in each of the last milliseconds, added up. The index is the millisecond's number
      * modulo LAMINA_BINS; bucket.h describes the word. */
     _Atomic uint64_t bins[LAMINA_BINS];
@@ -187,13 +189,15 @@ struct lamina_decision {
 };
 
 /* What the agent decides about memory that is lent on one device, for a container whose limits have `request_bytes`,
- * and `neighbors_borrow` for every container. Old words lend nothing; see live_limits.h. */
+ * and `neighbors_borrow` and `window` for every container. Old words lend nothing; see live_limits.h. `window` is here
+ * because the line of struct lamina_decision is full. */
 struct lamina_lending {
     _Atomic uint64_t request_bytes;    /* what is guaranteed at present; 0: that of `limits` */
     _Atomic uint64_t allowed_bytes;    /* what the container may hold at present, what it borrows included */
     _Atomic uint64_t host_bytes;       /* how much of what it borrows it has to keep on the host */
     _Atomic uint64_t neighbors_borrow; /* not 0: others hold borrowed memory on this GPU, which they have to return */
-    uint64_t reserved[4];
+    _Atomic uint64_t window;           /* when the container launches, see launch_window.h; 0: always */
+    uint64_t reserved[3];
 };
 
 /* What the processes of the first slots use of one device by the driver's figures. The driver lists processes by the

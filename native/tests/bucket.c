@@ -1,9 +1,11 @@
 /* Computes one line of arithmetic after another, for comparison with the Python twin.
  *
  *   charge DUE NOW NS RATE BLOCKED    bin WORD NUMBER US BRIEF    batch EACH APART    span FROM TO (into one set)
- *   touch MOMENT (that set)   learn SPAN BEHIND LAUNCHES (into one estimate)  work SPAN BEHIND LAUNCHES */
+ *   touch MOMENT (that set)   learn SPAN BEHIND LAUNCHES (into one estimate)  work SPAN BEHIND LAUNCHES
+ *   period    wait WORD NOW NS    fit WORD NOW EACH LAUNCHES (of a launch window) */
 #include "compute/bucket.h"
 #include "compute/estimate.h"
+#include "compute/launch_window.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +27,13 @@ int main(void)
             uint32_t charged;
             uint64_t word = bucket_bin_add(a, b, (uint32_t)c, brief != 0, &charged);
             printf("%" PRIu64 " %u\n", word, charged);
-        } else if (sscanf(line, "batch %" SCNu64 " %" SCNu64, &a, &b) == 2)
+        } else if (strncmp(line, "period", 6) == 0)
+            printf("%" PRIu64 "\n", WINDOW_PERIOD_NS);
+        else if (sscanf(line, "wait %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) == 3)
+            printf("%" PRIu64 "\n", launch_window_wait(a, b, c));
+        else if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c, &d) == 4)
+            printf("%u\n", launch_window_fit(a, b, c, (uint32_t)d));
+        else if (sscanf(line, "batch %" SCNu64 " %" SCNu64, &a, &b) == 2)
             printf("%u\n", bucket_batch(a, b));
         else if (sscanf(line, "span %" SCNu64 " %" SCNu64, &a, &b) == 2) {
             struct span fresh[SPANS + 1];

@@ -57,6 +57,8 @@ int main(void)
     FIELD(lamina_usage_compute, deferred_ns);
     FIELD(lamina_usage_compute, deferred_at);
     FIELD(lamina_usage_compute, used_at);
+    FIELD(lamina_usage_compute, launch_ns);
+    FIELD(lamina_usage_compute, occupied_ns);
     FIELD(lamina_usage_compute, busy_ns);
     FIELD(lamina_usage_compute, waited_ns);
     FIELD(lamina_usage_compute, reserved);
@@ -106,6 +108,7 @@ int main(void)
     FIELD(lamina_lending, allowed_bytes);
     FIELD(lamina_lending, host_bytes);
     FIELD(lamina_lending, neighbors_borrow);
+    FIELD(lamina_lending, window);
     FIELD(lamina_lending, reserved);
     SIZE(lamina_arbiter);
     FIELD(lamina_arbiter, magic);

@@ -13,7 +13,8 @@ Program = "subprocess.Popen[str]"
 @contextmanager
 def bucket_program(folder: Path) -> Iterator[Program]:
     """native/tests/bucket.c, to be asked line by line."""
-    sources = ["native/tests/bucket.c", "native/facade/compute/bucket.c", "native/facade/compute/estimate.c"]
+    names = ("bucket", "estimate", "launch_window")
+    sources = ["native/tests/bucket.c", *(f"native/facade/compute/{name}.c" for name in names)]
     program = compile_program(folder, "bucket", sources, *SANITIZED)
     pipe = subprocess.PIPE
     with subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:

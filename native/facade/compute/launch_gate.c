@@ -1,6 +1,7 @@
 #include "compute/launch_gate.h"
 
 #include "compute/bucket.h"
+#include "compute/launch_window.h"
 #include "compute/meters.h"
 #include "compute/time_share.h"
 #include "cuda/context_table.h"
@@ -118,11 +119,14 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
         lane->size = lane->left = vary(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
+        uint64_t window = time_share_window(device, *now);
+        lane->size = lane->left = launch_window_fit(window, *now, state.each, lane->size);
         uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
         uint32_t most = most_unfinished(&state, lane->size);
         if (state.unfinished >= most + state.open)
             wait = charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
-        else if ((wait = time_share_take(device, *now, charge)) == 0)
+        else if ((wait = launch_window_wait(window, *now, charge)) == 0 &&
+                 (wait = time_share_take(device, *now, charge)) == 0)
             return charge;
         bool in_debt = state.unfinished < most;
         uint64_t before = *now;

@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct meter *meters;
 static struct spans worked[LAMINA_MAX_DEVICES];
 static uint64_t busy_since[LAMINA_MAX_DEVICES]; /* 0: it has no work there */
+static uint64_t counted_until[LAMINA_MAX_DEVICES];
 
 void meters_after_fork(void)
 {
@@ -175,6 +176,7 @@ static void settle(struct meter *meter, struct batch *batch, uint64_t now)
     time_share_correct(meter->device, now, (int64_t)(charged - batch->charged));
     if (timed || meter->state.known == false)
         learn_launch_time(&meter->state, work, batch->launches);
+    time_share_note_launch(meter->device, meter->state.each);
     give_event_back(meter, batch->start);
     give_event_back(meter, batch->end);
     batch->meter = NULL;
@@ -213,6 +215,9 @@ static void update_busy(int device, uint64_t now)
     bool working = false;
     for (struct meter *meter = meters; meter != NULL; meter = meter->next)
         working = working || (meter->device == device && meter->batches != NULL);
+    if (busy_since[device] != 0 && now > counted_until[device])
+        time_share_note_occupied(device, now - counted_until[device]);
+    counted_until[device] = now;
     if (working == (busy_since[device] != 0))
         return;
     busy_since[device] = working ? now : 0;

@@ -198,6 +198,22 @@ uint64_t time_share_add_work(int device, uint64_t now, uint64_t from, uint64_t t
     return charged;
 }
 
+uint64_t time_share_window(int device, uint64_t now)
+{
+    return is_decided(now) ? LOAD(facade_open()->arbiter->lendings[device].window) : 0;
+}
+
+void time_share_note_occupied(int device, uint64_t ns)
+{
+    ADD(shared_compute(device)->occupied_ns, ns);
+}
+
+void time_share_note_launch(int device, uint64_t ns)
+{
+    if (LOAD(shared_compute(device)->launch_ns) != ns)
+        STORE(shared_compute(device)->launch_ns, ns);
+}
+
 void time_share_note_request(int device, uint64_t now)
 {
     struct lamina_slot_compute *mine = own_compute(device);

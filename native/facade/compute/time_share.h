@@ -44,6 +44,15 @@ void time_share_correct(int device, uint64_t now, int64_t ns);
  * is charged. `brief`: see bucket.h. */
 uint64_t time_share_add_work(int device, uint64_t now, uint64_t from, uint64_t to, double density, bool brief);
 
+/* When the container launches on this GPU; see launch_window.h. */
+uint64_t time_share_window(int device, uint64_t now);
+
+/* Notes for how long the process had work that was not seen to be done. */
+void time_share_note_occupied(int device, uint64_t ns);
+
+/* Notes what a launch takes on average. */
+void time_share_note_launch(int device, uint64_t ns);
+
 /* Timestamps about this process, which the arbiter reads. */
 void time_share_note_request(int device, uint64_t now);
 void time_share_note_wait(int device, uint64_t now, uint64_t ns);

@@ -12,9 +12,10 @@ import numpy as np
 from msgspec import Struct, structs
 
 from lamina.enforcement import layout
-from lamina.enforcement.accounts import AccountHolder, Accounts, TimeEstimate
+from lamina.enforcement.accounts import AccountHolder, Accounts, Refund, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.claims import MEASURED, SAMPLED, ClaimedWork, Claims, Confirmation
+from lamina.enforcement.launch_windows import Launcher, LaunchWindows
 from lamina.model.grants import ComputePolicy
 
 RECENT_NS = 50_000_000
@@ -31,7 +32,7 @@ _NONE = 1 << 32
 
 class Tenant(Struct, frozen=True, kw_only=True):
     """A container on the GPU. `share` is a fraction of the GPU's time, to which idle time is added up to `most`; a
-    smaller `priority` is higher.
+    smaller `priority` is higher. `launch_ns` and `occupied_ns` are those of its usage file.
 
     `confirmed` is what the driver says of it. None takes the container at its word.
     """
@@ -42,18 +43,22 @@ class Tenant(Struct, frozen=True, kw_only=True):
     policy: ComputePolicy
     priority: int
     activity: Activity
+    launch_ns: int = 0
+    occupied_ns: int = 0
     confirmed: Confirmation | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True):
     """What a container may do now. `rate` is what it may use with what is lent, as a fraction of the GPU's time;
-    `blocked_ns` is for how long others lately had the GPU while it had work, which is not time that it left unused."""
+    `blocked_ns` is for how long others lately had the GPU while it had work, which is not time that it left unused;
+    `window` is when it launches, see launch_window.h."""
 
     closed: bool
     watched: bool
     rate: float
     refund_ns: int
     blocked_ns: int = 0
+    window: int = 0
 
 
 def got(brief: Fractions, worked: Fractions) -> Fractions:
@@ -85,6 +90,7 @@ class Arbiter:
         self._accounts = Accounts()
         self._last = 0
         self._claims = Claims()
+        self._windows = LaunchWindows()
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
     def tick(
@@ -113,13 +119,17 @@ class Arbiter:
         lent = rates(tenants, working, used, now)
         highest = min((t.priority for t, closes in zip(tenants, closing, strict=True) if closes), default=_NONE)
         forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
+        closed = [tenant.priority > highest and not forced for tenant in tenants]
+        launching = [works and not shut for works, shut in zip(working, closed, strict=True)]
+        windows = self._windows.tick(now, list(_launchers(tenants, launching, lent, refunds, now)))
         return {
             tenant.name: Decision(
-                closed=tenant.priority > highest and not forced,
+                closed=closed[i],
                 watched=watched,
                 rate=lent[i],
                 refund_ns=int(refunds[i].total),
                 blocked_ns=int(refunds[i].blocked),
+                window=windows.get(tenant.name, 0),
             )
             for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
@@ -195,6 +205,22 @@ def _works(activity: Activity, now: int) -> bool:
         or activity.asked_at + RECENT_NS > now
         or (activity.active and bool(activity.brief[-recent:].any() or activity.worked[-recent:].any()))
     )
+
+
+def _launchers(
+    tenants: Sequence[Tenant], launching: Sequence[bool], lent: Sequence[float], refunds: Sequence[Refund], now: int
+) -> Iterator[Launcher]:
+    """Those whose time is limited, and who may launch now."""
+    for i, tenant in enumerate(tenants):
+        if launching[i] and tenant.policy.by_time:
+            yield Launcher(
+                name=tenant.name,
+                rate=lent[i],
+                launch_ns=tenant.launch_ns,
+                occupied_ns=tenant.occupied_ns,
+                work_ns=tenant.activity.charged_ns - int(refunds[i].total),
+                waits=tenant.activity.waited_at + RECENT_NS > now,
+            )
 
 
 def _used(real: Fractions, share: float) -> float:

@@ -26,6 +26,8 @@ from lamina.model.grants import ComputePolicy
 _PPM = 1_000_000
 ASK_NS = 60_000_000_000
 """How often a container whose time is not measured is asked whether it uses a GPU."""
+_LAUNCH_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.launch_ns.offset
+_OCCUPIED_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.occupied_ns.offset
 _USED_AT = layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
 
 
@@ -105,11 +107,18 @@ class AttendedContainer:
                 policy=limit.compute_policy if limit.compute_policy.by_time else ComputePolicy.NONE,
                 priority=self.limits.priority,
                 activity=activity,
+                launch_ns=self._word(device, _LAUNCH_NS),
+                occupied_ns=self._word(device, _OCCUPIED_NS),
             )
-            for limit, activity in zip(self.limits.devices, activities, strict=True)
+            for device, (limit, activity) in enumerate(zip(self.limits.devices, activities, strict=True))
         ]
         lately = any(one.active or one.asked_at + RECENT_NS > now for one in activities)
         self._resting = not lately
+
+    def _word(self, device: int, offset: int) -> int:
+        """A word of its usage file about one of its GPUs, as it was last read."""
+        place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + offset
+        return int.from_bytes(self._before[0][place : place + 8], "little")
 
     @property
     def fresh(self) -> bool:
@@ -176,9 +185,7 @@ class AttendedContainer:
         earlier facade never say so, and are not asked: it would cost them time at every launch."""
         if self.limits.devices[device].compute_policy.by_time:
             return False
-        place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + _USED_AT
-        used_at = int.from_bytes(self._before[0][place : place + 8], "little")
-        return 0 < used_at <= now - ASK_NS
+        return 0 < self._word(device, _USED_AT) <= now - ASK_NS
 
     def decide(self, device: int, decision: Decision, now: int) -> None:
         """Each word is written in one step; the heartbeat last."""
@@ -192,6 +199,7 @@ class AttendedContainer:
             word.rate_ppm = round(decision.rate * _PPM)
             word.refund_ns = decision.refund_ns
             word.blocked_ns = decision.blocked_ns
+            self._decisions.lendings[device].window = decision.window
         attention = decision.closed or decision.watched or self._moves(device) or self._asks(device, now)
         self._decisions.devices[device].attention = int(attention)
         self._decisions.heartbeat = now

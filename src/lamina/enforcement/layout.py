@@ -109,7 +109,9 @@ class UsageCompute(ctypes.Structure):
         ("deferred_ns", c_uint64),
         ("deferred_at", c_uint64),
         ("used_at", c_uint64),
-        ("reserved", c_uint64 * 9),
+        ("launch_ns", c_uint64),
+        ("occupied_ns", c_uint64),
+        ("reserved", c_uint64 * 7),
         ("bins", c_uint64 * BINS),
     )
 
@@ -184,7 +186,8 @@ class LendingRecord(ctypes.Structure):
         ("allowed_bytes", c_uint64),
         ("host_bytes", c_uint64),
         ("neighbors_borrow", c_uint64),
-        ("reserved", c_uint64 * 4),
+        ("window", c_uint64),
+        ("reserved", c_uint64 * 3),
     )
 
 

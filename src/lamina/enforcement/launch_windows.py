@@ -1,0 +1,150 @@
+"""Whether containers that keep one GPU busy launch in windows, one after the other. Pure but for what it remembers.
+
+A GPU does nothing for a moment whenever it changes between processes, for 0.15 ms on an H200. Programs that wait for
+short kernels make it change after each one, so two of them may get half of its time together. In windows each launches
+for some milliseconds, and in every period the GPU changes once to each.
+
+In a window all time between two events is the container's own. So nothing has to be estimated, and how long time slices
+are does not matter.
+
+A program that computes on the CPU between two kernels leaves most of a window unused, and without windows others use
+the GPU meanwhile. So windows are tried, and kept only as long as containers use them, or at least get more work done
+than without them, and none gets much less.
+
+Example: two containers with 50 % launch kernels of 0.1 ms, one of them ten at a time, the other one by one. They get 49
+and 21 %. Windows from 0 to 10 and from 10 to 20 ms of each period are tried; after 0.4 seconds they got 49 and 43 %, so
+the windows stay.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+PERIOD_US = 20_000
+"""WINDOW_PERIOD_NS of native/facade/compute/launch_window.h."""
+LEAST_US = 1000
+"""The length of the shortest window."""
+SHORT_NS = 3_000_000
+"""Longer launches do not end with a window. Next to them there are no windows."""
+OCCUPIED, STILL_OCCUPIED = 0.7, 0.5
+"""For which part of the time a container has work, to begin launching in windows and to go on."""
+OCCUPIED_OVER_NS = 100_000_000
+LOOK_NS = 300_000_000
+"""Over what work is compared. Windows that do not help for so long end."""
+SETTLE_NS = 100_000_000
+"""How long containers take to work as windows have them."""
+USED, GAIN = 0.85, 1.03
+"""Which part of what they may use containers have to get together in windows, or how much more than without them."""
+LEFT = 0.8
+"""Which part of its work each has to get, at least. What it got without windows is only estimated."""
+AGAIN_NS = 30_000_000_000
+"""After so long, windows end, to see what all do without them."""
+PAUSE_NS, LONGEST_PAUSE_NS = 10_000_000_000, 300_000_000_000
+"""When windows that did not help are tried again, the first time and after some."""
+
+
+class Launcher(Struct, frozen=True, kw_only=True):
+    """A container that works on the GPU. The figures in ns are its own, and may be anything."""
+
+    name: str
+    rate: float
+    """What it may use, as a part of the GPU's time."""
+    launch_ns: int
+    """What a launch takes on average; 0 if an earlier version of the facade does not say."""
+    occupied_ns: int
+    """For how long its processes had work that they had not seen to be done, ever."""
+    work_ns: int
+    """What the GPU did for it, ever."""
+    waits: bool
+    """Whether it lately waited for its share."""
+
+
+class LaunchWindows:
+    """The windows of one GPU's containers."""
+
+    def __init__(self) -> None:
+        self._past: deque[tuple[int, Mapping[str, Launcher]]] = deque()
+        self._names: tuple[str, ...] = ()
+        self._since = 0
+        self._helped = 0
+        self._open = False
+        self._before: Mapping[str, float] = {}
+        self._next = 0
+        self._pause = PAUSE_NS
+
+    def tick(self, now: int, launchers: Sequence[Launcher]) -> Mapping[str, int]:
+        """By container, the word of its window from `now` (ns) on; see launch_window.h. The others launch always."""
+        self._past.append((now, {each.name: each for each in launchers}))
+        while self._past[0][0] < now - LOOK_NS:
+            self._past.popleft()
+        busy = [each for each in launchers if self._is_busy(each, now)]
+        if not all(0 < each.launch_ns <= SHORT_NS for each in busy):
+            busy = []
+        names = tuple(each.name for each in busy)
+        if names != self._names:
+            self._names, self._pause, self._next = names, PAUSE_NS, now
+            self._change(now, opened=False)
+        words = words_of(busy)
+        if words:
+            self._step(now, busy)
+        return words if self._open else {}
+
+    def _is_busy(self, each: Launcher, now: int) -> bool:
+        """Whether a container has work nearly always."""
+        at, then = next((at, found) for at, found in self._past if at >= now - OCCUPIED_OVER_NS)
+        if each.waits or each.name not in then or at == now:
+            return each.waits
+        part = (each.occupied_ns - then[each.name].occupied_ns) / (now - at)
+        return part > (STILL_OCCUPIED if each.name in self._names else OCCUPIED)
+
+    def _step(self, now: int, busy: Sequence[Launcher]) -> None:
+        """Begin with windows, or end them."""
+        age = now - self._since
+        if len(self._past) < 2:  # the last decision is long ago
+            return
+        if not self._open:
+            if age >= LOOK_NS and now >= self._next:
+                self._before = self._work()
+                self._change(now, opened=True)
+        elif age >= SETTLE_NS + LOOK_NS:
+            if self._helps(self._work(), busy):
+                self._helped, self._pause = now, PAUSE_NS
+            elif now - self._helped >= LOOK_NS:
+                self._next, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE_NS)
+                self._change(now, opened=False)
+            if age > AGAIN_NS:
+                self._change(now, opened=False)
+
+    def _helps(self, work: Mapping[str, float], busy: Sequence[Launcher]) -> bool:
+        """Whether windows are better than what was before."""
+        if any(work[each.name] < LEFT * min(each.rate, self._before[each.name]) for each in busy):
+            return False
+        together, before = (sum(part[each.name] for each in busy) for part in (work, self._before))
+        return together >= USED * min(1.0, sum(each.rate for each in busy)) or together > GAIN * before
+
+    def _change(self, now: int, *, opened: bool) -> None:
+        self._open, self._since, self._helped = opened, now, now + SETTLE_NS + LOOK_NS
+
+    def _work(self) -> dict[str, float]:
+        """Lately, as a part of the GPU's time."""
+        (first, before), (last, after) = self._past[0], self._past[-1]
+        return {
+            name: (after[name].work_ns - before[name].work_ns) / (last - first) for name in after.keys() & before.keys()
+        }
+
+
+def words_of(busy: Sequence[Launcher]) -> dict[str, int]:
+    """Windows as long as what each may use, which fill the period. Empty if one would be too short for its launches."""
+    total = sum(each.rate for each in busy)
+    if len(busy) < 2 or len(busy) * LEAST_US > PERIOD_US or total <= 0:
+        return {}
+    lengths = [max(LEAST_US, PERIOD_US * each.rate / total) for each in busy]
+    scale, found, begin = PERIOD_US / sum(lengths), {}, 0.0
+    for each, length in zip(busy, lengths, strict=True):
+        if 2 * each.launch_ns > 1000 * length * scale:
+            return {}
+        end = begin + length * scale
+        found[each.name] = round(begin) | round(end) << 32
+        begin = end
+    return found
