@@ -75,10 +75,9 @@ class Virtual:
             )
         return self._loops[key]
 
-    def measure(self, cell: Cell, *, limited: bool = True, asks: bool = True) -> tuple[float, ...]:
-        return virtual.measure(
-            self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, limited=limited, asks=asks
-        )
+    def measure(self, cell: Cell, **how: bool) -> tuple[float, ...]:
+        """`how` is passed to virtual.measure."""
+        return virtual.measure(self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, **how)
 
 
 def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
@@ -96,6 +95,17 @@ def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
     assumed.control(report, "matrix", "short")
 
 
+def switching(report: Report, conditions: Virtual, every: int) -> None:
+    """Short kernels where time is lost between processes, and as a null control the same without launch windows."""
+    found, without = Conditions(conditions.alone), Conditions(conditions.alone)
+    cells = matrix.switching()[::every]
+    found.run(cells, conditions.measure)
+    found.report(report, "switching")
+    print("null control: without launch windows")
+    without.run(cells, lambda cell: conditions.measure(cell, windows=False))
+    without.control(report, "switching", "short")
+
+
 def in_real_time(report: Report, conditions: Virtual, program: Path, every: int, seconds: int) -> None:
     """Every so-manieth cell on the machine's clock, by the simulated GPU's own account, and two `lamina run`."""
     found = Conditions(conditions.alone)
@@ -107,12 +117,15 @@ def in_real_time(report: Report, conditions: Virtual, program: Path, every: int,
 
 
 def _on_the_clock(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
-    with machine(time_slice_us=cell.slice_us) as bench, started(bench, program, cell.loads) as groups:
+    with (
+        machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
+        started(bench, program, cell.loads) as groups,
+    ):
         return _measured(bench, [worker for (worker,) in groups], [worker.pid for (worker,) in groups], seconds)
 
 
 def _two_commands(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
-    with machine(time_slice_us=cell.slice_us) as bench, ExitStack() as stack:
+    with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
         variables = bench.native() | {"LAMINA_DRIVER": str(simgpu.driver_folder())}
         commands = []
         for load in cell.loads:

@@ -7,7 +7,7 @@ launch go round, so that each meets each kernel length and slice.
 from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement, cycle, product
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bench.compute.runs import Load
 
@@ -18,18 +18,24 @@ LONGEST_GRAPH_MS = 100
 """A graph runs as a whole: of a longer one no share could be held within seconds."""
 OVER_POINTS, SHORT_POINTS = 3.0, 5.0
 """How far a cap may be exceeded, and a share missed."""
+H200_SLICE_US, H200_SWITCH_US = 2370, 150
+"""As measured on an H200: how long a turn is, and how long nothing runs when another process gets its turn."""
+SHORT_MS = 1.0
+"""Launches that are shorter than a time slice. Next to longer ones there are no launch windows."""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
     """Containers that work at the same time on a GPU with such time slices."""
 
     slice_us: int
+    switch_us: int = 0
     loads: tuple[Load, ...]
 
     @property
     def name(self) -> str:
         each = ", ".join(f"{load.cores} % {load.how} {load.kernel_ms:g} ms" for load in self.loads)
-        return f"{self.slice_us / 1000:g} ms slices: {each}"
+        switch = f" and {self.switch_us / 1000:g} ms between processes" if self.switch_us else ""
+        return f"{self.slice_us / 1000:g} ms slices{switch}: {each}"
 
 
 def cells() -> list[Cell]:
@@ -40,6 +46,19 @@ def cells() -> list[Cell]:
         for slice_us in SLICES_US
         for group in _groups()
     ]
+
+
+def switching() -> list[Cell]:
+    """The cells of short launches on a GPU that loses time as an H200 does when it changes between processes."""
+    return [
+        structs.replace(cell, slice_us=H200_SLICE_US, switch_us=H200_SWITCH_US)
+        for cell in cells()
+        if cell.slice_us == SLICES_US[0] and all(_launch_ms(load) <= SHORT_MS for load in cell.loads)
+    ]
+
+
+def _launch_ms(load: Load) -> float:
+    return load.kernel_ms * (load.burst if load.how == "graph" else 1)
 
 
 def known_failures() -> list[Cell]:

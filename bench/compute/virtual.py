@@ -14,8 +14,10 @@ from pathlib import Path
 
 from bench.compute.matrix import Cell
 from bench.machine import ROOT, Bench, Worker, machine
+from lamina.enforcement import layout
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.files import ARBITER
 from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 
@@ -100,13 +102,14 @@ def measure(
     seconds: float,
     limited: bool = True,
     asks: bool = True,
+    windows: bool = True,
 ) -> tuple[float, ...]:
     """Percent of the GPU's time that each container got in so many seconds, after it had time to settle.
 
     Without `asks` the driver's figures are not used, as if time slices were as long as is assumed; without `limited` no
-    container has a limit.
+    container has a limit; without `windows` containers never launch in windows.
     """
-    with machine(time_slice_us=cell.slice_us) as bench, ExitStack() as stack:
+    with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
         clock, workers, folders = VirtualClock(library, bench.folder), [], []
         for load in cell.loads:
             policy = ComputePolicy.CAP if limited else ComputePolicy.NONE
@@ -131,9 +134,19 @@ def measure(
             before = given if now <= begin else before
             driver.look(now, given)
             arbitration.tick(now)
+            if not windows:
+                _close_windows(folders)
             clock.sleep_until(now + TICK_NS)
         after, last = _given(bench, workers, now), now
         return tuple(100 * (b - a) / (last - begin) for a, b in zip(before, after, strict=True))
+
+
+def _close_windows(folders: Sequence[Path]) -> None:
+    at = layout.ArbiterFile.lendings.offset + layout.LendingRecord.window.offset
+    for folder in folders:
+        with (folder / ARBITER).open("r+b") as file:
+            file.seek(at)
+            file.write(bytes(8))
 
 
 def _given(bench: Bench, workers: Sequence[Worker], now: int) -> list[int]:

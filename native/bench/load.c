@@ -3,6 +3,7 @@
  *
  *   loop      launches, ten or so, then waits for them
  *   sync      one launch, then waits for it
+ *   pauses    as `loop`, with a pause of four kernels after each launch, as programs that compute on the CPU
  *   async     launches and never waits
  *   graph     a graph of as many kernels, then waits for it
  *   copies    as `loop`, with a copy to the GPU before each launch and one back at the end
@@ -16,11 +17,12 @@
 #include <string.h>
 
 #include <dlfcn.h>
+#include <time.h>
 
 enum { STREAMS = 4, THREADS = 4 };
 
 static CUfunction spin;
-static uint64_t kernel_ns;
+static uint64_t kernel_ns, pause_ns;
 static unsigned blocks;
 static int in_burst = 10;
 static atomic_bool ended;
@@ -56,10 +58,19 @@ static void launch(__typeof__(launch_per_thread) with, CUstream stream)
     took(clock_ns(CLOCK_MONOTONIC) - before);
 }
 
+static void pause_for(uint64_t ns)
+{
+    struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    nanosleep(&pause, NULL);
+}
+
 static void burst(CUstream *streams, int count)
 {
-    for (int i = 0; i < in_burst; i++)
+    for (int i = 0; i < in_burst; i++) {
         launch(cuda.cuLaunchKernel, streams[i % count]);
+        if (pause_ns > 0)
+            pause_for(pause_ns);
+    }
 }
 
 static void copies(CUdeviceptr memory)
@@ -145,6 +156,7 @@ int main(int count, char **arguments)
     if (count < 4)
         return 2;
     kernel_ns = strtoull(arguments[2], NULL, 10);
+    pause_ns = strcmp(arguments[1], "pauses") == 0 ? 4 * kernel_ns : 0;
     blocks = (unsigned)strtoul(arguments[3], NULL, 10);
     in_burst = count > 4 ? atoi(arguments[4]) : in_burst;
     CUcontext context = bench_begin();

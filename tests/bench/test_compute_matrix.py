@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from bench.compute.matrix import KERNELS_MS, SLICES_US, WAYS, Cell, cells, errors, kept
+from bench.compute.matrix import KERNELS_MS, SLICES_US, WAYS, Cell, cells, errors, kept, switching
 from bench.compute.runs import Load
 
 
@@ -27,6 +27,17 @@ def test_each_way_to_launch_meets_each_kernel_at_each_length_of_time_slices() ->
 
 def test_no_set_of_shares_is_more_than_the_gpu() -> None:
     assert all(sum(load.cores for load in cell.loads) <= 100 for cell in cells())
+
+
+def test_each_pair_of_short_kernels_meets_where_time_is_lost_between_processes() -> None:
+    short = [ms for ms in KERNELS_MS if ms <= 0.1]
+    seen = {
+        (tuple(sorted(load.kernel_ms for load in cell.loads)), tuple(load.cores for load in cell.loads))
+        for cell in switching()
+    }
+    for pair in combinations_with_replacement(short, 2):
+        assert {(pair, (50, 50)), (pair, (30, 60))} <= seen
+    assert all(cell.switch_us for cell in switching())
 
 
 PAIR = Cell(slice_us=2000, loads=(Load(cores=30), Load(cores=60)))

@@ -8,23 +8,29 @@ from collections.abc import Callable
 import pytest
 
 from bench.compute import virtual
-from bench.compute.matrix import Cell, cells, errors, kept, known_failures
+from bench.compute.matrix import (
+    H200_SLICE_US,
+    H200_SWITCH_US,
+    Cell,
+    cells,
+    errors,
+    kept,
+    known_failures,
+    switching,
+)  # fmt: skip
 from bench.compute.runs import Load
 from bench.machine import build
 
 ALONE = 100.0
 FEW = cells()[5::64]
-KNOWN = {"30 ms slices: 50 % loop 0.02 ms, 50 % sync 0.1 ms"}
-"""What is missed, as docs/concepts/compute-limits.md says. The end of a launch that a program waits for is recorded
-after the launch began, and so in a later turn: what others did in between is measured as its work."""
-
-
-def judged(cell: Cell) -> object:
-    """The cell, and that it is known to be missed."""
-    missed = pytest.mark.xfail(
-        strict=True, reason="the share of short work that waits is missed next to other short work"
-    )
-    return pytest.param(cell, id=cell.name, marks=missed if cell.name in KNOWN else ())
+SWITCHING = switching()[::8]
+"""On a GPU that loses time when it changes between processes."""
+ON_THE_CPU = Cell(
+    slice_us=H200_SLICE_US,
+    switch_us=H200_SWITCH_US,
+    loads=tuple(Load(cores=50, how="pauses", kernel_ms=0.1) for _ in range(2)),
+)
+"""Programs that compute on the CPU between two kernels."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     return measure
 
 
-@pytest.mark.parametrize("cell", list(map(judged, known_failures() + FEW)))
+@pytest.mark.parametrize("cell", known_failures() + FEW + SWITCHING, ids=lambda cell: cell.name)
 def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Callable[..., list[float]]) -> None:
     assert kept(found := measured(cell)), found
 
@@ -52,6 +58,17 @@ def test_they_do_not_where_the_length_is_assumed(measured: Callable[..., list[fl
 def test_they_do_not_without_limits(measured: Callable[..., list[float]]) -> None:
     """The null control."""
     assert not kept(measured(Cell(slice_us=500, loads=known_failures()[1].loads), limited=False))
+
+
+@pytest.mark.parametrize("cell", SWITCHING, ids=lambda cell: cell.name)
+def test_they_do_not_without_launch_windows(cell: Cell, measured: Callable[..., list[float]]) -> None:
+    """The null control."""
+    assert not kept(measured(cell, windows=False))
+
+
+def test_programs_that_compute_on_the_cpu_overlap_as_without_limits(measured: Callable[..., list[float]]) -> None:
+    """But for the moments in which windows are tried."""
+    assert measured(ON_THE_CPU) == pytest.approx(measured(ON_THE_CPU, limited=False), abs=2)
 
 
 def test_a_run_in_virtual_time_is_repeatable(measured: Callable[..., list[float]]) -> None:
