@@ -17,6 +17,7 @@ import msgspec
 from bench.gpu import verified
 from bench.gpu.client_rows import CLIENT_ROWS
 from bench.gpu.comparison import Result, results, without_computed, without_starved
+from bench.gpu.mps_rows import MPS_ROWS
 from bench.gpu.page import page, summary, text
 from bench.gpu.rows import PARTS, Row, Value
 from bench.gpu.rows import ROWS as DRIVER_ROWS
@@ -27,7 +28,7 @@ from lamina.model.cards import card
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS
 
 MINUTES = 7.5
-ROWS = (*DRIVER_ROWS, *CLIENT_ROWS)
+ROWS = (*DRIVER_ROWS, *CLIENT_ROWS, *MPS_ROWS)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -88,17 +88,17 @@ def _verdict(fact: Fact, value: Value) -> str:
 
 
 def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> list[Result]:
-    """The results of a row, where too little is judged by what programs without limits got: `not tested` for one
-    program if that one did not keep the GPU busy, and for programs at once by their part of what two of them got."""
+    """The results of a row, where too little is judged by the part of what programs without limits got: of what one
+    got, or two at once. It is `not tested` for one program if that one did not keep the GPU busy."""
     free = [each.card for each in before if each.part == row.part and row.after and each.row == row.after]
     got = sum(share for share in free if isinstance(share, int | float))
     for result in found:
         if not free or result.verdict != "FAILED" or not _is_below(result.card, result.least):
             continue
-        if len(free) > 1:
-            _judge_by_part(result, got)
-        elif got < BUSY:
+        if len(free) == 1 and got < BUSY:
             result.verdict, result.note = NOT_TESTED, "the processors are too busy to feed the GPU, or others use it"
+        else:
+            _judge_by_part(result, got, "two programs" if len(free) > 1 else "one program")
     return found
 
 
@@ -110,9 +110,9 @@ def without_computed(row: Row, found: list[Result]) -> list[Result]:
     return found
 
 
-def _judge_by_part(result: Result, together: float) -> None:
-    least = (result.least or 0.0) * min(1.0, together / 100)
-    result.note = f"two programs without limits get {together:.3g} % together"
+def _judge_by_part(result: Result, got: float, who: str) -> None:
+    least = (result.least or 0.0) * min(1.0, got / 100)
+    result.note = f"{who} without limits {'get' if who.endswith('s') else 'gets'} {got:.3g} %"
     if not _is_below(result.card, least):
         result.verdict, result.least = "ok", least
 

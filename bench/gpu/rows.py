@@ -43,6 +43,9 @@ class Row(Struct, frozen=True, kw_only=True):
     """The Python module without which it is not tested."""
     nested: bool = False
     """In a PID namespace of its own."""
+    mps: bool = False
+    """As a client of MPS; `cores` is then the part of the processors. Without the facade (free) and with it, its
+    environment has these limits as that of a container has; only the native program of `slowed` has none."""
     limit_s: float = 40.0
     after: str = ""
     """The row without limits. Where that left more than a tenth of the GPU unused, too little for one program is no
@@ -151,5 +154,5 @@ def _costs() -> tuple[Row, ...]:
 
 
 ROWS = (*_answers(), *_shares(), *_costs())
-PARTS = ("answers", "verify", "clients", "compute", "cost")
+PARTS = ("answers", "verify", "clients", "compute", "cost", "mps")
 """In the order in which they run: if time is short, the last ones are left out."""

@@ -9,9 +9,11 @@ from pathlib import Path
 from bench.compute.runs import arbitrated
 from bench.gpu import programs
 from bench.gpu.answers import Facts, facts
+from bench.gpu.mps_daemon import client_limits, mps_daemon
 from bench.gpu.rows import RATE, Row
 from bench.gpu.turns import PAIRS, ROUNDS, added, in_turns, slowed
 from lamina.errors import Outside
+from lamina.model.grants import ComputePolicy
 from lamina.operations.verify.machine import Site, site
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
@@ -46,18 +48,28 @@ class Side:
             raise Outside("not tested: this machine lets no one make PID namespaces")
         if row.needs and (why := programs.import_error(row.needs)):
             raise Outside(f"not tested: {row.needs} cannot be imported: {why}")
+        if row.mps:
+            with mps_daemon(self.place) as connected:
+                return self._ask(row, connected)
+        return self._ask(row, {})
+
+    def _ask(self, row: Row, connected: Mapping[str, str]) -> Facts:
+        """`connected`: the variables that make a program a client of MPS, if it is to be one."""
         if row.way in ("both", "slowed"):
-            return self._in_turns(row)
+            return self._in_turns(row, connected)
         if len(row.cores) > 1:
             return self._at_once(row)
-        return self._row(row, self.place.free() if row.way == "free" else self._held(row))
+        limits = client_limits(self.place.gpu.uuid, row.memory_mib, row.cores[0]) if row.mps else {}
+        variables = self.place.free() if row.way == "free" else self._held(row)
+        return self._row(row, {**variables, **connected, **limits})
 
     def _nested(self) -> tuple[str, ...]:
         """NVIDIA's driver needs the /proc of the namespace, and simgpu that of the machine."""
         return NESTED if self.place.simulated else (*NESTED, "--mount-proc")
 
     def _held(self, row: Row) -> dict[str, str]:
-        return self.place.held(row.memory_mib, cores=row.cores[0])
+        policy = ComputePolicy.THREADS if row.mps else ComputePolicy.CAP
+        return self.place.held(row.memory_mib, cores=row.cores[0], policy=policy)
 
     def _row(self, row: Row, variables: Mapping[str, str]) -> Facts:
         prefix = self._nested() if row.nested else ()
@@ -98,12 +110,14 @@ class Side:
                 found[name] = next(iter(facts(*programs.output(program, allowed)).values()))
         return found
 
-    def _in_turns(self, row: Row) -> Facts:
+    def _in_turns(self, row: Row, connected: Mapping[str, str]) -> Facts:
         """The facts of programs without and with the facade, next to each other."""
         command = programs.python(f"bench.gpu.probes.{row.probe}", *self._arguments(row))
         pairs, rounds = (PAIRS, ROUNDS) if row.way == "both" else (1, 1)
         seconds = self._deadline.allows(row.limit_s)
-        native, ours = in_turns(command, self.place.free(), self._held(row), seconds, pairs, rounds)
+        free = {**self.place.free(), **connected}
+        limits = client_limits(self.place.gpu.uuid, row.memory_mib, row.cores[0]) if row.mps else {}
+        native, ours = in_turns(command, free, {**self._held(row), **connected, **limits}, seconds, pairs, rounds)
         return added(native, ours) if row.way == "both" else slowed(native, ours)
 
 

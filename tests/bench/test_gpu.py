@@ -14,11 +14,13 @@ from bench.gpu import programs, turns
 from bench.gpu.__main__ import ROWS, attempt, counterpart, main
 from bench.gpu.answers import facts
 from bench.gpu.comparison import Result, alike, results, unanswered, without_computed, without_starved
+from bench.gpu.mps_daemon import mps_daemon
 from bench.gpu.page import page, summary
 from bench.gpu.rows import PARTS, Fact, Row
 from bench.gpu.sides import Deadline, Side, side
 from bench.gpu.turns import added, slowed
 from bench.gpu.verified import verify_results
+from lamina.agent.mps.client_edits import PIPE
 from lamina.errors import BadInput, Outside
 
 MODEL = "T4"
@@ -67,6 +69,33 @@ def test_a_process_in_a_pid_namespace_is_not_listed_by_its_own_pid(simulated: Si
 def test_programs_at_once_have_containers_of_their_own(simulated: Side) -> None:
     row = Row(part="compute", name="pair", probe="work", arguments=("1", "0.2", "100"), way="held", cores=(30, 60))
     assert list(simulated.ask(row)) == ["share of 30 %, number 1", "share of 60 %, number 2"]
+
+
+def mps_row(name: str) -> Row:
+    (row,) = (row for row in ROWS if row.part == "mps" and row.name == name)
+    return row
+
+
+def test_a_client_of_mps_has_the_limits_of_a_grant(simulated: Side) -> None:
+    alone, held = (
+        simulated.ask(mps_row(f"a client {how}")) for how in ("by NVIDIA's variables alone", "with the facade")
+    )
+    assert alone["total"] > 4096 and held["total"] == 4096
+    for found in (alone, held):
+        assert 3500 < found["taken"] <= 4096 and found["error at the limit"] == 2
+
+
+@pytest.mark.parametrize("what", ["removed", "raised"])
+def test_a_client_of_mps_keeps_its_part_of_the_processors(what: str, simulated: Side) -> None:
+    found = simulated.ask(mps_row(f"30 % of the processors, the variable {what}"))
+    assert found["a kernel, part of the native speed"] < 60
+
+
+def test_daemons_of_mps_end_with_their_row(simulated: Side) -> None:
+    with mps_daemon(simulated.place) as variables:
+        home = Path(variables[PIPE]).parent
+        assert (home / "pipe" / "control").exists()
+    assert not home.exists()
 
 
 def test_a_share_that_is_not_enforced_breaks_its_bound() -> None:

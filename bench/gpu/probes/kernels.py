@@ -31,11 +31,11 @@ class Kernels:
         driver("cuModuleGetFunction", byref(self.empty), module, b"empty")
         self._rate = c_uint64(rate)
 
-    def work(self, ms: float, stream: c_void_p | None = None) -> None:
-        """Launches a kernel of so many milliseconds."""
+    def work(self, ms: float, stream: c_void_p | None = None, *, blocks: int = 1) -> None:
+        """Launches a kernel whose blocks work for so many milliseconds each."""
         duration = c_uint64(int(ms * 1e6))
         parameters = (c_void_p * 2)(ctypes.addressof(duration), ctypes.addressof(self._rate))
-        self._driver("cuLaunchKernel", self.spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, None)
+        self._driver("cuLaunchKernel", self.spin, blocks, 1, 1, 1, 1, 1, 0, stream, parameters, None)
 
     def nothing(self) -> None:
         """Launches the empty kernel."""

@@ -43,7 +43,7 @@ class Site:
         own["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
         return own | {"CUDA_VISIBLE_DEVICES": self.gpu.uuid}
 
-    def held(self, memory_mib: int = 0, *, cores: int = 0) -> dict[str, str]:
+    def held(self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.CAP) -> dict[str, str]:
         """The environment of a process in a container of its own, by default with all of the memory."""
         if not self.enforced:
             return self.free()
@@ -52,7 +52,7 @@ class Site:
             uuid=self.gpu.uuid,
             memory_bytes=(memory_mib or self.gpu.memory_mib) * MIB,
             cores_percent=cores,
-            compute_policy=ComputePolicy.CAP if cores else ComputePolicy.NONE,
+            compute_policy=policy if cores else ComputePolicy.NONE,
         )
         write_container(container, Limits(devices=(limit,)))
         return environment(container, self.driver, self.variables)

@@ -1,0 +1,33 @@
+"""What a client of MPS sees of the GPU, and how much memory it gets."""
+
+from ctypes import byref, c_int
+
+from bench.gpu.probes.kernels import begin, say
+from bench.gpu.probes.processes import NvmlDevice
+from lamina.operations.verify.tenant import MIB, allocators, fill
+
+MULTIPROCESSORS = 16
+"""CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT."""
+
+
+def main() -> None:
+    driver, count = begin(), c_int()
+    driver("cuDeviceGetAttribute", byref(count), MULTIPROCESSORS, 0)
+    free, total = driver.memory()
+    own = NvmlDevice(driver).own_mib()
+    take = allocators(driver)["plain"]
+    taken = fill(take, free, smallest=MIB)
+    say(
+        {
+            "multiprocessors": count.value,
+            "total": total / MIB,
+            "free at first": free / MIB,
+            "it is listed by its PID": own is not None,
+            "taken": taken / MIB,
+            "error at the limit": take(64 * MIB),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

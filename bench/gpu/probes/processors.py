@@ -1,0 +1,45 @@
+"""How long a kernel takes that has work for all processors of the GPU, as a client of MPS that has a part of them.
+
+The first argument says what the program does to that part before it uses the GPU: `kept`, `removed` or `raised`.
+"""
+
+import os
+import statistics
+import sys
+import time
+
+from bench.gpu.probes.kernels import WARM_UP_S, Event, Kernels, begin, rounds, say
+from lamina.agent.mps.client_edits import THREADS
+
+BLOCKS, KERNEL_MS, TRIES = 132 * 64, 0.2, 20
+
+
+def change(what: str) -> None:
+    """What a tenant may do to its own environment."""
+    if what == "removed":
+        os.environ.pop(THREADS, None)
+    elif what == "raised":
+        os.environ[THREADS] = "100"
+
+
+def main(what: str, rate: int) -> None:
+    change(what)
+    driver = begin()
+    kernels, start, end = Kernels(driver, rate), Event(driver), Event(driver)
+
+    def took() -> float:
+        start.record()
+        kernels.work(KERNEL_MS, blocks=BLOCKS)
+        end.record()
+        end.wait()
+        return 1000 * end.since(start)
+
+    for _ in rounds():
+        warm = time.monotonic() + WARM_UP_S  # until the clocks of the GPU are up
+        while time.monotonic() < warm:
+            took()
+        say({"a kernel": statistics.median(took() for _ in range(TRIES))})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
