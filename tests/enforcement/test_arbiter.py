@@ -31,6 +31,24 @@ def decide(*tenants: Tenant, low: float = 0, now: int = NOW) -> dict[str, Decisi
     return Arbiter(low_priority_percent=low).tick(now, tenants)
 
 
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_containers_that_keep_one_gpu_busy_launch_in_windows(gpus: int) -> None:
+    """Unless one has several GPUs."""
+    arbiter, opened = Arbiter(), False
+    for tick in range(60):
+        now = NOW + tick * 10 * MS
+        pair = [
+            structs.replace(
+                tenant(name, structs.replace(busy(), asked_at=now, waited_at=now)), launch_ns=MS // 10, gpus=count
+            )
+            for name, count in (("a", 1), ("b", gpus))
+        ]
+        windows = [each.window for each in arbiter.tick(now, pair).values()]
+        opened = opened or windows == [10_000 << 32, 10_000 | 20_000 << 32]
+        assert opened or windows == [0, 0]
+    assert opened is (gpus == 1)
+
+
 def test_who_is_alone_gets_no_refund() -> None:
     assert decide(tenant("a", busy()), tenant("b", idle()))["a"].refund_ns == 0
 

@@ -197,6 +197,17 @@ def test_windows_that_do_not_help_end_and_are_tried_seldom() -> None:
     assert PAUSE_NS < LONGEST_PAUSE_NS and len(pauses) <= 7
 
 
+def test_what_did_not_help_is_remembered_although_others_come_and_go() -> None:
+    """Two programs that compute on the CPU, one of which begins and ends all the time."""
+    machine = Machine(Work("one", mixed=0.3, alone=0.2), Work("two", mixed=0.3, alone=0.2))
+    machine.run(3 * TRIAL_NS)
+    for _ in range(5):
+        machine.programs["two"].occupied = 0.0
+        machine.run(LOOK_NS)
+        machine.programs["two"].occupied = 1.0
+        assert not any(machine.run(2 * LOOK_NS))
+
+
 @pytest.mark.parametrize(
     ("why", "programs"),
     [

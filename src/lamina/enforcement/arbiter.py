@@ -45,6 +45,8 @@ class Tenant(Struct, frozen=True, kw_only=True):
     activity: Activity
     launch_ns: int = 0
     occupied_ns: int = 0
+    gpus: int = 1
+    """How many the container has."""
     confirmed: Confirmation | None = None
 
 
@@ -216,7 +218,7 @@ def _launchers(
             yield Launcher(
                 name=tenant.name,
                 rate=lent[i],
-                launch_ns=tenant.launch_ns,
+                launch_ns=tenant.launch_ns if tenant.gpus == 1 else 0,
                 occupied_ns=tenant.occupied_ns,
                 work_ns=tenant.activity.charged_ns - int(refunds[i].total),
                 waits=tenant.activity.waited_at + RECENT_NS > now,

@@ -109,6 +109,7 @@ class AttendedContainer:
                 activity=activity,
                 launch_ns=self._word(device, _LAUNCH_NS),
                 occupied_ns=self._word(device, _OCCUPIED_NS),
+                gpus=self.devices,
             )
             for device, (limit, activity) in enumerate(zip(self.limits.devices, activities, strict=True))
         ]

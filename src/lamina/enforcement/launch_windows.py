@@ -42,6 +42,7 @@ AGAIN_NS = 30_000_000_000
 """After so long, windows end, to see what all do without them."""
 PAUSE_NS, LONGEST_PAUSE_NS = 10_000_000_000, 300_000_000_000
 """When windows that did not help are tried again, the first time and after some."""
+MOST_FAILED = 64
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
@@ -51,7 +52,8 @@ class Launcher(Struct, frozen=True, kw_only=True):
     rate: float
     """What it may use, as a part of the GPU's time."""
     launch_ns: int
-    """What a launch takes on average; 0 if an earlier version of the facade does not say."""
+    """What a launch takes on average; 0 if an earlier version of the facade does not say, or if the container uses
+    several GPUs, where launches may wait for each other."""
     occupied_ns: int
     """For how long its processes had work that they had not seen to be done, ever."""
     work_ns: int
@@ -72,6 +74,8 @@ class LaunchWindows:
         self._before: Mapping[str, float] = {}
         self._next = 0
         self._pause = PAUSE_NS
+        self._failed: dict[tuple[str, ...], tuple[int, int]] = {}
+        """By containers whose windows did not help: when to try again, and the pause after that."""
 
     def tick(self, now: int, launchers: Sequence[Launcher]) -> Mapping[str, int]:
         """By container, the word of its window from `now` (ns) on; see launch_window.h. The others launch always."""
@@ -83,7 +87,8 @@ class LaunchWindows:
             busy = []
         names = tuple(each.name for each in busy)
         if names != self._names:
-            self._names, self._pause, self._next = names, PAUSE_NS, now
+            self._names = names
+            self._next, self._pause = self._failed.get(names, (now, PAUSE_NS))
             self._change(now, opened=False)
         words = words_of(busy)
         if words:
@@ -110,11 +115,19 @@ class LaunchWindows:
         elif age >= SETTLE_NS + LOOK_NS:
             if self._helps(self._work(), busy):
                 self._helped, self._pause = now, PAUSE_NS
+                self._failed.pop(self._names, None)
             elif now - self._helped >= LOOK_NS:
-                self._next, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE_NS)
-                self._change(now, opened=False)
+                self._fail(now)
             if age > AGAIN_NS:
                 self._change(now, opened=False)
+
+    def _fail(self, now: int) -> None:
+        """Windows did not help these containers, and will be tried again after a longer pause."""
+        self._next, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE_NS)
+        if len(self._failed) >= MOST_FAILED:
+            del self._failed[next(iter(self._failed))]
+        self._failed[self._names] = self._next, self._pause
+        self._change(now, opened=False)
 
     def _helps(self, work: Mapping[str, float], busy: Sequence[Launcher]) -> bool:
         """Whether windows are better than what was before."""
