@@ -59,9 +59,8 @@ class Side:
             return self._in_turns(row, connected)
         if len(row.cores) > 1:
             return self._at_once(row)
-        limits = client_limits(self.place.gpu.uuid, row.memory_mib, row.cores[0]) if row.mps else {}
         variables = self.place.free() if row.way == "free" else self._held(row)
-        return self._row(row, {**variables, **connected, **limits})
+        return self._row(row, {**variables, **connected, **self._client_limits(row)})
 
     def _nested(self) -> tuple[str, ...]:
         """NVIDIA's driver needs the /proc of the namespace, and simgpu that of the machine."""
@@ -70,6 +69,9 @@ class Side:
     def _held(self, row: Row) -> dict[str, str]:
         policy = ComputePolicy.THREADS if row.mps else ComputePolicy.CAP
         return self.place.held(row.memory_mib, cores=row.cores[0], policy=policy)
+
+    def _client_limits(self, row: Row) -> dict[str, str]:
+        return client_limits(self.place.gpu.uuid, row.memory_mib, row.cores[0]) if row.mps else {}
 
     def _row(self, row: Row, variables: Mapping[str, str]) -> Facts:
         prefix = self._nested() if row.nested else ()
@@ -116,8 +118,8 @@ class Side:
         pairs, rounds = (PAIRS, ROUNDS) if row.way == "both" else (1, 1)
         seconds = self._deadline.allows(row.limit_s)
         free = {**self.place.free(), **connected}
-        limits = client_limits(self.place.gpu.uuid, row.memory_mib, row.cores[0]) if row.mps else {}
-        native, ours = in_turns(command, free, {**self._held(row), **connected, **limits}, seconds, pairs, rounds)
+        held = {**self._held(row), **connected, **self._client_limits(row)}
+        native, ours = in_turns(command, free, held, seconds, pairs, rounds)
         return added(native, ours) if row.way == "both" else slowed(native, ours)
 
 
