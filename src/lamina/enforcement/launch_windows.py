@@ -82,7 +82,8 @@ class LaunchWindows:
         self._past.append((now, {each.name: each for each in launchers}))
         while self._past[0][0] < now - LOOK_NS:
             self._past.popleft()
-        busy = [each for each in launchers if self._is_busy(each, now)]
+        earlier = next((at, then) for at, then in self._past if at >= now - OCCUPIED_OVER_NS)
+        busy = [each for each in launchers if self._is_busy(each, now, *earlier)]
         if not all(0 < each.launch_ns <= SHORT_NS for each in busy):
             busy = []
         names = tuple(each.name for each in busy)
@@ -95,9 +96,8 @@ class LaunchWindows:
             self._step(now, busy)
         return words if self._open else {}
 
-    def _is_busy(self, each: Launcher, now: int) -> bool:
-        """Whether a container has work nearly always."""
-        at, then = next((at, found) for at, found in self._past if at >= now - OCCUPIED_OVER_NS)
+    def _is_busy(self, each: Launcher, now: int, at: int, then: Mapping[str, Launcher]) -> bool:
+        """Whether a container has work nearly always; `then` is what was known at an earlier time `at`."""
         if each.waits or each.name not in then or at == now:
             return each.waits
         part = (each.occupied_ns - then[each.name].occupied_ns) / (now - at)
