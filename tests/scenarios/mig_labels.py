@@ -50,7 +50,9 @@ def test_s2_4_labels_of_the_post_make_its_instances(lab: Lab, name: str, devices
 def test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device(lab: Lab) -> None:
     assert lab.lamina("mig", "apply", lab.node, "all-3g.20gb").returncode == 0
     partition(lab, "all-3g.20gb", {"3g.20gb": 4})
-    wait_until(lambda: node(lab)["status"]["allocatable"]["nvidia.com/gpu"] == "0", lambda: str(node(lab)["status"]))
+    wait_until(
+        lambda: node(lab)["status"]["allocatable"].get("nvidia.com/gpu") == "0", lambda: str(node(lab)["status"])
+    )
     applied = re.findall(r"^cat << EOF [^\n]*\n(.*?)^EOF$", seed("002"), re.MULTILINE | re.DOTALL)
     [pod] = [text for text in applied if f"{HALF}: 1" in text]
     lab.kubectl("create", "namespace", "model-serving-test")
