@@ -98,7 +98,9 @@ def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> 
         if len(free) == 1 and got < BUSY:
             result.verdict, result.note = NOT_TESTED, "the processors are too busy to feed the GPU, or others use it"
         else:
-            _judge_by_part(result, got, "two programs" if len(free) > 1 else "one program")
+            _judge_by_part(
+                result, got, "two programs without limits get" if len(free) > 1 else "one program without limits gets"
+            )
     return found
 
 
@@ -112,7 +114,7 @@ def without_computed(row: Row, found: list[Result]) -> list[Result]:
 
 def _judge_by_part(result: Result, got: float, who: str) -> None:
     least = (result.least or 0.0) * min(1.0, got / 100)
-    result.note = f"{who} without limits {'get' if who.endswith('s') else 'gets'} {got:.3g} %"
+    result.note = f"{who} {got:.3g} %"
     if not _is_below(result.card, least):
         result.verdict, result.least = "ok", least
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lamina.agent.mps.client_edits import PIPE, share_edits
+from lamina.agent.mps.client_edits import MEMORY, PIPE, share_edits
 from lamina.errors import Outside
 from lamina.model.grants import Share
 from lamina.operations.verify.machine import Site
@@ -38,7 +38,7 @@ def mps_daemon(place: Site) -> Iterator[dict[str, str]]:
 def client_limits(gpu: str, memory_mib: int, cores: int) -> dict[str, str]:
     """The variables with which a container with such a grant comes to the daemon; 0 leaves a limit out."""
     edits = share_edits("", Home(gpu, Path()), Share(gpu=gpu, memory_mib=memory_mib, cores=cores))
-    return {name: value for name, value in edits.env.items() if name != PIPE and (memory_mib or "MEM" not in name)}
+    return {name: value for name, value in edits.env.items() if name != PIPE and (memory_mib or name != MEMORY)}
 
 
 def _control(place: Site, folder: Path) -> str:

@@ -1,5 +1,7 @@
 """Rows of clients of MPS: what NVIDIA's daemon does with a grant's limits, and what the facade adds to it."""
 
+from typing import Literal
+
 from msgspec import structs
 
 from bench.gpu.client_rows import CLIENT_ROWS
@@ -19,23 +21,19 @@ def _processors(cores: int, name: str, what: str = "kept") -> Row:
                cores=(cores,), mps=True)  # fmt: skip
 
 
-def _client(name: str, way: str, cores: int, *facts: Fact) -> Row:
+def _client(name: str, way: Literal["free", "held"], *facts: Fact) -> Row:
     seen = (Fact("multiprocessors"), Fact("error at the limit"), Fact("it is listed by its PID"))
     reported = (Fact(each, "MiB", within=None) for each in ("total", "free at first"))
-    row = Row(part=PART, name=name, probe="client", facts=(*facts, *seen, *reported), cores=(cores,),
-              memory_mib=MEMORY_MIB, mps=True)  # fmt: skip
-    return structs.replace(row, way=way)
+    return Row(part=PART, name=name, probe="client", facts=(TAKEN, *facts, *seen, *reported), way=way, cores=(CORES,),
+               memory_mib=MEMORY_MIB, mps=True)  # fmt: skip
 
 
-def _taken(least: float) -> Fact:
-    """Of its own limit, which the context is part of."""
-    return Fact("taken", "MiB", within=0.05, least=least * MEMORY_MIB, most=MEMORY_MIB)
-
-
+TAKEN = Fact("taken", "MiB", within=0.05, least=0.8 * MEMORY_MIB, most=MEMORY_MIB)
+"""Of its own limit, which the context is part of."""
 TOTAL = Fact("total", "MiB", within=None, least=MEMORY_MIB, most=MEMORY_MIB)
 MPS_ROWS = (
-    _client("a client by NVIDIA's variables alone", "free", CORES, _taken(0.8)),
-    _client("a client with the facade", "held", CORES, _taken(0.8), TOTAL),
+    _client("a client by NVIDIA's variables alone", "free"),
+    _client("a client with the facade", "held", TOTAL),
     *(_processors(cores, f"{cores} % of the processors") for cores in (CORES, MORE_CORES)),
     _processors(CORES, f"{CORES} % of the processors, the variable removed", "removed"),
     _processors(CORES, f"{CORES} % of the processors, the variable raised", "raised"),

@@ -1,21 +1,17 @@
 """Which driver this is, and how many steps of work the GPU does in a microsecond."""
 
-import time
 from ctypes import byref, c_int, create_string_buffer
 
-from bench.gpu.probes.kernels import Event, Kernels, begin, say
+from bench.gpu.probes.kernels import Event, Kernels, begin, say, warm_up
 from lamina.operations.verify.tenant import CheckedDriver
 
 FIRST_RATE, MS, TRIES = 100, 5.0, 20
-WARM_S = 1.0
 
 
 def rate(driver: CheckedDriver) -> int:
     """By the shortest of some kernels, once the clocks of the GPU are up."""
     kernels, start, end = Kernels(driver, FIRST_RATE), Event(driver), Event(driver)
-    warm = time.monotonic() + WARM_S
-    while time.monotonic() < warm:
-        kernels.timed(MS)
+    warm_up(lambda: kernels.timed(MS))
     took = []
     for _ in range(TRIES):
         start.record()

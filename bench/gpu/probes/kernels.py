@@ -94,11 +94,16 @@ def rounds() -> Iterator[None]:
         yield
 
 
-def turns_per_second(turn: Callable[[], None], seconds: float) -> float:
-    """How often a turn of work was done in a second, after a second to warm up."""
+def warm_up(turn: Callable[[], object]) -> None:
+    """Does turns of work for a second, until the clocks of the GPU are up."""
     warm = time.monotonic() + WARM_UP_S
     while time.monotonic() < warm:
         turn()
+
+
+def turns_per_second(turn: Callable[[], None], seconds: float) -> float:
+    """How often a turn of work was done in a second, after a second to warm up."""
+    warm_up(turn)
     began, done = time.monotonic(), 0
     while time.monotonic() - began < seconds:
         turn()

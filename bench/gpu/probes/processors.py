@@ -6,9 +6,8 @@ The first argument says what the program does to that part before it uses the GP
 import os
 import statistics
 import sys
-import time
 
-from bench.gpu.probes.kernels import WARM_UP_S, Event, Kernels, begin, rounds, say
+from bench.gpu.probes.kernels import Event, Kernels, begin, rounds, say, warm_up
 from lamina.agent.mps.client_edits import THREADS
 
 BLOCKS, KERNEL_MS, TRIES = 132 * 64, 0.2, 20
@@ -35,9 +34,7 @@ def main(what: str, rate: int) -> None:
         return 1000 * end.since(start)
 
     for _ in rounds():
-        warm = time.monotonic() + WARM_UP_S  # until the clocks of the GPU are up
-        while time.monotonic() < warm:
-            took()
+        warm_up(took)
         say({"a kernel": statistics.median(took() for _ in range(TRIES))})
 
 
