@@ -20,7 +20,7 @@ from lamina.enforcement.launch_windows import (
     Launcher,
     LaunchWindows,
     words_of,
-)  # fmt: skip
+)
 from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 MS, PERIOD_NS = 1_000_000, PERIOD_US * 1000

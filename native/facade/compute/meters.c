@@ -38,8 +38,8 @@ struct batch {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct meter *meters;
 static struct spans worked[LAMINA_MAX_DEVICES];
-static uint64_t busy_since[LAMINA_MAX_DEVICES]; /* 0: it has no work there */
-static uint64_t counted_until[LAMINA_MAX_DEVICES];
+static uint64_t busy_since[LAMINA_MAX_DEVICES];    /* 0: it has no work there */
+static uint64_t counted_until[LAMINA_MAX_DEVICES]; /* up to when that was noted */
 
 void meters_after_fork(void)
 {
