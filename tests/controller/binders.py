@@ -10,11 +10,13 @@ from lamina.controller.binding.turns import Turns
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
+from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.observation.watches import Watches
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import NOTHING
 from lamina.ports import clock as ports
@@ -74,6 +76,10 @@ class Bench:
             background=self.background,
             leading=lambda: self.leads,
         )
+
+    def coordinator(self) -> GangCoordinator:
+        """A new one, for pod groups."""
+        return GangCoordinator(self.context, self.decisions, NominatedPods(self.context))
 
     def parse(self, pod: Object) -> ParsedPod:
         return self.context.parse(pod)

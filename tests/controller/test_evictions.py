@@ -8,88 +8,19 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S, Evictions
-from lamina.controller.extender.preemption import Preemption
-from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
 from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.controller.scheduling.decisions import FilterResult
-from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, NotFound, Object, Refused
+from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, NotFound, Object, Refused
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.binders import Bench, Clock
 from tests.controller.cluster import admitted_pod, gpus, running
+from tests.controller.preempting import MIB, Preempting
 from tests.waiting import until
-
-NODES = ["node-0", "node-1"]
-MIB = 32768
-
-
-class Preempting:
-    """One replica that evicts, with a GPU on each of two nodes."""
-
-    def __init__(self) -> None:
-        self.bench = Bench(clock=Clock())
-        for node in NODES:
-            self.bench.offer(node, *gpus(1, prefix=node))
-        context = self.bench.context
-        self.leaving: set[str] = set()
-        self.nominated = NominatedPods(context, self.leaving)
-        preemption = Preemption(context, GangCoordinator(context, self.bench.decisions))
-        events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
-        self.evictions = Evictions(context, preemption, self.nominated, events, lambda: self.bench.leads)
-
-    async def pod(self, name: str, *, priority: int = 0, node: str = "", **fields: Any) -> Object:
-        """A pod with half of a GPU, running on the node if one is given."""
-        made = admitted_pod(name, gpumem=fields.pop("gpumem", MIB // 2))
-        made["metadata"]["labels"] = {"app": name}
-        made["spec"] |= {"priority": priority, **fields}
-        made = await self.bench.kube.create(PODS, made)
-        if node:
-            assert await self.bench.bind(made, node) == ""
-        return made
-
-    def filter(self, pod: Object) -> FilterResult:
-        parsed = self.bench.parse(pod)
-        result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, NODES))
-        self.evictions.observe(parsed, result)
-        return result
-
-    async def refused(self, pod: Object, after_s: float = SETTLED_S) -> None:
-        """The pod fits nowhere, and waits so long."""
-        assert self.filter(pod).fitting == []
-        self.bench.clock.time += after_s
-        await self.evictions.step()
-
-    async def evicted(self) -> set[str]:
-        """Names of pods that are gone; the watch reports them."""
-        there = {pod["metadata"]["name"] for pod in (await self.bench.kube.list(PODS)).items}
-        return self.names - there
-
-    async def fill(self, *, priority: int = 0, **fields: Any) -> None:
-        """Two pods on each node."""
-        for number in range(4):
-            await self.pod(f"low-{number}", priority=priority, node=NODES[number % 2], **fields)
-        self.names = {f"low-{number}" for number in range(4)}
-
-    async def report(self) -> None:
-        """The watch reports which pods are gone."""
-        there = {pod["metadata"]["uid"] for pod in (await self.bench.kube.list(PODS)).items}
-        for record in list(self.bench.ledger.records()):
-            if record.grant.pod_uid not in there:
-                self.bench.ledger.remove_pod(record.grant.pod_uid, self.bench.context.now())
-
-    async def nominated_node(self, name: str) -> str:
-        status = (await self.bench.kube.get(PODS, name, namespace="default")).get("status") or {}
-        return str(status.get("nominatedNodeName") or "")
-
-    async def reasons(self) -> list[str]:
-        return [event["reason"] for event in (await self.bench.kube.list(EVENTS)).items]
 
 
 @pytest.fixture
 async def cluster() -> Preempting:
-    made = Preempting()
+    made = Preempting("node-0", "node-1")
     await made.fill()
     return made
 

@@ -47,7 +47,7 @@ async def filtered(gangs: GangCoordinator, bench: Bench, pod: Object) -> Any:
 async def test_members_that_do_not_fit_cost_under_100_ms_per_filter_call() -> None:
     """One GPU each of 800, for 1000 needed members of 3000, while other pods come and go."""
     bench = bench_with_nodes()
-    pods, gangs = await members(bench, 3000, 1000), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 3000, 1000), bench.coordinator()
     costs = []
     for number, pod in enumerate(pods[:20]):
         bench.offer(f"other-{number}")  # the state of the cluster is another one for each call
@@ -60,7 +60,7 @@ async def test_members_that_do_not_fit_cost_under_100_ms_per_filter_call() -> No
 
 async def test_members_that_fit_are_planned_once() -> None:
     bench = bench_with_nodes()
-    pods, gangs = await members(bench, 800, 800), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 800, 800), bench.coordinator()
     used: dict[str, int] = {}
     started = time.thread_time()
     for pod in pods:
@@ -82,7 +82,7 @@ async def test_a_refused_plan_is_remembered_until_something_changes(monkeypatch:
     monkeypatch.setattr(PlanSearch, "place", counted)
     monkeypatch.setattr(plans, "most_pods", lambda request, table: 1_000_000)  # so that only a search can tell
     bench = bench_with_nodes(1)
-    pods, gangs = await members(bench, 20, 20), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 20, 20), bench.coordinator()
     for pod in pods:
         assert "only 8 can be placed now" in (await filtered(gangs, bench, pod)).summary
     once = searches
@@ -95,7 +95,7 @@ async def test_a_refused_plan_is_remembered_until_something_changes(monkeypatch:
 
 async def test_a_search_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = bench_with_nodes()
-    pods, gangs = await members(bench, 100, 100), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 100, 100), bench.coordinator()
     place = PlanSearch.place
 
     def slow(search: PlanSearch, pod: ParsedPod, nodes: Any) -> bool:
@@ -114,19 +114,19 @@ async def test_a_search_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_groups_of_too_many_members_or_kinds_are_refused() -> None:
     bench = bench_with_nodes(1)
-    pods, gangs = await members(bench, 1, 1001), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 1, 1001), bench.coordinator()
     reason = "pod group default/g: minMember must be an integer from 1 to 1000, got 1001"
     assert (await filtered(gangs, bench, pods[0])).summary == reason
     bench = bench_with_nodes(10)
     pods = await members(bench, 17, 17, memory=lambda number: 1000 + number)
-    gangs = GangCoordinator(bench.context, bench.decisions)
+    gangs = bench.coordinator()
     reason = "pod group default/g has 17 kinds of members; it may have at most 16"
     assert (await filtered(gangs, bench, pods[0])).summary == reason
 
 
 async def test_a_group_is_read_once_for_members_that_are_bound_at_the_same_moment() -> None:
     bench = bench_with_nodes(1)
-    pods, gangs = await members(bench, 3, 3), GangCoordinator(bench.context, bench.decisions)
+    pods, gangs = await members(bench, 3, 3), bench.coordinator()
     lists = [call for call in bench.kube.calls if call[0] == "list"]
     for pod in pods:
         await filtered(gangs, bench, pod)

@@ -137,7 +137,7 @@ async def two_halves() -> tuple[Bench, list[Object], GangCoordinator]:
     await group(bench, "a", 2)
     members = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     assert members[0]["metadata"]["labels"] == {GROUP_LABEL: "a"}
-    return bench, members, GangCoordinator(bench.context, bench.decisions)
+    return bench, members, bench.coordinator()
 
 
 async def filtered(bench: Bench, gangs: GangCoordinator, pod: Object, *nodes: str) -> FilterResult:

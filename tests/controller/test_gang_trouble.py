@@ -25,7 +25,7 @@ def bench() -> Bench:
 
 
 def gangs_of(bench: Bench) -> GangCoordinator:
-    return GangCoordinator(bench.context, bench.decisions)
+    return bench.coordinator()
 
 
 async def pair(bench: Bench, **spec: Any) -> list[Object]:

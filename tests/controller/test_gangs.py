@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from lamina.controller.gangs import coordinator
-from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
@@ -158,7 +157,7 @@ async def test_members_of_a_basic_group_are_placed_one_by_one(cluster: Running) 
 async def test_a_group_name_that_is_no_name_is_refused_unread(name: str) -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(2))
-    made = GangCoordinator(bench.context, bench.decisions)
+    made = bench.coordinator()
     pod = admitted_pod("a", gpumem=20000)
     pod["metadata"] |= {"uid": "uid-a", "annotations": {GROUP_ANNOTATION: name}}
     pod = await bench.kube.create(PODS, pod)
@@ -184,7 +183,7 @@ async def test_members_without_gpus_count_as_there(cluster: Running) -> None:
 async def test_a_pod_of_another_scheduler_holds_no_places() -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(2))
-    made = GangCoordinator(bench.context, bench.decisions)
+    made = bench.coordinator()
     await group(bench, "a", 2)
     foreign = member("a", 0)
     foreign["spec"]["schedulerName"] = "mine"
@@ -197,7 +196,7 @@ async def test_a_pod_of_another_scheduler_holds_no_places() -> None:
 async def test_time_is_limited_and_another_group_gets_its_turn() -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(2))
-    made = GangCoordinator(bench.context, bench.decisions)
+    made = bench.coordinator()
     await group(bench, "a", 2, scheduleTimeoutSeconds=30)
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
@@ -216,7 +215,7 @@ async def test_time_is_limited_and_another_group_gets_its_turn() -> None:
 async def test_a_pod_of_no_group_is_not_asked_about_again() -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(1))
-    made = GangCoordinator(bench.context, bench.decisions)
+    made = bench.coordinator()
     pod = await bench.pod("p", gpumem=1000)
     filtered = bench.decisions.filter(bench.parse(pod), ["node-0"])
     assert await made.restrict(bench.parse(pod), filtered) is filtered
@@ -227,7 +226,7 @@ async def test_a_pod_of_no_group_is_not_asked_about_again() -> None:
 async def test_places_are_held_for_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(2))
-    made = GangCoordinator(bench.context, bench.decisions)
+    made = bench.coordinator()
     await group(bench, "a", 2)
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     real = bench.ledger.reserve

@@ -27,6 +27,7 @@ from lamina.controller.configuration import LiveConfiguration, follow_config_map
 from lamina.controller.context import Context
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates, MountedCertificates
 from lamina.controller.extender.evictions import EVERY_S, Evictions
+from lamina.controller.extender.group_preemption import GroupPreemption
 from lamina.controller.extender.issued_store import IssuedStore
 from lamina.controller.extender.preemption import Preemption
 from lamina.controller.extender.service import ExtenderService, Verbs
@@ -101,7 +102,8 @@ def assemble(
     metrics = _metrics(context, election, unplaced, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
-    gangs = GangCoordinator(context, decisions)
+    nominated = NominatedPods(context, watches.leaving_pods)
+    gangs = GangCoordinator(context, decisions, nominated)
     turns = _turns(kube, clock, election, watches)
     binder = Binder(
         context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
@@ -112,8 +114,8 @@ def assemble(
 
     templates = TemplateNodes(decisions, configuration, exists)
     preemption = Preemption(context, gangs)
-    nominated = NominatedPods(context, watches.leaving_pods)
-    evictions = Evictions(context, preemption, nominated, events, lambda: bool(readiness))
+    groups = GroupPreemption(context, gangs)
+    evictions = Evictions(context, preemption, groups, nominated, events, lambda: bool(readiness))
     verbs = Verbs(
         decisions=decisions,
         gangs=gangs,

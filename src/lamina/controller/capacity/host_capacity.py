@@ -1,11 +1,11 @@
 """Free CPU and memory of nodes: what a node offers, less the requests of the pods bound there that have not ended.
 
-kube-scheduler decides whether a pod fits the CPU and memory of a node. These figures serve the packing policy alone,
-which asks what GPUs are still worth given the CPU and memory that are left on their node. A pod counts from the answer
-that decides its node, because the next pods are decided before its bind is reported.
+kube-scheduler decides whether a pod fits the CPU and memory of a node. These figures serve the packing policy,
+which asks what GPUs are still worth given the CPU and memory that are left on their node, and evictions for groups.
+A pod counts from the answer that decides its node, because the next pods are decided before its bind is reported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from lamina.model.host_size import HostSize
 
@@ -65,12 +65,14 @@ class HostCapacity:
         if known is not None:
             self._add(*known, -1)
 
-    def free(self, node: str) -> HostSize:
-        """What is left; below 0 where pods were bound that do not fit."""
+    def free(self, node: str, *, without: Collection[str] = ()) -> HostSize:
+        """What is left without the pods with these UIDs; below 0 where pods were bound that do not fit."""
         offered, taken = self._offered.get(node), self._taken.get(node, HostSize())
         if offered is None:
             return UNKNOWN
-        return HostSize(offered.cpu - taken.cpu, offered.memory_mib - taken.memory_mib)
+        gone = [size for uid in without for on, size in (self._pods.get(uid, ("", HostSize())),) if on == node]
+        cpu = offered.cpu - taken.cpu + sum(size.cpu for size in gone)
+        return HostSize(cpu, offered.memory_mib - taken.memory_mib + sum(size.memory_mib for size in gone))
 
     def pop_changed(self) -> Iterable[str]:
         """The nodes that have changed since the last call."""

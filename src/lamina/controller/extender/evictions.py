@@ -2,8 +2,8 @@
 
 kube-scheduler up to 1.36 asks about preemption only on nodes where it would evict pods for what it counts itself. So
 for a pod that fits nowhere by its GPUs, the leader chooses victims by the rules of the preempt verb, on the nodes that
-kube-scheduler offered to filter, and evicts them through the eviction API. Pods that a PodDisruptionBudget protects
-stay. A refused eviction ends the plan.
+kube-scheduler offered to filter, and evicts them through the eviction API. For a pod group it does so on as many nodes
+as the members need. Pods that a PodDisruptionBudget protects stay. A refused eviction ends the plan.
 """
 
 import logging
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.extender.preemption import EvictionPlan, Preemption
+from lamina.controller.extender.eviction_plan import EvictionPlan
+from lamina.controller.extender.group_preemption import GroupPreemption
+from lamina.controller.extender.preemption import Preemption
 from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
@@ -25,27 +27,38 @@ EVERY_S = 1.0
 SETTLED_S = 2.0
 """How long a pod waits before others are evicted: kube-scheduler may evict for it itself, or room may come."""
 PAUSE_S = 60.0
-"""How long no pod is evicted for one whose plan was ended."""
+"""How long no pod is evicted for a pod or a group whose plan was ended."""
+GROUP_PAUSE_S = 15.0
+"""How long no plan is sought for a group after there was none."""
 MOST_PODS, MOST_NODES = 100, 50
-"""Pods that are remembered, and nodes that are compared for one."""
+"""Pods and groups that are remembered, and nodes that are compared for one pod."""
+_MOST_WRITTEN = 1000
+"""Pods of which it is remembered where this replica nominated them."""
 _GRACE_S, _SPARE_S = 30, 60.0
 """The grace period of a pod that names none, and how much longer than the victims' the room is held."""
 
 
 class _Refused(NamedTuple):
+    """A pod, or the member of a group that was refused last."""
+
     pod: ParsedPod
     nodes: tuple[str, ...]
     """Where the pod lacks what other pods hold."""
     since: float
 
+    @property
+    def requester(self) -> str:
+        return _requester(self.pod)
+
 
 class Evictions:
-    """Evicts for one pod after another. `leading` says whether this replica may write."""
+    """Evicts for one pod or group after another. `leading` says whether this replica may write."""
 
     def __init__(
         self,
         context: Context,
         preemption: Preemption,
+        groups: GroupPreemption,
         nominated: NominatedPods,
         events: EventRecorder,
         leading: Callable[[], bool],
@@ -53,26 +66,29 @@ class Evictions:
         self._context = context
         self._kube = context.kube
         self._preemption = preemption
+        self._groups = groups
         self._nominated = nominated
         self._events = events
         self._leading = leading
         self._refused: dict[str, _Refused] = {}
+        """By requester, as what follows."""
         self._paused: dict[str, float] = {}
-        """By UID, until when."""
+        """Until when."""
         self._written: dict[str, str] = {}
         """By UID, the node for which this replica nominated the pod last."""
 
     def observe(self, pod: ParsedPod, result: FilterResult) -> None:
         """The filter has answered. A pod is remembered while it fits nowhere, and others could make room."""
-        before = self._refused.pop(pod.uid, None)
+        requester = _requester(pod)
+        before = self._refused.pop(requester, None)
         if result.fitting or not result.failed or result.error or not pod.uid or pod.request is None:
             return
-        if pod.group is not None or (pod.obj.get("spec") or {}).get("preemptionPolicy") == "Never":
+        if (pod.obj.get("spec") or {}).get("preemptionPolicy") == "Never":
             return
         since = before.since if before is not None else self._context.now()
-        self._refused[pod.uid] = _Refused(pod, tuple(result.failed), since)
+        self._refused[requester] = _Refused(pod, tuple(result.failed), since)
         if len(self._refused) > MOST_PODS:
-            del self._refused[min(self._refused, key=lambda uid: self._refused[uid].pod.priority)]
+            del self._refused[min(self._refused, key=lambda each: self._refused[each].pod.priority)]
 
     async def step(self) -> None:
         """Evict for the most important pod that has waited long enough. Raises Outside for what cannot be asked."""
@@ -83,32 +99,57 @@ class Evictions:
             return
         ready = [each for each in self._refused.values() if each.since + SETTLED_S <= now]
         for refused in sorted(ready, key=lambda each: (-each.pod.priority, each.since)):
-            del self._refused[refused.pod.uid]
+            self._refused.pop(refused.requester, None)  # the last plan awaited answers; filters went on meanwhile
             if await self._make_room(refused):
                 return
 
     async def _make_room(self, refused: _Refused) -> bool:
-        """Whether pods were evicted for the pod."""
-        uid = refused.pod.uid
-        if self._nominated.holds(uid) or uid in self._paused or self._context.ledger.pod(uid).stage > Stage.PENDING:
+        """Whether pods were evicted for the pod or its group."""
+        if refused.requester in self._paused:
             return False
-        pod = await self._read(refused.pod)
-        if pod is None or pod.request is None:
-            return False
-        nodes = [node for node in refused.nodes if self._could_fit(pod, node)][:MOST_NODES]
-        plan = await self._preemption.plan(pod, nodes)
+        plan = await (self._plan_for_pod(refused) if refused.pod.group is None else self._plan_for_group(refused))
         if plan is None or not self._leading():
             return False
-        grace = max(int(each["spec"].get("terminationGracePeriodSeconds") or _GRACE_S) for each in plan.victims)
-        victims = frozenset(str(each["metadata"]["uid"]) for each in plan.victims)
-        until = self._context.now() + grace + _SPARE_S
-        self._nominated.nominate(Nomination(pod, pod.request, plan.node, victims, until))
+        self._hold(plan)
         try:
-            await self._write_nominated(pod, plan.node)
-            await self._evict(pod, plan)
+            for pod, node in plan.places:
+                await self._write_nominated(pod, node)
+            await self._evict(refused.pod, plan)
         except Outside as error:
-            await self._end(pod, plan, error)
+            await self._end(refused.pod, plan, error)
         return True
+
+    async def _plan_for_pod(self, refused: _Refused) -> EvictionPlan | None:
+        uid = refused.pod.uid
+        if self._nominated.holds(uid) or self._context.ledger.pod(uid).stage > Stage.PENDING:
+            return None
+        pod = await self._read(refused.pod)
+        if pod is None or pod.request is None:
+            return None
+        nodes = [node for node in refused.nodes if self._could_fit(pod, node)][:MOST_NODES]
+        return await self._preemption.plan(pod, nodes)
+
+    async def _plan_for_group(self, refused: _Refused) -> EvictionPlan | None:
+        group = refused.pod.group
+        pod = await self._read(refused.pod)
+        if pod is None or group is None or pod.group != group or self._nominated.holds(pod.uid):
+            return None
+        plan = await self._groups.plan(group, pod)
+        if plan is None:
+            self._paused[refused.requester] = self._context.now() + GROUP_PAUSE_S
+        elif any(self._nominated_by_others(member.obj, member.uid) for member, _ in plan.places):
+            return None
+        return plan
+
+    def _hold(self, plan: EvictionPlan) -> None:
+        """Hold the room until the victims are gone."""
+        victims = [victim for there in plan.victims.values() for victim in there]
+        grace = max(int(each["spec"].get("terminationGracePeriodSeconds") or _GRACE_S) for each in victims)
+        until = self._context.now() + grace + _SPARE_S
+        for pod, node in plan.places:
+            if pod.request is not None:
+                leaving = frozenset(str(each["metadata"]["uid"]) for each in plan.victims.get(node, ()))
+                self._nominated.nominate(Nomination(pod, pod.request, node, leaving, until))
 
     def _could_fit(self, pod: ParsedPod, node: str) -> bool:
         """Whether the pod would fit if the node were empty."""
@@ -122,45 +163,59 @@ class Evictions:
             obj = await self._kube.get(PODS, known.name, namespace=known.namespace)
         except NotFound:
             return None
-        status = obj.get("status") or {}
         waits = pod_state(obj).stage is Stage.PENDING and not obj["metadata"].get("deletionTimestamp")
-        by_others = status.get("nominatedNodeName") not in (None, "", self._written.get(known.uid))
-        if obj["metadata"]["uid"] != known.uid or not waits or by_others:
+        if obj["metadata"]["uid"] != known.uid or not waits or self._nominated_by_others(obj, known.uid):
             return None
         return self._context.parse(obj)
 
+    def _nominated_by_others(self, pod: Object, uid: str) -> bool:
+        """Whether kube-scheduler has made room for the pod."""
+        node = (pod.get("status") or {}).get("nominatedNodeName")
+        return node not in (None, "", self._written.get(uid))
+
     async def _evict(self, pod: ParsedPod, plan: EvictionPlan) -> None:
         """Raises Outside where an eviction is refused, or this replica no longer leads."""
-        for victim in plan.victims:
-            if not self._leading():
-                raise Outside("this replica of the controller is not the leader")
-            meta = victim["metadata"]
-            try:
-                await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
-            except NotFound:
-                continue
-            log.info("Evicted pod %s/%s of node %s for %s", meta["namespace"], meta["name"], plan.node, _name(pod))
-            await self._events.record(PODS, victim, "Preempted", f"Preempted by {_name(pod)} on node {plan.node}")
+        for node, victims in plan.victims.items():
+            for victim in victims:
+                if not self._leading():
+                    raise Outside("this replica of the controller is not the leader")
+                meta = victim["metadata"]
+                try:
+                    await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
+                except NotFound:
+                    continue
+                log.info("Evicted pod %s/%s of node %s for %s", meta["namespace"], meta["name"], node, _name(pod))
+                await self._events.record(PODS, victim, "Preempted", f"Preempted by {_name(pod)} on node {node}")
 
     async def _end(self, pod: ParsedPod, plan: EvictionPlan, error: Outside) -> None:
-        """Give the room back, and evict nothing for the pod for a while."""
-        self._nominated.withdraw(pod.uid)
-        self._paused[pod.uid] = self._context.now() + PAUSE_S
-        message = f"Making room on node {plan.node} was ended: {error}"
+        """Give the room back, and evict nothing for the pod or its group for a while."""
+        for member, _ in plan.places:
+            self._nominated.withdraw(member.uid)
+        self._paused[_requester(pod)] = self._context.now() + PAUSE_S
+        nodes = list(plan.victims)
+        where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        message = f"Making room on {where} was ended: {error}"
         log.warning("%s for %s", message, _name(pod))
         await self._events.record(PODS, pod.obj, "PreemptionEnded", message, warning=True)
         if self._leading():
-            await self._write_nominated(pod, None)
+            for member, _ in plan.places:
+                await self._write_nominated(member, None)
 
     async def _write_nominated(self, pod: ParsedPod, node: str | None) -> None:
         self._written.pop(pod.uid, None)
         if node is not None:
             self._written[pod.uid] = node
-            if len(self._written) > MOST_PODS:
+            if len(self._written) > _MOST_WRITTEN:
                 del self._written[next(iter(self._written))]
         body: Object = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._kube.patch(PODS, pod.name, body, namespace=pod.namespace, subresource="status")
 
 
 def _name(pod: ParsedPod) -> str:
-    return f"{pod.namespace}/{pod.name}"
+    """The pod, or its group, in sentences."""
+    return str(pod.group) if pod.group is not None else f"{pod.namespace}/{pod.name}"
+
+
+def _requester(pod: ParsedPod) -> str:
+    """What pods are evicted for: a pod by its UID, or a group."""
+    return f"{pod.group.api} {pod.group}" if pod.group is not None else pod.uid

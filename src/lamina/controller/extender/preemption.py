@@ -10,7 +10,6 @@ of a pod group, an eviction helps if the other needed members fit on other nodes
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -20,17 +19,16 @@ from msgspec import Struct
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
 from lamina.controller.extender.disruption import violations
+from lamina.controller.extender.eviction_plan import EvictionPlan
+from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
 from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
 from lamina.dialects import check_pod
 from lamina.model.requests import PodRequest
-from lamina.placement.eviction.victims import Cost, Victim, cheapest, cost
-from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, Object
+from lamina.placement.eviction.victims import Cost, cheapest, cost
+from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 
-_CONCURRENT_NODES = 16
-"""How many nodes' pods are listed at the same time."""
 _MOST_SETS = 4000
 """How many sets of victims are compared for one pod, over all nodes."""
 
@@ -95,13 +93,6 @@ class _Node:
         return violations([self.pods[uid] for uid in sorted(uids)], self.budgets)
 
 
-class EvictionPlan(NamedTuple):
-    """Pods to evict from one node."""
-
-    node: str
-    victims: list[Object]
-
-
 class _Choice(NamedTuple):
     """The UIDs of the victims on a node; none where the pod fits already, or will when terminating pods are gone."""
 
@@ -111,7 +102,7 @@ class _Choice(NamedTuple):
     @property
     def cost(self) -> Cost:
         """Where no budget is violated."""
-        return cost([_victim(self.node.pods[uid]) for uid in self.victims], lambda uids: 0)
+        return cost([victim_of(self.node.pods[uid]) for uid in self.victims], lambda uids: 0)
 
     @property
     def meta(self) -> Object:
@@ -146,27 +137,25 @@ class Preemption:
         if not allowed:
             return None
         best = min(allowed, key=lambda each: (each.cost, each.node.name))
-        return EvictionPlan(best.node.name, [best.node.pods[uid] for uid in sorted(best.victims)])
+        victims = [best.node.pods[uid] for uid in sorted(best.victims)]
+        return EvictionPlan([(pod, best.node.name)], {best.node.name: victims})
 
     async def _choices(self, pod: ParsedPod, candidates: Mapping[str, list[str]]) -> dict[str, _Choice]:
         """By node; none at all where a pod with GPUs fits one of the nodes without an eviction. Raises Outside."""
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
         companions = await self._gangs.companions(pod)
-        limit = asyncio.Semaphore(_CONCURRENT_NODES)
         most_sets = _MOST_SETS // max(1, len(candidates))
-
-        async def victims_on(name: str, named: list[str]) -> _Choice | None:
-            async with limit:
-                pods = (await self._kube.list(PODS, fields=f"spec.nodeName={name}")).items
+        helpful: dict[str, _Choice] = {}
+        for name, pods in (await list_pods(self._kube, candidates)).items():
+            await asyncio.sleep(0)
             others = companions(name) if pod.request is not None else []
             if others is None:
-                return None
+                continue
             requests = [] if pod.request is None else [pod.request, *others]
-            by_uid = {str(obj["metadata"]["uid"]): obj for obj in pods}
-            return self._victims(pod, _Node(name, by_uid, requests, budgets, self._capacity), named, most_sets)
-
-        victims = await asyncio.gather(*[victims_on(node, named) for node, named in candidates.items()])
-        helpful = {node: choice for node, choice in zip(candidates, victims, strict=True) if choice is not None}
+            node = _Node(name, pods, requests, budgets, self._capacity)
+            choice = self._victims(pod, node, candidates[name], most_sets)
+            if choice is not None:
+                helpful[name] = choice
         if pod.request is not None and not all(choice.victims for choice in helpful.values()):
             return {}
         return helpful
@@ -175,18 +164,11 @@ class Preemption:
         """The victims on one node, or None where the node is to be dropped."""
         if any(uid not in node.pods for uid in named):
             return None  # a pod is gone meanwhile: kube-scheduler will try again
-        terminating = frozenset(uid for uid, obj in node.pods.items() if obj["metadata"].get("deletionTimestamp"))
-        terminating |= self._leaving(node)
+        terminating = leaving(self._capacity.ledger, node.name, node.pods)
         chosen: frozenset[str] | None = frozenset(named)
         if not node.fits(pod, terminating | frozenset(named)):
             chosen = self._choose(pod, node, named, terminating, most_sets)
         return None if chosen is None else _Choice(node, chosen)
-
-    def _leaving(self, node: _Node) -> frozenset[str]:
-        """Pods that are gone, but hold room until a watch reports it or their processes have ended."""
-        ledger = self._capacity.ledger
-        held = (uid for uid in ledger.holdings.pods_on(node.name) if uid not in node.pods)
-        return frozenset(uid for uid in held if ledger.pod(uid).stage >= Stage.BOUND)
 
     def _choose(
         self, pod: ParsedPod, node: _Node, named: list[str], terminating: frozenset[str], most_sets: int
@@ -194,7 +176,7 @@ class Preemption:
         """The cheapest victims that let the requests fit, or None where no eviction helps."""
         required = frozenset(uid for uid in named if not exchangeable(pod.obj, node.pods[uid]))
         candidates = [
-            _victim(obj)
+            victim_of(obj)
             for uid, obj in node.pods.items()
             if uid not in terminating | required and (uid in named or self._may_evict(pod, obj, node))
         ]
@@ -222,9 +204,3 @@ def _pods_of(victims: Object) -> list[Object]:
 
 def _lower_case(fields: Mapping[str, Any]) -> Object:
     return {name.lower(): value for name, value in fields.items()}
-
-
-def _victim(pod: Object) -> Victim:
-    started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp")
-    seconds = datetime.fromisoformat(started).timestamp() if started else 0.0
-    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), seconds)

@@ -14,7 +14,16 @@ def priority_of(pod: Object) -> int:
 
 def exchangeable(pod: Object, victim: Object) -> bool:
     """Whether kube-scheduler named the victim only for amounts, so that another pod with as much would do as well."""
-    return not any(_has_constraints(obj.get("spec") or {}) for obj in (pod, victim))
+    return not any(_needs_more_than_amounts(obj.get("spec") or {}) for obj in (pod, victim))
+
+
+def constrained_by_pods(spec: Mapping[str, Any]) -> bool:
+    """Whether other pods decide where the pod fits by more than what they request."""
+    containers = spec.get("containers") or ()
+    ports = any(port.get("hostPort") for container in containers for port in container.get("ports") or ())
+    affinity = spec.get("affinity") or {}
+    other_pods = affinity.get("podAntiAffinity") or affinity.get("podAffinity") or spec.get("topologySpreadConstraints")
+    return bool(ports or other_pods)
 
 
 def freed_by(pods: Iterable[Object]) -> dict[str, Fraction]:
@@ -29,10 +38,6 @@ def freed_by(pods: Iterable[Object]) -> dict[str, Fraction]:
     return freed
 
 
-def _has_constraints(spec: Mapping[str, Any]) -> bool:
+def _needs_more_than_amounts(spec: Mapping[str, Any]) -> bool:
     """Whether more than the requests of the ordinary containers decides where the pod fits."""
-    containers = spec.get("containers") or ()
-    ports = any(port.get("hostPort") for container in containers for port in container.get("ports") or ())
-    affinity = spec.get("affinity") or {}
-    other_pods = affinity.get("podAntiAffinity") or affinity.get("podAffinity") or spec.get("topologySpreadConstraints")
-    return bool(ports or other_pods or spec.get("initContainers") or spec.get("overhead"))
+    return constrained_by_pods(spec) or bool(spec.get("initContainers") or spec.get("overhead"))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from lamina.controller.binding.binder import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, NoPlan
+from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, Lacking, NoPlan, nominated_node
 from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
 from lamina.controller.ledger.claims import Reservation
@@ -26,6 +26,7 @@ from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput, LaminaError
 from lamina.model.ledger import taken_by
@@ -45,6 +46,7 @@ PLAN_S = 5.0
 ALLOWED_S = 300.0
 """How long it is remembered where members may go. kube-scheduler retries a pending pod at least this often."""
 _MOST_UNGROUPED = 100_000
+_ELSEWHERE = "the pod's group has its place on another node"
 
 
 @dataclass
@@ -85,12 +87,12 @@ class RefusedPlan(NamedTuple):
 class GangCoordinator:
     """Holds places for groups in the ledger."""
 
-    def __init__(self, context: Context, decisions: Decisions) -> None:
+    def __init__(self, context: Context, decisions: Decisions, nominated: NominatedPods) -> None:
         self._context = context
         self._ledger = context.ledger
         self._decisions = decisions
         self._groups = PodGroups(context)
-        self._planner = GangPlanner(context, decisions)
+        self._planner = GangPlanner(context, decisions, nominated)
         self._held: dict[GroupName, HeldGang] = {}
         self._paused: dict[GroupName, tuple[float, str]] = {}
         """Until when, and why."""
@@ -114,7 +116,8 @@ class GangCoordinator:
         now = self._context.now()
         filtered = self._filtered.setdefault(name, FilteredGang(now))
         filtered.filtered_at = now
-        if pod.template in filtered.allowed or len(filtered.allowed) < MAX_KINDS:
+        has_room = pod.template in filtered.allowed or len(filtered.allowed) < MAX_KINDS
+        if has_room and not _nominated_alone(pod, result):
             filtered.allowed[pod.template] = [*result.fitting, *result.failed]
         if not result.fitting:
             return result
@@ -139,6 +142,8 @@ class GangCoordinator:
         planned = self._renewed_plan(name, group, filtered) if held is None else held.planned
         if pod.uid in planned and planned[pod.uid].node in result.fitting:
             return _only(result, planned[pod.uid].node)
+        if pod.uid in planned and _nominated_alone(pod, result):
+            return _refuse_all(result, _ELSEWHERE)
         return None if held is None else result
 
     def _plan_ahead(
@@ -234,6 +239,22 @@ class GangCoordinator:
             return lambda node: []
         filtered = self._filtered.get(name)
         return self._planner.companions(group, pod, filtered.allowed if filtered else {})
+
+    async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
+        """The members for which pods could be evicted, `pod` among them. Raises Outside.
+
+        None where the group has places or is waiting for other things than room.
+        """
+        filtered = self._filtered.get(name)
+        if filtered is None or name in self._held:
+            return None
+        try:
+            group = await self._groups.read(name)
+        except BadInput:
+            return None
+        if filtered.planned and self._plan_in_force(filtered):
+            return None
+        return self._planner.lacking(name, group, pod, filtered.allowed)
 
     def restore_place(self, args: BindArgs) -> None:
         """After a failed binding, reserve the pod's place again, because the other members rely on it."""
@@ -370,8 +391,13 @@ def _reason_to_give_up(name: GroupName, held: HeldGang, bound: int) -> str:
 
 
 def _only(result: FilterResult, node: str) -> FilterResult:
-    others = {name: "the pod's group has its place on another node" for name in result.fitting if name != node}
+    others = {name: _ELSEWHERE for name in result.fitting if name != node}
     return FilterResult(fitting=[node], failed={**result.failed, **others}, unresolvable=result.unresolvable)
+
+
+def _nominated_alone(pod: ParsedPod, result: FilterResult) -> bool:
+    """Whether kube-scheduler asks about the nominated node of the pod alone. Then it asks about all of them next."""
+    return [*result.fitting, *result.failed] == [nominated_node(pod)]
 
 
 def _refuse_all(result: FilterResult, reason: str) -> FilterResult:

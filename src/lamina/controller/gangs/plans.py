@@ -9,7 +9,7 @@ members, a group that the free capacity cannot take is refused without a search,
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
@@ -17,8 +17,9 @@ from lamina.controller.gangs.pod_groups import MAX_MEMBERS, PodGroup, size_order
 from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import granted
+from lamina.controller.quotas.resource_quotas import granted, requested, total
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import GroupName
 from lamina.model.requests import PodRequest
 from lamina.placement import most_pods
@@ -41,11 +42,24 @@ class NoPlan(NamedTuple):
     for_s: float = 0.0
 
 
+class Lacking(NamedTuple):
+    """`needed` of the members lack a place, preferably the first ones. `allowed` has the nodes by template."""
+
+    members: list[ParsedPod]
+    needed: int
+    allowed: Allowed
+
+    def nodes(self) -> Iterable[str]:
+        """The nodes of all members."""
+        return dict.fromkeys(node for member in self.members for node in self.allowed[member.template])
+
+
 class GangPlanner:
     """Plans with the ledger as it is."""
 
-    def __init__(self, context: Context, decisions: Decisions) -> None:
+    def __init__(self, context: Context, decisions: Decisions, nominated: NominatedPods) -> None:
         self._context = context
+        self._nominated = nominated
         self._capacity = context.capacity
         self._decisions = decisions
 
@@ -71,8 +85,9 @@ class GangPlanner:
         if most < needed:
             return NoPlan(too_few_places(name, group.needed, bound, most))
         if len(members) == needed:
-            members.sort(key=size_order)
+            members.sort(key=lambda pod: (not nominated_node(pod), size_order(pod)))
         search = PlanSearch(self._capacity, self._decisions)
+        closed = self._nominated.closed_to({pod.uid for pod in members}, first.priority)
         allowed, plan = {first.template: nodes, **allowed}, search.plan
         end = self._context.now() + SEARCH_S
         for pod in members:
@@ -83,9 +98,10 @@ class GangPlanner:
                     TOO_LARGE_S,
                 )
             if pod is first:
-                search.place_on(pod, nodes)
+                _place_nominated(search, pod, nodes) or search.place_on(pod, nodes)
             elif len(plan) < needed:
-                search.place(pod, allowed.get(pod.template))
+                open_nodes = self._open_nodes(allowed.get(pod.template), closed)
+                _place_nominated(search, pod, open_nodes) or search.place(pod, open_nodes)
         if len(plan) < needed or first.uid not in plan:
             return NoPlan(too_few_places(name, group.needed, bound, len(plan)))
         amounts = granted(taken for place in plan.values() for taken in place.taken.values())
@@ -128,10 +144,28 @@ class GangPlanner:
 
         return on
 
+    def lacking(self, name: GroupName, group: PodGroup, pod: ParsedPod, allowed: Allowed) -> Lacking | None:
+        """What the group lacks, if nothing but room keeps it waiting and the nodes of all its members are known."""
+        members = sorted([pod, *self._other_waiting_members(group, pod)], key=size_order)
+        needed = group.needed - len(self.bound_members(group))
+        known = all(member.template in allowed for member in members)
+        if not 0 < needed <= len(members) or not known or len({kind_of(member) for member in members}) > MAX_KINDS:
+            return None
+        smallest = members[-needed:]
+        amounts = total(requested(member.request) for member in smallest if member.request is not None)
+        if self._decisions.quota_excess(pod, amounts, requester=str(name)):
+            return None
+        return Lacking([*smallest, *reversed(members[:-needed])], needed, allowed)
+
     def _other_waiting_members(self, group: PodGroup, first: ParsedPod) -> list[ParsedPod]:
         """The members other than `first` that have no node yet, the largest first."""
         ledger = self._capacity.ledger
         return [pod for uid, pod in group.waiting.items() if uid != first.uid and ledger.pod(uid).stage < Stage.BOUND]
+
+    def _open_nodes(self, nodes: Sequence[str] | None, closed: Set[str]) -> Sequence[str] | None:
+        if not closed:
+            return nodes
+        return [node for node in (self._capacity.table.rows if nodes is None else nodes) if node not in closed]
 
     def _most_places(self, request: PodRequest | None) -> int:
         """How many members with this request fit at most."""
@@ -140,6 +174,16 @@ class GangPlanner:
         if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
             return MAX_MEMBERS
         return most_pods(request, self._capacity.table)
+
+
+def nominated_node(pod: ParsedPod) -> str:
+    """The node for which its status names the pod, because others make room there; empty for none."""
+    return str((pod.obj.get("status") or {}).get("nominatedNodeName") or "")
+
+
+def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:
+    node = nominated_node(pod)
+    return bool(node) and (nodes is None or node in nodes) and search.place_on(pod, [node])
 
 
 def too_few_members(name: GroupName, needed: int, existing: int) -> str:

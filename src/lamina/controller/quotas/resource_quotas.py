@@ -78,6 +78,13 @@ def granted(taken: Iterable[Taken]) -> QuotaAmounts:
     return QuotaAmounts(sum(part.memory_mib for part in parts), sum(part.cores for part in parts))
 
 
+def total(amounts: Iterable[QuotaAmounts]) -> QuotaAmounts:
+    """The sum for several pods."""
+    parts = list(amounts)
+    memory = [part.memory_mib for part in parts if part.memory_mib is not None]
+    return QuotaAmounts(sum(memory) if len(memory) == len(parts) else None, sum(part.cores for part in parts))
+
+
 def excess(
     quotas: Iterable[QuotaLimits],
     used: Callable[[], Taken],

@@ -64,8 +64,7 @@ class NominatedPods:
         if request is None or not (self._nominations or self._pending.nominated):
             return result
         fitting = set(result.fitting)
-        own = (each for each in self._nominations.values() if each.pod.uid != pod.uid)
-        others = [*(each for each in own if each.pod.priority >= pod.priority), *self._observed(pod, fitting)]
+        others = self._others({pod.uid}, pod.priority, fitting)
         refused = {
             node: f"room is held for pod {owner.namespace}/{owner.name}, for which pods were evicted"
             for node in dict.fromkeys(each.node for each in others)
@@ -83,8 +82,18 @@ class NominatedPods:
             summary=summary,
         )
 
-    def _observed(self, pod: ParsedPod, nodes: Set[str]) -> Iterable[Nomination]:
-        """What the statuses of pods that are as important say about these nodes.
+    def closed_to(self, uids: Set[str], priority: int) -> Set[str]:
+        """The nodes where room is held for pods other than these, which have this priority."""
+        self._expire()
+        return {each.node for each in self._others(uids, priority, set(self._pending.nominated.values()))}
+
+    def _others(self, uids: Set[str], priority: int, nodes: Set[str]) -> list[Nomination]:
+        """Room that other pods than these, which are as important, hold: all of this replica, and on these nodes."""
+        own = [each for each in self._nominations.values() if each.pod.uid not in uids]
+        return [*(each for each in own if each.pod.priority >= priority), *self._observed(uids, priority, nodes)]
+
+    def _observed(self, uids: Set[str], priority: int, nodes: Set[str]) -> Iterable[Nomination]:
+        """What the statuses of other pods that are as important say about these nodes.
 
         Room that is not there is not held. A pod that is being bound holds its place in the ledger.
         """
@@ -94,7 +103,7 @@ class NominatedPods:
             for uid, node in self._pending.nominated.items()
             if node in nodes and uid not in self._nominations and self._over.get(uid) != node
             if (other := self._pending.pod(uid, config)) is not None and not holdings.holds(uid, node)
-            if uid != pod.uid and other.priority >= pod.priority
+            if uid not in uids and other.priority >= priority
         ]
         for other, node in sorted(named, key=lambda each: -each[0].priority)[:MOST_OBSERVED]:
             if other.request is not None and self._capacity.fits_without(node, [other.request], self._leaving):

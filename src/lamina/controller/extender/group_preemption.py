@@ -1,0 +1,140 @@
+"""Which pods to evict on which nodes, so that the members that a pod group lacks get their places together.
+
+The victims have a lower priority than any waiting member, and no PodDisruptionBudget protects them. Members go to nodes
+that passed kube-scheduler's own filters. Of CPU and memory, kube-scheduler has checked one member per node; several are
+planned on a node only if their requests fit what is free there, and if they have no constraints about other pods.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.context import Context
+from lamina.controller.extender.disruption import violations
+from lamina.controller.extender.eviction_plan import EvictionPlan
+from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
+from lamina.controller.extender.scheduler_accounting import constrained_by_pods, priority_of
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.gangs.plans import Lacking
+from lamina.controller.gangs.search import kind_of
+from lamina.controller.pods import ParsedPod
+from lamina.dialects.groups import GroupName
+from lamina.model.host_size import HostSize
+from lamina.placement.eviction.group_victims import GroupMember, NodeEvictions, NodeRoom, cheapest_for_group
+from lamina.ports.kube import DISRUPTION_BUDGETS, Object
+
+MOST_MEMBERS, MOST_NODES = 100, 200
+"""How many members pods are evicted for at once, and on how many nodes."""
+_MOST_SETS = 20
+"""How many sets of victims are compared for one more member on a node."""
+
+
+class GroupPreemption:
+    """Reads the ledger, groups, pods and budgets, and changes nothing."""
+
+    def __init__(self, context: Context, gangs: GangCoordinator) -> None:
+        self._kube = context.kube
+        self._capacity = context.capacity
+        self._gangs = gangs
+
+    async def plan(self, name: GroupName, pod: ParsedPod) -> EvictionPlan | None:
+        """What to evict for the group of this pod. None where no eviction is needed, helps or is allowed.
+
+        Raises Outside.
+        """
+        lacking = await self._gangs.lacking(name, pod)
+        if lacking is None or lacking.needed > MOST_MEMBERS or any(map(_never_preempts, lacking.members)):
+            return None
+        nodes = list(islice((node for node in lacking.nodes() if self._could_fit(lacking, node)), MOST_NODES))
+        budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
+        pods = await list_pods(self._kube, nodes)
+        objects = {uid: obj for by_uid in pods.values() for uid, obj in by_uid.items()}
+        rooms = self._rooms(lacking, pods)
+        found = await self._search(lacking, rooms, budgets, objects)
+        if found is None or not any(each.victims for each in found.values()) or not _still_fits(found, rooms):
+            return None
+        members = {member.uid: member for member in lacking.members}
+        places = [(members[uid], node) for node, each in found.items() for uid in each.members]
+        victims = {node: [objects[victim.uid] for victim in each.victims] for node, each in found.items()}
+        return EvictionPlan(places, {node: there for node, there in victims.items() if there})
+
+    async def _search(
+        self,
+        lacking: Lacking,
+        rooms: Mapping[str, NodeRoom],
+        budgets: Sequence[Object],
+        objects: Mapping[str, Object],
+    ) -> dict[str, NodeEvictions] | None:
+        """Everything else gets its turn after each look at a node."""
+        members = [
+            GroupMember(member.uid, kind_of(member), lacking.allowed[member.template]) for member in lacking.members
+        ]
+
+        def violated(uids: frozenset[str]) -> int:
+            return violations([objects[uid] for uid in sorted(uids)], budgets) if budgets else 0
+
+        search = cheapest_for_group(members, lacking.needed, rooms, violated, most_sets=_MOST_SETS)
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                found: dict[str, NodeEvictions] | None = end.value
+                return found
+            await asyncio.sleep(0)
+
+    def _rooms(self, lacking: Lacking, pods: Mapping[str, Mapping[str, Object]]) -> dict[str, NodeRoom]:
+        priority = min(member.priority for member in lacking.members)
+        return {node: _room(self._capacity, node, lacking, there, priority) for node, there in pods.items()}
+
+    def _could_fit(self, lacking: Lacking, node: str) -> bool:
+        """Whether one of the members would fit if the node were empty."""
+        everything = frozenset(self._capacity.ledger.holdings.pods_on(node))
+        kinds = {kind_of(member): member for member in lacking.members}
+        return any(
+            member.request is not None
+            and node in lacking.allowed[member.template]
+            and self._capacity.fits_without(node, [member.request], everything)
+            for member in kinds.values()
+        )
+
+
+def _still_fits(found: Mapping[str, NodeEvictions], rooms: Mapping[str, NodeRoom]) -> bool:
+    """Other pods may have been placed during the search."""
+    return all(
+        rooms[node].fits(each.members, frozenset(victim.uid for victim in each.victims)) for node, each in found.items()
+    )
+
+
+def _room(capacity: Capacity, node: str, lacking: Lacking, pods: Mapping[str, Object], priority: int) -> NodeRoom:
+    """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
+    members = {member.uid: member for member in lacking.members}
+    gone = leaving(capacity.ledger, node, pods)
+    holders = capacity.ledger.holdings.pods_on(node)
+    candidates = [
+        victim_of(pod)
+        for uid, pod in pods.items()
+        if uid in holders and uid not in gone and priority_of(pod) < priority
+    ]
+
+    def fits(uids: Sequence[str], evicted: frozenset[str]) -> bool:
+        there = [members[uid] for uid in uids]
+        requests = [member.request for member in there if member.request is not None]
+        free = capacity.host.free(node, without=evicted | gone)
+        return _go_together(there, free) and capacity.fits_without(node, requests, evicted | gone | members.keys())
+
+    return NodeRoom(candidates, fits)
+
+
+def _go_together(members: Sequence[ParsedPod], free: HostSize) -> bool:
+    """Whether nothing but GPUs keeps the members from one node, of which one alone is known to be allowed there."""
+    if len(members) == 1:
+        return True
+    cpu = sum(member.host_size.cpu for member in members)
+    memory = sum(member.host_size.memory_mib for member in members)
+    constrained = any(constrained_by_pods(member.obj.get("spec") or {}) for member in members)
+    return not constrained and cpu <= free.cpu and memory <= free.memory_mib
+
+
+def _never_preempts(pod: ParsedPod) -> bool:
+    return (pod.obj.get("spec") or {}).get("preemptionPolicy") == "Never"
