@@ -11,7 +11,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -58,6 +58,7 @@ class ControlPlane:
     version: Version
     kubeconfig: Path
     kube: KubeClient
+    gates: Sequence[str] = ()
 
     def log(self, name: str) -> str:
         """The end of what a program said."""
@@ -78,6 +79,7 @@ class ControlPlane:
             "leaderElection": {"leaderElect": False},
         }
         arguments = ["--authentication-skip-lookup=true", f"--secure-port={port}", f"--cert-dir={self.folder}"]
+        arguments += _feature_gates(self.gates)
         if self.version < (1, 25):
             insecure = f"{_HOST}:{free_port()}"
             document |= {"healthzBindAddress": insecure, "metricsBindAddress": insecure}
@@ -88,8 +90,13 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
-    """etcd and kube-apiserver, until the block ends. Raises NoPrograms."""
+async def control_plane(
+    folder: Path, *, gates: Sequence[str] = (), apis: Sequence[str] = ()
+) -> AsyncIterator[ControlPlane]:
+    """etcd and kube-apiserver, until the block ends, with these feature gates on and these API versions served.
+
+    Raises NoPrograms.
+    """
     binaries = programs()
     client, peer, port = free_port(), free_port(), free_port()
     etcd = [
@@ -97,6 +104,7 @@ async def control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
         *(f"--advertise-client-urls=http://{_HOST}:{client}", f"--listen-peer-urls=http://{_HOST}:{peer}"),
     ]
     kubeconfig, arguments = _login(folder, port)
+    arguments += [*_feature_gates(gates), *(f"--runtime-config={api}=true" for api in apis)]
     arguments += [f"--etcd-servers=http://{_HOST}:{client}", f"--secure-port={port}", f"--bind-address={_HOST}"]
     with (
         _process(folder, binaries["etcd"], *etcd),
@@ -104,9 +112,13 @@ async def control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
     ):
         kube = await _connected(kubeconfig, lambda: apiserver.poll() is not None)
         try:
-            yield ControlPlane(folder, binaries, _version(binaries["kube-scheduler"]), kubeconfig, kube)
+            yield ControlPlane(folder, binaries, _version(binaries["kube-scheduler"]), kubeconfig, kube, gates)
         finally:
             await kube.close()
+
+
+def _feature_gates(gates: Sequence[str]) -> list[str]:
+    return [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates else []
 
 
 def free_port() -> int:

@@ -180,6 +180,25 @@ async def test_members_without_gpus_count_as_there(cluster: Running) -> None:
     assert await tried(cluster, await cluster.make(member("a", 0))) == ""
 
 
+async def test_the_last_member_is_known_when_it_comes_and_those_before_are_to_be_tried_again() -> None:
+    """Members come within the second for which a reading of the group is fresh."""
+    bench = Bench()
+    bench.offer("node-0", *gpus(2))
+    made = bench.coordinator()
+    await group(bench, "a", 3)
+    pods, answers = [], []
+    for number in range(3):
+        pod = await bench.kube.create(PODS, member("a", number, memory=10000))
+        parsed = bench.parse(pod)
+        result = await made.restrict(parsed, bench.decisions.filter(parsed, ["node-0"]))
+        pods.append(pod["metadata"]["uid"])
+        answers.append(result.summary or result.fitting[0])
+    waiting = "pod group default/a waits for its members: {} of 3 exist"
+    assert answers == [waiting.format(1), waiting.format(2), "node-0"]
+    assert made.take_placed() == set(pods[:2])
+    assert made.take_placed() == set(), "each once"
+
+
 async def test_a_pod_of_another_scheduler_holds_no_places() -> None:
     bench = Bench()
     bench.offer("node-0", *gpus(2))

@@ -58,7 +58,7 @@ async def test_a_pod_that_is_gone_stops_no_other() -> None:
 async def test_a_replica_that_begins_to_lead_has_all_pending_pods_tried_again() -> None:
     bench = Bench()
     waiting, leads = WaitingPods(bench.kube), False
-    retries = Retries(bench.context, bench.expected, waiting, lambda: leads)
+    retries = Retries(bench.context, bench.expected, waiting, set, lambda: leads)
     for name in ("first", "second"):
         bench.context.pending.observe(bench.parse(await bench.kube.create(PODS, admitted_pod(name, gpu=1))))
     await retries.step()
@@ -80,7 +80,7 @@ async def test_a_replica_that_begins_to_lead_has_all_pending_pods_tried_again() 
 
 async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
     bench = Bench()
-    retries = Retries(bench.context, bench.expected, WaitingPods(bench.kube), lambda: True)
+    retries = Retries(bench.context, bench.expected, WaitingPods(bench.kube), set, lambda: True)
     pod = await bench.kube.create(PODS, admitted_pod("bound", gpu=1))
     bench.context.pending.observe(bench.parse(pod))
     bench.context.pending.forget(pod["metadata"]["uid"])
@@ -91,7 +91,7 @@ async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
 async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None:
     bench = Bench()
     waiting = WaitingPods(bench.kube)
-    retries = Retries(bench.context, bench.expected, waiting, lambda: True)
+    retries = Retries(bench.context, bench.expected, waiting, set, lambda: True)
     request = ContainerGrant(name="gpu", shares=(Share(gpu=inventory().gpus[0].uuid, memory_mib=32000),))
     claims = tuple(HeldClaim(namespace="default", name=name, uid=name, requests=(request,)) for name in "ab")
 
@@ -105,6 +105,20 @@ async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None
     assert not await tried_again_with(*claims)
     assert not await tried_again_with(claims[0], msgspec.structs.replace(claims[1], requests=(request, request)))
     assert await tried_again_with(claims[0])
+
+
+async def test_refused_members_are_tried_again_once_a_place_was_found_for_them() -> None:
+    bench = Bench()
+    waiting, placed = WaitingPods(bench.kube), set[str]()
+    retries = Retries(bench.context, bench.expected, waiting, lambda: placed, lambda: True)
+    await retries.step()
+    await observed(bench, waiting, "member", "other")
+    await observed(bench, waiting, "fits", fits=True)
+    for name in ("member", "fits"):
+        placed.add((await bench.kube.get(PODS, name, namespace="default"))["metadata"]["uid"])
+    await retries.step()
+    member, other, fits = await values(bench, "member", "other", "fits")
+    assert member is not None and other is None and fits is None
 
 
 async def test_a_controller_has_pods_tried_again_when_a_survivor_ends(tmp_path: Path) -> None:

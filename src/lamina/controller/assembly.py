@@ -240,7 +240,10 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
     registration = WebhookRegistration(kube, clock, configuration, controller.certificates, address)
     label = LeaderLabel(kube, clock, controller.election.identity)
     admission = _admission_process(controller)
-    retries = Retries(context, controller.verbs.expected, controller.verbs.waiting, lambda: bool(controller.readiness))
+    verbs = controller.verbs
+    retries = Retries(
+        context, verbs.expected, verbs.waiting, verbs.gangs.take_placed, lambda: bool(controller.readiness)
+    )
 
     statuses = InventoryStatuses(kube, context.capacity, controller.watches.inventory_statuses)
 

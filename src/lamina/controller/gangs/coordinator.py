@@ -12,7 +12,7 @@ attempt, until then. After the timeout everything is released, and the group pau
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -99,6 +99,7 @@ class GangCoordinator:
         self._filtered: dict[GroupName, FilteredGang] = {}
         self._refusals: dict[GroupName, tuple[RefusedPlan, str]] = {}
         """The last plan that was refused, and why."""
+        self._placed: set[str] = set()
         self._ungrouped: set[str] = set()
         """UIDs of pods that passed the filter and belong to no group: their binding need not look for one."""
 
@@ -122,7 +123,7 @@ class GangCoordinator:
         if not result.fitting:
             return result
         try:
-            group = await self._groups.read(name)
+            group = await self._groups.read(name, pod)
         except BadInput as problem:
             return _refuse_all(result, str(problem))
         if (known := self._known_answer(name, group, pod, filtered, result)) is not None:
@@ -159,6 +160,7 @@ class GangCoordinator:
         except DoesNotFit as error:
             return _refuse_all(result, str(error))
         filtered.planned, filtered.reserved, filtered.planned_at = plan, reserved, self._context.now()
+        self._placed.update(uid for uid in plan if uid != pod.uid)
         return _only(result, plan[pod.uid].node)
 
     def _renewed_plan(self, name: GroupName, group: PodGroup, filtered: FilteredGang) -> GangPlan:
@@ -202,7 +204,7 @@ class GangCoordinator:
             pod = self._context.parse(obj)
             if pod.foreign_scheduler or pod.request is None:
                 return ""  # the binder says why it refuses the pod
-            group = await self._groups.read(name)
+            group = await self._groups.read(name, pod)
         except NotFound:
             return ""  # the binder reports it
         except LaminaError as error:
@@ -232,7 +234,7 @@ class GangCoordinator:
         if name is None or name in self._held:
             return lambda node: []
         try:
-            group = await self._groups.read(name)
+            group = await self._groups.read(name, pod)
         except BadInput:
             return lambda node: None
         if len(self._planner.bound_members(group)) >= group.needed:
@@ -249,12 +251,17 @@ class GangCoordinator:
         if filtered is None or name in self._held:
             return None
         try:
-            group = await self._groups.read(name)
+            group = await self._groups.read(name, pod)
         except BadInput:
             return None
         if filtered.planned and self._plan_in_force(filtered):
             return None
         return self._planner.lacking(name, group, pod, filtered.allowed)
+
+    def take_placed(self) -> Set[str]:
+        """The UIDs of members for which a place was found since the last call, after kube-scheduler had tried them."""
+        placed, self._placed = self._placed, set()
+        return placed
 
     def restore_place(self, args: BindArgs) -> None:
         """After a failed binding, reserve the pod's place again, because the other members rely on it."""

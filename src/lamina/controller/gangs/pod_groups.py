@@ -41,12 +41,25 @@ class PodGroup(Struct, frozen=True, eq=False):
     bound: frozenset[str]
     waiting: dict[str, ParsedPod]
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether members that are needed do not exist yet."""
+        return len(self.bound) + len(self.waiting) < self.needed
+
 
 class _Reading(NamedTuple):
+    minimum: int
     group: PodGroup
     fresh_until: float
     members: dict[str, ParsedPod]
     """By UID. Those that have not changed are not parsed again."""
+
+    def with_member(self, member: ParsedPod) -> "_Reading":
+        """The same after one more pod was created."""
+        members = self.members | {member.uid: member}
+        return self._replace(
+            group=_group_of_members(self.minimum, self.group.timeout_s, members.values()), members=members
+        )
 
 
 class PodGroups:
@@ -57,8 +70,11 @@ class PodGroups:
         self._readings: dict[GroupName, _Reading] = {}
         self._locks = PodLocks()
 
-    async def read(self, name: GroupName) -> PodGroup:
-        """Raises BadInput where there is no such group or it does not say how large it is; Outside."""
+    async def read(self, name: GroupName, member: ParsedPod) -> PodGroup:
+        """The group with at least this member.
+
+        Raises BadInput where there is no such group or it does not say how large it is; Outside.
+        """
         name.check()
         async with self._locks.of(str(name)):  # many members may be bound at the same moment
             started = self._context.now()
@@ -66,6 +82,9 @@ class PodGroups:
             if reading is None or started >= reading.fresh_until:
                 reading = await self._read(name, reading.members if reading else {}, started)
                 self._forget(started)
+                self._readings[name] = reading
+            elif reading.group.incomplete and member.uid not in reading.members:
+                reading = reading.with_member(member)
                 self._readings[name] = reading
             return reading.group
 
@@ -81,9 +100,10 @@ class PodGroups:
         if len(pods) > _MAX_PODS:
             raise BadInput(f"{name} has {len(pods)} pods; it may have at most {_MAX_PODS}")
         members = {pod.uid: pod for pod in await self._parse(pods, known)}
-        group = _group_of_members(minimum, min(float(timeout), _LONGEST_TIMEOUT_S), members.values())
+        timeout_s = min(float(timeout), _LONGEST_TIMEOUT_S)
+        group = _group_of_members(minimum, timeout_s, members.values())
         now = self._context.now()
-        return _Reading(group, now + max(_FRESH_S, (now - started) / _READING_PART), members)
+        return _Reading(minimum, group, now + max(_FRESH_S, (now - started) / _READING_PART), members)
 
     async def _parse(self, pods: Iterable[Object], known: dict[str, ParsedPod]) -> list[ParsedPod]:
         members, parsed = [], 0

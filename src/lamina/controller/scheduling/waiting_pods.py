@@ -2,11 +2,13 @@
 
 kube-scheduler tries such a pod again when something changes that it watches, such as the end of a pod. Nothing does
 when the processes of a deleted pod end, when an agent has released a ResourceClaim, when a bind does not come for which
-room was held, or when a replica begins to lead, and the pod would wait for a minute, or for five with newer versions.
+room was held, when the last member of a pod group is there, or when a replica begins to lead, and the pod would wait
+for a minute, or for five with newer versions.
 So an annotation of the waiting pod is changed, which every version answers with another try.
 """
 
 import logging
+from collections.abc import Set
 
 from lamina.controller.pods import ParsedPod
 from lamina.errors import Outside
@@ -38,8 +40,16 @@ class WaitingPods:
             del self._names[next(iter(self._names))]
 
     async def retry(self, value: str, refused_since: float = float("-inf")) -> None:
-        """Have those refused since then tried again. A pod that is gone, or cannot be written, is left alone."""
-        names = {uid: name for uid, name in self._names.items() if name[2] >= refused_since}
+        """Have those refused since then tried again."""
+        await self._retry(value, {uid for uid, name in self._names.items() if name[2] >= refused_since})
+
+    async def retry_pods(self, value: str, uids: Set[str]) -> None:
+        """Have those of these pods tried again that were refused."""
+        await self._retry(value, uids & self._names.keys())
+
+    async def _retry(self, value: str, uids: Set[str]) -> None:
+        """A pod that is gone, or cannot be written, is left alone."""
+        names = {uid: self._names[uid] for uid in uids}
         self._names = {uid: name for uid, name in self._names.items() if uid not in names}
         for uid, (namespace, name, _) in names.items():
             change = {"metadata": {"uid": uid, "annotations": {RETRY: value}}}
