@@ -324,7 +324,7 @@ async def test_defrag() -> None:
     noted = Noted("defrag", kube)
     cluster = await cluster_view.read(noted)
     work = DefragRun(noted, Jumping(), patience_s=60)
-    assert [line async for line in work.run(cluster, plan(cluster, 20))]
+    assert [line async for line in work.run(cluster, list(plan(cluster, 20)))]
     assert noted.asked == as_a_reader("defrag")
 
 

@@ -15,7 +15,7 @@ from tests.operations.defrag_cluster import Cluster, Jumping
 async def defragment(kube: FakeKube) -> list[str]:
     work = DefragRun(kube, Jumping(), patience_s=60)
     cluster = await read(kube)
-    return [line async for line in work.run(cluster, plan(cluster, 20))]
+    return [line async for line in work.run(cluster, list(plan(cluster, 20)))]
 
 
 async def test_the_pods_of_a_gpu_move_and_it_is_idle() -> None:

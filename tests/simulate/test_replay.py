@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,17 @@ def node(name: str = "n0", gpus: int = 2, *, cpu: int = 8000, memory: int = 1000
 def pod(name: str, memory: int | None = 600, cores: int = 0, *, count: int = 1, cpu: int = 100, **rest: Any) -> SimPod:
     asked = None if memory == 0 else request(ask(memory, cores, count=count))
     return SimPod(name=name, cpu=cpu, memory_mib=10, request=asked, **rest)
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("unusable", [{"healthy": False}, {"cordoned": True}])
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_other_gpus_of_a_node_are_used(policy: str, unusable: dict[str, bool], place: int) -> None:
+    whole = node()
+    gpus = [msgspec.structs.replace(gpu, **unusable) if at == place else gpu for at, gpu in enumerate(whole.gpus)]
+    cluster = [msgspec.structs.replace(whole, gpus=tuple(gpus))]
+    result = replay(cluster, [pod("p0", 300), pod("p1", 300), pod("p2", 600)], policy)
+    assert (result.placed, result.waiting) == (2, ("p2",))
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))

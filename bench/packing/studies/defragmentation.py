@@ -8,10 +8,9 @@ Null control: as many pods, drawn by lot, are evicted and placed again.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from rich.table import Table
 
@@ -19,7 +18,8 @@ from bench.measures import Report
 from bench.packing.studies.study import FIRST_SEED
 from bench.packing.traces import Nodes, Pod
 from bench.shares.workload import MIXES, nodes, pods
-from lamina.model.ledger import NOTHING, Taken
+from lamina.model.ledger import Taken
+from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.workload import SimPod
 from lamina.placement.eviction.defrag import Resident, advise
@@ -71,28 +71,29 @@ class Churn:
     def running(self) -> list[Running]:
         return [Running(*each) for each in self.replay.ends]
 
-    def residents(self) -> Iterator[Resident]:
-        for each in self.running():
-            yield Resident(each.pod.name, each.pod.request, self._nodes[each.row].name, each.taken)
+    def residents(self) -> list[Resident]:
+        nodes = self._nodes
+        return [Resident(each.pod.name, each.pod.request, nodes[each.row].name, each.taken) for each in self.running()]
 
-    def move(self, name: str) -> bool:
-        """Whether the pod, evicted, has a place again."""
+    def move(self, name: str) -> None:
+        """The pod is evicted, and placed again if it fits."""
         [found] = [each for each in self.running() if each.pod.name == name]
         self.replay.ends.remove(found)
         heapq.heapify(self.replay.ends)
-        self.replay.capacity.take(found.row, found.pod, found.taken, -1)
-        self.replay.chooser.changed(found.row)
-        placed = self.replay.place(found.pod, keep=False, departs=True)
-        if not placed:
+        self._change(found.row, found.pod, found.taken, -1)
+        if not self.replay.place(found.pod, keep=False, departs=True):
             self.replay.waiting.append(found.pod)
-        return placed
+
+    def placed_again(self) -> PlacedAgain:
+        """The policy, for trial."""
+        return PlacedAgain(self.replay, [Place(each.pod, each.row, each.taken) for each in self.running()])
 
     def cordon(self, node: str, uuid: str, *, cordoned: bool) -> None:
-        row = self.replay.rows[node]
-        gpus = self._nodes[row].gpus
-        changed = [msgspec.structs.replace(gpu, cordoned=cordoned) if gpu.uuid == uuid else gpu for gpu in gpus]
-        self._nodes[row] = msgspec.structs.replace(self._nodes[row], gpus=tuple(changed))
-        self.replay.capacity.take(row, SimPod(name=""), {uuid: NOTHING})
+        whole = {uuid: Taken(slots=1, whole=True)}
+        self._change(self.replay.rows[node], SimPod(name=""), whole, 1 if cordoned else -1)
+
+    def _change(self, row: int, pod: SimPod, taken: dict[str, Taken], sign: int) -> None:
+        self.replay.capacity.take(row, pod, taken, sign)
         self.replay.chooser.changed(row)
 
 
@@ -101,18 +102,17 @@ Round = Callable[[Churn, np.random.Generator], int]
 
 
 def planned(churn: Churn, random: np.random.Generator) -> int:
-    """As the controller does. A step that does not happen ends the plan."""
+    """As the controller does."""
     there = {node.name: node.gpus for node in churn.replay.capacity.nodes}
-    moved = 0
-    for step in advise(there, list(churn.residents()), most_moves=MOVES):
+    trial, moved = churn.placed_again(), 0
+    steps = list(advise(there, churn.residents(), most_moves=MOVES, place_again=trial))
+    trial.undo()
+    for step in steps:
         churn.cordon(step.node, step.frees, cordoned=True)
-        happened = True
         for move in step.moves:
-            happened = happened and churn.move(move.pod)
-            moved += happened
+            churn.move(move.pod)
         churn.cordon(step.node, step.frees, cordoned=False)
-        if not happened:
-            break
+        moved += len(step.moves)
     return moved
 
 

@@ -27,14 +27,15 @@ def defrag(
     from lamina.ports.clock import SystemClock
 
     async def run(kube: "KubeClient") -> None:
-        cluster = await read(kube)
+        cluster = await read(kube, hosts=True)
         console.print(f"Cluster {kube.server}", soft_wrap=True, markup=False)
         for line in advice(cluster, moves):
             console.print(line, soft_wrap=True, markup=False)
         if not yes:
             console.print("No pod was moved. Run the command with --yes to move them.", soft_wrap=True, markup=False)
             return
-        async for line in DefragRun(kube, SystemClock(), patience_s=patience).run(cluster, plan(cluster, moves)):
+        work = DefragRun(kube, SystemClock(), patience_s=patience)
+        async for line in work.run(cluster, list(plan(cluster, moves))):
             console.print(line, soft_wrap=True, markup=False)
 
     with_cluster(kubeconfig, run)

@@ -5,6 +5,7 @@ holds are left out of the plan. After a step that was aborted, the controller pa
 an hour.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -77,18 +78,18 @@ class Rounds:
         return record
 
     async def _free_one(self, record: DefragRecord, left: int) -> None:
-        cluster = await read(self._kube)
+        cluster = await read(self._kube, hosts=True)
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
-        steps = plan(cluster, left, self._staying_pods(cluster, budgets))[:1]
-        if not steps:
+        steps = plan(cluster, left, self._staying_pods(cluster, budgets))
+        step, events = await asyncio.to_thread(next, steps, None), self._controller.events
+        if step is None:
             return
-        step, events = steps[0], self._controller.events
         node: Object = {"metadata": {"name": step.node, "uid": self._controller.watches.uid_of_node(step.node)}}
         work = DefragRun(
             self._kube, self._clock, patience_s=PATIENCE_S, record=_Recorded(self._controller, self._store, record)
         )
         try:
-            async for line in work.run(cluster, steps):
+            async for line in work.run(cluster, [step]):
                 log.info("%s", line)
         except Outside as error:
             self._pause(cluster, step)

@@ -1,16 +1,24 @@
 """`lamina advise defrag`: which pods to move so that GPUs become idle. Nothing is moved."""
 
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from msgspec import Struct
 
+from lamina.controller.capacity.host_capacity import UNKNOWN
 from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
 from lamina.controller.pods import parse_pod
 from lamina.dialects import parse
 from lamina.errors import BadInput
+from lamina.model.gpus import Inventory
+from lamina.model.host_size import HostSize, asked_by, offered_by
 from lamina.model.ledger import taken_by
+from lamina.model.pod_status import is_over
 from lamina.model.requests import PodRequest
+from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.cluster_view import ClusterView
+from lamina.operations.simulate.replay import Replay
+from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement.eviction.defrag import DefragStep, Resident, advise
 from lamina.ports.kube import Object
 
@@ -20,7 +28,7 @@ NO_MOVE = "No GPU can be freed by moving pods."
 def advice(cluster: ClusterView, most_moves: int) -> Iterator[str]:
     """The lines to print: each step with its moves, then the sum."""
     index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
-    steps = plan(cluster, most_moves)
+    steps = list(plan(cluster, most_moves))
     for step in steps:
         yield f"GPU {index[step.frees]} of node {step.node} becomes idle after these moves:"
         for move in step.moves:
@@ -65,10 +73,53 @@ def move_rows(cluster: ClusterView, most_moves: int) -> list[MoveEntry]:
     ]
 
 
-def plan(cluster: ClusterView, most_moves: int, staying: Collection[str] = frozenset()) -> list[DefragStep]:
-    """The steps with at most so many moves. `staying` are UIDs of pods that must not be moved."""
+def plan(cluster: ClusterView, most_moves: int, staying: Collection[str] = frozenset()) -> Iterator[DefragStep]:
+    """The steps with at most so many moves, each worked out when it is asked for.
+
+    `staying` are UIDs of pods that must not be moved.
+    """
     nodes = {name: inventory.gpus for name, inventory in cluster.inventories.items()}
-    return advise(nodes, list(_residents(cluster, staying)), most_moves=most_moves)
+    residents = list(_residents(cluster, staying))
+    return advise(nodes, residents, most_moves=most_moves, place_again=_placed_again(cluster, residents))
+
+
+def _placed_again(cluster: ClusterView, residents: Collection[Resident]) -> PlacedAgain:
+    """The scheduler of this cluster, for trial."""
+    nodes = [_simulated(cluster, name, inventory) for name, inventory in sorted(cluster.inventories.items())]
+    rows = {node.name: row for row, node in enumerate(nodes)}
+    pods = {pod.name: pod for pod in map(partial(_sim_pod, cluster), cluster.pods)}
+    replay = Replay(nodes, (), cluster.config.node_policy, cluster.config.gpu_policy)
+    for name, row in rows.items():
+        replay.capacity.take(row, SimPod(name=""), dict(cluster.ledger.holdings.taken(name)))
+    for pod in pods.values():
+        if pod.node in rows:
+            replay.capacity.take(rows[pod.node], pod, {})
+    for row in rows.values():
+        replay.chooser.changed(row)
+    replay.chooser.learn(pods.values())
+    known = [each for each in residents if each.request is not None and each.name in pods]
+    return PlacedAgain(
+        replay, [Place(pods[each.name], rows[each.node], each.taken, not each.elsewhere) for each in known]
+    )
+
+
+def _simulated(cluster: ClusterView, name: str, inventory: Inventory) -> SimNode:
+    """A node that was not read is taken to have CPU and memory enough."""
+    node = cluster.hosts.node(name) if cluster.hosts is not None else None
+    offered = UNKNOWN if node is None else offered_by(node)
+    return SimNode(name=name, cpu=offered.cpu, memory_mib=offered.memory_mib, gpus=inventory.gpus)
+
+
+def _sim_pod(cluster: ClusterView, pod: Object) -> SimPod:
+    """A pod that has ended takes nothing."""
+    meta, size = pod["metadata"], HostSize() if is_over(pod) else asked_by(pod)
+    return SimPod(
+        name=f"{meta['namespace']}/{meta['name']}",
+        cpu=size.cpu,
+        memory_mib=size.memory_mib,
+        request=_request(cluster, pod),
+        node=pod["spec"].get("nodeName") or "",
+    )
 
 
 def _residents(cluster: ClusterView, staying: Collection[str]) -> Iterator[Resident]:

@@ -1,7 +1,7 @@
 """The policies that can be compared, by name. Each says how good every node is for a pod, and may choose the GPUs."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,9 @@ class Chooser(Protocol):
 
     def worth(self, pod: SimPod) -> Worth: ...
 
+    def learn(self, pods: Iterable[SimPod]) -> None:
+        """These pods have come already."""
+
     def changed(self, row: int) -> None:
         """The node's free capacity is another one."""
 
@@ -36,6 +39,9 @@ class _ByUsage:
 
     def worth(self, pod: SimPod) -> Worth:
         return node_score(self._policy, self._capacity.table.usage[: len(self._capacity.nodes)]), None
+
+    def learn(self, pods: Iterable[SimPod]) -> None:
+        return None
 
     def changed(self, row: int) -> None:
         return None
@@ -54,9 +60,8 @@ class _ByArrays:
         self._kind = np.full(shape, -1, np.int32)
         for row, node in enumerate(capacity.nodes):
             for place, gpu in enumerate(node.gpus):
-                if gpu.healthy and not gpu.cordoned and gpu.by_grant:
-                    hardware = (gpu.model, gpu.capacity_mib, gpu.cores_capacity)
-                    self._kind[row, place] = kinds.setdefault(hardware, len(kinds))
+                hardware = (gpu.model, gpu.capacity_mib, gpu.cores_capacity)
+                self._kind[row, place] = kinds.setdefault(hardware, len(kinds))
         self._kinds = list(kinds) or [("", 1, 1)]  # the arrays want one kind even where there is no GPU
         zeros = [np.zeros(shape, np.int32) for _ in range(3)]
         full = [np.array([kind[place] for kind in self._kinds], np.int32) for place in (1, 2)]
@@ -68,14 +73,19 @@ class _ByArrays:
         ask = self._ask(pod)
         return self._rest.worth(pod) if ask is None else self.levels(ask)
 
+    def learn(self, pods: Iterable[SimPod]) -> None:
+        return None
+
     def levels(self, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
         return best_fit(self.cluster, ask)
 
     def changed(self, row: int) -> None:
         for place, state in enumerate(self._capacity.state(row).gpus):
-            self.cluster.gpu_memory[row, place] = 0 if state.taken.whole else state.free_memory
-            self.cluster.gpu_cores[row, place] = 0 if state.taken.whole else state.free_cores
-            self.cluster.slots[row, place] = state.free_slots
+            gpu = state.gpu
+            usable = gpu.healthy and not gpu.cordoned and gpu.by_grant and not state.taken.whole
+            self.cluster.gpu_memory[row, place] = state.free_memory if usable else 0
+            self.cluster.gpu_cores[row, place] = state.free_cores if usable else 0
+            self.cluster.slots[row, place] = state.free_slots if usable else 0
 
     def _ask(self, pod: SimPod) -> Ask | None:
         if pod.request is None:
@@ -99,6 +109,11 @@ class _Packing(_ByArrays):
     def __init__(self, capacity: ClusterCapacity) -> None:
         super().__init__(capacity)
         self._packer = Packer(ctypes.CDLL(str(native.path(LIBRARY))), self.cluster)
+
+    def learn(self, pods: Iterable[SimPod]) -> None:
+        for pod in pods:
+            if (ask := self._ask(pod)) is not None:
+                self._packer.arrived(ask)
 
     def levels(self, ask: Ask) -> tuple[Floats, NDArray[np.uint64]]:
         self._packer.arrived(ask)

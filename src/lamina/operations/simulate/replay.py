@@ -70,12 +70,15 @@ def check_policy(policy: str) -> None:
 
 
 class Replay:
-    """The cluster under one policy. `ends` are the pods that have a place until their end, `waiting` those without."""
+    """The cluster under one policy. `ends` are the pods that have a place until their end, `waiting` those without.
 
-    def __init__(self, nodes: Sequence[SimNode], pods: Sequence[SimPod], policy: str) -> None:
+    `gpu_policy` is the policy among the GPUs of a node, where it is another one.
+    """
+
+    def __init__(self, nodes: Sequence[SimNode], pods: Sequence[SimPod], policy: str, gpu_policy: str = "") -> None:
         self.capacity = ClusterCapacity(nodes)
         self.chooser: Chooser = POLICIES[policy](self.capacity)
-        self.policy, self.pods = policy, pods
+        self.policy, self.gpu_policy, self.pods = policy, gpu_policy or policy, pods
         self.rows = {node.name: row for row, node in enumerate(nodes)}
         self.waiting: list[SimPod] = []
         self.ends: list[tuple[float, int, SimPod, int, dict[str, Taken]]] = []
@@ -117,33 +120,42 @@ class Replay:
 
     def place(self, pod: SimPod, *, keep: bool, departs: bool) -> bool:
         """Whether the pod has a place now; with `keep` on its own node alone, with `departs` until its end."""
-        able = self.capacity.fits(pod)
-        levels, gpus = self.chooser.worth(pod)
-        if keep and pod.node in self.rows:
-            row, gpus = self.rows[pod.node], None
-            if not able[row]:
-                return False
-        else:
-            levels = np.where(able, levels, -np.inf)
-            row = int(levels.argmax())
-            if levels[row] == -np.inf:
-                return False
-        taken = self._shares(pod, row, None if gpus is None else int(gpus[row]))
-        if taken is None:
+        found = self.choose(pod, keep=keep)
+        if found is None:
             return False
+        self.occupy(pod, *found, departs=departs)
+        return True
+
+    def occupy(self, pod: SimPod, row: int, taken: dict[str, Taken], *, departs: bool) -> None:
+        """The pod gets the place that `choose` found."""
         self.capacity.take(row, pod, taken)
         self.chooser.changed(row)
         self.placed += 1
         if departs and pod.deleted is not None:
             heapq.heappush(self.ends, (pod.deleted, self.placed, pod, row, taken))
-        return True
+
+    def choose(self, pod: SimPod, *, keep: bool = False) -> tuple[int, dict[str, Taken]] | None:
+        """The row of the node where the pod would go now, and what it would take there; with `keep` its own node."""
+        able = self.capacity.fits(pod)
+        levels, gpus = self.chooser.worth(pod)
+        if keep and pod.node in self.rows:
+            row, gpus = self.rows[pod.node], None
+            if not able[row]:
+                return None
+        else:
+            levels = np.where(able, levels, -np.inf)
+            row = int(levels.argmax())
+            if levels[row] == -np.inf:
+                return None
+        taken = self._shares(pod, row, None if gpus is None else int(gpus[row]))
+        return None if taken is None else (row, taken)
 
     def _shares(self, pod: SimPod, row: int, gpus: int | None) -> dict[str, Taken] | None:
         """What the pod takes on the node: on these GPUs, or on those that placement likes best under the policy."""
         if pod.request is None:
             return {}
         state = self.capacity.state(row)
-        request = msgspec.structs.replace(pod.request, node_policy=self.policy, gpu_policy=self.policy)
+        request = msgspec.structs.replace(pod.request, node_policy=self.policy, gpu_policy=self.gpu_policy)
         answer = None
         if gpus:
             named = tuple(state.gpus[place].gpu.uuid for place in bits(gpus))

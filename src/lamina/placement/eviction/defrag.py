@@ -5,7 +5,9 @@ elsewhere on GPUs that stay shared, moving them frees it. Each step is worked ou
 order in which every move fits at its time. No pod is moved twice.
 """
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +18,9 @@ from lamina.model.policies import BINPACK
 from lamina.model.requests import PodRequest
 from lamina.placement.search.fit import PodPlacement, fit
 from lamina.placement.state.nodes import NodeState
+
+MOST_TRIED = 500
+"""GPUs are tried from the one that is held least on, so those that come later are harder to free."""
 
 
 class Resident(Struct, frozen=True):
@@ -51,22 +56,43 @@ class DefragStep(Struct, frozen=True):
     moves: tuple[Move, ...]
 
 
+Destination = tuple[str, Mapping[str, Taken]]
+"""A node, and what a pod takes there, by UUID of the GPU."""
+PlaceAgain = Callable[[str, str, Sequence[str]], Mapping[str, Destination] | None]
+"""Of a node and the UUID of its GPU: where the scheduler would place its pods, given and returned by name, while the
+GPU is cordoned. None if that would free no GPU."""
+
+
 def advise(
-    nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident], *, most_moves: int = 20
-) -> list[DefragStep]:
-    """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them."""
+    nodes: Mapping[str, Sequence[Gpu]],
+    residents: Sequence[Resident],
+    *,
+    most_moves: int = 20,
+    place_again: PlaceAgain | None = None,
+) -> Iterator[DefragStep]:
+    """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them.
+
+    `place_again` decides where pods go. Without it, they go to GPUs that others share already, preferably of their own
+    node. After MOST_TRIED GPUs in a row of which none can be freed, no more are tried.
+    """
     board = _Board(nodes, residents)
-    steps: list[DefragStep] = []
-    tried: set[str] = set()
-    left = most_moves
-    while (found := board.least_held(tried)) is not None:
+    left, tried = most_moves, 0
+    while left and tried < MOST_TRIED and (found := board.next_least_held()) is not None:
         node, uuid = found
-        tried.add(uuid)
-        moves = board.emptied(node, uuid, left)
-        if moves:
-            left -= len(moves)
-            steps.append(DefragStep(node, uuid, tuple(moves)))
-    return steps
+        step = board.emptied(node, uuid, left, place_again or board.shared_place)
+        tried += 1
+        if step is not None:
+            left, tried = left - len(step.moves), 0
+            yield step
+
+
+class _Held(NamedTuple):
+    """How much of a GPU is held. The least comes first."""
+
+    slots: int
+    memory_mib: int
+    node: str
+    uuid: str
 
 
 class _Board:
@@ -75,66 +101,110 @@ class _Board:
     def __init__(self, nodes: Mapping[str, Sequence[Gpu]], residents: Sequence[Resident]) -> None:
         self._nodes = nodes
         self._residents = {resident.name: resident for resident in residents}
+        self._by_node: dict[str, set[str]] = {}
+        for resident in residents:
+            self._by_node.setdefault(resident.node, set()).add(resident.name)
+        self._totals: dict[str, dict[str, Taken]] = {}
+        """By node, what is taken, computed again after a change."""
+        self._given: set[str] = set()
+        """The GPUs that `next_least_held` has returned."""
+        self._heap = [each for node in nodes for each in self._held(node)]
+        heapq.heapify(self._heap)
 
-    def least_held(self, tried: set[str]) -> tuple[str, str] | None:
-        """The shared GPU, not tried yet, that fewest pods are on, and of these the one with the least memory held."""
-        choices = [
-            (held.slots, held.memory_mib, node, gpu.uuid)
-            for node, gpus in sorted(self._nodes.items())
-            for gpu in gpus
-            if (held := self._taken(node).get(gpu.uuid, NOTHING)).slots and not held.whole and gpu.uuid not in tried
+    def next_least_held(self) -> tuple[str, str] | None:
+        """The shared GPU that fewest pods are on, and of these the one with the least memory held. Each comes once."""
+        while self._heap:
+            entry = heapq.heappop(self._heap)
+            if entry in self._held(entry.node):
+                self._given.add(entry.uuid)
+                return entry.node, entry.uuid
+        return None
+
+    def emptied(self, node: str, uuid: str, most: int, place_again: PlaceAgain) -> DefragStep | None:
+        """Move all pods from the GPU, or none: then the board is as before."""
+        here = [each for each in self._on(node) if uuid in each.taken]
+        if len(here) > most or not all(each.movable and each.request is not None for each in here):
+            return None
+        before = sorted(here, key=lambda each: (-each.taken[uuid].memory_mib, each.name))
+        places = place_again(node, uuid, [each.name for each in before])
+        if places is None:
+            return None
+        after = [_moved_to(each, *places[each.name]) for each in before]
+        self._put(after)
+        moves = [
+            Move(old.name, old.node, tuple(old.taken), new.node, tuple(new.taken))
+            for old, new in zip(before, after, strict=True)
         ]
-        return min(choices)[2:] if choices else None
+        return DefragStep(node, uuid, tuple(moves))
 
-    def emptied(self, node: str, uuid: str, most: int) -> list[Move]:
-        """Move all pods from the GPU, or none: then the board is as before, and there are no moves."""
-        before = dict(self._residents)
-        here = [each for each in before.values() if each.node == node and uuid in each.taken]
-        if len(here) > most or not all(each.movable for each in here):
-            return []
-        moves = []
-        for resident in sorted(here, key=lambda each: (-each.taken[uuid].memory_mib, each.name)):
+    def shared_place(self, node: str, uuid: str, pods: Sequence[str]) -> dict[str, Destination] | None:
+        """A place for each of these pods of the GPU on GPUs that others share, or None. The board stays as it is."""
+        before = [self._residents[name] for name in pods]
+        found: dict[str, Destination] = {}
+        for resident in before:
             moved = self._moved(resident, uuid)
             if moved is None:
-                self._residents = before
-                return []
-            self._residents[resident.name] = moved
-            moves.append(_move(resident, moved))
-        return moves
+                break
+            self._put([moved])
+            found[resident.name] = moved.node, moved.taken
+        self._put(before)
+        return found if len(found) == len(before) else None
+
+    def _held(self, node: str) -> list[_Held]:
+        """The shared GPUs of the node that were not given yet."""
+        taken = self._taken(node)
+        return [
+            _Held(held.slots, held.memory_mib, node, gpu.uuid)
+            for gpu in self._nodes[node]
+            if (held := taken.get(gpu.uuid, NOTHING)).slots and not held.whole and gpu.uuid not in self._given
+        ]
+
+    def _put(self, residents: Sequence[Resident]) -> None:
+        """The pods are as given here now."""
+        for resident in residents:
+            before = self._residents[resident.name].node
+            self._by_node[before].discard(resident.name)
+            self._by_node.setdefault(resident.node, set()).add(resident.name)
+            self._residents[resident.name] = resident
+            for node in {before, resident.node}:
+                self._totals.pop(node, None)
+                for entry in self._held(node):
+                    heapq.heappush(self._heap, entry)
+
+    def _on(self, node: str) -> list[Resident]:
+        return [self._residents[name] for name in self._by_node.get(node, ())]
 
     def _moved(self, resident: Resident, uuid: str) -> Resident | None:
         """The pod elsewhere: on GPUs that others share already, preferably of its own node; None where it fits nowhere.
 
         Its old place stays taken until it has its new one.
         """
-        if resident.request is None:
-            return None
+        assert resident.request is not None, "it is movable"
         request = msgspec.structs.replace(resident.request, gpu_policy=BINPACK)
         for node in sorted(self._nodes, key=lambda name: (name != resident.node, name)):
             if node != resident.node and not resident.elsewhere:
                 break
             taken = self._taken(node)
             shared = [gpu for gpu in self._nodes[node] if taken.get(gpu.uuid, NOTHING).slots and gpu.uuid != uuid]
-            settled = [gpu for gpu in shared if self._settled(gpu.uuid)]
+            settled = [gpu for gpu in shared if self._settled(node, gpu.uuid)]
             for gpus in (settled, shared):
                 answer = fit(request, NodeState.of(node, gpus, taken))
                 if isinstance(answer, PodPlacement):
-                    held = taken_by(answer.containers)
-                    return msgspec.structs.replace(resident, node=node, taken=held, movable=False)
+                    return _moved_to(resident, node, taken_by(answer.containers))
         return None
 
-    def _settled(self, uuid: str) -> bool:
+    def _settled(self, node: str, uuid: str) -> bool:
         """Whether a pod on the GPU stays, so that the GPU will not be freed."""
-        return any(uuid in each.taken and not each.movable for each in self._residents.values())
+        return any(uuid in each.taken and not each.movable for each in self._on(node))
 
     def _taken(self, node: str) -> dict[str, Taken]:
-        total: dict[str, Taken] = {}
-        for resident in self._residents.values():
-            if resident.node == node:
+        if node not in self._totals:
+            total = self._totals[node] = {}
+            for resident in self._on(node):
                 for uuid, held in resident.taken.items():
                     total[uuid] = total.get(uuid, NOTHING).plus(held)
-        return total
+        return self._totals[node]
 
 
-def _move(before: Resident, after: Resident) -> Move:
-    return Move(before.name, before.node, tuple(before.taken), after.node, tuple(after.taken))
+def _moved_to(resident: Resident, node: str, taken: Mapping[str, Taken]) -> Resident:
+    return msgspec.structs.replace(resident, node=node, taken=taken, movable=False)

@@ -27,6 +27,10 @@ class Hosts:
             if node and not is_over(pod):
                 self.take(pod, str(node))
 
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        """The object of the node, None where there is none."""
+        return self._nodes[name][0] if name in self._nodes else None
+
     def take(self, pod: Mapping[str, Any], node: str, times: int = 1) -> None:
         """Count one more pod on the node, or with -1 one less."""
         if node in self._nodes:
