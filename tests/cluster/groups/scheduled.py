@@ -87,7 +87,7 @@ class GroupCluster:
         return next((str(each.get("message") or "") for each in conditions if each["type"] == "PodScheduled"), "")
 
     async def end_pods(self) -> None:
-        """Until it is cancelled."""
+        """Until it is canceled."""
         while True:
             for pod in (await self.kube.list(PODS, namespace="default")).items:
                 if pod["metadata"].get("deletionTimestamp"):
