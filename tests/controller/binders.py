@@ -66,7 +66,14 @@ class Bench:
         self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
         self.expected = ExpectedBinds(self.ledger, self.capacity.host, self.decisions, self.context.now)
         self.watches = Watches(self.context)
-        self.turns = Turns(self.kube, self.clock, name, catch_up=self.watches.catch_up, writes=self.watches.own_writes)
+        self.turns = Turns(
+            self.kube,
+            self.clock,
+            name,
+            catch_up=self.watches.catch_up,
+            catch_up_namespace=self.watches.catch_up_namespace,
+            writes=self.watches.own_writes,
+        )
         self.binder = Binder(
             self.context,
             self.decisions,

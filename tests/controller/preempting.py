@@ -8,7 +8,7 @@ from lamina.controller.extender.preemption import Preemption
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
-from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
+from lamina.ports.kube import EVENTS, PODS, EventRecorder, Kube, Object
 from tests.controller.binders import Bench, Clock
 from tests.controller.cluster import admitted_pod, gpus
 
@@ -19,8 +19,8 @@ MIB = 32768
 class Preempting:
     """One replica that evicts, with a GPU on each node."""
 
-    def __init__(self, *nodes: str) -> None:
-        self.bench = Bench(clock=Clock())
+    def __init__(self, *nodes: str, kube: Kube | None = None, clock: Clock | None = None) -> None:
+        self.bench = Bench(kube, clock=clock or Clock())
         self.nodes = nodes
         self.names: set[str] = set()
         for node in nodes:

@@ -1,7 +1,9 @@
 """A replica that crashes or is paused at any of its writes, while another one places pods on the same node."""
 
 import asyncio
+import contextlib
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -11,13 +13,15 @@ from lamina.controller.binding.turns import Turns
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
 from lamina.controller.ledger.pod_stages import pod_state
-from lamina.ports.kube import GRANTS, PODS, Object
+from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench, Clock
 from tests.controller.bound_pods import StartingKube
 from tests.controller.cluster import admitted_pod, gpus
 
-NODE, GPUS = "a", 3
+NODE, OTHER, GPUS = "a", "b", 3
+ONE_NODE, ONE_QUOTA = "node", "quota"
+"""What both replicas share: the GPUs of one node, or a quota while each places pods on a node of its own."""
 WRITES = ("create", "replace", "patch", "delete", "bind")
 CRASHES_BEFORE, CRASHES_AFTER, PAUSES_BEFORE, PAUSES_AFTER = "crashes before", "crashes after", "before", "after"
 HOW = (CRASHES_BEFORE, CRASHES_AFTER, PAUSES_BEFORE, PAUSES_AFTER)
@@ -57,8 +61,11 @@ class StoppingKube(DecoratedKube):
 class Crash:
     """Two replicas, and three pods that want a whole GPU each where the first replica has left two of three."""
 
-    def __init__(self, number: int, how: str) -> None:
+    def __init__(self, number: int, how: str, shared: str) -> None:
         self.how = how
+        self.shared = shared
+        self.second = NODE if shared == ONE_NODE else OTHER
+        """Where the second replica places pods."""
         self.server, self.clock = StartingKube(), Clock()
         self.kube = StoppingKube(self.server, number, how)
         self.one, self.two = self._replica(self.kube, "one"), self._replica(self.server, "two")
@@ -66,7 +73,11 @@ class Crash:
 
     def _replica(self, kube: DecoratedKube | StartingKube, name: str) -> Bench:
         made = Bench(kube, clock=self.clock, name=name)
-        made.offer(NODE, *gpus(GPUS, memory=1000))
+        for node in (NODE, OTHER):
+            made.offer(node, *gpus(GPUS, memory=1000, prefix=node))
+        if self.shared == ONE_QUOTA:
+            hard = {"limits.nvidia.com/gpumem": 1000 * GPUS}
+            made.quotas.observe({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}})
         return made
 
     async def run(self) -> bool:
@@ -86,7 +97,8 @@ class Crash:
             binds.cancel()
             await asyncio.gather(binds, return_exceptions=True)
         for pod in reversed(self.pods):
-            await self.two.bind(pod, NODE)
+            if await self.two.bind(pod, self.second):
+                await self.two.bind(pod, self.second)  # the first attempt has read what others placed
         self.kube.resumed.set()
         await asyncio.gather(binds, return_exceptions=True)
         return True
@@ -99,7 +111,7 @@ class Crash:
             self.two.ledger.expire(self.clock.time)
             await orphan_grants.remove_orphan_grants(self.two.context, self.two.locks)
             for pod in self.pods:
-                await self.two.bind(pod, NODE)
+                await self.two.bind(pod, self.second)
         third = self._replica(self.server, "three")
         await self._read(third)
         return third
@@ -122,15 +134,16 @@ class Crash:
 
     def check(self) -> None:
         assert len(self.used) == len(set(self.used)), "a GPU was given twice"
+        assert len(self.used) <= GPUS, "a quota was exceeded"
         assert set(self.running) <= set(self.server.runs_with), "a pod was bound without a grant"
 
 
-EVERY = list(itertools.product(range(FEWEST_WRITES + 2), HOW))
+EVERY = list(itertools.product(range(FEWEST_WRITES + 2), HOW, (ONE_NODE, ONE_QUOTA)))
 
 
-@pytest.mark.parametrize(("number", "how"), EVERY)
-async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str) -> None:
-    crash = Crash(number, how)
+@pytest.mark.parametrize(("number", "how", "shared"), EVERY)
+async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str, shared: str) -> None:
+    crash = Crash(number, how, shared)
     stopped = await crash.run()
     assert stopped or number >= FEWEST_WRITES
     crash.check()
@@ -138,20 +151,53 @@ async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str) ->
     crash.check()
     assert len(crash.running) == GPUS, "what a crash left behind is not free"
     assert len(await third.grants()) == GPUS
-    assert sorted(third.ledger.holdings.taken(NODE)) == sorted(crash.used)
+    holdings = third.ledger.holdings
+    assert sorted([*holdings.taken(NODE), *holdings.taken(OTHER)]) == sorted(crash.used)
 
 
-async def test_turns_are_what_prevents_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the order of turns, some of these crashes give a GPU twice."""
+async def without_turns(turns: Turns, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
+    """A mutant: no turn is taken."""
+    check()
 
-    async def check_only(turns: Turns, name: str, check: object) -> None:
-        assert callable(check)
-        check()
 
-    monkeypatch.setattr(Turns, "take", check_only)
-    given_twice = 0
-    for number, how in EVERY:
-        crash = Crash(number, how)
+async def lost_turns_count(turns: Turns, begun_before: int) -> None:
+    """A mutant: a turn that another replica had in between counts all the same."""
+    lease = turns._lease
+    with contextlib.suppress(Conflict):
+        turns._lease = await turns._kube.replace(LEASES, turns._renewed(lease or {}))
+    turns._begun += 1
+    turns._done = turns._begun
+
+
+async def nodes_alone(turns: Turns, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
+    """A mutant: what others hold in the namespace is not read."""
+    await TAKE(turns, node, check)
+
+
+TAKE = Turns.take
+
+
+@pytest.mark.parametrize(
+    ("method", "mutant", "shared"),
+    [
+        ("take", without_turns, ONE_NODE),
+        ("take", without_turns, ONE_QUOTA),
+        ("_turn", lost_turns_count, ONE_NODE),
+        ("_turn", lost_turns_count, ONE_QUOTA),
+        ("take", nodes_alone, ONE_QUOTA),
+    ],
+)
+async def test_turns_are_what_prevents_it(
+    monkeypatch: pytest.MonkeyPatch, method: str, mutant: object, shared: str
+) -> None:
+    """Some of these crashes give too much if the order of turns is not kept."""
+    monkeypatch.setattr(Turns, method, mutant)
+    wrong = 0
+    for number, how in itertools.product(range(FEWEST_WRITES + 2), HOW):
+        crash = Crash(number, how, shared)
         await crash.run()
-        given_twice += len(crash.used) != len(set(crash.used))
-    assert given_twice
+        try:
+            crash.check()
+        except AssertionError:
+            wrong += 1
+    assert wrong

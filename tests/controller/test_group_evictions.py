@@ -1,15 +1,19 @@
 """The controller makes room for the members of a pod group, on as many nodes as they need, or on none."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from lamina.controller.extender.evictions import GROUP_PAUSE_S, PAUSE_S, SETTLED_S
 from lamina.controller.extender.group_preemption import MOST_MEMBERS
+from lamina.controller.ledger.grant_objects import grant_record
+from lamina.controller.ledger.pod_stages import pod_state
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.model.host_size import HostSize
-from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, RESOURCE_QUOTAS, NotFound, Object, Refused
+from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object, Refused
+from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.pod_groups import group
 from tests.controller.preempting import MIB, Preempting
 
@@ -208,3 +212,70 @@ async def test_a_member_is_bound_where_room_was_made(cluster: Preempting) -> Non
     waits = [cluster.gangs.wait(cluster.bench.args(pod, node)) for pod, node in zip(pods, nodes, strict=True)]
     assert await asyncio.gather(*waits) == ["", ""]
     assert [await cluster.bench.bind(pod, node) for pod, node in zip(pods, nodes, strict=True)] == ["", ""]
+
+
+class Dying(DecoratedKube):
+    """The replica is dead from its write of this number on, counted from 0; `applied` if this one still happens."""
+
+    WRITES = ("create", "replace", "patch", "delete", "evict")
+
+    def __init__(self, kube: Kube, number: int, *, applied: bool) -> None:
+        super().__init__(kube)
+        self._left, self._applied, self.dead = number, applied, False
+
+    async def before(self, verb: str) -> None:
+        if verb in self.WRITES:
+            self._left -= 1
+            self.dead |= self._left < 0
+            if self._left < -1 or (self.dead and not self._applied):
+                raise Crash
+
+    async def after(self, verb: str) -> None:
+        if self.dead:
+            raise Crash
+
+
+class Crash(BaseException):
+    """Nothing of the replica goes on."""
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("number", range(10))
+async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_more(
+    cluster: Preempting, number: int, applied: bool
+) -> None:
+    """Two nominations, and an eviction and an event for each of four victims."""
+    pods = await members(cluster, 2)
+    dying = Dying(cluster.bench.kube, number, applied=applied)
+    first = await follower(cluster, dying)
+    assert not any(await offered(first, pods))
+    first.bench.clock.time += SETTLED_S
+    with contextlib.suppress(Crash):
+        await first.evictions.step()
+    assert dying.dead
+    second = await follower(cluster, cluster.bench.kube)
+    for _ in range(5):
+        pods = await current(cluster, pods)
+        if all(await offered(second, pods)):
+            break
+        second.bench.clock.time += GROUP_PAUSE_S
+        await second.evictions.step()
+        await second.report()
+    nodes = [each[0] for each in await offered(second, await current(cluster, pods))]
+    assert len(set(nodes)) == 2 and len(await cluster.evicted()) == 4
+
+
+async def current(cluster: Preempting, pods: list[Object]) -> list[Object]:
+    """The pods as they are now, as kube-scheduler sends them."""
+    return [await cluster.bench.kube.get(PODS, pod["metadata"]["name"], namespace="default") for pod in pods]
+
+
+async def follower(cluster: Preempting, kube: Any) -> Preempting:
+    """Another replica over the same API server, which has read everything."""
+    made = Preempting(*NODES, kube=kube, clock=cluster.bench.clock)
+    for pod in (await cluster.bench.kube.list(PODS)).items:
+        made.bench.ledger.observe_pod(pod["metadata"]["uid"], pod_state(pod), 0.0)
+        made.bench.context.pending.observe(made.bench.parse(pod))
+    for grant in (await cluster.bench.kube.list(GRANTS)).items:
+        made.bench.ledger.observe_grant(grant_record(grant))
+    return made

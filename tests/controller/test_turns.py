@@ -18,10 +18,20 @@ class Replica:
     def __init__(self, kube: FakeKube, name: str, *, distance_s: float = 0.0) -> None:
         self.read: list[str] = []
         self.clock = FakeClock()
-        self.turns = Turns(kube, self.clock, name, catch_up=self._catch_up, distance_s=distance_s)
+        self.turns = Turns(
+            kube,
+            self.clock,
+            name,
+            catch_up=self._catch_up,
+            catch_up_namespace=self._catch_up_namespace,
+            distance_s=distance_s,
+        )
 
     async def _catch_up(self, node: str) -> None:
         self.read.append(node)
+
+    async def _catch_up_namespace(self, namespace: str) -> None:
+        self.read.append(f"namespace {namespace}")
 
 
 def fits() -> None:
@@ -47,6 +57,19 @@ async def test_a_replica_reads_a_node_once_while_it_is_alone() -> None:
         await one.turns.take(node, fits)
     assert one.read == ["a", "b", "b", "a"]
     assert two.read == ["a"]
+
+
+async def test_a_namespace_is_read_once_while_a_replica_is_alone() -> None:
+    kube = FakeKube()
+    one, two = Replica(kube, "one"), Replica(kube, "two")
+    for node in ("a", "b", "a"):
+        await one.turns.take(node, fits, namespace="n")
+    assert one.read == ["a", "namespace n", "b"]
+    await one.turns.take("n", fits)
+    assert one.read == ["a", "namespace n", "b", "n"], "a node of the same name is something else"
+    await two.turns.take("c", fits)
+    await one.turns.take("a", fits, namespace="n")
+    assert one.read[4:] == ["a", "namespace n"]
 
 
 async def test_a_deleted_lease_means_to_read_again() -> None:
@@ -160,7 +183,7 @@ async def test_who_never_gets_a_turn_says_so() -> None:
 
 
 async def test_nodes_that_are_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_NODES", 3)
+    monkeypatch.setattr(turns, "MOST_SCOPES", 3)
     one = Replica(FakeKube(), "one")
     for name in ("a", "b", "a", "c", "d", "a", "b"):
         await one.turns.take(name, fits)

@@ -154,6 +154,7 @@ def _turns(kube: Kube, clock: Clock, election: LeaderElection, watches: Watches)
         clock,
         election.identity,
         catch_up=watches.catch_up,
+        catch_up_namespace=watches.catch_up_namespace,
         writes=watches.own_writes,
         distance_s=DISTANCE_S,
     )

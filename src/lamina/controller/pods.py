@@ -66,6 +66,11 @@ class ParsedPod:
     def priority(self) -> int:
         return int((self.obj.get("spec") or {}).get("priority") or 0)
 
+    @property
+    def nominated_node(self) -> str:
+        """The node on which room is made for the pod, by its status; empty for none."""
+        return str((self.obj.get("status") or {}).get("nominatedNodeName") or "")
+
     @cached_property
     def ticket_holders(self) -> frozenset[str]:
         """The containers that can have a GPU by a grant."""

@@ -123,7 +123,7 @@ class Binder:
             await self._kube.bind(args.podName, namespace=args.podNamespace, uid=args.podUID, node=args.node)
             return
         record = await self._take_grant(args, pod, request)
-        await self._take_turn(args, record)
+        await self._take_turn(args, pod, record)
         metadata = self._metadata(pod.obj, record)
         await self._bind_pod(args, record, metadata)
         self._ledger.observe_pod(args.podUID, PodState(Stage.BOUND, args.node), self._context.now())
@@ -250,11 +250,15 @@ class Binder:
         shares = reservation(args.node, containers, self._context.now())
         self._ledger.reserve(args.podUID, args.podNamespace, args.podName, shares)
 
-    async def _take_turn(self, args: BindArgs, record: GrantRecord) -> None:
+    async def _take_turn(self, args: BindArgs, pod: ParsedPod, record: GrantRecord) -> None:
         """Take the grant's turn on the node, or withdraw the grant. Without an answer the grant stays unconfirmed."""
         try:
             self._check_leading()
-            await self._turns.take(args.node, lambda: self._ledger.verify_holdings(args.podUID, args.node))
+            await self._turns.take(
+                args.node,
+                lambda: self._decisions.check_holdings(pod, args.node, record.grant.containers),
+                namespace=args.podNamespace if self._decisions.has_quota(pod) else "",
+            )
             self._check_leading()
         except Unreachable:
             raise

@@ -8,11 +8,11 @@ One Lease orders the binds of all replicas, and each grant takes a turn on it:
 3. The pod is bound.
 
 An epoch is a time in which only this replica had turns, as far as it knows. It begins with reading the Lease. Before a
-bind counts on a turn, it reads the grants and pods of its node once in that epoch, unless its watches have reported
-everything that was written before the epoch, see `own_writes`. So a replica whose turn succeeds
-knows every grant on the node whose turn came before: its own, and those of other replicas, which it read after their
-turn. A grant that was not yet written then takes a later turn, and that turn fails for a replica that has not begun
-another epoch, in which it reads this grant.
+bind counts on a turn, it reads the grants and pods of its node once in that epoch, and of its namespace where quotas
+limit GPUs, unless its watches have reported everything that was written before the epoch, see `own_writes`. So a
+replica whose turn succeeds knows every grant there whose turn came before: its own, and those of other replicas, which
+it read after their turn. A grant that was not yet written then takes a later turn, and that turn fails for a replica
+that has not begun another epoch, in which it reads this grant.
 
 Grants that wait at the same time share the next turn, whatever their nodes, and turns keep a distance. So a grant
 costs one small write when it comes alone, and a fraction of one when many come. The contents of the Lease are for
@@ -35,21 +35,28 @@ NAME = "lamina-turns"
 """The Lease."""
 DISTANCE_S = 0.05
 """From the beginning of a turn to the next one. kube-scheduler goes on while a bind waits."""
-MOST_NODES = 1 << 14
-"""Nodes of which this replica remembers that it has read them, so that nodes that are gone are forgotten some time."""
+MOST_SCOPES = 1 << 14
+"""Nodes and namespaces of which this replica remembers that it has read them, so that those that are gone are
+forgotten some time."""
 _TRIES = 5
 
 
-@dataclass
-class _Node:
-    """The last epoch in which the node was read."""
+CatchUp = Callable[[str], Awaitable[None]]
+"""Reads all grants and pods of a node, or of a namespace."""
 
+
+@dataclass
+class _Scope:
+    """A node or a namespace, read in this epoch for the last time."""
+
+    name: str
+    catch_up: CatchUp
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     epoch: int = 0
 
 
 class Turns:
-    """Takes turns in the name of one replica. `catch_up` reads all grants and pods of a node."""
+    """Takes turns in the name of one replica."""
 
     def __init__(
         self,
@@ -57,15 +64,16 @@ class Turns:
         clock: Clock,
         identity: str,
         *,
-        catch_up: Callable[[str], Awaitable[None]],
+        catch_up: CatchUp,
+        catch_up_namespace: CatchUp,
         writes: OwnWrites | None = None,
         distance_s: float = 0.0,
     ) -> None:
-        """`writes` know what the watches have reported; without them, each node is read."""
+        """`writes` know what the watches have reported; without them, each node and namespace is read."""
         self._kube = kube
         self._clock = clock
         self._identity = identity
-        self._catch_up = catch_up
+        self._catch_up, self._catch_up_namespace = catch_up, catch_up_namespace
         self._writes = writes or OwnWrites()
         self._distance_s = distance_s
         self._lock = asyncio.Lock()
@@ -77,25 +85,29 @@ class Turns:
         """The numbers of the last turn that began, and of the last one that succeeded."""
         self._next = float("-inf")
         """When the next turn may begin."""
-        self._nodes: OrderedDict[str, _Node] = OrderedDict()
-        """The node of the last turn at the end."""
+        self._scopes: OrderedDict[tuple[CatchUp, str], _Scope] = OrderedDict()
+        """Those of the last turn at the end."""
 
-    async def take(self, name: str, check: Callable[[], None]) -> None:
+    async def take(self, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
         """Take a turn for a grant on a node that is written already. `check` raises where it does not fit.
 
-        Raises what `check` raises, Outside, and NotYet where other replicas take every turn. Then the grant had none.
+        With `namespace`, what the pods of this namespace hold counts too. Raises what `check` raises, Outside, and
+        NotYet where other replicas take every turn. Then the grant had none.
         """
-        node = self._node(name)
+        scopes = [self._scope(self._catch_up, node)]
+        if namespace:
+            scopes.append(self._scope(self._catch_up_namespace, namespace))
         begun_before = self._begun
         for _ in range(_TRIES):
             await self._begin_epoch()
-            await self._read(name, node)
+            for scope in scopes:
+                await self._read(scope)
             check()
             await self._turn(begun_before)
-            if self._done > begun_before and node.epoch == self._epoch:
+            if self._done > begun_before and all(scope.epoch == self._epoch for scope in scopes):
                 check()
                 return
-        raise NotYet(f"other replicas place pods on node {name} at the same time")
+        raise NotYet(f"other replicas place pods on node {node} at the same time")
 
     def begin_write(self, resource: Resource, name: str) -> None:
         """This replica is about to write a grant or the binding of a pod, named by its namespace and name."""
@@ -107,16 +119,17 @@ class Turns:
 
     @property
     def remembered(self) -> int:
-        """How many nodes this replica remembers."""
-        return len(self._nodes)
+        """How many nodes and namespaces this replica remembers."""
+        return len(self._scopes)
 
-    def _node(self, name: str) -> _Node:
-        """A node that was forgotten is read before its next turn, so forgetting one is safe at any time."""
-        node = self._nodes.pop(name, None) or _Node()
-        self._nodes[name] = node
-        if len(self._nodes) > MOST_NODES:
-            self._nodes.popitem(last=False)
-        return node
+    def _scope(self, catch_up: CatchUp, name: str) -> _Scope:
+        """One that was forgotten is read before its next turn, so forgetting it is safe at any time."""
+        key = catch_up, name
+        scope = self._scopes.pop(key, None) or _Scope(name, catch_up)
+        self._scopes[key] = scope
+        if len(self._scopes) > MOST_SCOPES:
+            self._scopes.popitem(last=False)
+        return scope
 
     async def _begin_epoch(self) -> None:
         """Read the Lease, unless this replica had the last turn as far as it knows."""
@@ -125,14 +138,14 @@ class Turns:
                 self._lease = await self._read_or_create()
                 self._epoch += 1
 
-    async def _read(self, name: str, node: _Node) -> None:
-        """Read the node, unless it was read in this epoch: everything that is read was there after the epoch began."""
-        async with node.lock:
+    async def _read(self, scope: _Scope) -> None:
+        """Read it, unless it was read in this epoch: everything that is read was there after the epoch began."""
+        async with scope.lock:
             epoch = self._epoch
-            if node.epoch != epoch:
+            if scope.epoch != epoch:
                 if not self._writes.reached(epoch):
-                    await self._catch_up(name)
-                node.epoch = epoch
+                    await scope.catch_up(scope.name)
+                scope.epoch = epoch
 
     async def _turn(self, begun_before: int) -> None:
         """Have a turn, unless one succeeded that began after `begun_before`. After any failure the epoch is over."""

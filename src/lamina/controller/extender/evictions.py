@@ -32,8 +32,6 @@ GROUP_PAUSE_S = 15.0
 """How long no plan is sought for a group after there was none."""
 MOST_PODS, MOST_NODES = 100, 50
 """Pods and groups that are remembered, and nodes that are compared for one pod."""
-_MOST_WRITTEN = 1000
-"""Pods of which it is remembered where this replica nominated them."""
 _GRACE_S, _SPARE_S = 30, 60.0
 """The grace period of a pod that names none, and how much longer than the victims' the room is held."""
 
@@ -74,8 +72,6 @@ class Evictions:
         """By requester, as what follows."""
         self._paused: dict[str, float] = {}
         """Until when."""
-        self._written: dict[str, str] = {}
-        """By UID, the node for which this replica nominated the pod last."""
 
     def observe(self, pod: ParsedPod, result: FilterResult) -> None:
         """The filter has answered. A pod is remembered while it fits nowhere, and others could make room."""
@@ -124,7 +120,7 @@ class Evictions:
         if self._nominated.holds(uid) or self._context.ledger.pod(uid).stage > Stage.PENDING:
             return None
         pod = await self._read(refused.pod)
-        if pod is None or pod.request is None:
+        if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
         nodes = [node for node in refused.nodes if self._could_fit(pod, node)][:MOST_NODES]
         return await self._preemption.plan(pod, nodes)
@@ -137,8 +133,6 @@ class Evictions:
         plan = await self._groups.plan(group, pod)
         if plan is None:
             self._paused[refused.requester] = self._context.now() + GROUP_PAUSE_S
-        elif any(self._nominated_by_others(member.obj, member.uid) for member, _ in plan.places):
-            return None
         return plan
 
     def _hold(self, plan: EvictionPlan) -> None:
@@ -158,20 +152,13 @@ class Evictions:
         return pod.request is not None and capacity.fits_without(node, [pod.request], everything)
 
     async def _read(self, known: ParsedPod) -> ParsedPod | None:
-        """The pod as it is now, if it still waits and kube-scheduler has not made room for it."""
+        """The pod as it is now, if it still waits."""
         try:
             obj = await self._kube.get(PODS, known.name, namespace=known.namespace)
         except NotFound:
             return None
         waits = pod_state(obj).stage is Stage.PENDING and not obj["metadata"].get("deletionTimestamp")
-        if obj["metadata"]["uid"] != known.uid or not waits or self._nominated_by_others(obj, known.uid):
-            return None
-        return self._context.parse(obj)
-
-    def _nominated_by_others(self, pod: Object, uid: str) -> bool:
-        """Whether kube-scheduler has made room for the pod."""
-        node = (pod.get("status") or {}).get("nominatedNodeName")
-        return node not in (None, "", self._written.get(uid))
+        return self._context.parse(obj) if obj["metadata"]["uid"] == known.uid and waits else None
 
     async def _evict(self, pod: ParsedPod, plan: EvictionPlan) -> None:
         """Raises Outside where an eviction is refused, or this replica no longer leads."""
@@ -202,11 +189,6 @@ class Evictions:
                 await self._write_nominated(member, None)
 
     async def _write_nominated(self, pod: ParsedPod, node: str | None) -> None:
-        self._written.pop(pod.uid, None)
-        if node is not None:
-            self._written[pod.uid] = node
-            if len(self._written) > _MOST_WRITTEN:
-                del self._written[next(iter(self._written))]
         body: Object = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._kube.patch(PODS, pod.name, body, namespace=pod.namespace, subresource="status")
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from lamina.controller.binding.binder import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, Lacking, NoPlan, nominated_node
+from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, Lacking, NoPlan
 from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
 from lamina.controller.ledger.claims import Reservation
@@ -404,7 +404,7 @@ def _only(result: FilterResult, node: str) -> FilterResult:
 
 def _nominated_alone(pod: ParsedPod, result: FilterResult) -> bool:
     """Whether kube-scheduler asks about the nominated node of the pod alone. Then it asks about all of them next."""
-    return [*result.fitting, *result.failed] == [nominated_node(pod)]
+    return [*result.fitting, *result.failed] == [pod.nominated_node]
 
 
 def _refuse_all(result: FilterResult, reason: str) -> FilterResult:

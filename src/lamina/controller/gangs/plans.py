@@ -85,7 +85,7 @@ class GangPlanner:
         if most < needed:
             return NoPlan(too_few_places(name, group.needed, bound, most))
         if len(members) == needed:
-            members.sort(key=lambda pod: (not nominated_node(pod), size_order(pod)))
+            members.sort(key=lambda pod: (not pod.nominated_node, size_order(pod)))
         search = PlanSearch(self._capacity, self._decisions)
         closed = self._nominated.closed_to({pod.uid for pod in members}, first.priority)
         allowed, plan = {first.template: nodes, **allowed}, search.plan
@@ -176,13 +176,8 @@ class GangPlanner:
         return most_pods(request, self._capacity.table)
 
 
-def nominated_node(pod: ParsedPod) -> str:
-    """The node for which its status names the pod, because others make room there; empty for none."""
-    return str((pod.obj.get("status") or {}).get("nominatedNodeName") or "")
-
-
 def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:
-    node = nominated_node(pod)
+    node = pod.nominated_node
     return bool(node) and (nodes is None or node in nodes) and search.place_on(pod, [node])
 
 

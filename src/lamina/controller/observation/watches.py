@@ -4,12 +4,13 @@ An object that cannot be used is set aside with an event, and counts as if it di
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.controller.capacity.pod_mix import PodKind, pod_kind
 from lamina.controller.context import Context
+from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
@@ -101,9 +102,21 @@ class Watches:
         labels = f"{NODE_LABEL}={node}" if len(node) <= LONGEST_LABEL else ""
         known = self._ledger.records_on(node)
         grants = (await self._kube.list(GRANTS, labels=labels)).items
+        pods = (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items
+        self._catch_up(known, grants, pods)
+
+    async def catch_up_namespace(self, namespace: str) -> None:
+        """Read the grants and pods of one namespace as they are now. Raises Outside."""
+        known = [record for record in self._ledger.records() if record.namespace == namespace]
+        grants = (await self._kube.list(GRANTS, namespace=namespace)).items
+        pods = (await self._kube.list(PODS, namespace=namespace)).items
+        self._catch_up(known, grants, pods)
+
+    def _catch_up(self, known: Iterable[GrantRecord], grants: Sequence[Object], pods: Iterable[Object]) -> None:
+        """These grants and pods exist, and of the known grants no others."""
         for grant in grants:
             self._handle(GRANTS, MODIFIED, grant)
-        for pod in (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items:
+        for pod in pods:
             self._handle(PODS, MODIFIED, self._trim_pod(pod))
         present = {grant["metadata"]["uid"] for grant in grants}
         self._ledger.miss_grants((record for record in known if record.uid not in present), self._context.now())

@@ -1,6 +1,6 @@
 """The extender's answers to filter and prioritize, computed from the ledger and the request of the pod."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 
 import numpy as np
@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, requested
+from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, granted, requested
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
 from lamina.dialects import explain_missing_defaults
+from lamina.model.grants import ContainerGrant
+from lamina.model.ledger import taken_by
 from lamina.model.policies import PACKING
 from lamina.model.requests import PodRequest
 from lamina.placement import FITS, NO_NODE, Cause, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
@@ -140,6 +143,16 @@ class Decisions:
             config,
             requester=requester,
         )
+
+    def has_quota(self, pod: ParsedPod) -> bool:
+        """Whether a quota of its namespace limits GPUs."""
+        return bool(self._quotas.of(pod.namespace, self._configuration.value))
+
+    def check_holdings(self, pod: ParsedPod, node: str, containers: Iterable[ContainerGrant]) -> None:
+        """Raises DoesNotFit where these shares of the node, which the pod holds, exceed what others or quotas leave."""
+        self._capacity.ledger.verify_holdings(pod.uid, node)
+        if excess := self.quota_excess(pod, granted(taken_by(containers).values())):
+            raise DoesNotFit(excess)
 
     def _filter_with_native_devices(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
         """Nodes that offer the pod's devices without grants all fit: kube-scheduler has counted the devices itself."""

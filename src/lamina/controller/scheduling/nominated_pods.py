@@ -57,6 +57,11 @@ class NominatedPods:
         self._expire()
         return uid in self._nominations
 
+    def gets_room(self, pod: ParsedPod) -> bool:
+        """Whether the pod will fit the node that its status names when the pods that are being deleted are gone."""
+        node, request = pod.nominated_node, pod.request
+        return bool(node) and request is not None and self._capacity.fits_without(node, [request], self._leaving)
+
     def restrict(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The filter's answer without nodes where the pod would take the room of others."""
         self._expire()

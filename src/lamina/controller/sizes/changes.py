@@ -169,13 +169,19 @@ class SizeChanges:
 
         Returns the object as it is then.
         """
-        await self._check_quota(record, room)
+        pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
+        if excess := self._decisions.quota_excess(pod, granted(taken_by(room.containers).values())):
+            raise DoesNotFit(excess)
         now = self._context.now()
         self._ledger.reserve(grant.pod_uid, record.namespace, grant.pod, reservation(grant.node, room.containers, now))
         try:
             if room != grant:
                 obj = await self._write(obj, room)
-            await self._turns.take(grant.node, lambda: self._ledger.verify_holdings(grant.pod_uid, grant.node))
+            await self._turns.take(
+                grant.node,
+                lambda: self._decisions.check_holdings(pod, grant.node, room.containers),
+                namespace=record.namespace if self._decisions.has_quota(pod) else "",
+            )
         except Unreachable:
             raise
         except LaminaError:
@@ -184,11 +190,6 @@ class SizeChanges:
             self._ledger.release(grant.pod_uid)
             raise
         return obj
-
-    async def _check_quota(self, record: GrantRecord, room: Grant) -> None:
-        pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
-        if excess := self._decisions.quota_excess(pod, granted(taken_by(room.containers).values())):
-            raise DoesNotFit(excess)
 
     async def _release(self, record: GrantRecord) -> None:
         """Count no more than containers may use, now that they can have no more."""
