@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from lamina.configuration import DEFAULT
+from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.pod_stages import pod_state
@@ -10,6 +13,7 @@ from lamina.controller.pods import parse_pod
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.model.gpus import Gpu, Inventory
 from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.model.policies import BINPACK
 from lamina.operations.advise.defrag import advice
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pending_reasons import waiting_because, why
@@ -49,8 +53,10 @@ def cluster(*placed: tuple[Object, int | None]) -> ClusterView:
         name = each["metadata"]["name"]
         ledger.observe_pod(name, pod_state(each), 0.0, running_request(parse_pod(each, DEFAULT)))
         if gpu is not None:
-            containers = (ContainerGrant(name="main", shares=(Share(gpu=f"GPU-{gpu}", memory_mib=5000),)),)
+            memory = abs(int(each["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"]))
+            containers = (ContainerGrant(name="main", shares=(Share(gpu=f"GPU-{gpu}", memory_mib=memory),)),)
             grants[name] = Grant(pod=name, pod_uid=name, node="node-0", dialect="hami", containers=containers)
+            ledger.observe_grant(GrantRecord("default", f"{name}-grant", f"uid of {name}", grants[name]))
     return ClusterView(DEFAULT, [each for each, _ in placed], grants, {"node-0": INVENTORY}, ledger)
 
 
@@ -60,7 +66,10 @@ def test_moves_name_gpus_by_index_and_are_counted() -> None:
         "  default/a: from GPU 0 of node-0 to GPU 2 of node-0",
         "1 GPU becomes idle after 1 move.",
     ]
-    both = list(advice(cluster((pod("a"), 0), (pod("b"), 1), (pod("c", owned=False), 2)), 20))
+    small = [(pod(name, memory=2000), gpu) for gpu, name in enumerate("ab")]
+    fullest_first = cluster(*small, (pod("c", owned=False), 2))
+    fullest_first.config = structs.replace(DEFAULT, node_policy=BINPACK, gpu_policy=BINPACK)
+    both = list(advice(fullest_first, 20))
     assert both[-1] == "2 GPUs become idle after 2 moves."
 
 

@@ -161,7 +161,7 @@ async def without_turns(turns: Turns, node: str, check: Callable[[], None], *, n
 
 
 async def lost_turns_count(turns: Turns, begun_before: int) -> None:
-    """A mutant: a turn that another replica had in between counts all the same."""
+    """A mutant: a turn that another replica had in between does no harm."""
     lease = turns._lease
     with contextlib.suppress(Conflict):
         turns._lease = await turns._kube.replace(LEASES, turns._renewed(lease or {}))
