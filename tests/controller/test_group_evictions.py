@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.evictions import GROUP_PAUSE_S, PAUSE_S, SETTLED_S
+from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
 from lamina.controller.extender.group_preemption import MOST_MEMBERS
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.pod_stages import pod_state
@@ -105,7 +105,7 @@ async def test_no_pod_is_evicted_before_the_nodes_of_all_members_are_known(clust
     other = await cluster.pod("g-1", priority=10, gpumem=MIB, labels={GROUP_LABEL: "g"}, nodeSelector={"kind": "other"})
     await refused(cluster, pods)
     assert await cluster.evicted() == set()
-    await refused(cluster, [*pods, other], after_s=GROUP_PAUSE_S)
+    await refused(cluster, [*pods, other])
     assert len(await cluster.evicted()) == 4
 
 
@@ -135,7 +135,7 @@ async def test_pods_with_a_budget_stay_on_all_nodes_together(cluster: Preempting
     await cluster.bench.kube.patch(DISRUPTION_BUDGETS, "b", body, namespace="default", subresource="status")
     await refused(cluster, pods)
     assert await cluster.evicted() == set()  # it was looked at a moment ago
-    await refused(cluster, pods, after_s=GROUP_PAUSE_S)
+    await refused(cluster, pods, after_s=PAUSE_S)
     assert len(await cluster.evicted()) == 4
 
 
@@ -146,7 +146,7 @@ async def test_members_share_a_node_only_where_its_cpu_suffices(cluster: Preempt
     await refused(cluster, pods)
     assert await cluster.evicted() == set()
     cluster.bench.capacity.host.observe_node("node-1", HostSize(6000, 1 << 20))
-    await refused(cluster, pods, after_s=GROUP_PAUSE_S)
+    await refused(cluster, pods, after_s=PAUSE_S)
     assert len(await cluster.evicted()) == 4
 
 
@@ -258,7 +258,7 @@ async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_
         pods = await current(cluster, pods)
         if all(await offered(second, pods)):
             break
-        second.bench.clock.time += GROUP_PAUSE_S
+        second.bench.clock.time += PAUSE_S
         await second.evictions.step()
         await second.report()
     nodes = [each[0] for each in await offered(second, await current(cluster, pods))]

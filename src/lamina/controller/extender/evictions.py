@@ -8,6 +8,7 @@ as the members need. Pods that a PodDisruptionBudget protects stay. A refused ev
 
 import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from lamina.controller.context import Context
@@ -27,9 +28,7 @@ EVERY_S = 1.0
 SETTLED_S = 2.0
 """How long a pod waits before others are evicted: kube-scheduler may evict for it itself, or room may come."""
 PAUSE_S = 60.0
-"""How long no pod is evicted for a pod or a group whose plan was ended."""
-GROUP_PAUSE_S = 15.0
-"""How long no plan is sought for a group after there was none."""
+"""How long no pod is evicted for a pod or a group whose plan was ended, nor for a group that no eviction helps."""
 MOST_PODS, MOST_NODES = 100, 50
 """Pods and groups that are remembered, and nodes that are compared for one pod."""
 _GRACE_S, _SPARE_S = 30, 60.0
@@ -122,7 +121,7 @@ class Evictions:
         pod = await self._read(refused.pod)
         if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
-        nodes = [node for node in refused.nodes if self._could_fit(pod, node)][:MOST_NODES]
+        nodes = list(islice((node for node in refused.nodes if self._could_fit(pod, node)), MOST_NODES))
         return await self._preemption.plan(pod, nodes)
 
     async def _plan_for_group(self, refused: _Refused) -> EvictionPlan | None:
@@ -130,9 +129,10 @@ class Evictions:
         pod = await self._read(refused.pod)
         if pod is None or group is None or pod.group != group or self._nominated.holds(pod.uid):
             return None
-        plan = await self._groups.plan(group, pod)
-        if plan is None:
-            self._paused[refused.requester] = self._context.now() + GROUP_PAUSE_S
+        lacking = await self._groups.lacking(group, pod)
+        plan = None if lacking is None else await self._groups.plan(lacking)
+        if lacking is not None and plan is None:
+            self._paused[refused.requester] = self._context.now() + PAUSE_S
         return plan
 
     def _hold(self, plan: EvictionPlan) -> None:

@@ -7,7 +7,6 @@ planned on a node only if their requests fit what is free there, and if they hav
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
@@ -38,17 +37,17 @@ class GroupPreemption:
         self._capacity = context.capacity
         self._gangs = gangs
 
-    async def plan(self, name: GroupName, pod: ParsedPod) -> EvictionPlan | None:
-        """What to evict for the group of this pod. None where no eviction is needed, helps or is allowed.
-
-        Raises Outside.
-        """
+    async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
+        """What the group of this pod lacks; None where no pod may be evicted for it now. Raises Outside."""
         lacking = await self._gangs.lacking(name, pod)
         if lacking is None or lacking.needed > MOST_MEMBERS or any(map(_never_preempts, lacking.members)):
             return None
-        nodes = list(islice((node for node in lacking.nodes() if self._could_fit(lacking, node)), MOST_NODES))
+        return lacking
+
+    async def plan(self, lacking: Lacking) -> EvictionPlan | None:
+        """What to evict. None where no eviction is needed, helps or is allowed. Raises Outside."""
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
-        pods = await list_pods(self._kube, nodes)
+        pods = await list_pods(self._kube, await self._nodes(lacking))
         objects = {uid: obj for by_uid in pods.values() for uid, obj in by_uid.items()}
         rooms = self._rooms(lacking, pods)
         found = await self._search(lacking, rooms, budgets, objects)
@@ -87,16 +86,22 @@ class GroupPreemption:
         priority = min(member.priority for member in lacking.members)
         return {node: _room(self._capacity, node, lacking, there, priority) for node, there in pods.items()}
 
-    def _could_fit(self, lacking: Lacking, node: str) -> bool:
-        """Whether one of the members would fit if the node were empty."""
-        everything = frozenset(self._capacity.ledger.holdings.pods_on(node))
+    async def _nodes(self, lacking: Lacking) -> list[str]:
+        """Nodes where one of the members would fit if they were empty. Everything else gets its turn meanwhile."""
         kinds = {kind_of(member): member for member in lacking.members}
-        return any(
-            member.request is not None
-            and node in lacking.allowed[member.template]
-            and self._capacity.fits_without(node, [member.request], everything)
-            for member in kinds.values()
-        )
+        found: dict[str, None] = {}
+        for member in kinds.values():
+            for node in lacking.allowed[member.template]:
+                if len(found) == MOST_NODES:
+                    return list(found)
+                if node not in found and self._could_fit(member, node):
+                    found[node] = None
+                await asyncio.sleep(0)
+        return list(found)
+
+    def _could_fit(self, member: ParsedPod, node: str) -> bool:
+        everything = frozenset(self._capacity.ledger.holdings.pods_on(node))
+        return member.request is not None and self._capacity.fits_without(node, [member.request], everything)
 
 
 def _still_fits(found: Mapping[str, NodeEvictions], rooms: Mapping[str, NodeRoom]) -> bool:
@@ -110,7 +115,7 @@ def _room(capacity: Capacity, node: str, lacking: Lacking, pods: Mapping[str, Ob
     """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
     members = {member.uid: member for member in lacking.members}
     gone = leaving(capacity.ledger, node, pods)
-    holders = capacity.ledger.holdings.pods_on(node)
+    holders = set(capacity.ledger.holdings.pods_on(node))
     candidates = [
         victim_of(pod)
         for uid, pod in pods.items()

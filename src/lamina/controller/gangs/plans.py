@@ -9,7 +9,7 @@ members, a group that the free capacity cannot take is refused without a search,
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
@@ -48,10 +48,6 @@ class Lacking(NamedTuple):
     members: list[ParsedPod]
     needed: int
     allowed: Allowed
-
-    def nodes(self) -> Iterable[str]:
-        """The nodes of all members."""
-        return dict.fromkeys(node for member in self.members for node in self.allowed[member.template])
 
 
 class GangPlanner:

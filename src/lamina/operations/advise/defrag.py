@@ -8,7 +8,6 @@ from msgspec import Struct
 from lamina.controller.capacity.host_capacity import UNKNOWN
 from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
 from lamina.controller.pods import parse_pod
-from lamina.dialects import parse
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.model.host_size import HostSize, asked_by, offered_by
@@ -146,7 +145,7 @@ def _residents(cluster: ClusterView, staying: Collection[str]) -> Iterator[Resid
 
 def _request(cluster: ClusterView, pod: Object) -> PodRequest | None:
     try:
-        return parse(pod, cluster.config)
+        return cluster.request(pod)
     except BadInput:
         return None
 
