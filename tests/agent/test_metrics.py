@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +96,31 @@ async def test_an_idle_container_has_samples(reported: Reported) -> None:
     assert await reported.value("hami_vgpu_memory_used_bytes", *of) == 0
     used = [v for (name, _), v in (await reported.series(*of)).items() if name == "lamina_container_memory_used_bytes"]
     assert used == [0] * (len(layout.KINDS) + 1)
+
+
+async def test_the_launch_window_of_a_container(reported: Reported) -> None:
+    folder = await reported.runs("busy", share(1, 3000, cores=30))
+    series = "lamina_container_launch_window_seconds"
+    assert await reported.value(series, "busy", GPU[1]) == 0
+    decides(folder / "arbiter", 0, 5000 | 20000 << 32)
+    assert await reported.value(series, "busy", GPU[1]) == 0.015
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:100])])
+async def test_a_container_without_a_whole_arbiter_file_has_no_windows(
+    reported: Reported, damage: Callable[[Path], object]
+) -> None:
+    folder = await reported.runs("old", share(0, 3000, cores=30))
+    damage(folder / "arbiter")
+    assert await reported.value("lamina_container_launch_window_seconds", "old", GPU[0]) == 0
+
+
+def decides(path: Path, device: int, window: int) -> None:
+    """The agent has given the container this window on its GPU of this number."""
+    arbiter = layout.ArbiterFile.from_buffer_copy(path.read_bytes())
+    arbiter.lendings[device].window = window
+    path.chmod(0o644)
+    path.write_bytes(bytes(arbiter))
 
 
 async def test_memory_and_time_are_those_of_the_container(reported: Reported) -> None:

@@ -19,6 +19,7 @@ from lamina.enforcement.launch_windows import (
     SHORT_NS,
     Launcher,
     LaunchWindows,
+    length_us,
     words_of,
 )
 from tests.enforcement.bucket_program import Program, ask, bucket_program
@@ -32,6 +33,12 @@ TIMES = st.integers(0, 1 << 62)
 
 def word(begin: int, end: int) -> int:
     return begin | end << 32
+
+
+@given(st.integers(0, (1 << 64) - 1) | BOUNDS.map(lambda both: word(*both)))
+def test_the_length_of_a_word_is_that_of_a_window_or_0(packed: int) -> None:
+    begin, end = bounds(packed)
+    assert length_us(packed) == (end - begin if begin < end <= PERIOD_US else 0)
 
 
 def bounds(packed: int) -> tuple[int, int]:

@@ -72,6 +72,8 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     """When it used the GPU last, in seconds of CLOCK_MONOTONIC, where its GPU time is not measured; 0 if it never did,
     None if that is not known."""
     waited_s: float | None = 0.0
+    window_s: float = 0.0
+    """For how long of each period of 20 ms it begins launches, where containers take turns; 0 if it always may."""
     busy_percent: float | None = 0.0
     """GPU time that it got over the last seconds; None where not all of it is measured."""
     pod_uid: str = ""

@@ -161,3 +161,9 @@ def words_of(busy: Sequence[Launcher]) -> dict[str, int]:
         found[each.name] = round(begin) | round(end) << 32
         begin = end
     return found
+
+
+def length_us(word: int) -> int:
+    """The length of the window of a word; 0 for no window."""
+    begin, end = word & 0xFFFFFFFF, word >> 32
+    return end - begin if begin < end <= PERIOD_US else 0

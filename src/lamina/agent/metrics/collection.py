@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from lamina.agent.containers.paths import LIMITS, USAGE, HostPaths, folder_name
+from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Allocation, Bound
 from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
 from lamina.enforcement.layout import KINDS
+from lamina.enforcement.window_lengths import read_window_lengths
 from lamina.errors import LaminaError
 from lamina.model.mig_cards import mig_card
 from lamina.model.mps import MpsDaemon
@@ -118,8 +119,9 @@ def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer
         limits = read_limits(folder / LIMITS)
     except LaminaError:
         return []  # half-written or being removed
-    usage = _usage(folder / USAGE)
-    return [_share(devices.node, bound, place, limit, usage, enforcer) for place, limit in enumerate(limits.devices)]
+    usage, windows = _usage(folder / USAGE), read_window_lengths(folder / ARBITER)
+    found = [_share(devices.node, bound, place, limit, usage, enforcer) for place, limit in enumerate(limits.devices)]
+    return [msgspec.structs.replace(share, window_s=dict(enumerate(windows)).get(share.place, 0.0)) for share in found]
 
 
 def parts(node: str, gpus: Iterable[ObservedGpu], readings: Mapping[str, GpuReading]) -> dict[str, MigSample]:
