@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from bench.compute import matrix, virtual
 from bench.compute.matrix import Cell
@@ -75,7 +76,7 @@ class Virtual:
             )
         return self._loops[key]
 
-    def measure(self, cell: Cell, **how: bool) -> tuple[float, ...]:
+    def measure(self, cell: Cell, **how: Any) -> tuple[float, ...]:
         """`how` is passed to virtual.measure."""
         return virtual.measure(self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, **how)
 
@@ -102,7 +103,7 @@ def switching(report: Report, conditions: Virtual, every: int) -> None:
     found.run(cells, conditions.measure)
     found.report(report, "switching")
     print("null control: without launch windows")
-    without.run(cells, lambda cell: conditions.measure(cell, windows=False))
+    without.run(cells, lambda cell: conditions.measure(cell, ignoring=range(len(cell.loads))))
     without.control(report, "switching", "short")
 
 

@@ -102,12 +102,12 @@ def measure(
     seconds: float,
     limited: bool = True,
     asks: bool = True,
-    windows: bool = True,
+    ignoring: Sequence[int] = (),
 ) -> tuple[float, ...]:
     """Percent of the GPU's time that each container got in so many seconds, after it had time to settle.
 
     Without `asks` the driver's figures are not used, as if time slices were as long as is assumed; without `limited` no
-    container has a limit; without `windows` containers never launch in windows.
+    container has a limit; containers with the numbers `ignoring` launch outside of their windows too.
     """
     with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
         clock, workers, folders = VirtualClock(library, bench.folder), [], []
@@ -134,19 +134,17 @@ def measure(
             before = given if now <= begin else before
             driver.look(now, given)
             arbitration.tick(now)
-            if not windows:
-                _close_windows(folders)
+            for number in ignoring:
+                _remove_window(folders[number])
             clock.sleep_until(now + TICK_NS)
         after, last = _given(bench, workers, now), now
         return tuple(100 * (b - a) / (last - begin) for a, b in zip(before, after, strict=True))
 
 
-def _close_windows(folders: Sequence[Path]) -> None:
-    at = layout.ArbiterFile.lendings.offset + layout.LendingRecord.window.offset
-    for folder in folders:
-        with (folder / ARBITER).open("r+b") as file:
-            file.seek(at)
-            file.write(bytes(8))
+def _remove_window(folder: Path) -> None:
+    with (folder / ARBITER).open("r+b") as file:
+        file.seek(layout.ArbiterFile.lendings.offset + layout.LendingRecord.window.offset)
+        file.write(bytes(8))
 
 
 def _given(bench: Bench, workers: Sequence[Worker], now: int) -> list[int]:

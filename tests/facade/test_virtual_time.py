@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     folder = tmp_path_factory.mktemp("virtual")
     library, program = virtual.build_clock(folder), build(folder, "load")
 
-    def measure(cell: Cell, **how: bool) -> list[float]:
+    def measure(cell: Cell, **how: Any) -> list[float]:
         got = virtual.measure(library, program, cell, settle_s=8, seconds=6, **how)
         return errors(cell, got, [ALONE] * len(cell.loads))
 
@@ -63,7 +64,16 @@ def test_they_do_not_without_limits(measured: Callable[..., list[float]]) -> Non
 @pytest.mark.parametrize("cell", SWITCHING, ids=lambda cell: cell.name)
 def test_they_do_not_without_launch_windows(cell: Cell, measured: Callable[..., list[float]]) -> None:
     """The null control."""
-    assert not kept(measured(cell, windows=False))
+    assert not kept(measured(cell, ignoring=range(len(cell.loads))))
+
+
+def test_who_ignores_its_launch_windows_takes_little_from_its_neighbor(measured: Callable[..., list[float]]) -> None:
+    """Compared with what the neighbor gets without windows. They end when they do not help."""
+    loads = (Load(cores=30, kernel_ms=0.1), Load(cores=60, how="sync", kernel_ms=0.02))
+    cell = Cell(slice_us=H200_SLICE_US, switch_us=H200_SWITCH_US, loads=loads)
+    without = measured(cell, ignoring=[0, 1])
+    for greedy in (0, 1):
+        assert measured(cell, ignoring=[greedy])[1 - greedy] > without[1 - greedy] - 6, greedy
 
 
 def test_programs_that_compute_on_the_cpu_overlap_as_without_limits(measured: Callable[..., list[float]]) -> None:
