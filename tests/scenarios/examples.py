@@ -17,7 +17,8 @@ def smi(lab: Lab, pod: str, *more: str) -> str:
 
 
 def running(lab: Lab, pod: str) -> None:
-    lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
+    said = lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=110s", check=False)
+    assert "condition met" in said, f"{said}\n{lab.described()}"
 
 
 def grant_of(lab: Lab, pod: str) -> dict[str, object]:

@@ -20,6 +20,8 @@ from tests.waiting import wait_until
 
 Object = dict[str, Any]
 PATIENCE_S = 120.0
+_LOG_END = 3000
+"""Characters of each log that a failure shows."""
 
 
 class Cluster(ABC):
@@ -93,8 +95,12 @@ class Cluster(ABC):
             group, plural = kind.split()
             self.ask("DELETE", f"/apis/{group}/namespaces/default/{plural}?propagationPolicy=Orphan")
         self.end_pods()  # who follows owners would give pods all the time that they ask for
-        wait_until(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}")
+        wait_until(lambda: not self.pods(), lambda: f"pods stay: {self.phases()}\n{self.described()}")
         wait_until(lambda: not self.grants(), lambda: "grants stay behind their pods")
+
+    def described(self) -> str:
+        """What there is to know of pods that do not do what they should."""
+        return self.kubectl("describe", "pods", check=False)
 
     def end_pods(self, grace_s: int = 1) -> None:
         """Delete all pods, which have so many seconds to end."""
@@ -132,6 +138,13 @@ class Lab(Cluster):
 
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return lamina(*arguments, environment=self.environment)
+
+    def described(self) -> str:
+        logs = [
+            f"--- the end of {path.name}\n{path.read_text(errors='replace')[-_LOG_END:]}"
+            for path in sorted((self.root / self.name).rglob("*.log"))
+        ]
+        return "\n".join([super().described(), *logs])
 
     def ask(self, method: str, path: str) -> Object:
         server, token, trust = _door(self.kubeconfig.read_text())
