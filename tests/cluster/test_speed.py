@@ -1,6 +1,10 @@
-"""How long pods take from `apply` to Running, with a share of a GPU and without. Figures, no bounds."""
+"""How long pods take from `apply` to Running, with a share of a GPU and without. Figures, no bounds.
+
+Set LAMINA_CLUSTER_SPEED to measure.
+"""
 
 import json
+import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -14,6 +18,9 @@ from tests.cluster.components.processes import Processes
 from tests.cluster.queries import PATIENCE_S, delete_pods, other_gpus, pod
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("LAMINA_CLUSTER_SPEED"), reason="set LAMINA_CLUSTER_SPEED to measure how fast pods start"
+)
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}
 ROUNDS = 3
 MACHINE = """
