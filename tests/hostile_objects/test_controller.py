@@ -3,6 +3,7 @@
 What cannot be used is set aside: logged with its name, counted, and reported in an event.
 """
 
+import asyncio
 import itertools
 import json
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.controller.trials import EVERY_LOOP_S, set_aside, works
 from tests.hostile_objects.objects import SEEDS, objects, put
 from tests.hostile_objects.reviews import review
 from tests.hostile_objects.unusable import is_unusable, refusal
+from tests.waiting import until
 
 HONEST = "node-0"
 OBJECTS = 60
@@ -32,12 +34,18 @@ async def answered(cluster: Running, pod: Object) -> None:
     binding = {"podName": meta["name"], "podNamespace": meta["namespace"], "podUID": meta["uid"], "node": "odd-0"}
     for verb in ("filter", "prioritize", "bind"):
         body = binding if verb == "bind" else {"pod": pod, "nodenames": [HONEST, "odd-0", "odd-1"]}
-        async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", json=body) as response:
-            text = await response.text()
-        assert response.status in (200, 400), (verb, response.status, text[:500])
+        asking = asyncio.create_task(asked(cluster, verb, body))
+        await until(asking.done, clock=cluster.clock)  # a bind waits for its turn by the clock
+        status, text = asking.result()
+        assert status in (200, 400), (verb, status, text[:500])
         assert len(text.splitlines()) == 1 and "Traceback" not in text, (verb, text[:500])
-        if verb == "filter" and response.status == 200 and refusal(pod):
+        if verb == "filter" and status == 200 and refusal(pod):
             assert not json.loads(text).get("nodenames"), "a pod whose request is wrong fits no node"
+
+
+async def asked(cluster: Running, verb: str, body: object) -> tuple[int, str]:
+    async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", json=body) as response:
+        return response.status, await response.text()
 
 
 async def admitted(cluster: Running, random: Random, pod: Object) -> None:
