@@ -190,6 +190,20 @@ async def test_another_group_does_not_take_the_room_that_is_held(cluster: Preemp
     assert all(await offered(cluster, pods))
 
 
+async def test_no_pod_is_evicted_where_a_group_would_count_on_room_that_is_held_for_others(cluster: Preempting) -> None:
+    other = await cluster.pod("other", priority=20, gpumem=MIB)
+    await cluster.refused(other)
+    gone = await cluster.evicted()
+    pods = await members(cluster, 3)
+    await refused(cluster, pods)
+    assert await cluster.evicted() == gone
+    await cluster.bench.kube.delete(PODS, "other", namespace="default")
+    cluster.nominated.withdraw(other["metadata"]["uid"])
+    await cluster.report()
+    await refused(cluster, pods, after_s=PAUSE_S)
+    assert len(await cluster.evicted()) == 6
+
+
 async def test_a_nominated_node_that_is_asked_about_alone_leaves_the_plan_as_it_is(cluster: Preempting) -> None:
     await cluster.leave("low-0", "low-1", "low-3", "low-4")
     pods = await members(cluster, 2)

@@ -75,6 +75,10 @@ class Capacity:
                 taken[gpu] = taken.get(gpu, NOTHING).plus(more)
         return True
 
+    def fits_empty(self, node: str, request: PodRequest) -> bool:
+        """Whether a pod with this request would fit the node if no other pod were there."""
+        return self.fits_without(node, [request], frozenset(self.ledger.holdings.pods_on(node)))
+
     def state_with(self, node: str, inventory: Inventory, taken: Mapping[str, Taken]) -> NodeState:
         """The state of the node under the configuration in force, with this much taken of its GPUs."""
         config = self._configuration.value

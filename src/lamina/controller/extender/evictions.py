@@ -121,8 +121,9 @@ class Evictions:
         pod = await self._read(refused.pod)
         if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
-        nodes = list(islice((node for node in refused.nodes if self._could_fit(pod, node)), MOST_NODES))
-        return await self._preemption.plan(pod, nodes)
+        request, capacity = pod.request, self._context.capacity
+        nodes = islice((node for node in refused.nodes if capacity.fits_empty(node, request)), MOST_NODES)
+        return await self._preemption.plan(pod, list(nodes))
 
     async def _plan_for_group(self, refused: _Refused) -> EvictionPlan | None:
         group = refused.pod.group
@@ -144,12 +145,6 @@ class Evictions:
             if pod.request is not None:
                 leaving = frozenset(str(each["metadata"]["uid"]) for each in plan.victims.get(node, ()))
                 self._nominated.nominate(Nomination(pod, pod.request, node, leaving, until))
-
-    def _could_fit(self, pod: ParsedPod, node: str) -> bool:
-        """Whether the pod would fit if the node were empty."""
-        capacity = self._context.capacity
-        everything = frozenset(capacity.ledger.holdings.pods_on(node))
-        return pod.request is not None and capacity.fits_without(node, [pod.request], everything)
 
     async def _read(self, known: ParsedPod) -> ParsedPod | None:
         """The pod as it is now, if it still waits."""

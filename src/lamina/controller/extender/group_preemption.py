@@ -94,14 +94,10 @@ class GroupPreemption:
             for node in lacking.allowed[member.template]:
                 if len(found) == MOST_NODES:
                     return list(found)
-                if node not in found and self._could_fit(member, node):
+                if node not in found and member.request and self._capacity.fits_empty(node, member.request):
                     found[node] = None
                 await asyncio.sleep(0)
         return list(found)
-
-    def _could_fit(self, member: ParsedPod, node: str) -> bool:
-        everything = frozenset(self._capacity.ledger.holdings.pods_on(node))
-        return member.request is not None and self._capacity.fits_without(node, [member.request], everything)
 
 
 def _still_fits(found: Mapping[str, NodeEvictions], rooms: Mapping[str, NodeRoom]) -> bool:

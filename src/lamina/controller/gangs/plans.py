@@ -43,7 +43,10 @@ class NoPlan(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """`needed` of the members lack a place, preferably the first ones. `allowed` has the nodes by template."""
+    """`needed` of the members lack a place, preferably the first ones.
+
+    `allowed` has the nodes by template, without those where room is held for others.
+    """
 
     members: list[ParsedPod]
     needed: int
@@ -151,7 +154,9 @@ class GangPlanner:
         amounts = total(requested(member.request) for member in smallest if member.request is not None)
         if self._decisions.quota_excess(pod, amounts, requester=str(name)):
             return None
-        return Lacking([*smallest, *reversed(members[:-needed])], needed, allowed)
+        closed = self._nominated.closed_to({member.uid for member in members}, pod.priority)
+        open_nodes = {template: self._open_nodes(nodes, closed) or () for template, nodes in allowed.items()}
+        return Lacking([*smallest, *reversed(members[:-needed])], needed, open_nodes)
 
     def _other_waiting_members(self, group: PodGroup, first: ParsedPod) -> list[ParsedPod]:
         """The members other than `first` that have no node yet, the largest first."""
