@@ -124,16 +124,16 @@ def test_it_refuses_while_pods_use_gpus_and_takes_everything_when_they_are_gone(
     take_out(cluster, both)
 
 
-def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, lamina: Installation) -> None:
+def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, both: Installation) -> None:
     """The upgrade is to an image of another tag, and to an agent that may cut GPUs by MIG."""
-    if not lamina.has_helm:
+    if not both.has_helm:
         pytest.skip("no helm on PATH")
-    chart = lamina.folder / "lamina-chart"
-    if is_there(lamina):  # the test before this one did not run
-        take_out(cluster, lamina)
+    chart = both.folder / "lamina-chart"
+    if is_there(both):  # the test before this one did not run
+        take_out(cluster, both)
 
     def documented(beginning: str, more: str = "") -> None:
-        lamina.shell(lamina.command(beginning).replace("lamina-chart", str(chart)) + more)
+        both.shell(both.command(beginning).replace("lamina-chart", str(chart)) + more)
 
     with cluster.steps("installing Lamina by Helm, from install to ready"):
         documented("lamina install --chart")
@@ -143,17 +143,17 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, 
     cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
     running(cluster, "share")
     for node in cluster.nodes:
-        node.ctr("images", "tag", "--force", lamina.image, f"{lamina.image}-next")
+        node.ctr("images", "tag", "--force", both.image, f"{both.image}-next")
     with cluster.steps("another release by Helm, until it runs everywhere"):
-        documented("helm upgrade", f" --set image.tag={lamina.image.rpartition(':')[2]}-next")
-        all_are(cluster, f"{lamina.image}-next", capabilities={"drop": ["ALL"], "add": ["CHOWN", "SYS_ADMIN"]})
+        documented("helm upgrade", f" --set image.tag={both.image.rpartition(':')[2]}-next")
+        all_are(cluster, f"{both.image}-next", capabilities={"drop": ["ALL"], "add": ["CHOWN", "SYS_ADMIN"]})
     with cluster.steps("back by Helm, until that runs everywhere"):
         documented("helm rollback")
-        all_are(cluster, lamina.image, capabilities={"drop": ["ALL"], "add": ["CHOWN"]})
+        all_are(cluster, both.image, capabilities={"drop": ["ALL"], "add": ["CHOWN"]})
     assert SEEN in sh(cluster, "share", "nvidia-smi")
     delete_pods(cluster)
-    take_out(cluster, lamina)
-    assert json.loads(lamina.shell("helm list --all-namespaces --output json")) == []
+    take_out(cluster, both)
+    assert json.loads(both.shell("helm list --all-namespaces --output json")) == []
 
 
 def all_are(cluster: RealCluster, image: str, capabilities: dict[str, list[str]]) -> None:
