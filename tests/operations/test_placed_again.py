@@ -142,3 +142,10 @@ async def test_a_plan_asks_the_policy_of_the_configuration(policy: str, moves: l
     await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {CONFIG_MAP_KEY: text}})
     cluster = await read(kube, hosts=True)
     assert [move.pod for step in plan(cluster, 5) for move in step.moves] == moves
+
+
+async def test_a_pod_on_a_node_that_offers_no_gpus_any_more_is_left_out() -> None:
+    kube = Cluster()
+    await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
+    await kube.delete(INVENTORIES, "n")
+    assert list(plan(await read(kube), 5)) == []

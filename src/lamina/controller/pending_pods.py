@@ -42,8 +42,8 @@ class PendingPods:
                 obj, pod.config, pod.request, "", pod.host_size, pod.ticket_holders
             )
             self._nominated.pop(pod.uid, None)
-            if node := (obj.get("status") or {}).get("nominatedNodeName"):
-                self._nominated[pod.uid] = str(node)
+            if node := pod.nominated_node:
+                self._nominated[pod.uid] = node
 
     def forget(self, uid: str) -> None:
         """The pod has a node, is being deleted or gone, or cannot be read."""

@@ -96,7 +96,7 @@ def _placed_again(cluster: ClusterView, residents: Collection[Resident]) -> Plac
     for row in rows.values():
         replay.chooser.changed(row)
     replay.chooser.learn(pods.values())
-    known = [each for each in residents if each.request is not None and each.name in pods]
+    known = [each for each in residents if each.request is not None and each.name in pods and each.node in rows]
     return PlacedAgain(
         replay, [Place(pods[each.name], rows[each.node], each.taken, not each.elsewhere) for each in known]
     )
