@@ -10,6 +10,7 @@ from bench.gpu.rows import RATE, Fact, Row
 PART = "mps"
 MEMORY_MIB, CORES = 4096, 30
 MORE_CORES = 60
+REPORTED = ("total", "free at first", "a context, of the process", "a context, of the GPU")
 PYTORCH = ("PyTorch, native", "PyTorch, two processes")
 
 
@@ -23,7 +24,7 @@ def _processors(cores: int, name: str, what: str = "kept") -> Row:
 
 def _client(name: str, way: Literal["free", "held"], *facts: Fact) -> Row:
     seen = (Fact("multiprocessors"), Fact("error at the limit"), Fact("it is listed by its PID"))
-    reported = (Fact(each, "MiB", within=None) for each in ("total", "free at first"))
+    reported = (Fact(each, "MiB", within=None) for each in REPORTED)
     return Row(part=PART, name=name, probe="client", facts=(TAKEN, *facts, *seen, *reported), way=way, cores=(CORES,),
                memory_mib=MEMORY_MIB, mps=True)  # fmt: skip
 

@@ -83,6 +83,8 @@ def test_a_client_of_mps_has_the_limits_of_a_grant(simulated: Side) -> None:
     assert alone["total"] > 4096 and held["total"] == 4096
     for found in (alone, held):
         assert 3500 < found["taken"] <= 4096 and found["error at the limit"] == 2
+        assert (found["multiprocessors"], found["it is listed by its PID"]) == (12, True), "of 40"
+    assert alone["a context, of the process"] == 4096 - alone["free at first"] < alone["a context, of the GPU"]
 
 
 @pytest.mark.parametrize("what", ["removed", "raised"])

@@ -180,7 +180,7 @@ def test_with_equal_memory_a_container_is_held_as_well_as_its_processes(lab: Lab
 
     wait_until(held, lambda: "the facade is not in the container")
     wait_until(
-        lambda: " 2826MiB /  4096MiB" in inside(lab, "two", "nvidia-smi"), lambda: inside(lab, "two", "nvidia-smi")
+        lambda: " 2268MiB /  4096MiB" in inside(lab, "two", "nvidia-smi"), lambda: inside(lab, "two", "nvidia-smi")
     )
     assert "out of memory" in load(lab, "two", "--memory-mib", "2000"), "one process alone would have had it"
 

@@ -12,6 +12,7 @@ import pytest
 from tests.simgpu.machines import Machine
 from tests.simgpu.mig_scripts import PARTITION, TWO_HALVES, script
 from tests.simgpu.mps import PROGRAM, Daemon
+from tests.simgpu.nvml_queries import nvml
 from tests.waiting import wait_until
 
 OUT_OF_MEMORY, UNAVAILABLE, NO_CONNECTION, RPC_FAILURE, NOT_READY, TOO_MANY = 2, 46, 805, 806, 807, 808
@@ -127,6 +128,32 @@ def test_each_process_is_held_to_its_memory(machine: Machine, daemon: Daemon, ho
     assert one(f"alloc(1000, '{how}')")[0] == OUT_OF_MEMORY, "the context counts"
     assert one(f"alloc(500, '{how}')")[0] == 0
     assert other("alloc(3500)")[0] == 0, "the limit is each process's own"
+
+
+def test_only_a_part_of_a_context_counts_to_the_limit_and_for_nvml(machine: Machine, daemon: Daemon) -> None:
+    """On an H200, 167 of 517 MiB. The total stays that of the card, and the card lacks all of a context."""
+    before = machine.state().gpus[0].used_mib
+    client = machine.started(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=4096M", **daemon.env)
+    own = 412 * 167 // 517
+    assert client("used()") == 40_960 - (4096 - own), "what is not free of the total"
+    assert machine.state().gpus[0].used_mib - before == 2 * 412, "of the client and of the server"
+    assert client("alloc(1000)")[0] == 0
+    for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses"):
+        listed = nvml(machine, f"{{p.pid: p.usedGpuMemory >> 20 for p in nv.{question}(gpu0)}}")
+        assert listed[client.pid] == own + 1000, question
+
+
+@pytest.mark.parametrize("mib", [100, 133, 300])
+def test_a_context_needs_no_more_of_the_limit_than_its_part(machine: Machine, daemon: Daemon, mib: int) -> None:
+    process = machine.process(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=f"0={mib}M", **daemon.env)
+    assert process("start()") == (0 if mib >= 133 else OUT_OF_MEMORY)
+    assert machine.state().gpus[0].used_mib == 412 * (2 if mib >= 133 else 1), "of the server, and of a client if any"
+
+
+@pytest.mark.parametrize(("percent", "seen"), [("1", 2), ("30", 32), ("50", 54), ("99", 106), ("100", 108)])
+def test_a_client_sees_pairs_of_multiprocessors(machine: Machine, daemon: Daemon, percent: str, seen: int) -> None:
+    client = machine.started(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=percent, **daemon.env)
+    assert client("(lambda v: (cu.cuDeviceGetAttribute(byref(v), 16, 0), v.value))(c_int())") == (0, seen)
 
 
 def test_a_daemon_of_a_mig_device_serves_it_alone(machine: Machine, tmp_path: Path) -> None:

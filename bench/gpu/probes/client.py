@@ -14,9 +14,12 @@ def main() -> None:
     driver, count = begin(), c_int()
     driver("cuDeviceGetAttribute", byref(count), MULTIPROCESSORS, 0)
     free, total = driver.memory()
-    own = NvmlDevice(driver).own_mib()
+    device = NvmlDevice(driver)
+    own = device.own_mib()
     take = allocators(driver)["plain"]
     taken = fill(take, free, smallest=MIB)
+    refused, full = take(64 * MIB), device.used_mib()
+    driver("cuDevicePrimaryCtxRelease_v2", 0)
     say(
         {
             "multiprocessors": count.value,
@@ -24,7 +27,9 @@ def main() -> None:
             "free at first": free / MIB,
             "it is listed by its PID": own is not None,
             "taken": taken / MIB,
-            "error at the limit": take(64 * MIB),
+            "error at the limit": refused,
+            "a context, of the process": own or 0.0,
+            "a context, of the GPU": full - device.used_mib() - taken / MIB,
         }
     )
 

@@ -3,11 +3,18 @@
 #include <stdatomic.h>
 
 #include "history.h"
+#include "ledger.h"
 #include "pair.h"
 #include "slots.h"
 
 #define PERCENT_MASK 0xFFull
 #define PIECES 4096u
+
+/* What a context of a client takes on an H200, and how much of that its own limit counts
+ * (docs/measurements-sharing.md).
+ */
+#define CLIENTS_CONTEXT_MIB 517u
+#define CLIENTS_OWN_MIB 167u
 
 /* The latest work of this process, for events: up to position `end`, from `start` on, done at `done`. */
 typedef struct { _Atomic uint64_t begin, end, start, done; } piece;
@@ -30,6 +37,20 @@ bool lane_exists(const machine *m, uint32_t gpu, uint32_t slot)
 uint32_t lane_limit_mib(const machine *m, uint32_t gpu, uint32_t slot)
 {
     return (uint32_t)(mps_word(m, gpu, slot) >> 32);
+}
+
+uint32_t lane_held_mib(const machine *m, uint32_t gpu, uint32_t slot, uint32_t more_mib)
+{
+    uint32_t context = machine_gpu(m, gpu)->context_mib, own = context * CLIENTS_OWN_MIB / CLIENTS_CONTEXT_MIB;
+    uint32_t held = ledger_held(m, gpu, slot) + more_mib;
+    uint64_t of_server = (uint64_t)atomic_load(&machine_cell(m, gpu, slot)->contexts) * (context - own);
+    return of_server < held ? held - (uint32_t)of_server : 0;
+}
+
+uint32_t lane_multiprocessors(const machine *m, uint32_t gpu, uint32_t slot)
+{
+    uint64_t pairs = machine_gpu(m, gpu)->sm_count * (mps_word(m, gpu, slot) & PERCENT_MASK) / 200;
+    return pairs > 0 ? 2 * (uint32_t)pairs : 2;
 }
 
 void lane_open(const machine *m, uint32_t gpu, uint32_t slot, uint32_t percent, uint32_t limit_mib)

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 
 #include "device.h"
+#include "driver.h"
+#include "lane.h"
 #include "try.h"
 
 /* CUDA's numbers of the attributes that differ between GPU models. */
@@ -162,6 +164,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     TRY(device_find(ordinal, &dev));
     if (value == NULL || attribute < 1 || attribute > HIGHEST_ATTRIBUTE)
         return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == MULTIPROCESSOR_COUNT && lane_exists(&driver.m, dev->gpu, driver.slot)) {
+        *value = (int)lane_multiprocessors(&driver.m, dev->gpu, driver.slot);
+        return CUDA_SUCCESS;
+    }
     if (read_from_record(device_record(dev), attribute, value))
         return CUDA_SUCCESS;
     *value = 0;

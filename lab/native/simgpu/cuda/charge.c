@@ -28,7 +28,7 @@ static process_limits read_limits(const device *dev)
 /* Whether the limits leave no space for this much more; then free memory on the GPU does not help. */
 static bool is_beyond(const device *dev, process_limits limits, uint32_t more_mib)
 {
-    if (limits.client_mib != 0 && ledger_held(&driver.m, dev->gpu, driver.slot) + more_mib > limits.client_mib)
+    if (limits.client_mib != 0 && lane_held_mib(&driver.m, dev->gpu, driver.slot, more_mib) > limits.client_mib)
         return true;
     return limits.cgroup_bytes != CGROUP_UNLIMITED &&
            cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu) + more_mib * MIB > limits.cgroup_bytes;
@@ -69,16 +69,22 @@ void charge_give(device *dev, uint32_t mib)
     ledger_give(&driver.m, dev->gpu, driver.slot, mib);
 }
 
+/* What is left on the GPU, or below a limit if that is less. */
+static uint64_t least(uint64_t left, uint64_t limit, uint64_t used)
+{
+    uint64_t own = limit > used ? limit - used : 0;
+    return own < left ? own : left;
+}
+
+/* A cgroup's limit shows as the total; that of a client of MPS only in what is left. */
 void charge_available(const device *dev, uint64_t *available, uint64_t *total)
 {
     uint64_t all = device_record(dev)->memory_mib * MIB, left = all - ledger_used(&driver.m, dev->gpu) * MIB;
     process_limits limits = read_limits(dev);
-    uint64_t most = limits.cgroup_bytes;
-    *total = most < all ? most : all;
+    *total = limits.cgroup_bytes < all ? limits.cgroup_bytes : all;
+    if (limits.cgroup_bytes < all)
+        left = least(left, limits.cgroup_bytes, cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu));
+    if (limits.client_mib != 0)
+        left = least(left, limits.client_mib * MIB, lane_held_mib(&driver.m, dev->gpu, driver.slot, 0) * MIB);
     *available = left;
-    if (most >= all)
-        return;
-    uint64_t used = cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu);
-    uint64_t own = most > used ? most - used : 0;
-    *available = own < left ? own : left;
 }

@@ -63,6 +63,16 @@ static bool is_refused_by_compute_mode(const device *dev)
     return mode == COMPUTE_MODE_PROHIBITED;
 }
 
+/* It is counted first, since the limit of a client of MPS counts only a part of what each of its contexts takes. */
+static bool charge_context(device *dev)
+{
+    atomic_fetch_add(&device_cell(dev)->contexts, 1);
+    if (charge_take(dev, device_record(dev)->context_mib))
+        return true;
+    atomic_fetch_sub(&device_cell(dev)->contexts, 1);
+    return false;
+}
+
 CUresult context_create(CUcontext *out, int ordinal, unsigned int flags)
 {
     return context_create_in(NULL, out, ordinal, flags);
@@ -78,7 +88,7 @@ CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigne
     if (is_refused_by_compute_mode(dev))
         return CUDA_ERROR_DEVICE_UNAVAILABLE;
     CUcontext ctx = place != NULL ? place : calloc(1, sizeof *ctx);
-    if (ctx == NULL || !charge_take(dev, record->context_mib)) {
+    if (ctx == NULL || !charge_context(dev)) {
         if (place == NULL)
             free(ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -94,7 +104,6 @@ CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigne
     context_limits_begin(ctx);
     ctx->legacy = (struct CUstream_st){.ctx = ctx, .id = ++driver.next_id};
     driver.contexts = ctx;
-    atomic_fetch_add(&device_cell(dev)->contexts, 1);
     *out = ctx;
     return CUDA_SUCCESS;
 }

@@ -13,13 +13,19 @@ typedef struct {
     unsigned int instance; /* NVML_NO_INSTANCE: on the whole GPU */
 } holder;
 
-/* Clients of MPS are listed apart from the others. Whether the process is dead is checked last, because that reads
+static uint32_t held_mib(uint32_t unit, uint32_t slot)
+{
+    bool client = lane_exists(&library.m, unit, slot);
+    return client ? lane_held_mib(&library.m, unit, slot, 0) : ledger_held(&library.m, unit, slot);
+}
+
+/* Clients of MPS are listed with the others, and apart. Whether the process is dead is checked last, because that reads
  * /proc. */
 static bool is_listed(uint32_t unit, uint32_t slot, bool clients)
 {
     bool holds =
         ledger_held(&library.m, unit, slot) > 0 || atomic_load(&machine_cell(&library.m, unit, slot)->contexts) > 0;
-    return holds && slots_pid(&library.m, slot) != 0 && lane_exists(&library.m, unit, slot) == clients &&
+    return holds && slots_pid(&library.m, slot) != 0 && (!clients || lane_exists(&library.m, unit, slot)) &&
            !slots_is_dead(&library.m, slot);
 }
 
@@ -37,7 +43,7 @@ static unsigned int list_unit(uint32_t unit, unsigned int instance, bool clients
             continue;
         if (at == count)
             holders[count++] = (holder){.pid = pid, .instance = instance};
-        holders[at].bytes += ledger_held(&library.m, unit, slot) * MIB;
+        holders[at].bytes += held_mib(unit, slot) * MIB;
     }
     return count;
 }

@@ -96,11 +96,11 @@ def read() -> SmiMachine:
 
 
 def processes(gpu: SmiGpu) -> tuple[SmiProcess, ...]:
-    """Compute processes of a GPU, then MPS clients, then graphics processes."""
+    """Compute processes of a GPU, of which some are clients of MPS, then graphics processes."""
     found = []
+    clients = {process.pid for process in ask(pynvml.nvmlDeviceGetMPSComputeRunningProcesses, gpu.handle) or ()}
     for kind, question in (
         ("C", pynvml.nvmlDeviceGetComputeRunningProcesses),
-        ("M+C", pynvml.nvmlDeviceGetMPSComputeRunningProcesses),
         ("G", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
     ):
         for process in ask(question, gpu.handle) or ():
@@ -109,7 +109,7 @@ def processes(gpu: SmiGpu) -> tuple[SmiProcess, ...]:
                 SmiProcess(
                     process.pid,
                     process_name(process.pid),
-                    kind,
+                    "M+C" if process.pid in clients else kind,
                     None if memory is None else memory // MIB,
                     _instance(process.gpuInstanceId),
                     _instance(process.computeInstanceId),
