@@ -1,10 +1,10 @@
 """A look at a cluster for the comparison in `invariants`: at everything once, and again for what is in progress."""
 
 import asyncio
-import json
 import re
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ from lamina.enforcement import read_limits
 from lamina.enforcement.usage import read_usage
 from lamina.errors import LaminaError
 from lamina.ports.files import Files
+from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_CLAIMS, Resource
 from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
 from lamina.ports.mps.program import MARK
 from lamina_lab import simgpu
+from tests.cluster.components.api_socket import Missing
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.node import Node
@@ -34,6 +36,7 @@ Object = dict[str, Any]
 SETTLING_S = 60.0
 """How long something in flight may disagree while nothing is asked of the cluster."""
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
+_SERVICES = Resource("", "v1", "services", "Service")
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
 _MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
 _SERVES = re.compile(rb"(?:^|\0)" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
@@ -76,14 +79,11 @@ def _odd(meta: Object) -> bool:
 
 
 def _listed(cluster: RealCluster) -> list[Object]:
-    """Grants, pods and the rest, read in this order; pods alone where Lamina's definitions are not there."""
-    try:
-        answer = cluster.kubectl("get", "grants.lamina.dev,pods,inventories.lamina.dev,services", "-A", "-o", "json")
-    except Unavailable as refused:
-        if "doesn't have a resource type" not in str(refused):
-            raise
-        answer = cluster.kubectl("get", "pods", "-A", "-o", "json")
-    items: list[Object] = json.loads(answer)["items"]
+    """Grants, pods and the rest, read in this order; none of a kind where its definition is not there."""
+    items: list[Object] = []
+    for kind in (GRANTS, PODS, INVENTORIES, _SERVICES):
+        with suppress(Missing):
+            items += [each | {"kind": kind.kind} for each in cluster.read(kind.path())["items"]]
     return items
 
 
@@ -91,14 +91,12 @@ def _claims(cluster: RealCluster) -> dict[str, frozenset[str]]:
     """By the UID of each ResourceClaim, the UIDs of the pods for which it is reserved; read after the nodes, because a
     claim is there before it is prepared."""
     try:
-        answer = cluster.kubectl("get", "resourceclaims.resource.k8s.io", "-A", "-o", "json")
-    except Unavailable as refused:
-        if "doesn't have a resource type" not in str(refused):
-            raise
+        claims = cluster.read(RESOURCE_CLAIMS.path())["items"]
+    except Missing:
         return {}
     return {
         each["metadata"]["uid"]: frozenset(user["uid"] for user in each.get("status", {}).get("reservedFor") or ())
-        for each in json.loads(answer)["items"]
+        for each in claims
     }
 
 

@@ -10,6 +10,7 @@ from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
 from lamina.model.pod_status import runs_containers
+from lamina.ports.kube import NODES, PODS
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
@@ -54,8 +55,7 @@ def apply(cluster: RealCluster, name: str, node: str, *command: str, **spec: Any
 
 
 def got(cluster: RealCluster, name: str) -> Object:
-    found: Object = json.loads(cluster.kubectl("get", "pod", name, "-o", "json"))
-    return found
+    return cluster.read(PODS.path(namespace="default", name=name))
 
 
 def phase(cluster: RealCluster, name: str) -> str:
@@ -95,7 +95,7 @@ def deployed(cluster: RealCluster, name: str, pod_manifest: str) -> str:
     found: list[str] = []
 
     def one_runs() -> bool:
-        pods = json.loads(cluster.kubectl("get", "pods", "-l", f"app={name}", "-o", "json"))["items"]
+        pods = cluster.read(f"{PODS.path(namespace='default')}?labelSelector=app%3D{name}")["items"]
         found[:] = [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Running"]
         return bool(found)
 
@@ -112,7 +112,7 @@ def container(cluster: RealCluster, name: str, which: str = "main") -> Object:
 
 def allocatable(cluster: RealCluster, node: str) -> int:
     """How many GPUs, or tickets for them, the node has to give."""
-    return int(cluster.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
+    return int(cluster.read(NODES.path(name=node))["status"].get("allocatable", {}).get("nvidia.com/gpu", 0))
 
 
 def grant(cluster: RealCluster, name: str, node: str, gpu: str, memory_mib: int) -> None:
@@ -179,7 +179,7 @@ def delete_pods(cluster: RealCluster) -> None:
     """
 
     def pods() -> list[Object]:
-        found: list[Object] = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        found: list[Object] = cluster.read(PODS.path(namespace="default"))["items"]
         return found
 
     cluster.kubectl("delete", "deployments,jobs,daemonsets,statefulsets,replicasets", "--all", "--wait=false")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lamina_lab import simgpu
 from tests.cluster.components import binaries, fitness, gpus, guard, own_images
+from tests.cluster.components.api_socket import Object
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.control import ControlPlane
 from tests.cluster.components.node import Node
@@ -77,6 +78,10 @@ class RealCluster:
     def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 60) -> str:
         """Standard output of kubectl as the cluster's administrator. Raises Unavailable with what it said."""
         return self.control.kubectl(*arguments, stdin=stdin, timeout=timeout)
+
+    def read(self, path: str) -> Object:
+        """What the API server has at a `Resource.path`. Raises Unavailable, and Missing where it has nothing."""
+        return self.control.read(path)
 
     def load(self, archive: Path) -> None:
         """Import an image into every node."""

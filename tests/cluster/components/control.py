@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.components import network, proxy
+from tests.cluster.components.api_socket import ApiSocket, Object
 from tests.cluster.components.audit import Audit
 from tests.cluster.components.binaries import Binaries
 from tests.cluster.components.certificates import Authority
@@ -28,6 +29,7 @@ class ControlPlane:
         network.make_bridge(self.sandbox)
         self.authority = Authority(folder / "certificates", SERVER)
         self.kubeconfig = self.authority.kubeconfig("admin", "admin", ("system:masters",))
+        self.api = ApiSocket(self.sandbox, binaries["kubectl"], self.kubeconfig, binaries.environment, folder)
         self.audit = Audit(folder)
         self.etcd = self._daemon("etcd", self._etcd())
         self.apiserver = self._daemon("kube-apiserver", self._apiserver())
@@ -53,6 +55,10 @@ class ControlPlane:
         cache = self.folder / "kubectl"
         words = [self._binaries["kubectl"], "--kubeconfig", self.kubeconfig, "--cache-dir", cache, *arguments]
         return self.sandbox.run(*words, env=self._binaries.environment, stdin=stdin, timeout=timeout)
+
+    def read(self, path: str) -> Object:
+        """What the API server has at a `Resource.path`. Raises Unavailable, and Missing where it has nothing."""
+        return self.api.ask("GET", f"/{path}")
 
     def _answers(self) -> bool:
         try:

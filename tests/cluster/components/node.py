@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+from lamina.ports.kube import NODES
 from lamina_lab import simgpu
 from tests.cluster.components import cgroups, containerd, guard, kubelet, network, proxy
 from tests.cluster.components.binaries import Binaries
@@ -85,11 +86,11 @@ class Node:
     @property
     def ready(self) -> bool:
         """Whether the API server calls the node ready."""
-        path = '{.status.conditions[?(@.type=="Ready")].status}'
         try:
-            return self._control.kubectl("get", "node", self.name, "-o", f"jsonpath={path}") == "True"
+            status = self._control.read(NODES.path(name=self.name))["status"]
         except Unavailable:
             return False
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", []))
 
     def wait(self) -> None:
         """Until the node is ready."""

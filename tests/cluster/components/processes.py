@@ -17,6 +17,7 @@ import lamina
 import lamina_lab
 from lamina.configuration import DEFAULT, Config
 from lamina.dialects import resource_names, scheduler_names
+from lamina.ports.kube import NODES
 from tests.cluster.components import network
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
@@ -121,7 +122,7 @@ class Processes:
     def _offers(self, node: str) -> bool:
         """Whether the node has GPUs under NVIDIA's name, or under the one that `renameByDefault` gives them."""
         try:
-            got = json.loads(self._cluster.kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]
+            got = self._cluster.read(NODES.path(name=node))["status"]["allocatable"]
         except Unavailable:
             return False
         return any(got.get(name, "0") != "0" for name in ("nvidia.com/gpu", "nvidia.com/gpu.shared"))

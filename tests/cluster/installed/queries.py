@@ -6,7 +6,7 @@ from typing import Any
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
-from tests.cluster.queries import Object, got, pod
+from tests.cluster.queries import Object, allocatable, got, pod
 from tests.waiting import wait_until
 
 NAMESPACE = "lamina-system"
@@ -53,12 +53,8 @@ def _replicas(owner: Object) -> int:
 
 def serves(cluster: RealCluster, node: str) -> None:
     """Wait until the node offers GPUs, and admission answers."""
-    wait_until(lambda: amount(cluster, node) == TICKETS, lambda: cluster.kubectl("describe", "node", node))
+    wait_until(lambda: allocatable(cluster, node) == TICKETS, lambda: cluster.kubectl("describe", "node", node))
     wait_until(lambda: admits(cluster), lambda: "admission lets nonsense pass, or does not answer")
-
-
-def amount(cluster: RealCluster, node: str) -> int:
-    return int(cluster.kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}") or 0)
 
 
 def rolled_out(cluster: RealCluster, what: str) -> None:

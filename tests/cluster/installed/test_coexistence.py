@@ -8,8 +8,8 @@ from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
 from tests.cluster.installed import nvidias_plugin
-from tests.cluster.installed.queries import SHARE, amount, parts, reported, serves, waiting
-from tests.cluster.queries import delete_pods, got, pod, running, why_pending
+from tests.cluster.installed.queries import SHARE, parts, reported, serves, waiting
+from tests.cluster.queries import allocatable, delete_pods, got, pod, running, why_pending
 from tests.waiting import wait_until
 
 IGNORED = {"lamina.dev/webhook": "ignore"}
@@ -34,7 +34,9 @@ HAMI = {
 def test_a_node_of_others_stays_as_it_was(cluster: RealCluster, lamina: Installation) -> None:
     """Runs first in this folder, before node2 becomes ours."""
     assert [each["spec"]["nodeName"] for each in parts(cluster, "agent")] == ["node1"]
-    wait_until(lambda: amount(cluster, "node2") == nvidias_plugin.COUNT, lambda: "their plugin does not serve node2")
+    wait_until(
+        lambda: allocatable(cluster, "node2") == nvidias_plugin.COUNT, lambda: "their plugin does not serve node2"
+    )
     node = json.loads(cluster.kubectl("get", "node", "node2", "-o", "json"))
     about = [*node["metadata"]["labels"], *node["metadata"]["annotations"], *node["status"]["capacity"]]
     assert [name for name in about if "lamina" in name or "hami" in name or "vgpu" in name] == []

@@ -7,8 +7,8 @@ from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
 from tests.cluster.installed.nvidias_operator import NAMESPACE as THEIRS
 from tests.cluster.installed.nvidias_operator import apply, plugin
-from tests.cluster.installed.queries import NAMESPACE, SEEN, SHARE, amount, listed, parts, reported, rolled_out, serves
-from tests.cluster.queries import delete_pods, pod, running, sh
+from tests.cluster.installed.queries import NAMESPACE, SEEN, SHARE, listed, parts, reported, rolled_out, serves
+from tests.cluster.queries import allocatable, delete_pods, pod, running, sh
 from tests.waiting import wait_until
 
 STRAY = "nvidia-device-plugin"
@@ -72,7 +72,7 @@ def test_a_configuration_that_its_policy_names_holds_once_agents_may_read_it(
             both.command("lamina install --set image").replace(" | ", f" --set agent.nvidiaNamespace={THEIRS} | ")
         )
         rolled_out(cluster, "daemonset/lamina-agent")
-        wait_until(lambda: amount(cluster, "node2") == 4, lambda: cluster.kubectl("describe", "node", "node2"))
+        wait_until(lambda: allocatable(cluster, "node2") == 4, lambda: cluster.kubectl("describe", "node", "node2"))
         cluster.kubectl("apply", "-f", "-", stdin=pod("replica", limits={"nvidia.com/gpu": 1}, node="node2"))
         running(cluster, "replica")
         assert "0MiB / 32768MiB" in sh(cluster, "replica", "nvidia-smi")

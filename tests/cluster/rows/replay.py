@@ -6,10 +6,7 @@ Of the seeds' manifests nothing is changed but the images, which are nowhere to 
 import functools
 import json
 import re
-import socket
 import subprocess
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
@@ -18,7 +15,6 @@ from lamina.ports.kube import CLUSTER_POLICIES
 from lamina_lab import simgpu
 from lamina_lab.cluster import operator_objects
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.daemons import Daemon
 from tests.cluster.components.own_images import WORKLOAD
 from tests.cluster.components.processes import LAMINA, Processes
 from tests.cluster.components.sandboxes import Sandbox
@@ -38,18 +34,6 @@ LABELS = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 MANAGED = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-class _Proxy(HTTPConnection):
-    """To a kubectl that listens at `path` and passes on what comes."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost")
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.connect(str(self._path))
-
-
 class Replay(Cluster):
     """Lamina with one agent, on the first node, whose GPUs may be others for each group of rows."""
 
@@ -57,13 +41,6 @@ class Replay(Cluster):
         self._cluster, self._node = cluster, cluster.nodes[0]
         self.node = self._node.name
         self._processes = Processes(cluster, nodes=[self._node])
-        self._proxy_socket = cluster.folder / "api.sock"
-        words = [cluster.binaries["kubectl"], "--kubeconfig", cluster.control.kubeconfig, "proxy"]
-        words += ["--unix-socket", self._proxy_socket]
-        environment, log = cluster.binaries.environment, cluster.folder / "kubectl-proxy.log"
-        self._proxy = Daemon(cluster.control.sandbox, "kubectl proxy", words, environment, log)
-        self._proxy.start()
-        self._proxy.until(self._proxy_socket.exists, "its socket")
         for name in (operator_objects.NAMESPACE, CONFIG_MAP_NAMESPACE):
             self.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         self._bring_operator()
@@ -106,13 +83,7 @@ class Replay(Cluster):
         )
 
     def ask(self, method: str, path: str) -> Object:
-        with closing(_Proxy(self._proxy_socket)) as door:
-            door.request(method, path)
-            answer = door.getresponse()
-            text = answer.read()
-        assert answer.status == 200, f"{method} {path}: {text!r}"
-        found: Object = json.loads(text)
-        return found
+        return self._cluster.control.api.ask(method, path)
 
     def apply(self, manifest: str) -> None:
         super().apply(IMAGE.sub(rf'\g<1>"{WORKLOAD}"', manifest))
@@ -176,8 +147,6 @@ class Replay(Cluster):
     def close(self, machine: simgpu.Machine) -> None:
         """Leave the cluster as it was, with the GPUs it had."""
         self._processes.remove()
-        self._proxy.stop()
-        self._proxy_socket.unlink(missing_ok=True)
         self.kubectl("delete", "inventory", "--ignore-not-found", self.node)
         self._node.gpus.become(machine)
         self.kubectl("label", "node", self.node, *(f"{name}-" for name in LABELS))
