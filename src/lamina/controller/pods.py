@@ -71,6 +71,11 @@ class ParsedPod:
         """The node on which room is made for the pod, by its status; empty for none."""
         return str((self.obj.get("status") or {}).get("nominatedNodeName") or "")
 
+    @property
+    def never_preempts(self) -> bool:
+        """Whether the pod waits for room rather than have other pods evicted."""
+        return (self.obj.get("spec") or {}).get("preemptionPolicy") == "Never"
+
     @cached_property
     def ticket_holders(self) -> frozenset[str]:
         """The containers that can have a GPU by a grant."""

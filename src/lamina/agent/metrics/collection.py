@@ -5,6 +5,7 @@ zeros. Usage files are the tenants' own; one that cannot be read counts as one t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,9 +120,9 @@ def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer
         limits = read_limits(folder / LIMITS)
     except LaminaError:
         return []  # half-written or being removed
-    usage, windows = _usage(folder / USAGE), read_window_lengths(folder / ARBITER)
+    usage, windows = _usage(folder / USAGE), chain(read_window_lengths(folder / ARBITER), repeat(0.0))
     found = [_share(devices.node, bound, place, limit, usage, enforcer) for place, limit in enumerate(limits.devices)]
-    return [msgspec.structs.replace(share, window_s=dict(enumerate(windows)).get(share.place, 0.0)) for share in found]
+    return [msgspec.structs.replace(share, window_s=window_s) for share, window_s in zip(found, windows, strict=False)]
 
 
 def parts(node: str, gpus: Iterable[ObservedGpu], readings: Mapping[str, GpuReading]) -> dict[str, MigSample]:

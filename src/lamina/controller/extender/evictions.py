@@ -78,7 +78,7 @@ class Evictions:
         before = self._refused.pop(requester, None)
         if result.fitting or not result.failed or result.error or not pod.uid or pod.request is None:
             return
-        if (pod.obj.get("spec") or {}).get("preemptionPolicy") == "Never":
+        if pod.never_preempts:
             return
         since = before.since if before is not None else self._context.now()
         self._refused[requester] = _Refused(pod, tuple(result.failed), since)

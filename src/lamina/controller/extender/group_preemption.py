@@ -40,7 +40,7 @@ class GroupPreemption:
     async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
         """What the group of this pod lacks; None where no pod may be evicted for it now. Raises Outside."""
         lacking = await self._gangs.lacking(name, pod)
-        if lacking is None or lacking.needed > MOST_MEMBERS or any(map(_never_preempts, lacking.members)):
+        if lacking is None or lacking.needed > MOST_MEMBERS or any(each.never_preempts for each in lacking.members):
             return None
         return lacking
 
@@ -135,7 +135,3 @@ def _go_together(members: Sequence[ParsedPod], free: HostSize) -> bool:
     memory = sum(member.host_size.memory_mib for member in members)
     constrained = any(constrained_by_pods(member.obj.get("spec") or {}) for member in members)
     return not constrained and cpu <= free.cpu and memory <= free.memory_mib
-
-
-def _never_preempts(pod: ParsedPod) -> bool:
-    return (pod.obj.get("spec") or {}).get("preemptionPolicy") == "Never"
