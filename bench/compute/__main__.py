@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import mean
 
 from bench.compute import reactions
-from bench.compute.conditions import Virtual, in_real_time, in_virtual_time, switching
+from bench.compute.conditions import Virtual, in_real_time, in_virtual_time, like_the_card, switching
 from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
 from bench.measures import Report, add_outputs
 from bench.program import end_with
 from lamina.model.grants import ComputePolicy
 
-PARTS = ("basics", "virtual", "switching", "real")
+PARTS = ("basics", "virtual", "switching", "card", "real")
 LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
 PAIRS = [
     *((f"{a}-{b}-{ms:g}ms", (Load(cores=a, kernel_ms=ms), Load(cores=b, kernel_ms=ms)))
@@ -125,6 +125,8 @@ def main() -> int:
             in_virtual_time(report, virtual, options.every)
         if "switching" in parts:
             switching(report, virtual, options.every)
+        if "card" in parts:
+            like_the_card(report, virtual)
         if "real" in parts:
             in_real_time(report, virtual, program, options.every, options.seconds)
     return report.finish(options.json, html=options.html)

@@ -13,6 +13,7 @@ from statistics import mean
 from typing import Any
 
 from bench.compute import matrix, virtual
+from bench.compute.driver_figures import Averages, Samples
 from bench.compute.matrix import Cell
 from bench.compute.runs import Load, started
 from bench.machine import Bench, Worker, machine
@@ -92,7 +93,7 @@ def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
     unlimited.run(loops, lambda cell: conditions.measure(cell, limited=False))
     unlimited.control(report, "matrix", "over")
     print("null control: the length of time slices is assumed")
-    assumed.run(matrix.known_failures(), lambda cell: conditions.measure(cell, asks=False))
+    assumed.run(matrix.known_failures(), lambda cell: conditions.measure(cell, figures=None))
     assumed.control(report, "matrix", "short")
 
 
@@ -105,6 +106,18 @@ def switching(report: Report, conditions: Virtual, every: int) -> None:
     print("null control: without launch windows")
     without.run(cells, lambda cell: conditions.measure(cell, ignoring=range(len(cell.loads))))
     without.control(report, "switching", "short")
+
+
+def like_the_card(report: Report, conditions: Virtual) -> None:
+    """Shares in virtual time next to those on an H200; as a null control with a driver whose figures are right."""
+    for figures, add in ((Samples, report.add), (Averages, report.control)):
+        differences = []
+        for cell, there in matrix.on_the_card():
+            here = conditions.measure(cell, figures=figures)
+            differences += [abs(a - b) for a, b in zip(here, there, strict=True)]
+            both = "; ".join(f"{a:.1f} ({b:.1f})" for a, b in zip(here, there, strict=True))
+            print(f"{cell.name}: {both} %, on the card in brackets", flush=True)
+        add("card-difference", "points", ours=max(differences))
 
 
 def in_real_time(report: Report, conditions: Virtual, program: Path, every: int, seconds: int) -> None:

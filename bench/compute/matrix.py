@@ -61,6 +61,27 @@ def _launch_ms(load: Load) -> float:
     return load.kernel_ms * (load.burst if load.how == "graph" else 1)
 
 
+def on_the_card() -> list[tuple[Cell, tuple[float, ...]]]:
+    """What containers got on an H200 with an agent that asks NVML, in percent; see docs/measurements-sharing.md."""
+    rows = [
+        ([(30, 10.0), (70, 10.0)], (29.7, 65.6)),
+        ([(50, 0.1), (50, 10.0)], (46.2, 45.2)),
+        ([(25, 10.0), (25, 0.1), (25, 1.0), (25, 10.0)], (21.7, 22.0, 24.8, 21.7)),
+        ([(30, 0.1), (60, 100.0)], (28.9, 53.1)),
+    ]
+    return [
+        (
+            Cell(
+                slice_us=H200_SLICE_US,
+                switch_us=H200_SWITCH_US,
+                loads=tuple(_load(cores, ms, "loop") for cores, ms in group),
+            ),
+            got,
+        )
+        for group, got in rows
+    ]
+
+
 def known_failures() -> list[Cell]:
     """What went wrong where the length of time slices was taken for 2 ms."""
     loops = [(500, (50, 0.1), (50, 10.0)), (500, (30, 0.1), (60, 1.0)), (2000, (50, 1.0), (50, 10.0))]

@@ -7,23 +7,22 @@ is computed on. The facade, the simulated driver and the arbiter are the shipped
 import ctypes
 import os
 import subprocess
-from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from bench.compute.driver_figures import Averages, Figures
 from bench.compute.matrix import Cell
 from bench.machine import ROOT, Bench, Worker, machine
 from lamina.enforcement import layout
 from lamina.enforcement.arbitration import Arbitration
-from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.files import ARBITER
 from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 
 BEGIN_NS = 1_000_000_000_000
-TICK_NS, ASKED_NS, AVERAGED_NS = 10_000_000, 500_000_000, 1_000_000_000
-"""How often the arbiter decides and the driver is asked, and over what the driver averages."""
+TICK_NS = 10_000_000
+"""How often the arbiter decides."""
 _BYTES = 4096
 
 
@@ -71,28 +70,6 @@ class VirtualClock:
         self._library.virtual_time_sleep_until(moment)
 
 
-class _Driver:
-    """What NVML says of each container: whole percents of the last second."""
-
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
-        self._past: deque[tuple[int, Sequence[int]]] = deque()
-        self._said: dict[Path, Confirmation] = {}
-
-    def look(self, now: int, given: Sequence[int]) -> None:
-        if self._past and now < self._past[-1][0] + ASKED_NS:
-            return
-        self._past.append((now, given))
-        while len(self._past) > 1 and self._past[1][0] <= now - AVERAGED_NS:
-            self._past.popleft()
-        since, before = self._past[0]
-        for folder, ns, then in zip(self._folders, given, before, strict=True):
-            self._said[folder] = Confirmation(1, round(100 * (ns - then) / max(1, now - since)) / 100, asked_at=now)
-
-    def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
-        return self._said.get(folder)
-
-
 def measure(
     library: Path,
     program: Path,
@@ -101,13 +78,13 @@ def measure(
     settle_s: float,
     seconds: float,
     limited: bool = True,
-    asks: bool = True,
+    figures: Figures | None = Averages,
     ignoring: Sequence[int] = (),
 ) -> tuple[float, ...]:
     """Percent of the GPU's time that each container got in so many seconds, after it had time to settle.
 
-    Without `asks` the driver's figures are not used, as if time slices were as long as is assumed; without `limited` no
-    container has a limit; containers with the numbers `ignoring` launch outside of their windows too.
+    Without the driver's `figures` time slices are as long as is assumed; without `limited` no container has a limit;
+    containers with the numbers `ignoring` launch outside of their windows too.
     """
     with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
         clock, workers, folders = VirtualClock(library, bench.folder), [], []
@@ -123,8 +100,8 @@ def measure(
         for worker in workers:
             worker.say("go")
         clock.start()
-        driver = _Driver(folders)
-        arbitration = Arbitration(confirm=driver.confirmation) if asks else Arbitration()
+        driver = figures(folders) if figures is not None else None
+        arbitration = Arbitration(confirm=driver.confirmation) if driver is not None else Arbitration()
         arbitration.attend(folders)
         stack.callback(arbitration.close)
         begin, end = (clock.now() + round(s * 1e9) for s in (settle_s, settle_s + seconds))
@@ -132,7 +109,8 @@ def measure(
         while (now := clock.now()) < end:
             given = _given(bench, workers, now)
             before = given if now <= begin else before
-            driver.look(now, given)
+            if driver is not None:
+                driver.look(now, given)
             arbitration.tick(now)
             for number in ignoring:
                 _remove_window(folders[number])

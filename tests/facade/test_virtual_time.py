@@ -53,7 +53,7 @@ def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Ca
 
 def test_they_do_not_where_the_length_is_assumed(measured: Callable[..., list[float]]) -> None:
     """The null control."""
-    assert not kept(measured(known_failures()[0], asks=False))
+    assert not kept(measured(known_failures()[0], figures=None))
 
 
 def test_they_do_not_without_limits(measured: Callable[..., list[float]]) -> None:
