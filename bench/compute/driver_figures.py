@@ -18,7 +18,7 @@ SEED = 7
 
 
 class DriverFigures(Protocol):
-    """What an arbiter is told of containers, by their folders."""
+    """What an arbiter learns of containers, by their folders."""
 
     def look(self, now: int, given: Sequence[int]) -> None:
         """Each container has had so much of the GPU's time until now, in ns."""
