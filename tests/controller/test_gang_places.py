@@ -2,7 +2,8 @@
 
 import pytest
 
-from lamina.controller.gangs.coordinator import PLAN_S, GangCoordinator
+from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.gangs.filtered_gangs import PLAN_S
 from lamina.controller.gangs.search import PlanSearch
 from lamina.controller.ledger.ledger import reservation
 from lamina.controller.pods import ParsedPod

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, pod_groups
+from lamina.controller.gangs import coordinator, held_gangs, pod_groups
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.errors import Outside
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
@@ -148,7 +148,7 @@ async def test_a_time_limit_without_sense_is_refused(bench: Bench, timeout: Any)
 async def test_no_group_holds_places_for_ever(bench: Bench) -> None:
     made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=10**9)
     await answer(bench, made, pods[0], "node-0")
-    bench.clock.time += 899 - coordinator.WAIT_S
+    bench.clock.time += 899 - held_gangs.WAIT_S
     made.expire()
     assert held(bench) == [20000, 20000]
     bench.clock.time += 1

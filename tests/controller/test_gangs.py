@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator
+from lamina.controller.gangs import coordinator, held_gangs
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
@@ -220,7 +220,7 @@ async def test_time_is_limited_and_another_group_gets_its_turn() -> None:
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [20000, 20000]
-    bench.clock.time += 29 - coordinator.WAIT_S
+    bench.clock.time += 29 - held_gangs.WAIT_S
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     bench.clock.time += 1
     why = "pod group default/a gave up: 1 of 2 members were ready to be bound in time; it starts again soon"

@@ -2,26 +2,22 @@
 
 kube-scheduler filters one pod after another and binds pods concurrently, so an extender can hold places while it waits
 for the rest of a group. When the first member is filtered, places for the whole group are searched together and
-reserved in one step, for a few seconds until its binding comes, and then until the group's timeout. A group without
-enough places holds nothing, so two groups never block each other half placed.
-Bindings wait until every needed member has passed kube-scheduler's own filters, and then continue. A binding that has
-waited almost as long as kube-scheduler's own timeout is refused with the reason; its place stays reserved for the next
-attempt, until then. After the timeout everything is released, and the group pauses so that another one gets a turn.
+reserved in one step, for a few seconds until its binding comes (`filtered_gangs`), and then until the group's timeout
+(`held_gangs`). A group without enough places holds nothing, so two groups never block each other half placed. After the
+timeout everything is released, and the group pauses so that another one gets a turn.
 """
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lamina.controller.binding.binder import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.plans import MAX_KINDS, GangPlanner, Lacking, NoPlan
+from lamina.controller.gangs.filtered_gangs import FilteredGang, FilteredGangs
+from lamina.controller.gangs.held_gangs import HeldGang, HeldGangs
+from lamina.controller.gangs.plans import GangPlanner, Lacking, NoPlan
 from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
-from lamina.controller.ledger.claims import Reservation
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
@@ -32,47 +28,14 @@ from lamina.errors import BadInput, LaminaError
 from lamina.model.ledger import taken_by
 from lamina.model.requests import PodRequest
 from lamina.placement import PodPlacement
-from lamina.ports.clock import within
 from lamina.ports.kube import PODS, NotFound
 
 log = logging.getLogger(__name__)
 
-WAIT_S = 3.0
-"""How long one binding waits for the other members: together they stay within kube-scheduler's timeout."""
 PAUSE_S = 5.0
 """How long a group that gave up lets others go first."""
-PLAN_S = 5.0
-"""How long planned places are reserved, and members sent there, before the first binding comes."""
-ALLOWED_S = 300.0
-"""How long it is remembered where members may go. kube-scheduler retries a pending pod at least this often."""
 _MOST_UNGROUPED = 100_000
 _ELSEWHERE = "the pod's group has its place on another node"
-
-
-@dataclass
-class HeldGang:
-    """A group that holds places. `planned` are its members with their places, `arrived` those that are to be bound."""
-
-    needed: int
-    until: float
-    planned: GangPlan
-    arrived: set[str] = field(default_factory=set)
-    complete: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-@dataclass
-class FilteredGang:
-    """What the filter found for a group of which no member has come to be bound.
-
-    `allowed` are the nodes that passed kube-scheduler's own filters, by the template of the member. `reserved` are the
-    reservations of the planned places, by UID.
-    """
-
-    filtered_at: float
-    planned_at: float = 0.0
-    allowed: dict[bytes, list[str]] = field(default_factory=dict)
-    planned: GangPlan = field(default_factory=dict)
-    reserved: dict[str, Reservation] = field(default_factory=dict)
 
 
 class RefusedPlan(NamedTuple):
@@ -93,10 +56,10 @@ class GangCoordinator:
         self._decisions = decisions
         self._groups = PodGroups(context)
         self._planner = GangPlanner(context, decisions, nominated)
-        self._held: dict[GroupName, HeldGang] = {}
+        self._filtered = FilteredGangs(context)
+        self._held = HeldGangs(context)
         self._paused: dict[GroupName, tuple[float, str]] = {}
         """Until when, and why."""
-        self._filtered: dict[GroupName, FilteredGang] = {}
         self._refusals: dict[GroupName, tuple[RefusedPlan, str]] = {}
         """The last plan that was refused, and why."""
         self._placed: set[str] = set()
@@ -114,12 +77,9 @@ class GangCoordinator:
             self._remember_ungrouped(pod)
         if name is None or result.error or pod.request is None:
             return result
-        now = self._context.now()
-        filtered = self._filtered.setdefault(name, FilteredGang(now))
-        filtered.filtered_at = now
-        has_room = pod.template in filtered.allowed or len(filtered.allowed) < MAX_KINDS
-        if has_room and not _nominated_alone(pod, result):
-            filtered.allowed[pod.template] = [*result.fitting, *result.failed]
+        filtered = self._filtered.observe(name)
+        if not _nominated_alone(pod, result):
+            filtered.allow(pod, [*result.fitting, *result.failed])
         if not result.fitting:
             return result
         try:
@@ -140,7 +100,7 @@ class GangCoordinator:
         held = self._held.get(name)
         if len(self._planner.bound_members(group)) >= group.needed:
             return result
-        planned = self._renewed_plan(name, group, filtered) if held is None else held.planned
+        planned = self._filtered.renewed_plan(name, group, filtered) if held is None else held.planned
         if pod.uid in planned and planned[pod.uid].node in result.fitting:
             return _only(result, planned[pod.uid].node)
         if pod.uid in planned and _nominated_alone(pod, result):
@@ -151,44 +111,16 @@ class GangCoordinator:
         self, name: GroupName, group: PodGroup, pod: ParsedPod, filtered: FilteredGang, result: FilterResult
     ) -> FilterResult:
         """The filter's answer by a new plan, whose places are reserved until the first binding comes."""
-        self._drop_plan(filtered)
+        self._filtered.drop_plan(filtered)
         plan = self._plan(name, group, pod, result.fitting)
         if isinstance(plan, str):
             return _refuse_all(result, plan)
         try:
-            reserved = self._reserve_all(name, group, plan, self._context.now() + PLAN_S)
+            self._filtered.take_plan(name, group, filtered, plan)
         except DoesNotFit as error:
             return _refuse_all(result, str(error))
-        filtered.planned, filtered.reserved, filtered.planned_at = plan, reserved, self._context.now()
         self._placed.update(uid for uid in plan if uid != pod.uid)
         return _only(result, plan[pod.uid].node)
-
-    def _renewed_plan(self, name: GroupName, group: PodGroup, filtered: FilteredGang) -> GangPlan:
-        """The plan in force, reserved longer where kube-scheduler itself holds bindings until all members are there."""
-        plan, now = self._plan_in_force(filtered), self._context.now()
-        lapses = min((each.until for each in filtered.reserved.values()), default=now)
-        if plan and lapses < now + PLAN_S / 2 and now < filtered.planned_at + group.timeout_s:
-            try:
-                filtered.reserved = self._reserve_all(name, group, plan, now + PLAN_S)
-            except DoesNotFit:
-                filtered.planned, filtered.reserved = {}, {}
-                return {}
-        return plan
-
-    def _plan_in_force(self, filtered: FilteredGang) -> GangPlan:
-        """The plan whose places are all still reserved, or none."""
-        now = self._context.now()
-        in_force = all(
-            each.until > now and self._ledger.reservation_of(uid) is each for uid, each in filtered.reserved.items()
-        )
-        return filtered.planned if in_force else {}
-
-    def _drop_plan(self, filtered: FilteredGang) -> None:
-        """Release the places that are reserved by the plan alone."""
-        for uid, reserved in filtered.reserved.items():
-            if self._ledger.reservation_of(uid) is reserved:
-                self._ledger.release(uid)
-        filtered.planned, filtered.reserved = {}, {}
 
     async def wait(self, args: BindArgs) -> str:
         """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
@@ -209,7 +141,8 @@ class GangCoordinator:
             return ""  # the binder reports it
         except LaminaError as error:
             return str(error)
-        if len(self._planner.bound_members(group)) >= group.needed:
+        needed = group.needed - len(self._planner.bound_members(group))
+        if needed <= 0:
             return ""
         held = self._held.get(name)
         if held is None:
@@ -217,12 +150,12 @@ class GangCoordinator:
             if isinstance(plan, str):
                 return plan
             try:
-                held = self._hold(name, group, plan)
+                held = self._held.hold(name, group, plan, needed)
             except DoesNotFit as error:
                 return str(error)
         elif refusal := self._move_place(held, args, pod, pod.request):
             return refusal
-        return await self._wait_for_members(name, held, args.podUID)
+        return await self._held.wait_for_members(name, held, args.podUID)
 
     async def companions(self, pod: ParsedPod) -> Callable[[str], list[PodRequest] | None]:
         """By node, the requests that must fit there together with the pod, so that its group is complete.
@@ -239,8 +172,7 @@ class GangCoordinator:
             return lambda node: None
         if len(self._planner.bound_members(group)) >= group.needed:
             return lambda node: []
-        filtered = self._filtered.get(name)
-        return self._planner.companions(group, pod, filtered.allowed if filtered else {})
+        return self._planner.companions(group, pod, self._filtered.allowed(name))
 
     async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
         """The members for which pods could be evicted, `pod` among them. Raises Outside.
@@ -254,7 +186,7 @@ class GangCoordinator:
             group = await self._groups.read(name, pod)
         except BadInput:
             return None
-        if filtered.planned and self._plan_in_force(filtered):
+        if filtered.planned and self._filtered.plan_in_force(filtered):
             return None
         return self._planner.lacking(name, group, pod, filtered.allowed)
 
@@ -265,37 +197,17 @@ class GangCoordinator:
 
     def restore_place(self, args: BindArgs) -> None:
         """After a failed binding, reserve the pod's place again, because the other members rely on it."""
-        for held in self._held.values():
-            place = held.planned.get(args.podUID)
-            if place is not None and self._ledger.pod(args.podUID).stage < Stage.BOUND:
-                with contextlib.suppress(DoesNotFit):
-                    self._reserve(args, place, held)
+        self._held.restore_place(args)
 
     def expire(self) -> None:
         """Release the places of groups whose time is up, and forget groups that are placed."""
         now = self._context.now()
-        for name, held in list(self._held.items()):
-            with self._context.set_aside.around("pod group", f"{name.namespace}/{name.name}"):
-                self._expire(name, held, now)
-        self._paused = {name: pause for name, pause in self._paused.items() if pause[0] > now}
-        self._filtered = {
-            name: filtered for name, filtered in self._filtered.items() if filtered.filtered_at + ALLOWED_S > now
-        }
-        self._refusals = {name: refusal for name, refusal in self._refusals.items() if name in self._filtered}
-
-    def _expire(self, name: GroupName, held: HeldGang, now: float) -> None:
-        """Release the places of the group if its time is up, or if it is placed."""
-        unbound = [uid for uid in held.planned if self._ledger.pod(uid).stage < Stage.BOUND]
-        if unbound and now < held.until:
-            return
-        del self._held[name]
-        for uid in unbound:
-            self._ledger.release(uid)
-        if unbound:
-            bound = sum(self._ledger.pod(uid).stage is Stage.BOUND for uid in held.planned)
-            reason = _reason_to_give_up(name, held, bound)
+        for name, reason in self._held.expire(now).items():
             self._paused[name] = now + PAUSE_S, reason
             log.warning("%s", reason)
+        self._paused = {name: pause for name, pause in self._paused.items() if pause[0] > now}
+        self._filtered.expire(now)
+        self._refusals = {name: refusal for name, refusal in self._refusals.items() if name in self._filtered}
 
     def _remember_ungrouped(self, pod: ParsedPod) -> None:
         if len(self._ungrouped) >= _MOST_UNGROUPED:
@@ -306,10 +218,10 @@ class GangCoordinator:
         """The plan in force if it has the pod on this node, or another one, or why there is none."""
         filtered = self._filtered.get(name)
         if filtered is not None:
-            plan = self._plan_in_force(filtered)
+            plan = self._filtered.plan_in_force(filtered)
             if pod.uid in plan and plan[pod.uid].node == node:
                 return plan
-            self._drop_plan(filtered)
+            self._filtered.drop_plan(filtered)
         return self._plan(name, group, pod, [node])
 
     def _plan(self, name: GroupName, group: PodGroup, first: ParsedPod, nodes: list[str]) -> GangPlan | str:
@@ -321,39 +233,13 @@ class GangCoordinator:
         question = RefusedPlan(self._context.capacity.table.stamp, group, kind_of(first), nodes)
         if known is not None and known[0] == question:
             return known[1]
-        filtered = self._filtered.get(name)
-        plan = self._planner.plan(name, group, first, nodes, filtered.allowed if filtered else {})
+        plan = self._planner.plan(name, group, first, nodes, self._filtered.allowed(name))
         if isinstance(plan, NoPlan):
             self._refusals[name] = question, plan.reason
             if plan.for_s:
                 self._paused[name] = self._context.now() + plan.for_s, plan.reason
             return plan.reason
         return plan
-
-    def _hold(self, name: GroupName, group: PodGroup, plan: GangPlan) -> HeldGang:
-        """Reserve all places of the plan until the group's timeout. Raises DoesNotFit as `_reserve_all`."""
-        until = self._context.now() + group.timeout_s
-        self._reserve_all(name, group, plan, until)
-        held = HeldGang(group.needed - len(self._planner.bound_members(group)), until, plan)
-        self._held[name] = held
-        return held
-
-    def _reserve_all(self, name: GroupName, group: PodGroup, plan: GangPlan, until: float) -> dict[str, Reservation]:
-        """Reserve all places of the plan, or none. They are free: nothing was awaited since it was made, or they are
-        reserved already.
-
-        Raises DoesNotFit for a member that has ended.
-        """
-        reserved = {uid: Reservation(place.node, place.taken, until) for uid, place in plan.items()}
-        for uid, reservation in reserved.items():
-            member = group.waiting.get(uid)
-            try:
-                self._ledger.reserve(uid, name.namespace, member.name if member else uid, reservation)
-            except DoesNotFit:
-                for reserved_uid in plan:
-                    self._ledger.release(reserved_uid)
-                raise
-        return reserved
 
     def _move_place(self, held: HeldGang, args: BindArgs, pod: ParsedPod, request: PodRequest) -> str:
         """Reserve the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
@@ -362,39 +248,11 @@ class GangCoordinator:
         placement = self._decisions.place(pod, request, args.node)
         if not isinstance(placement, PodPlacement):
             return f"node {args.node} has no place for the pod next to those reserved for its group"
-        place = MemberPlace(args.node, taken_by(placement.containers))
         try:
-            self._reserve(args, place, held)
+            self._held.move_place(held, args, MemberPlace(args.node, taken_by(placement.containers)))
         except DoesNotFit as error:
             return str(error)
-        held.planned[args.podUID] = place
         return ""
-
-    async def _wait_for_members(self, name: GroupName, held: HeldGang, uid: str) -> str:
-        held.arrived = {uid for uid in held.arrived if not self._ledger.pod(uid).ended} | {uid}
-        if len(held.arrived) >= held.needed:
-            held.complete.set()
-        left_s = max(0.0, held.until - self._context.now())
-        try:
-            await within(self._context.clock, min(WAIT_S, left_s), held.complete.wait())
-        except TimeoutError:
-            return f"{name} waits for its members: {len(held.arrived)} of {held.needed} are ready to be bound"
-        return ""
-
-    def _reserve(self, args: BindArgs, place: MemberPlace, held: HeldGang) -> None:
-        reservation = Reservation(place.node, place.taken, held.until)
-        self._ledger.reserve(args.podUID, args.podNamespace, args.podName, reservation)
-
-
-def _reason_to_give_up(name: GroupName, held: HeldGang, bound: int) -> str:
-    if bound:
-        return f"{name} is placed in part: only {bound} of its members could be bound in time; it continues soon"
-    if held.complete.is_set():
-        return f"{name} gave up: its members were ready, but could not be bound in time; it starts again soon"
-    return (
-        f"{name} gave up: {len(held.arrived)} of {held.needed} members were ready to be bound in time; "
-        f"it starts again soon"
-    )
 
 
 def _only(result: FilterResult, node: str) -> FilterResult:
