@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
-from lamina.controller.capacity.inventory_status import MOST_WRITES, InventoryStatuses
+from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
 from lamina.model.gpus import Gpu
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
@@ -80,12 +80,33 @@ async def test_nothing_is_written_twice() -> None:
     assert await statuses.version("node-0") == before
 
 
-async def test_a_round_writes_only_so_many_and_the_next_ones_follow() -> None:
+@pytest.mark.parametrize("nodes", [1, MOST_WRITES])
+async def test_a_round_writes_as_many_as_came_to_differ(nodes: int) -> None:
     statuses = Statuses()
-    for number in range(MOST_WRITES + 1):
-        await statuses.offer(f"node-{number:02}", *gpus(1, prefix=f"GPU-{number}"))
-    assert list((await statuses.step()).values()).count({}) == 1
+    await offer_many(statuses, nodes)
     assert {} not in (await statuses.step()).values()
+
+
+async def test_while_more_change_than_a_round_could_write_it_writes_a_few() -> None:
+    statuses = Statuses()
+    await offer_many(statuses, MOST_WRITES + 1)
+    assert list((await statuses.step()).values()).count({}) == MOST_WRITES + 1 - WRITES_WHEN_BUSY
+    await offer_many(statuses, MOST_WRITES + 1, first=100)
+    written = await statuses.step()
+    assert list(written.values()).count({}) == 2 * (MOST_WRITES + 1 - WRITES_WHEN_BUSY)
+    assert {} not in [written[f"node-{number:03}"] for number in range(2 * WRITES_WHEN_BUSY)], "in their order"
+
+
+async def test_the_next_rounds_write_what_is_left() -> None:
+    statuses = Statuses()
+    await offer_many(statuses, 2 * MOST_WRITES)
+    for left in (2 * MOST_WRITES - WRITES_WHEN_BUSY, MOST_WRITES - WRITES_WHEN_BUSY, 0):
+        assert list((await statuses.step()).values()).count({}) == left
+
+
+async def offer_many(statuses: Statuses, nodes: int, first: int = 0) -> None:
+    for number in range(first, first + nodes):
+        await statuses.offer(f"node-{number:03}", *gpus(1, prefix=f"GPU-{number}"))
 
 
 async def test_what_cannot_be_written_is_tried_again() -> None:

@@ -33,7 +33,7 @@ from lamina.ports.kube.moments import rfc3339_micro
 
 NAME = "lamina-turns"
 """The Lease."""
-DISTANCE_S = 0.05
+DISTANCE_S = 0.1
 """From the beginning of a turn to the next one. kube-scheduler goes on while a bind waits."""
 MOST_SCOPES = 1 << 14
 """Nodes and namespaces of which this replica remembers that it has read them, so that those that are gone are

@@ -1,6 +1,7 @@
 """Writes what is free on each node into the status of its Inventory, so that `kubectl get inventories` shows it.
 
-One write changes one node, and binding pods matters more: a round writes only so many, those that wait longest first.
+One write changes one node, and binding pods matters more: a round writes only so many, those that wait longest first,
+and only a few while more change than it could write.
 """
 
 import logging
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 EVERY_S = 2.0
 MOST_WRITES = 20
 """Per round, which is at most ten in a second."""
+WRITES_WHEN_BUSY = 5
+"""Per round in which more than MOST_WRITES statuses came to differ: many pods are placed now."""
 
 
 class InventoryStatuses:
@@ -42,8 +45,9 @@ class InventoryStatuses:
         wanted = self._wanted()
         differing = {node for node, status in wanted.items() if self._observed.get(node) != status}
         differing -= self._without_place(wanted, differing)
+        busy = len(differing - self._waiting.keys()) > MOST_WRITES
         self._waiting = {node: None for node in (*self._waiting, *sorted(differing)) if node in differing}
-        for node in list(self._waiting)[:MOST_WRITES]:
+        for node in list(self._waiting)[: WRITES_WHEN_BUSY if busy else MOST_WRITES]:
             try:
                 await self._kube.patch(INVENTORIES, node, {"status": wanted[node]}, subresource="status")
             except NotFound:
