@@ -112,7 +112,7 @@ def main() -> int:
     add_outputs(parser)
     parser.add_argument("--seconds", type=int, default=4, help="length of each run in real time (default 4)")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
-    parser.add_argument("--every", type=int, default=1, help="only each so-manieth cell of the matrix (default 1)")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth cell of the matrix (default 1)")
     options = parser.parse_args()
     report, parts = Report("compute"), options.part or PARTS
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:

@@ -83,7 +83,7 @@ class Virtual:
 
 
 def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
-    """Every so-manieth cell, and two null controls: without a limit, and with the length of slices taken for 2 ms."""
+    """Every Nth cell, and two null controls: without a limit, and with the length of slices taken for 2 ms."""
     found = Conditions(conditions.alone)
     found.run(matrix.known_failures() + matrix.cells()[::every], conditions.measure)
     found.report(report, "matrix")
@@ -116,12 +116,12 @@ def like_the_card(report: Report, conditions: Virtual) -> None:
             here = conditions.measure(cell, figures=figures)
             differences += [abs(a - b) for a, b in zip(here, there, strict=True)]
             both = "; ".join(f"{a:.1f} ({b:.1f})" for a, b in zip(here, there, strict=True))
-            print(f"{cell.name}: {both} %, on the card in brackets", flush=True)
+            print(f"{cell.name}: {both} %, on the card in parentheses", flush=True)
         add("card-difference", "points", ours=max(differences))
 
 
 def in_real_time(report: Report, conditions: Virtual, program: Path, every: int, seconds: int) -> None:
-    """Every so-manieth cell on the machine's clock, by the simulated GPU's own account, and two `lamina run`."""
+    """Every Nth cell on the machine's clock, by the simulated GPU's own account, and two `lamina run`."""
     found = Conditions(conditions.alone)
     found.run(matrix.known_failures() + matrix.cells()[::every], lambda cell: _on_the_clock(program, cell, seconds))
     pair = Cell(slice_us=2000, loads=(Load(cores=30, kernel_ms=1.0), Load(cores=60, kernel_ms=10.0)))

@@ -10,9 +10,7 @@
 #define PERCENT_MASK 0xFFull
 #define PIECES 4096u
 
-/* What a context of a client takes on an H200, and how much of that its own limit counts
- * (docs/measurements-sharing.md).
- */
+/* What a client's context takes on an H200, and what its limit counts of that: docs/measurements-sharing.md. */
 #define CLIENTS_CONTEXT_MIB 517u
 #define CLIENTS_OWN_MIB 167u
 
