@@ -100,11 +100,11 @@ def test_a_program_that_uses_mps_outlives_the_agent_and_on_a_plain_node_the_serv
     running(lab, "steady")
 
     def clients() -> set[int]:
+        """Without those that have ended, which are there until another process looks for them."""
         gpus = simgpu.read(lab.machine).gpus
-        return {each.pid for gpu in gpus for each in gpu.processes if each.mps_percent}
+        return {each.pid for gpu in gpus for each in gpu.processes if each.mps_percent and alive(each.pid)}
 
-    wait_until(lambda: len(clients()) == 1, lambda: str(clients()))
-    program, before = clients(), daemons(lab)
+    program, before = wait_until(clients, "no client works"), daemons(lab)
     for component in ("agent", "mps"):
         killed = component_pid(lab, component)
         os.kill(killed, signal.SIGKILL)
