@@ -6,7 +6,7 @@ was is given to the one process that has the GPU at that moment, and an answer i
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -29,13 +29,28 @@ class DriverFigures(Protocol):
 Figures = Callable[[Sequence[Path]], DriverFigures]
 
 
-class Averages:
-    """The last second of each container."""
+class _Said:
+    """What was said of each container last."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
-        self._past: deque[tuple[int, Sequence[int]]] = deque()
         self._said: dict[Path, Confirmation] = {}
+
+    def _say(self, now: int, parts: Iterable[float]) -> None:
+        """The part of the GPU's time of each container."""
+        for folder, part in zip(self._folders, parts, strict=True):
+            self._said[folder] = Confirmation(1, round(100 * part) / 100, asked_at=now)
+
+    def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
+        return self._said.get(folder)
+
+
+class Averages(_Said):
+    """The last second of each container."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        super().__init__(folders)
+        self._past: deque[tuple[int, Sequence[int]]] = deque()
 
     def look(self, now: int, given: Sequence[int]) -> None:
         if self._past and now < self._past[-1][0] + ASKED_NS:
@@ -44,23 +59,19 @@ class Averages:
         while len(self._past) > 1 and self._past[1][0] <= now - AVERAGED_NS:
             self._past.popleft()
         since, before = self._past[0]
-        for folder, ns, then in zip(self._folders, given, before, strict=True):
-            self._said[folder] = Confirmation(1, round(100 * (ns - then) / max(1, now - since)) / 100, asked_at=now)
-
-    def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
-        return self._said.get(folder)
+        self._say(now, ((ns - then) / max(1, now - since) for ns, then in zip(given, before, strict=True)))
 
 
-class Samples:
+class Samples(_Said):
     """The same draws in each run: the probability of a container is its part of the time in which the GPU was busy."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders, self._draw = folders, random.Random(SEED)
+        super().__init__(folders)
+        self._draw = random.Random(SEED)
         self._last: tuple[int, Sequence[int]] | None = None
         self._asked = 0
         self._samples: deque[tuple[int, float]] = deque(maxlen=AVERAGED_NS // SAMPLE_NS)
         """Whose they are, and how busy the GPU was."""
-        self._said: dict[Path, Confirmation] = {}
 
     def look(self, now: int, given: Sequence[int]) -> None:
         if self._last is None:
@@ -68,20 +79,12 @@ class Samples:
         since, before = self._last
         if now >= since + SAMPLE_NS:
             worked = [ns - then for ns, then in zip(given, before, strict=True)]
-            if any(worked):
-                (owner,) = self._draw.choices(range(len(worked)), worked)
-                self._samples.append((owner, sum(worked) / (now - since)))
-            else:
-                self._samples.append((0, 0.0))
+            owner = self._draw.choices(range(len(worked)), worked)[0] if any(worked) else 0
+            self._samples.append((owner, sum(worked) / (now - since)))
             self._last = now, given
         if self._samples and now >= self._asked + ASKED_NS:
-            self._answer(now)
+            self._asked = now
+            self._say(now, map(self._average, range(len(given))))
 
-    def _answer(self, now: int) -> None:
-        self._asked = now
-        for number, folder in enumerate(self._folders):
-            own = sum(busy for owner, busy in self._samples if owner == number) / len(self._samples)
-            self._said[folder] = Confirmation(1, round(100 * own) / 100, asked_at=now)
-
-    def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
-        return self._said.get(folder)
+    def _average(self, number: int) -> float:
+        return sum(busy for owner, busy in self._samples if owner == number) / len(self._samples)

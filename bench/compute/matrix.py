@@ -69,26 +69,18 @@ def on_the_card() -> list[tuple[Cell, tuple[float, ...]]]:
         ([(25, 10.0), (25, 0.1), (25, 1.0), (25, 10.0)], (21.7, 22.0, 24.8, 21.7)),
         ([(30, 0.1), (60, 100.0)], (28.9, 53.1)),
     ]
-    return [
-        (
-            Cell(
-                slice_us=H200_SLICE_US,
-                switch_us=H200_SWITCH_US,
-                loads=tuple(_load(cores, ms, "loop") for cores, ms in group),
-            ),
-            got,
-        )
-        for group, got in rows
-    ]
+    return [(_loops(H200_SLICE_US, group, switch_us=H200_SWITCH_US), got) for group, got in rows]
 
 
 def known_failures() -> list[Cell]:
     """What went wrong where the length of time slices was taken for 2 ms."""
     loops = [(500, (50, 0.1), (50, 10.0)), (500, (30, 0.1), (60, 1.0)), (2000, (50, 1.0), (50, 10.0))]
-    return [
-        Cell(slice_us=slice_us, loads=tuple(_load(cores, ms, "loop") for cores, ms in group))
-        for slice_us, *group in loops
-    ]
+    return [_loops(slice_us, group) for slice_us, *group in loops]
+
+
+def _loops(slice_us: int, group: Sequence[tuple[int, float]], switch_us: int = 0) -> Cell:
+    loads = tuple(_load(cores, ms, "loop") for cores, ms in group)
+    return Cell(slice_us=slice_us, switch_us=switch_us, loads=loads)
 
 
 def _load(cores: int, kernel_ms: float, how: str) -> Load:

@@ -39,15 +39,20 @@ uint32_t lane_limit_mib(const machine *m, uint32_t gpu, uint32_t slot)
 
 uint32_t lane_held_mib(const machine *m, uint32_t gpu, uint32_t slot, uint32_t more_mib)
 {
-    uint32_t context = machine_gpu(m, gpu)->context_mib, own = context * CLIENTS_OWN_MIB / CLIENTS_CONTEXT_MIB;
     uint32_t held = ledger_held(m, gpu, slot) + more_mib;
+    if (!lane_exists(m, gpu, slot))
+        return held;
+    uint32_t context = machine_gpu(m, gpu)->context_mib, own = context * CLIENTS_OWN_MIB / CLIENTS_CONTEXT_MIB;
     uint64_t of_server = (uint64_t)atomic_load(&machine_cell(m, gpu, slot)->contexts) * (context - own);
     return of_server < held ? held - (uint32_t)of_server : 0;
 }
 
 uint32_t lane_multiprocessors(const machine *m, uint32_t gpu, uint32_t slot)
 {
-    uint64_t pairs = machine_gpu(m, gpu)->sm_count * (mps_word(m, gpu, slot) & PERCENT_MASK) / 200;
+    uint32_t all = machine_gpu(m, gpu)->sm_count;
+    if (!lane_exists(m, gpu, slot))
+        return all;
+    uint64_t pairs = all * (mps_word(m, gpu, slot) & PERCENT_MASK) / 200;
     return pairs > 0 ? 2 * (uint32_t)pairs : 2;
 }
 

@@ -17,10 +17,10 @@ void lane_open(const machine *m, uint32_t gpu, uint32_t slot, uint32_t percent, 
 bool lane_exists(const machine *m, uint32_t gpu, uint32_t slot);
 /* MiB that the client may hold; 0: no limit. */
 uint32_t lane_limit_mib(const machine *m, uint32_t gpu, uint32_t slot);
-/* MiB that the client itself would hold with so much more, by which it is limited: the server has most of what its
- * contexts take. */
+/* MiB that the process itself would hold with so much more. Of what a client's contexts take, the server has most, and
+ * the client is limited by the rest. */
 uint32_t lane_held_mib(const machine *m, uint32_t gpu, uint32_t slot, uint32_t more_mib);
-/* The multiprocessors that the client sees. They come in pairs. */
+/* The multiprocessors that the process sees: those of a client come in pairs. */
 uint32_t lane_multiprocessors(const machine *m, uint32_t gpu, uint32_t slot);
 
 uint64_t lane_append(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);

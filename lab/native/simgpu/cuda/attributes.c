@@ -99,9 +99,6 @@ static bool read_from_record(const simgpu_gpu *gpu, int attribute, int *value)
     case CLOCK_RATE:
         *value = (int)gpu->sm_clock_mhz * 1000;
         return true;
-    case MULTIPROCESSOR_COUNT:
-        *value = (int)gpu->sm_count;
-        return true;
     case COMPUTE_MODE:
         *value = (int)atomic_load(&gpu->compute_mode);
         return true;
@@ -164,7 +161,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     TRY(device_find(ordinal, &dev));
     if (value == NULL || attribute < 1 || attribute > HIGHEST_ATTRIBUTE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (attribute == MULTIPROCESSOR_COUNT && lane_exists(&driver.m, dev->gpu, driver.slot)) {
+    if (attribute == MULTIPROCESSOR_COUNT) {
         *value = (int)lane_multiprocessors(&driver.m, dev->gpu, driver.slot);
         return CUDA_SUCCESS;
     }

@@ -13,12 +13,6 @@ typedef struct {
     unsigned int instance; /* NVML_NO_INSTANCE: on the whole GPU */
 } holder;
 
-static uint32_t held_mib(uint32_t unit, uint32_t slot)
-{
-    bool client = lane_exists(&library.m, unit, slot);
-    return client ? lane_held_mib(&library.m, unit, slot, 0) : ledger_held(&library.m, unit, slot);
-}
-
 /* Clients of MPS are listed with the others, and apart. Whether the process is dead is checked last, because that reads
  * /proc. */
 static bool is_listed(uint32_t unit, uint32_t slot, bool clients)
@@ -43,7 +37,7 @@ static unsigned int list_unit(uint32_t unit, unsigned int instance, bool clients
             continue;
         if (at == count)
             holders[count++] = (holder){.pid = pid, .instance = instance};
-        holders[at].bytes += held_mib(unit, slot) * MIB;
+        holders[at].bytes += lane_held_mib(&library.m, unit, slot, 0) * MIB;
     }
     return count;
 }
