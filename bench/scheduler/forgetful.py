@@ -6,7 +6,8 @@ The null control of binds that are refused because their room was given away. It
 import asyncio
 
 from bench.scheduler.server import main
-from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.binding.bind_args import BindArgs
+from lamina.controller.binding.binder import Binder
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 

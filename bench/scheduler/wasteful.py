@@ -6,7 +6,8 @@ It takes long to start and much memory, computes for a while before each answer,
 import time
 
 from bench.scheduler.server import main
-from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.binding.bind_args import BindArgs
+from lamina.controller.binding.binder import Binder
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.scores import NodeScores

@@ -4,7 +4,8 @@ from typing import Any
 
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.background import BackgroundTasks
-from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.binding.bind_args import BindArgs
+from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import Turns
 from lamina.controller.capacity.node_states import Capacity

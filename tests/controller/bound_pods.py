@@ -19,9 +19,16 @@ class StartingKube(FakeKube):
         self.runs_with: dict[str, dict[str, Taken]] = {}
 
     async def bind(
-        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        uid: str,
+        node: str,
+        metadata: BindingMetadata = NO_METADATA,
+        version: str = "",
     ) -> None:
-        await super().bind(pod, namespace=namespace, uid=uid, node=node, metadata=metadata)
+        await super().bind(pod, namespace=namespace, uid=uid, node=node, metadata=metadata, version=version)
         for grant in self.grants():
             if grant["spec"]["podUID"] == uid and grant["spec"]["node"] == node:
                 self.runs_with[uid] = taken_by(grant_record(grant).grant.containers)

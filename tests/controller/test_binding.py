@@ -1,6 +1,8 @@
 """Bind, step by step: what is written, what is undone, what is left alone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,10 +13,9 @@ from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
 from lamina.controller.ledger.ledger import UNCONFIRMED_S
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.errors import Outside
-from lamina.ports.kube import GRANTS, PODS, BindingMetadata, Conflict, NotFound, Object, Refused, Unreachable
+from lamina.ports.kube import GRANTS, PODS, Conflict, Kube, NotFound, Object, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.fake_network import LossyKube
-from lamina.ports.kube.protocol import NO_METADATA
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpu_pod, gpus
 
@@ -34,6 +35,28 @@ def failing(bench: Bench, verb: str, error: Outside) -> None:
 def repaired(bench: Bench) -> None:
     assert isinstance(bench.kube, FakeKube)
     bench.kube.failing.clear()
+
+
+def changing(change: Callable[[Kube], Awaitable[object]], *, times: int = 1) -> Bench:
+    """A bench whose pod is changed by others just before each of the first `times` bindings is written."""
+
+    class Hasty(FakeKube):
+        left = times
+
+        async def bind(self, pod: str, **about: Any) -> None:
+            if self.left:
+                self.left -= 1
+                await change(self)
+            await super().bind(pod, **about)
+
+    bench = Bench(Hasty())
+    bench.offer()
+    return bench
+
+
+async def report(bench: Bench, pod: Object) -> None:
+    """The watch reports the pod as it is."""
+    bench.context.pending.observe(bench.parse(pod))
 
 
 async def test_the_grant_says_what_the_pod_got_and_goes_with_it(bench: Bench) -> None:
@@ -302,17 +325,82 @@ async def test_a_pod_deleted_or_replaced_since_filter_gets_nothing(bench: Bench)
 
 
 async def test_a_pod_deleted_between_grant_and_binding_frees_its_share() -> None:
-    class Hasty(FakeKube):
-        async def bind(
-            self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
-        ) -> None:
-            await self.delete(PODS, pod, namespace=namespace)
-            await super().bind(pod, namespace=namespace, uid=uid, node=node, metadata=metadata)
-
-    bench = Bench(Hasty())
-    bench.offer()
+    bench = changing(lambda kube: kube.delete(PODS, "pod", namespace="default"))
     assert await bench.bind(await bench.pod(gpumem=1000)) == "pod default/pod no longer exists"
     assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+
+
+BY_CLAIM = {
+    "extendedResourceClaimStatus": {
+        "resourceClaimName": "pod-extended-resources-x7k2p",
+        "requestMappings": [
+            {"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "container-0-request-0"}
+        ],
+    }
+}
+"""What kube-scheduler writes into the status of a pod whose GPUs a claim serves."""
+
+
+async def serve_by_claim(kube: Kube) -> Object:
+    return await kube.patch(PODS, "pod", {"status": BY_CLAIM}, namespace="default", subresource="status")
+
+
+@pytest.mark.parametrize("limits", [{"gpu": 1}, {"gpu": 1, "gpumem": 1000}])
+async def test_a_pod_with_a_claim_for_its_gpus_is_bound_without_a_grant(bench: Bench, limits: dict[str, int]) -> None:
+    pod = await bench.pod(**limits)
+    await serve_by_claim(bench.kube)
+    assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
+    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.bind(pod) == ""
+    assert "already bound to node node-0" in await bench.bind(pod, "node-1")
+
+
+async def test_a_claim_that_is_made_after_the_watch_reported_the_pod_takes_the_place_of_its_grant() -> None:
+    bench = changing(serve_by_claim)
+    pod = await bench.pod(gpu=1, gpumem=1000)
+    await report(bench, pod)
+    assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
+    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+
+
+async def test_a_pod_that_others_label_meanwhile_is_bound_with_its_grant() -> None:
+    async def label(kube: Kube) -> Object:
+        labels = {"changed": str(len((await kube.list(GRANTS)).items))}
+        return await kube.patch(PODS, "pod", {"metadata": {"labels": labels}}, namespace="default")
+
+    bench = changing(label)
+    pod = await bench.pod(gpu=1, gpumem=1000)
+    await report(bench, pod)
+    assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
+    assert len(await bench.grants()) == 1 and bench.memory() == 1000
+
+
+async def test_a_pod_whose_request_changes_meanwhile_gets_no_grant_of_what_it_requested_before() -> None:
+    async def ask_for_more(kube: Kube) -> Object:
+        limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000"}
+        containers = [{"name": "main", "image": "x", "resources": {"limits": limits}}]
+        return await kube.patch(PODS, "pod", {"spec": {"containers": containers}}, namespace="default")
+
+    bench = changing(ask_for_more)
+    pod = await bench.pod(gpu=1, gpumem=1000)
+    await report(bench, pod)
+    assert "has the version" in await bench.bind(pod)
+    assert await bench.grants() == [] and bench.memory() == 0
+    assert await bench.node_of(pod) == ""
+
+
+async def test_a_pod_that_others_change_all_the_time_holds_nothing() -> None:
+    changes = iter(range(100))
+
+    async def annotate(kube: Kube) -> Object:
+        return await kube.patch(
+            PODS, "pod", {"metadata": {"annotations": {"seen": str(next(changes))}}}, namespace="default"
+        )
+
+    bench = changing(annotate, times=100)
+    pod = await bench.pod(gpu=1, gpumem=1000)
+    assert await bench.bind(pod) == "pod default/pod was changed by others whenever it was to be bound"
+    assert await bench.grants() == [] and bench.memory() == 0
 
 
 async def test_a_pod_being_deleted_is_not_bound(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from lamina.configuration import DEFAULT
 from lamina.controller.binding import orphan_grants
-from lamina.controller.binding.binder import BindArgs
+from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S

@@ -34,7 +34,10 @@ def example_pods() -> list[Object]:
     assert len(pods) > 10
     variable = admitted_pod("variable", gpumem=1000, gpucores=30)
     variable["spec"]["containers"][0]["env"] = [{"name": COMPUTE_VARIABLE, "value": "disable"}]
-    return [*pods, variable]
+    by_claim = admitted_pod("by-claim", gpu=1)
+    mapping = {"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "r"}
+    by_claim["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": [mapping]}}
+    return [*pods, variable, by_claim]
 
 
 def neighbors(obj: Any) -> Iterator[Any]:

@@ -7,8 +7,8 @@ import pytest
 from msgspec import structs
 
 from lamina.configuration import DEFAULT, Config
-from lamina.controller.admission.review import review
-from lamina.dialects import parse
+from lamina.controller.admission.review import AdmissionRequest, new_pod, review
+from lamina.dialects import parse, served_by_claim, ticket_holders
 from lamina.dialects.by_claim import ASKED, ENTRY, GENERATED
 from lamina.dra.generated import read_generated, template_spec
 from lamina.model.config import ByClaim
@@ -138,3 +138,35 @@ def test_members_of_groups_stay_with_laminas_scheduler() -> None:
 def test_every_dialect_is_converted(asked: dict[str, Any]) -> None:
     changed, _ = admitted(asking(**asked), ByClaim.ALWAYS)
     assert has_claim(changed) and changed["spec"]["containers"][0]["resources"]["limits"] == {}
+
+
+def mapped(*resources: str) -> Pod:
+    """The status of a pod for whose resources kube-scheduler has made a claim."""
+    requests = [{"containerName": "main", "resourceName": name, "requestName": "r"} for name in resources]
+    return {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": requests}}
+
+
+@pytest.mark.parametrize(
+    ("status", "served"),
+    [
+        ({}, False),
+        ({"extendedResourceClaimStatus": None}, False),
+        (mapped(), False),
+        (mapped("example.com/device"), False),
+        (mapped("nvidia.com/gpumem"), False),  # no ticket: kubelet does not allocate it
+        (mapped("nvidia.com/gpu"), True),
+        (mapped("example.com/device", "nvidia.com/gpu"), True),
+        (mapped("volcano.sh/vgpu-number"), True),
+    ],
+)
+def test_a_pod_for_whose_tickets_a_claim_was_made_requests_no_grant(status: Pod, served: bool) -> None:
+    manifest = {**pod(container(gpu=1, gpumem=1000)), "status": status}
+    assert served_by_claim(manifest, DEFAULT) is served
+    assert (parse(manifest, DEFAULT) is None) is served
+    assert bool(ticket_holders(manifest, DEFAULT)) is not served
+
+
+def test_a_tenant_cannot_avoid_admission_by_the_status_of_a_new_pod() -> None:
+    manifest = {**pod(container(gpu=1, gpumem_percentage=150)), "status": mapped("nvidia.com/gpu")}
+    verdict, _ = review(new_pod(AdmissionRequest(uid="u", object=manifest, namespace="team")), DEFAULT)
+    assert not verdict.allowed and "150" in verdict.message

@@ -104,9 +104,18 @@ def test_settling_takes_the_preferred_ones_that_are_there(
 
 def test_limits_that_are_devices() -> None:
     resources = {"limits": {GPU: "2", "cpu": "1", "example.com/x": "0", "example.com/y": "1k"}}
-    found = device_limits({"resources": resources}, {GPU, "example.com/x", "example.com/y"})
-    assert found == {GPU: 2, "example.com/y": 1000}
-    assert device_limits({}, {GPU}) == {}
+    known = {GPU, "example.com/x", "example.com/y"}
+    assert device_limits({}, {"name": "main", "resources": resources}, known) == {GPU: 2, "example.com/y": 1000}
+    assert device_limits({}, {"name": "main"}, {GPU}) == {}
+
+
+def test_what_a_claim_serves_is_no_device_of_that_container() -> None:
+    made = {"containerName": "main", "resourceName": GPU, "requestName": "container-0-request-0"}
+    pod = {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": [made]}}}
+    resources = {"limits": {GPU: "2", "example.com/y": "1"}}
+    known = {GPU, "example.com/y"}
+    assert device_limits(pod, {"name": "main", "resources": resources}, known) == {"example.com/y": 1}
+    assert device_limits(pod, {"name": "other", "resources": resources}, known) == {GPU: 2, "example.com/y": 1}
 
 
 def test_natural_order() -> None:

@@ -138,7 +138,7 @@ async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
     await kube.patch(PODS, "p", StrategicPatch({"x": [{"name": "y"}]}), namespace="team", subresource="status")
     await kube.delete(PODS, "p", namespace="team", uid="u1")
     carried = BindingMetadata(annotations={"a": "1"}, labels={"l": "2"})
-    await kube.bind("p", namespace="team", uid="u1", node="n", metadata=carried)
+    await kube.bind("p", namespace="team", uid="u1", node="n", metadata=carried, version="7")
     pod = "/api/v1/namespaces/team/pods/p"
     assert [(method, path) for method, path, _, _ in server.asked] == [
         ("GET", "/api/v1/nodes/n"),
@@ -154,7 +154,8 @@ async def test_where_requests_go(kube: KubeClient, server: Server) -> None:
     assert bodies[1]["apiVersion"] == "lamina.dev/v1alpha1" and bodies[1]["kind"] == "Grant"
     assert bodies[3:6] == [{"x": None}, [{"op": "remove", "path": "/x"}], {"x": [{"name": "y"}]}]
     assert bodies[6]["preconditions"] == {"uid": "u1"} and bodies[7]["target"]["name"] == "n"
-    assert bodies[7]["metadata"] == meta | {"uid": "u1", "annotations": {"a": "1"}, "labels": {"l": "2"}}
+    precondition = {"uid": "u1", "resourceVersion": "7"}
+    assert bodies[7]["metadata"] == meta | precondition | {"annotations": {"a": "1"}, "labels": {"l": "2"}}
     assert [kind for _, _, _, kind in server.asked][2:7] == [
         "application/json",
         "application/merge-patch+json",

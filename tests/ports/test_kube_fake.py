@@ -92,12 +92,15 @@ async def test_a_finalizer_keeps_an_object_until_it_is_removed() -> None:
         await kube.get(PODS, "p", namespace="default")
 
 
-async def test_binding_gives_a_node_once_and_only_to_that_uid() -> None:
+async def test_binding_gives_a_node_once_and_only_to_that_uid_and_version() -> None:
     kube = FakeKube()
-    uid = (await kube.create(PODS, pod("p")))["metadata"]["uid"]
+    meta = (await kube.create(PODS, pod("p")))["metadata"]
+    uid = meta["uid"]
     with pytest.raises(Conflict):
         await kube.bind("p", namespace="default", uid="another", node="n")
-    await kube.bind("p", namespace="default", uid=uid, node="n")
+    with pytest.raises(Conflict, match="version"):
+        await kube.bind("p", namespace="default", uid=uid, node="n", version="another")
+    await kube.bind("p", namespace="default", uid=uid, node="n", version=meta["resourceVersion"])
     assert (await kube.get(PODS, "p", namespace="default"))["spec"]["nodeName"] == "n"
     with pytest.raises(Conflict):
         await kube.bind("p", namespace="default", uid=uid, node="m")

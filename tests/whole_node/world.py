@@ -20,7 +20,7 @@ from msgspec import structs
 from lamina.agent.run import AgentPorts, configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.api.v1alpha1.conversion import read_grant
-from lamina.controller.binding.binder import BindArgs
+from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.configuration import follow_config_map
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.errors import LaminaError

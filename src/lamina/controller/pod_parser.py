@@ -78,6 +78,7 @@ class PodParser:
                 [spec.get(field) for field in _SPEC],
                 len(spec["containers"]),
                 [_container(each) for each in containers],
+                (obj.get("status") or {}).get("extendedResourceClaimStatus"),
             )
             return msgspec.json.encode(parts)
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError):

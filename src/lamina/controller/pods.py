@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lamina.configuration import Config
-from lamina.dialects import parse, places, ticket_holders
+from lamina.dialects import parse, places, served_by_claim, ticket_holders
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
 from lamina.model.host_size import HostSize, asked_by
@@ -80,6 +80,16 @@ class ParsedPod:
     def ticket_holders(self) -> frozenset[str]:
         """The containers that can have a GPU by a grant."""
         return ticket_holders(self.obj, self.config)
+
+    @property
+    def version(self) -> str:
+        """Its `resourceVersion`; empty for a pod that does not exist yet."""
+        return str(self.metadata.get("resourceVersion") or "")
+
+    @property
+    def served_by_claim(self) -> bool:
+        """Whether a ResourceClaim serves what the pod would have by a grant."""
+        return served_by_claim(self.obj, self.config)
 
     @property
     def foreign_scheduler(self) -> str:

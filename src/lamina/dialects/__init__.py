@@ -21,7 +21,7 @@ choices, containers, patches, granted, samples and metrics are what dialects sha
 from lamina.dialects.admission import explain_missing_defaults, fill_defaults, places, scheduler_names
 from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
-from lamina.dialects.parser import parse, ticket_holders
+from lamina.dialects.parser import parse, served_by_claim, ticket_holders
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames, WantedSize
 from lamina.dialects.registry import (
@@ -64,6 +64,7 @@ __all__ = [
     "resource_domains",
     "resource_names",
     "scheduler_names",
+    "served_by_claim",
     "template_condition",
     "template_refusal",
     "template_warnings",

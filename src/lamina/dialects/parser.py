@@ -24,9 +24,12 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     """What the pod requests of GPUs, or None where it requests none. Raises BadInput with one sentence.
 
     The answer is the same before and after admission has filled in the defaults. Parse a pod once and pass the request
-    on: what else this package offers takes it along with the pod.
+    on: what else this package offers takes it along with the pod. A pod that is `served_by_claim` requests no GPU by a
+    grant.
     """
     index = name_index(config)
+    if served_by_claim(pod, config):
+        return None
     containers = tuple(_without_zero_counts(container, index) for container in read_containers(pod))
     dialect = _find_dialect(pod, containers, index)
     if dialect is None:
@@ -44,11 +47,23 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     return lower_priorities(request, namespace, config, names.priority)
 
 
+def served_by_claim(pod: Mapping[str, Any], config: Config) -> bool:
+    """Whether kube-scheduler has made a ResourceClaim of the tickets that the pod requests.
+
+    It does where a node has no tickets at that moment and a DeviceClass has their name. Kubelet then hands out what the
+    claim has, and no ticket. Source: `extendedResourceClaimStatus` of a pod's status, from Kubernetes 1.34 on.
+    """
+    made = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    return any(each.get("resourceName") in name_index(config).tickets for each in made.get("requestMappings") or ())
+
+
 def ticket_holders(pod: Mapping[str, Any], config: Config) -> frozenset[str]:
     """The names of the containers that request tickets, also in a pod that `parse` refuses.
 
     No other container can have a GPU by a grant: kubelet asks an agent only about the tickets of its node.
     """
+    if served_by_claim(pod, config):
+        return frozenset()
     spec, tickets = pod.get("spec") or {}, name_index(config).tickets
     containers = islice(chain(spec.get("initContainers") or (), spec.get("containers") or ()), MAX_CONTAINERS)
     return frozenset(container["name"] for container in containers if _requests(container, tickets))

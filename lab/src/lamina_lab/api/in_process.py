@@ -100,10 +100,18 @@ class InProcess:
             _raise(error)
 
     async def bind(
-        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        uid: str,
+        node: str,
+        metadata: BindingMetadata = NO_METADATA,
+        version: str = "",
     ) -> None:
         try:
-            binding = {"metadata": {"uid": uid, "annotations": dict(metadata.annotations)}, "target": {"name": node}}
+            meant = {"uid": uid, "annotations": dict(metadata.annotations), "resourceVersion": version}
+            binding = {"metadata": meant, "target": {"name": node}}
             await self._api.bind(namespace, pod, binding, self._call())
         except ApiError as error:
             _raise(error)

@@ -83,12 +83,14 @@ def is_free_for(gpu: Gpu, in_use: DevicesInUse, resource: str, mode: Mode) -> bo
 
 
 def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
-    """Whether the GPU has tickets: shares of it may be granted, or are in use."""
-    if gpu.uuid in in_use.claimed:
-        return False
-    use = in_use.of(gpu.uuid, gpu.native_resource)
-    granted = use is not None and not use.resource and use.mode in (Mode.QUOTA, Mode.MPS)
-    return not gpu.native_resource or granted
+    """Whether the GPU has tickets: shares of it may be granted, or are in use.
+
+    Its tickets stay while claims have the GPU. kube-scheduler makes claims for the pods of a node without tickets.
+    """
+    if not gpu.native_resource:
+        return True
+    use = None if gpu.uuid in in_use.claimed else in_use.of(gpu.uuid, gpu.native_resource)
+    return use is not None and not use.resource and use.mode in (Mode.QUOTA, Mode.MPS)
 
 
 def devices_in_use(

@@ -172,10 +172,14 @@ def adds_ephemeral_containers(request: AdmissionRequest) -> bool:
 
 
 def new_pod(request: AdmissionRequest) -> dict[str, Any]:
-    """The pod that is created, in the namespace of the request. Raises BadInput for a malformed one."""
+    """The pod that is created, in the namespace of the request. Raises BadInput for a malformed one.
+
+    The API server drops the status that a new pod comes with, but only after it has asked.
+    """
     pod = request.object or {}
     check_pod(pod)
-    return {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": request.namespace}}
+    metadata = {**(pod.get("metadata") or {}), "namespace": request.namespace}
+    return {**{key: value for key, value in pod.items() if key != "status"}, "metadata": metadata}
 
 
 def review_visibility(request: AdmissionRequest, config: Config) -> Verdict:

@@ -14,7 +14,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lamina.controller.background import BackgroundTasks
-from lamina.controller.binding.binder import BindArgs, Binder
+from lamina.controller.binding.bind_args import BindArgs
+from lamina.controller.binding.binder import Binder
 from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.evictions import Evictions

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
-from lamina.controller.binding.binder import BindArgs
+from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
 from lamina.controller.gangs.filtered_gangs import FilteredGang, FilteredGangs
 from lamina.controller.gangs.held_gangs import HeldGang, HeldGangs

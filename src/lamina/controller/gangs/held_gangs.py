@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
-from lamina.controller.binding.binder import BindArgs
+from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
 from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.reservations import reserve_all

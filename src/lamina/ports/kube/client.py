@@ -228,12 +228,19 @@ class KubeClient:
         await self._ask("DELETE", resource.path(namespace=namespace, name=name), body=body)
 
     async def bind(
-        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        uid: str,
+        node: str,
+        metadata: BindingMetadata = NO_METADATA,
+        version: str = "",
     ) -> None:
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": pod, "namespace": namespace, "uid": uid, **_written(metadata)},
+            "metadata": {**_identity(pod, namespace, uid, version), **_written(metadata)},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
@@ -358,6 +365,11 @@ class KubeClient:
 
 def _encoded(method: str, body: Patch) -> tuple[str, bytes]:
     return encoded_patch(body) if method == "PATCH" else ("application/json", msgspec.json.encode(body))
+
+
+def _identity(name: str, namespace: str, uid: str, version: str) -> dict[str, str]:
+    fields = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": version}
+    return {field: value for field, value in fields.items() if value}
 
 
 def _written(metadata: BindingMetadata) -> Object:

@@ -145,7 +145,14 @@ class FakeKube:
             self._remove(resource, obj)
 
     async def bind(
-        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        uid: str,
+        node: str,
+        metadata: BindingMetadata = NO_METADATA,
+        version: str = "",
     ) -> None:
         await self._called("bind", PODS, pod)
         obj = self._found(PODS, namespace, pod)
@@ -153,6 +160,8 @@ class FakeKube:
             raise Conflict(f"pod {pod!r} has the UID {obj['metadata']['uid']}, not {uid}")
         if obj["spec"].get("nodeName") or obj["metadata"].get("deletionTimestamp"):
             raise Conflict(f"pod {pod!r} is being deleted or already assigned to a node")
+        if version and obj["metadata"]["resourceVersion"] != version:
+            raise Conflict(f"pod {pod!r} has the version {obj['metadata']['resourceVersion']}, not {version}")
         after = _copy(obj)
         after["spec"]["nodeName"] = node
         if metadata.annotations:

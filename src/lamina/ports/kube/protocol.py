@@ -90,9 +90,18 @@ class Kube(Protocol):
         ...
 
     async def bind(
-        self, pod: str, *, namespace: str, uid: str, node: str, metadata: BindingMetadata = NO_METADATA
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        uid: str,
+        node: str,
+        metadata: BindingMetadata = NO_METADATA,
+        version: str = "",
     ) -> None:
         """Give the pod to a node. Raises NotFound, Conflict where it has a node or is another pod of that name.
+
+        With `version`, only that version of the pod gets the node, and Conflict is raised for another one.
 
         The annotations are written in the same step. Whether the labels are depends on the server: Kubernetes copies
         them from version 1.35 on, and before if the feature PodTopologyLabelsAdmission is on.

@@ -5,6 +5,7 @@ its pod is admitted, and lasts until the pod ends. Error messages are kubelet's.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -167,11 +168,16 @@ def pick(choice: Choice, preferred: Iterable[str]) -> tuple[str, ...]:
     return choice.fixed + tuple((wanted + rest)[: choice.missing])
 
 
-def device_limits(container: Mapping[str, object], known: Collection[str]) -> dict[str, int]:
-    """The device resources among a container's limits with their counts, without zeros."""
-    resources = container.get("resources")
-    limits = resources.get("limits") if isinstance(resources, Mapping) else None
-    counts = {name: int(parse(value) or 0) for name, value in (limits or {}).items() if name in known}
+def device_limits(pod: Mapping[str, Any], container: Mapping[str, Any], known: Collection[str]) -> dict[str, int]:
+    """The device resources among a container's limits with their counts, without zeros.
+
+    Those that a claim serves instead, by the pod's status, are not among them.
+    """
+    made = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    by_claim = {(each["containerName"], each["resourceName"]) for each in made.get("requestMappings") or ()}
+    limits = (container.get("resources") or {}).get("limits") or {}
+    devices = [name for name in limits if name in known and (container["name"], name) not in by_claim]
+    counts = {name: int(parse(limits[name]) or 0) for name in devices}
     return {name: count for name, count in counts.items() if count > 0}
 
 

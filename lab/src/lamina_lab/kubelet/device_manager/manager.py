@@ -102,7 +102,7 @@ class DeviceManager:
             reusable: dict[str, set[str]] = {}
             try:
                 for container in containers_of(pod["spec"]):
-                    for resource, count in device_limits(container.spec, self.ledger.resources).items():
+                    for resource, count in device_limits(pod, container.spec, self.ledger.resources).items():
                         own = await self._allocate(pod, container.name, resource, count, reusable.get(resource, set()))
                         if container.kind is Kind.INIT:
                             reusable.setdefault(resource, set()).update(own)
@@ -115,7 +115,7 @@ class DeviceManager:
     async def prepare(self, pod: Mapping[str, Any], container: Mapping[str, Any]) -> ContainerDevices:
         """Call PreStartContainer if required. Returns what the container gets. Raises PluginError."""
         held = self.ledger.held_by(pod["metadata"]["uid"], container["name"])
-        for resource in device_limits(container, self.ledger.resources):
+        for resource in device_limits(pod, container, self.ledger.resources):
             plugin = self._plugins.get(resource)
             if plugin is None:
                 raise PluginError(f"endpoint not found in cache for a registered resource: {resource}")
@@ -147,7 +147,7 @@ class DeviceManager:
         return all(
             resource in self.ledger.held_by(uid, container.name)
             for container in containers_of(pod["spec"])
-            for resource in device_limits(container.spec, self.ledger.resources)
+            for resource in device_limits(pod, container.spec, self.ledger.resources)
         )
 
     async def _allocate(

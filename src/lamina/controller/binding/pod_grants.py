@@ -1,0 +1,150 @@
+"""The grant of a pod that is being bound: reserve shares and create it, adopt an earlier one, or withdraw it."""
+
+import contextlib
+from collections.abc import Callable
+
+from lamina.controller.binding.bind_args import BindArgs
+from lamina.controller.binding.grant_origin import GrantOrigins
+from lamina.controller.binding.turns import Turns
+from lamina.controller.context import Context
+from lamina.controller.ledger.claims import GrantRecord
+from lamina.controller.ledger.grant_objects import grant_object, grant_record
+from lamina.controller.ledger.ledger import DoesNotFit, reservation
+from lamina.controller.pods import ParsedPod
+from lamina.controller.quotas.resource_quotas import granted
+from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.errors import NotYet, Outside
+from lamina.model.grants import ContainerGrant, grant_name
+from lamina.model.ledger import taken_by
+from lamina.model.requests import PodRequest
+from lamina.placement import Misfit
+from lamina.ports.kube import GRANTS, AlreadyExists, Conflict, NotFound, Unreachable
+
+_TRIES = 3
+
+
+class PodGrants:
+    """Writes grants one pod at a time. `check_leading` raises where this replica may not write.
+
+    No attempt to bind a pod lasts longer than `longest_attempt_s`.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        decisions: Decisions,
+        expected: ExpectedBinds,
+        turns: Turns,
+        *,
+        check_leading: Callable[[], None],
+        longest_attempt_s: float,
+    ) -> None:
+        self._context = context
+        self._kube = context.kube
+        self._ledger = context.ledger
+        self._decisions = decisions
+        self._expected = expected
+        self._turns = turns
+        self._check_leading = check_leading
+        self._origins = GrantOrigins(longest_attempt_s)
+
+    async def take(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> GrantRecord:
+        """The pod's grant on the node: one that an earlier attempt left there, or a new one.
+
+        Where the answer to creating it is lost, the reservation stays until it expires, and covers a grant that exists.
+        """
+        for _ in range(_TRIES):
+            record = await self._adopt(args)
+            if record is not None:
+                return record
+            self._check_leading()
+            containers = self._reserve(args, pod, request)
+            name = f"{args.podNamespace}/{grant_name(args.podName, args.podUID)}"
+            self._turns.begin_write(GRANTS, name)
+            try:
+                created = await self._kube.create(GRANTS, grant_object(pod.obj, args.node, request, containers))
+            except AlreadyExists:
+                self._ledger.release(args.podUID)
+                await self._read_conflicting(args)
+                continue
+            except Unreachable:
+                raise
+            except Outside:
+                self._ledger.release(args.podUID)
+                raise
+            record = grant_record(created)
+            self._turns.end_write(GRANTS, name, record.uid)
+            self._origins.record_own(record.uid)
+            self._ledger.observe_grant(record)
+            return record
+        raise NotYet(f"an earlier grant of {args.pod} is still being deleted")
+
+    async def _adopt(self, args: BindArgs) -> GrantRecord | None:
+        """A grant of an earlier attempt, if it is for this node, still exists and still fits; others are withdrawn.
+
+        Raises NotYet for a grant with which another replica may be binding the pod at this moment, see `grant_origin`.
+        """
+        for record in self._ledger.grants_of(args.podUID):
+            if not self._origins.may_adopt(record.uid, self._context.now()):
+                raise NotYet(f"another attempt to bind {args.pod} may still be in progress")
+            if record.grant.node == args.node and await self._exists(record):
+                with contextlib.suppress(DoesNotFit):
+                    self._reserve_shares(args, record.grant.containers)
+                    return record
+            await self.withdraw(record)
+        return None
+
+    async def _exists(self, record: GrantRecord) -> bool:
+        """Whether the API server has and keeps the grant. Without it the pod would wait on its node forever."""
+        try:
+            obj = await self._kube.get(GRANTS, record.name, namespace=record.namespace)
+        except NotFound:
+            return False
+        metadata = obj["metadata"]
+        return bool(metadata["uid"] == record.uid and not metadata.get("deletionTimestamp"))
+
+    async def _read_conflicting(self, args: BindArgs) -> None:
+        """Read the existing grant that prevents creating a new one. The watch has not reported it yet."""
+        name = grant_name(args.podName, args.podUID)
+        with contextlib.suppress(NotFound):
+            record = grant_record(await self._kube.get(GRANTS, name, namespace=args.podNamespace))
+            if record.grant.pod_uid != args.podUID:
+                raise Conflict(f"grant {args.podNamespace}/{name} belongs to another pod")
+            self._ledger.observe_grant(record)
+
+    def _reserve(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> tuple[ContainerGrant, ...]:
+        """Choose shares and reserve them. Nothing is awaited in between, so what was free is still free."""
+        if refusal := self._decisions.refusal(pod, request) or request.only_native_reason:
+            raise DoesNotFit(refusal)
+        held = self._expected.placement(args.podUID, args.node, request)
+        placement = held or self._decisions.place(pod, request, args.node)
+        if placement is None:
+            raise DoesNotFit(f"node {args.node} offers no GPUs")
+        if isinstance(placement, Misfit):
+            raise DoesNotFit(f"node {args.node}: {placement.reason}")
+        amounts = granted(taken_by(placement.containers).values())
+        if excess := self._decisions.quota_excess(pod, amounts):
+            raise DoesNotFit(excess)
+        self._reserve_shares(args, placement.containers)
+        return placement.containers
+
+    def _reserve_shares(self, args: BindArgs, containers: tuple[ContainerGrant, ...]) -> None:
+        shares = reservation(args.node, containers, self._context.now())
+        self._ledger.reserve(args.podUID, args.podNamespace, args.podName, shares)
+
+    async def learn_other(self, args: BindArgs, record: GrantRecord) -> None:
+        """Another replica may have withdrawn the grant and bound the pod with one of its own, which counts then."""
+        if not await self._exists(record):
+            self._ledger.miss_grants([record], self._context.now())
+            await self._read_conflicting(args)
+
+    async def give_back(self, args: BindArgs, record: GrantRecord) -> None:
+        """Withdraw the grant and release the reservation."""
+        await self.withdraw(record)
+        self._ledger.release(args.podUID)
+
+    async def withdraw(self, record: GrantRecord) -> None:
+        with contextlib.suppress(NotFound, Conflict):
+            await self._kube.delete(GRANTS, record.name, namespace=record.namespace, uid=record.uid)
+        self._ledger.remove_grant(record.uid, record.grant.pod_uid, self._context.now())
