@@ -94,6 +94,7 @@ class Neighbor:
             return 0.0
         self._due = bucket.charge(self._due, now, MS, rate, blocked)
         self.words.bins[now // MS] = (0, 1000)
+        self.words.own["busy_ns"] = self.words.own.get("busy_ns", 0) + MS
         self.words.asked_at = self.words.waited_at = now
         self.got_ms += 1 / (1 + others)
         return 1 / (1 + others)

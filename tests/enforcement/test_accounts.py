@@ -22,7 +22,7 @@ def kernel(accounts: Accounts, length_ms: int, end_ms: int) -> Refund:
         there = present(ms, BEGIN_MS, min(ms, BEGIN_MS + length_ms))
         done = ms >= BEGIN_MS + length_ms
         estimate = TimeEstimate(there, there * done, there * 0, there / 2, np.full(WINDOW, float(done)))
-        holder = AccountHolder("a", length_ms * MS * done, ms < BEGIN_MS + length_ms, estimate, None)
+        holder = AccountHolder("a", 0.5, length_ms * MS * done, ms < BEGIN_MS + length_ms, estimate, None)
         (refund,) = accounts.refunds(ms * MS, [holder], {})
     return refund
 
@@ -51,8 +51,8 @@ def test_who_works_next_to_others_waits_for_them_though_its_work_does_not_show()
         waits, _ = accounts.refunds(
             ms * MS,
             [
-                AccountHolder("waits", 0, True, TimeEstimate(brief, brief, brief, NOTHING, NOTHING), None),
-                AccountHolder("other", 0, True, TimeEstimate(rest, rest, rest, NOTHING, NOTHING), None),
+                AccountHolder("waits", 0.5, 0, True, TimeEstimate(brief, brief, brief, NOTHING, NOTHING), None),
+                AccountHolder("other", 0.5, 0, True, TimeEstimate(rest, rest, rest, NOTHING, NOTHING), None),
             ],
             {},
         )
@@ -63,14 +63,14 @@ def test_a_charge_of_which_nothing_was_observed_is_not_refunded() -> None:
     accounts = Accounts()
     for ms in range(BEGIN_MS, BEGIN_MS + 500, 10):
         (refund,) = accounts.refunds(
-            ms * MS, [AccountHolder("a", 400 * MS * (ms > BEGIN_MS + 250), True, None, None)], {}
+            ms * MS, [AccountHolder("a", 0.5, 400 * MS * (ms > BEGIN_MS + 250), True, None, None)], {}
         )
     assert refund.total == 0
 
 
 def test_an_account_goes_on_from_what_was_refunded_before() -> None:
     accounts = Accounts()
-    (refund,) = accounts.refunds(BEGIN_MS * MS, [AccountHolder("a", 0, False, None, None)], {"a": 7_000})
+    (refund,) = accounts.refunds(BEGIN_MS * MS, [AccountHolder("a", 0.5, 0, False, None, None)], {"a": 7_000})
     assert refund == Refund(7_000, 0)
-    (again,) = accounts.refunds((BEGIN_MS + 10) * MS, [AccountHolder("a", 0, False, None, None)], {"a": 9_000})
+    (again,) = accounts.refunds((BEGIN_MS + 10) * MS, [AccountHolder("a", 0.5, 0, False, None, None)], {"a": 9_000})
     assert again.total == 7_000

@@ -21,9 +21,21 @@ from bench.compute.matrix import (
 )  # fmt: skip
 from bench.compute.runs import Load
 from bench.machine import build
+from lamina.enforcement.reconciliation import Reconciliation
 
 ALONE = 100.0
 FEW = cells()[5::64]
+HARD = [
+    each
+    for each in cells()
+    if (each.slice_us, *((load.how, load.kernel_ms) for load in each.loads))
+    in (
+        (200, ("graph", 10.0), ("copies", 0.1)),
+        (30000, ("loop", 10.0), ("sync", 0.1)),
+        (30000, ("graph", 100.0), ("copies", 10.0)),
+    )
+]
+"""Cells in which what is computed is the most wrong: accounts have to be reconciled with the driver."""
 SWITCHING = switching()[::8]
 """On a GPU that loses time when it changes between processes."""
 ON_THE_CPU = Cell(
@@ -46,7 +58,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[flo
     return measure
 
 
-@pytest.mark.parametrize("cell", known_failures() + FEW + SWITCHING, ids=lambda cell: cell.name)
+@pytest.mark.parametrize("cell", known_failures() + FEW + HARD + SWITCHING, ids=lambda cell: cell.name)
 def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Callable[..., list[float]]) -> None:
     assert kept(found := measured(cell)), found
 
@@ -54,6 +66,14 @@ def test_limits_hold_whatever_the_length_of_time_slices(cell: Cell, measured: Ca
 def test_they_do_not_where_the_length_is_assumed(measured: Callable[..., list[float]]) -> None:
     """The null control."""
     assert not kept(measured(known_failures()[0], figures=None))
+
+
+def test_they_do_not_where_accounts_are_not_reconciled(
+    measured: Callable[..., list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The null control."""
+    monkeypatch.setattr(Reconciliation, "charged", lambda self, name: 0.0)
+    assert not all(kept(measured(cell)) for cell in HARD)
 
 
 def test_they_do_not_without_limits(measured: Callable[..., list[float]]) -> None:

@@ -18,6 +18,7 @@ from lamina.enforcement import layout
 from lamina.enforcement.activity import NOTHING, WINDOW, Fractions
 from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.corrections import Corrections, Factors, WorkEstimate
+from lamina.enforcement.reconciliation import AccountState, Reconciliation
 
 BLOCKED_NS = 500_000_000
 """For so long, time that others got is no time that a container left unused; until it does nothing."""
@@ -45,10 +46,11 @@ _NONE = TimeEstimate(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
 
 
 class AccountHolder(Struct, frozen=True):
-    """A container with an account. `charged_ns` is what it says that it was charged, ever; `works` is whether it had
-    work or asked for time lately."""
+    """A container with an account. `share` is a fraction of the GPU's time; `charged_ns` is what it says that it was
+    charged, ever; `works` is whether it had work or asked for time lately."""
 
     name: str
+    share: float
     charged_ns: int
     works: bool
     estimate: TimeEstimate | None
@@ -65,7 +67,7 @@ class Refund(Struct, frozen=True):
 class _Account:
     def __init__(self, refunded: int, charged_ns: int) -> None:
         self._settled = float(refunded)
-        self._alone, self._shared = 0.0, 0.0
+        self._alone, self._shared, self._there = 0.0, 0.0, 0.0
         self._charged_before, self._charged = charged_ns, 0.0
         self._kept = np.zeros(3)
         """Of work that is not charged yet: for how long it was there, was alone, and is estimated to have got else."""
@@ -80,9 +82,22 @@ class _Account:
         self._charged += _sum(past.charged[:moved])
         self._alone += _sum(past.alone[:moved])
         self._shared += _sum(past.shared[:moved])
+        self._there += _sum(past.shown[:moved])
         self._kept += [_sum(each[:moved] * rest) for each in (past.shown, past.alone, past.shared)]
         self._open = estimate
         return self._alone + _sum(estimate.alone), self._shared + _sum(estimate.shared)
+
+    def state(self, holder: AccountHolder, refund: float, factors: Factors) -> AccountState:
+        """The account as it is after this refund."""
+        return AccountState(
+            name=holder.name,
+            share=holder.share,
+            net_ns=holder.charged_ns - refund,
+            alone_ns=self._alone + _sum(self._open.alone),
+            there_ns=self._there + _sum(self._open.shown),
+            alone_factor=factors.alone,
+            confirmed=holder.confirmed,
+        )
 
     def refund(self, charged_ns: int, factors: Factors, got: Fractions) -> float:
         """What is refunded when what was estimated counts so many times, so that the container got this by ms."""
@@ -128,6 +143,7 @@ class Accounts:
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
         self._corrections = Corrections()
+        self._reconciliation = Reconciliation()
         self._last = 0
 
     @property
@@ -161,10 +177,23 @@ class Accounts:
         self._corrections.observe(now, estimated)
         got = [self.got(each.name, each.estimate or _NONE) for each in holders]
         all_got = np.minimum(sum(got, NOTHING), 1)
-        return [
-            Refund(
-                known[each.name].refund(each.charged_ns, self._corrections.factors(each.name), own),
-                known[each.name].blocked(now, moved, each.works, own, all_got),
-            )
+        totals = [
+            known[each.name].refund(each.charged_ns, self._corrections.factors(each.name), own)
             for each, own in zip(holders, got, strict=True)
         ]
+        self._reconcile(now, holders, totals)
+        return [
+            Refund(
+                total - self._reconciliation.charged(each.name),
+                known[each.name].blocked(now, moved, each.works, own, all_got),
+            )
+            for each, total, own in zip(holders, totals, got, strict=True)
+        ]
+
+    def _reconcile(self, now: int, holders: Sequence[AccountHolder], totals: Sequence[float]) -> None:
+        """`totals` are what is refunded by estimates."""
+        states = [
+            self._accounts[each.name].state(each, total, self._corrections.factors(each.name))
+            for each, total in zip(holders, totals, strict=True)
+        ]
+        self._reconciliation.observe(now, states, measured=self._corrections.measured)

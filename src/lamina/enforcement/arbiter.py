@@ -110,7 +110,9 @@ class Arbiter:
         closing = self._closing(claims, working, now)
         self._last = now // layout.BIN_NS
         holders = [
-            AccountHolder(tenant.name, tenant.activity.charged_ns, works, found.get(tenant.name), tenant.confirmed)
+            AccountHolder(
+                tenant.name, tenant.share, tenant.activity.charged_ns, works, found.get(tenant.name), tenant.confirmed
+            )
             for tenant, works in zip(tenants, working, strict=True)
         ]
         refunds = self._accounts.refunds(now, holders, refunded or {})

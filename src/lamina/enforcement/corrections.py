@@ -1,36 +1,38 @@
-"""How a GPU's time is really divided while several containers have work, from what the driver measures. Pure but for
+"""How a GPU's time is really divided while several containers have work, from what the driver says. Pure but for
 what it remembers.
 
 Of a millisecond in which one container had work, that container got all. If several had work, the arbiter estimates
 their parts as if turns were equally long. How long the driver's time slices really are next to the kernels, and how
 much of a slice a program leaves unused between two kernels, decides how wrong that is. Nothing says how long the slices
-are, so it is inferred: twice a second the driver says for which part of the last second each container worked. What is
-left of that after the time in which a container was alone, over what was estimated for the time in which it was not, is
-its factor.
+are. But twice a second the driver says for which part of the last second each container worked.
 
-The driver only samples. On an H200, it gives all of 200 ms to the process that it found on the GPU, so of two programs
-that have half of the GPU each, it may say 20 and 80 percent of a second. So figures are averaged for as long as they
-scatter: for two seconds where they hardly do, for minutes where the driver samples. Differences from the estimate count
-only as far as they are larger than what scatter explains. Those of samples count only where one is large: estimates
-were within 2 points there, except where slices are much shorter than usual, or work is hidden.
+A driver may measure work, or only sample it: an H200 gives all of 200 ms to the process that it found on the GPU, so of
+two programs that have half of the GPU each, it may say 20 and 80 percent of a second. Figures are taken for samples if
+they often jump although what was estimated does not.
 
-The estimates take brief work to have had the GPU to itself. Where slices are shorter than that, figures that hardly
-scatter show that these estimates are wrong; then others are made, for which brief work is as any other, and all
-differences from these count. Until then, small ones count only where figures do not scatter at all: a correction that
-chance suggests does more harm.
+Where the driver samples, figures are averaged for as long as they scatter, up to ten minutes. What is left of the
+average after the time in which a container was alone, over what was estimated for the time in which it was not, is its
+factor. Differences from the estimate count only as far as they are larger than what scatter explains, and only where
+one is large: on cards that sample, estimates were within 2 points, except where slices are much shorter than usual, or
+work is hidden. A factor does not depend on what neighbors claim: if their claims make the estimate for a container
+smaller, its factor grows by as much.
 
-A factor does not depend on what neighbors claim: if their claims make the estimate for a container smaller, its factor
-grows by as much. If a neighbor hides work, the others seem to be alone while it works; then the time in which they
-seem to be alone counts less, by as much as the driver reports of the hidden work.
+Where the driver measures work, differences are charged by `reconciliation`, and there are no such factors. But the
+estimates take brief work to have had the GPU to itself. Where slices are shorter than that, they are so wrong that
+others are made if one difference is large, for which brief work is as any other.
 
-Example: two containers have work all of the time, and each is estimated to have got half of it. The driver says 70 and
-30 percent, again and again. The factors are 1.4 and 0.6, so of each millisecond the first is charged 0.7 ms and the
-second 0.3 ms. If it says 58 and 42 percent, and its figures are samples, the factors stay 1.
+If a neighbor hides work, the others seem to be alone while it works. So the time in which they seem to be alone counts
+less, by as much as the driver reports of the hidden work.
+
+Example: two containers have work all of the time, and each is estimated to have got half of it. The driver samples, and
+says 70 and 30 percent on average. The factors are 1.4 and 0.6, so of each millisecond the first is charged 0.7 ms and
+the second 0.3 ms. If it says 58 and 42 percent, the factors stay 1.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -48,20 +50,15 @@ TOLERATED = 0.015
 CHANCE = 3.0
 """How many times as large as the rest of its error a difference is that chance may explain."""
 JUMP = 0.1
-"""A figure that differs more from the one before, half a second earlier, has jumped."""
+"""A figure has jumped if its difference from the estimate is so much larger than half a second earlier, and that of the
+others together so much smaller, or the reverse."""
 JUMPS, JUMPS_AMONG = 6, 40
 """With so many jumps among the last figures of a container, figures are taken for samples. A container that begins to
 work, or ends, makes two or three."""
-SCATTERED = 0.1
-"""Figures with a larger standard deviation are not exact."""
-STEADY = 0.015
-"""Figures with a smaller standard deviation are so exact that small differences count as well."""
 SAMPLED_DEVIATION = 0.2
 """The standard deviation that samples have at least, because a few may be alike by chance."""
 DOUBT = 0.15
 """Up to so much, a difference is taken to be in averages of samples rather than in the estimate."""
-WRONG = 0.04
-"""Where exact figures differ by more, time slices are so short that brief work does not have the GPU to itself."""
 FIGURES_TO_KNOW = 6
 """Fewer may be alike by chance."""
 MOST = 4.0
@@ -121,32 +118,27 @@ class _Figures(Struct, frozen=True):
 
 
 class _Average(Struct, frozen=True):
-    """The average of so many figures, the variance of the differences among them, what the driver said last, and a bit
-    for each of the latest figures that jumped."""
+    """The average of so many figures, the variance of the differences among them, the latest difference, and a bit for
+    each of the latest figures that jumped."""
 
     figures: _Figures
-    said: float
+    latest: float
     count: int = 1
     variance: float = 0.0
     jumps: int = 0
 
-    def moved(self, newer: _Figures) -> "_Average":
+    def moved(self, newer: _Figures, *, jumped: bool) -> "_Average":
         """With one more."""
         weight = 1 / min(self.count + 1, self._lasting)
         apart = newer.difference - self.figures.difference
         variance = (1 - weight) * (self.variance + weight * apart**2)
-        jumps = (self.jumps << 1 | (abs(newer.work - self.said) > JUMP)) & (1 << JUMPS_AMONG) - 1
-        return _Average(self.figures.moved(newer, weight), newer.work, self.count + 1, variance, jumps)
+        jumps = (self.jumps << 1 | jumped) & (1 << JUMPS_AMONG) - 1
+        return _Average(self.figures.moved(newer, weight), newer.difference, self.count + 1, variance, jumps)
 
     @property
     def sampled(self) -> bool:
         """Whether these figures are taken for samples."""
         return self.jumps.bit_count() >= JUMPS
-
-    @property
-    def exact(self) -> bool:
-        """Whether there are enough of these figures, and they hardly scatter."""
-        return self.count >= FIGURES_TO_KNOW and self.variance <= SCATTERED**2
 
     @property
     def _lasting(self) -> float:
@@ -177,12 +169,13 @@ class Corrections:
         self._averages: dict[str, _Average] = {}
         self._factors: dict[str, Factors] = {}
         self.wrong = False
-        """Whether an estimate for these containers was found to be wrong by exact figures."""
+        """Whether an estimate for these containers was found to be wrong by what the driver measured."""
 
     @property
-    def exact(self) -> bool:
-        """Whether the driver measures this GPU's work, and does not only sample it."""
-        return bool(self._averages) and all(each.exact for each in self._averages.values())
+    def measured(self) -> bool:
+        """Whether the driver measures this GPU's work, and does not only sample it, as far as is known yet."""
+        known = [each.count >= FIGURES_TO_KNOW for each in self._averages.values()]
+        return bool(known) and all(known) and not self.sampled
 
     @property
     def sampled(self) -> bool:
@@ -198,7 +191,7 @@ class Corrections:
         self._past.append((now, {each.name: each for each in estimated}))
         while len(self._past) > 1 and self._past[1][0] <= now - COVERED_NS:
             self._past.popleft()
-        asked_at = max((each.confirmed.asked_at for each in estimated if each.confirmed is not None), default=0)
+        asked_at = newest_figure(estimated)
         since, before = self._past[0]
         if asked_at <= self._asked_at or now - since < COVERED_NS // 2:
             return
@@ -206,27 +199,29 @@ class Corrections:
         self._learn(_by_owner(estimated, before, now - since))
         self._doubt_estimates()
         factors = self._factors_by_owner()
-        self._factors = {each.name: factors[_owner(each)] for each in estimated if _owner(each) in factors}
+        self._factors = {each.name: factors[owner_of(each)] for each in estimated if owner_of(each) in factors}
 
     def _learn(self, figures: Mapping[str, _Figures]) -> None:
-        measured = sum(each.work for each in figures.values())
-        if measured < MEASURED * sum(each.alone + each.shared for each in figures.values()):
+        driver = sum(each.work for each in figures.values())
+        if driver < MEASURED * sum(each.alone + each.shared for each in figures.values()):
             self._averages = {}
-            return
-        if figures.keys() != self._averages.keys():
+        elif figures.keys() != self._averages.keys():
             self.wrong = self.wrong and not self._averages
-            self._averages = {owner: _Average(each, each.work) for owner, each in figures.items()}
-            return
-        self._averages = {owner: self._averages[owner].moved(newer) for owner, newer in figures.items()}
+            self._averages = {owner: _Average(each, each.difference) for owner, each in figures.items()}
+        else:
+            moves = {owner: newer.difference - self._averages[owner].latest for owner, newer in figures.items()}
+            total = sum(moves.values())
+            self._averages = {
+                owner: self._averages[owner].moved(newer, jumped=_jumped(moves[owner], total - moves[owner]))
+                for owner, newer in figures.items()
+            }
 
     def _doubt_estimates(self) -> None:
-        """If an estimate is found to be wrong, others are made from now on, and all is learned again. Where the driver
-        samples, nothing is found so soon."""
-        averages = self._averages.values()
+        """If an estimate is found to be wrong, others are made from now on, and all is learned again."""
         if self.sampled:
             self.wrong = False
-        elif not self.wrong and self.exact and any(abs(each.certain(0.0)) > WRONG for each in averages):
-            self.wrong = all(each.jumps.bit_count() <= JUMPS // 2 for each in averages)
+        elif not self.wrong and self.measured:
+            self.wrong = any(abs(each.certain(0.0)) > DOUBT for each in self._averages.values())
             if self.wrong:
                 self._averages = {}
                 self._past.clear()
@@ -234,16 +229,34 @@ class Corrections:
     def _factors_by_owner(self) -> dict[str, Factors]:
         deviation = SAMPLED_DEVIATION if self.sampled else 0.0
         certain = {owner: each.certain(deviation) for owner, each in self._averages.items()}
-        deviations = [sqrt(each.variance) for each in self._averages.values()]
-        small_ones = self.exact and (self.wrong or max(deviations) <= STEADY)
-        counts = small_ones or any(abs(each) > DOUBT for each in certain.values())
+        counts = any(abs(each) > DOUBT for each in certain.values())
         believed = {owner: each.believed(counts * certain[owner]) for owner, each in self._averages.items()}
         hidden = sum(each.hidden for each in believed.values())
-        return {owner: each.factors(hidden - each.hidden) for owner, each in believed.items()}
+        found = {owner: each.factors(hidden - each.hidden) for owner, each in believed.items()}
+        return found if self.sampled else {owner: Factors(alone=each.alone) for owner, each in found.items()}
 
 
-def _owner(each: WorkEstimate) -> str:
-    return each.name if each.confirmed is None else each.confirmed.owner or each.name
+def _jumped(move: float, others: float) -> bool:
+    """Samples that one container has more than before, others have less."""
+    return min(abs(move), abs(others)) > JUMP and move * others < 0
+
+
+class _Confirmed(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def confirmed(self) -> Confirmation | None: ...
+
+
+def newest_figure(containers: Iterable[_Confirmed]) -> int:
+    """When the driver was last asked about one of them; 0 if that is not known."""
+    return max((each.confirmed.asked_at for each in containers if each.confirmed is not None), default=0)
+
+
+def owner_of(container: _Confirmed) -> str:
+    """Whose work the driver's figure is."""
+    return container.name if container.confirmed is None else container.confirmed.owner or container.name
 
 
 def _by_owner(estimated: Sequence[WorkEstimate], before: Mapping[str, WorkEstimate], ns: int) -> dict[str, _Figures]:
@@ -252,7 +265,7 @@ def _by_owner(estimated: Sequence[WorkEstimate], before: Mapping[str, WorkEstima
     for each in estimated:
         if each.confirmed is not None and each.confirmed.work is not None:
             then = before.get(each.name, each)
-            past = found.get(_owner(each), _Figures(each.confirmed.work, 0.0, 0.0))
+            past = found.get(owner_of(each), _Figures(each.confirmed.work, 0.0, 0.0))
             alone, shared = (each.alone - then.alone) / ns, (each.shared - then.shared) / ns
-            found[_owner(each)] = _Figures(past.work, past.alone + alone, past.shared + shared)
+            found[owner_of(each)] = _Figures(past.work, past.alone + alone, past.shared + shared)
     return found
