@@ -7,8 +7,8 @@ whole one, so half of each difference counts. Work that is charged late makes on
 much larger: what remains in sum is what was estimated wrongly.
 
 What the driver says counts as far as it is possible: a container got all of the time in which it was alone, and no
-more than the time in which it had work. A driver that takes more or less time for work than there is changes nothing
-for a container that is alone.
+more than the time in which it had work, or what it was charged if that is more. A driver that takes more or less time
+for work than there is changes nothing for a container that is alone.
 
 One figure charges no more than what the container may use in a second, so that none stops it for longer.
 
@@ -81,10 +81,10 @@ class Reconciliation:
         confirmed = together[0].confirmed
         if confirmed is None or confirmed.work is None:
             return
+        net = sum(each.net_ns for each in together)
         least = sum(each.alone_ns * each.alone_factor for each in together)
-        most = sum(each.there_ns for each in together)
-        worked = min(max(confirmed.work * ns, least), most)
-        difference = (worked - sum(each.net_ns for each in together)) * passed / ns
+        most = max(net, sum(each.there_ns for each in together))
+        difference = (min(max(confirmed.work * ns, least), most) - net) * passed / ns
         for each, part in zip(together, _parts([each.net_ns for each in together]), strict=True):
             limit = each.share * COVERED_NS
             self._charged[each.name] += max(-limit, min(limit, part * difference))
