@@ -89,7 +89,7 @@ def test_shares_and_mig_devices_of_one_card_exclude_each_other(lab: Lab) -> None
     lab.kubectl("delete", "pod", "mig-on-demand-claim", "--grace-period=1")
     running(lab, "shared-claim")
     assert allocate(lab, "shared-claim", "one", 4 * GIB) == [OUT_OF_MEMORY]
-    assert instances(lab) == []
+    wait_until(lambda: not instances(lab), lambda: "\n".join(instances(lab)))
     lab.kubectl("delete", "resourceclaimtemplate", "two-mig-devices")
     apply(lab, "dra/mig-on-demand")
     wait_until(lambda: waits(lab, "mig-on-demand-claim"), lambda: lab.kubectl("get", "pods", "-o", "yaml"))
