@@ -79,7 +79,7 @@ def test_a_container_gets_the_devices_of_its_claim(cluster: Cluster, driver: Fak
     made = pod(cluster)
     reserve(cluster, "c", made)
     cluster.until(made, is_running, "the pod runs")
-    assert cluster.log(made) == f"DEVICE_gpu=gpu-of-{uid}\n"
+    wait_until(lambda: cluster.log(made) == f"DEVICE_gpu=gpu-of-{uid}\n", lambda: cluster.log(made))
     assert driver.registered == [(True, "")]
     assert driver.prepared == [uid]
     assert driver.unprepared == []
