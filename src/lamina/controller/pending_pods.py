@@ -64,4 +64,4 @@ class PendingPods:
         metadata = obj.get("metadata") or {}
         pod = self.pod(str(metadata.get("uid") or ""), config)
         version = metadata.get("resourceVersion")
-        return pod if pod is not None and version and pod.metadata.get("resourceVersion") == version else None
+        return pod if pod is not None and version and pod.version == version else None

@@ -87,13 +87,13 @@ class _Account:
         self._open = estimate
         return self._alone + _sum(estimate.alone), self._shared + _sum(estimate.shared)
 
-    def state(self, holder: AccountHolder, refund: float, factors: Factors) -> AccountState:
-        """The account as it is after this refund."""
+    def state(self, holder: AccountHolder, alone: float, refund: float, factors: Factors) -> AccountState:
+        """The account as it is after this refund. `alone` is for how long the container was alone, ever."""
         return AccountState(
             name=holder.name,
             share=holder.share,
             net_ns=holder.charged_ns - refund,
-            alone_ns=self._alone + _sum(self._open.alone),
+            alone_ns=alone,
             there_ns=self._there + _sum(self._open.shown),
             alone_factor=factors.alone,
             confirmed=holder.confirmed,
@@ -181,7 +181,11 @@ class Accounts:
             known[each.name].refund(each.charged_ns, self._corrections.factors(each.name), own)
             for each, own in zip(holders, got, strict=True)
         ]
-        self._reconcile(now, holders, totals)
+        states = [
+            known[each.name].state(each, estimate.alone, total, self._corrections.factors(each.name))
+            for each, estimate, total in zip(holders, estimated, totals, strict=True)
+        ]
+        self._reconciliation.observe(now, states, measured=self._corrections.measured)
         return [
             Refund(
                 total - self._reconciliation.charged(each.name),
@@ -189,11 +193,3 @@ class Accounts:
             )
             for each, total, own in zip(holders, totals, got, strict=True)
         ]
-
-    def _reconcile(self, now: int, holders: Sequence[AccountHolder], totals: Sequence[float]) -> None:
-        """`totals` are what is refunded by estimates."""
-        states = [
-            self._accounts[each.name].state(each, total, self._corrections.factors(each.name))
-            for each, total in zip(holders, totals, strict=True)
-        ]
-        self._reconciliation.observe(now, states, measured=self._corrections.measured)

@@ -29,7 +29,6 @@ says 70 and 30 percent on average. The factors are 1.4 and 0.6, so of each milli
 the second 0.3 ms. If it says 58 and 42 percent, the factors stay 1.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import Protocol
@@ -38,9 +37,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.last_second import COVERED_NS, LastSecond
 
-COVERED_NS = 1_000_000_000
-"""The driver's figures are averages of so long a time before they were asked for."""
 FIGURES_LEAST, FIGURES_MOST = 3, 1200
 """Of how many figures an average is, at two a second."""
 ACCURACY = 0.01
@@ -164,7 +162,7 @@ class Corrections:
     """The factors of one GPU's containers."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[int, dict[str, WorkEstimate]]] = deque()
+        self._past: LastSecond[Mapping[str, WorkEstimate]] = LastSecond()
         self._asked_at = 0
         self._averages: dict[str, _Average] = {}
         self._factors: dict[str, Factors] = {}
@@ -188,11 +186,8 @@ class Corrections:
 
     def observe(self, now: int, estimated: Sequence[WorkEstimate]) -> None:
         """Learn from the driver's figures, where they are newer than before."""
-        self._past.append((now, {each.name: each for each in estimated}))
-        while len(self._past) > 1 and self._past[1][0] <= now - COVERED_NS:
-            self._past.popleft()
+        since, before = self._past.add(now, {each.name: each for each in estimated})
         asked_at = newest_figure(estimated)
-        since, before = self._past[0]
         if asked_at <= self._asked_at or now - since < COVERED_NS // 2:
             return
         self._asked_at = asked_at

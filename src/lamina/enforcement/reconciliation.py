@@ -17,13 +17,13 @@ it is charged 50 ms. If it was charged 300 ms again half a second later, when th
 charged another 50 ms. From then on it launches less, until its account agrees.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
 
 from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import COVERED_NS, newest_figure, owner_of
+from lamina.enforcement.corrections import newest_figure, owner_of
+from lamina.enforcement.last_second import COVERED_NS, LastSecond
 
 
 class AccountState(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Reconciliation:
     """The differences of one GPU's containers."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[int, Mapping[str, AccountState]]] = deque()
+        self._past: LastSecond[Mapping[str, AccountState]] = LastSecond()
         self._asked_at = 0
         self._charged: dict[str, float] = {}
 
@@ -63,15 +63,12 @@ class Reconciliation:
     def observe(self, now: int, accounts: Sequence[AccountState], *, measured: bool) -> None:
         """Charge the differences from the driver's figures, where they are newer than before, and it measures work."""
         self._charged = {each.name: self.charged(each.name) for each in accounts}
-        self._past.append((now, {each.name: each for each in accounts}))
-        while len(self._past) > 1 and self._past[1][0] <= now - COVERED_NS:
-            self._past.popleft()
+        since, before = self._past.add(now, {each.name: each for each in accounts})
         asked_at = newest_figure(accounts)
         if asked_at <= self._asked_at:
             return
         passed = min(asked_at - self._asked_at, COVERED_NS)
         self._asked_at = asked_at
-        since, before = self._past[0]
         if measured and now - since >= COVERED_NS and all(each.name in before for each in accounts):
             for together in _by_owner([each.since(before[each.name]) for each in accounts]):
                 self._charge(together, now - since, passed)
