@@ -22,5 +22,5 @@ class LastSecond(Generic[T]):
         return self._states[0]
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all states."""
         self._states.clear()
