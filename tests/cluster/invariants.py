@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.agent.devices.native_devices import is_mig_device, is_native
+from lamina.agent.devices.native_devices import all_native, is_mig_device
 from lamina.agent.state.claim_record import PreparedClaim
 from lamina.agent.state.record import Allocation, Bound, Instance, instance_of
 from lamina.errors import BadInput
@@ -284,7 +284,7 @@ def _of_record(observed: Observation, name: str, node: OnNode) -> Iterator[Findi
 
 def _by_kubelet(allocation: Allocation) -> bool:
     """Whether its devices name GPUs, or parts of them, so that no grant has to."""
-    return all(map(is_native, allocation.tickets))
+    return all_native(allocation.tickets)
 
 
 def _of_uses(observed: Observation, name: str, node: OnNode) -> Iterator[Finding]:

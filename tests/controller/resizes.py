@@ -27,7 +27,7 @@ class Died(BaseException):
 
 
 class MortalKube(DecoratedKube):
-    """The controller dies at the so manieth moment before or after a write."""
+    """The controller dies after `left` more of the moments before and after writes; never where it is negative."""
 
     WRITES = ("create", "replace", "patch", "delete", "bind")
 

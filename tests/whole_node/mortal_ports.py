@@ -25,7 +25,7 @@ class Died(BaseException):
 
 
 class Life:
-    """One process's. With `left` it ends by itself at the so manieth moment before or after a change."""
+    """One process's. With `left` it ends by itself after so many more of the moments before and after changes."""
 
     def __init__(self) -> None:
         self.left: int | None = None

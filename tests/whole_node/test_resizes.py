@@ -36,7 +36,7 @@ async def begin(world: World) -> str:
 
 
 async def course(world: World, *, die_at: int | None = None) -> None:
-    """It gets more, then less, while the agent may die at the so manieth call, and the node reboots at the end."""
+    """It gets more, then less, while the agent may die at any of its calls, and the node reboots at the end."""
     name = await begin(world)
     for wish, size in (("c0=12000,60", (12000, 60)), ("c0=2000,10", (2000, 10))):
         await world.resize(name, wish)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import is_native
+from lamina.agent.devices.native_devices import all_native
 from lamina.agent.state.record import Allocation, Bound
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
@@ -105,7 +105,7 @@ def _survivors(allocations: Iterable[Allocation], uids: frozenset[str]) -> tuple
     pods: dict[str, dict[str, Allocation]] = {}
     for allocation in allocations:
         bound = allocation.bound
-        if bound is not None and bound.pod_uid in uids and not all(map(is_native, allocation.tickets)):
+        if bound is not None and bound.pod_uid in uids and not all_native(allocation.tickets):
             pods.setdefault(bound.pod_uid, {})[bound.container] = allocation
     named = []
     for uid in sorted(pods):

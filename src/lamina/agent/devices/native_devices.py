@@ -74,6 +74,11 @@ def is_native(device: str) -> bool:
     return _NATIVE.fullmatch(device) is not None
 
 
+def all_native(devices: Iterable[str]) -> bool:
+    """Whether all IDs, of one request or allocation, are of native devices; kubelet never mixes them with tickets."""
+    return all(map(is_native, devices))
+
+
 def unit_uuid(device: str) -> str:
     """The UUID in the ID of a device."""
     return device.partition("::")[0]

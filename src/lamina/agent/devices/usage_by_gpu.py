@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import is_native, unit_uuid
+from lamina.agent.devices.native_devices import all_native, is_native, unit_uuid
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.agent.state.record import Allocation
 from lamina.model.claims import HeldClaim
@@ -108,7 +108,7 @@ def devices_in_use(
         bound = allocation.bound
         if bound is None:
             waiting.setdefault(allocation.resource, set()).update(allocation.tickets)
-        resource = allocation.resource if all(map(is_native, allocation.tickets)) else ""
+        resource = allocation.resource if all_native(allocation.tickets) else ""
         if bound is not None and bound.gpus and bound.mode is not None:
             gpus |= dict.fromkeys(bound.gpus, GpuUse(bound.mode, resource))
         elif resource:

@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol
 import grpc
 
 from lamina.agent.containers import cdi
-from lamina.agent.devices.native_devices import is_native
+from lamina.agent.devices.native_devices import all_native
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.agent.kubelet.device_stream import DeviceStream
 from lamina.agent.state.observable import Observable
@@ -129,7 +129,7 @@ class ResourcePlugin(DeviceStream):
         self, request: messages.PreStartContainerRequest, context: grpc.aio.ServicerContext
     ) -> messages.PreStartContainerResponse:
         ids = list(request.devices_ids)
-        preparer = self._native if all(map(is_native, ids)) else self._tickets
+        preparer = self._native if all_native(ids) else self._tickets
         try:
             await preparer.prepare(ids)
         except NotYet as error:

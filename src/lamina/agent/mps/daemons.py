@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import is_native
+from lamina.agent.devices.native_devices import all_native
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.mps.client_limits import ClientLimits, client_limits
 from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
@@ -255,7 +255,7 @@ class DaemonSupervisor:
     def _granted(self) -> Iterator[str]:
         """The GPUs on which containers with grants are clients."""
         for allocation in self._node.record.allocations:
-            if allocation.bound and allocation.bound.mode is Mode.MPS and not all(map(is_native, allocation.tickets)):
+            if allocation.bound and allocation.bound.mode is Mode.MPS and not all_native(allocation.tickets):
                 yield from allocation.bound.gpus
 
     def _pods(self, gpu: str) -> GpuPods:

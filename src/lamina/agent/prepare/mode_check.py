@@ -7,7 +7,7 @@ scheduler and kubelet may act on what was advertised a moment ago.
 
 from collections.abc import Collection
 
-from lamina.agent.devices.native_devices import is_native
+from lamina.agent.devices.native_devices import all_native
 from lamina.agent.state.record import Allocation, Bound
 from lamina.errors import NotYet
 from lamina.model.gpus import Mode
@@ -21,7 +21,7 @@ def check_modes(starting: Collection[Bound], others: Collection[Allocation], *, 
     """
     for other in others:
         if other.bound is not None:
-            other_is_native = all(map(is_native, other.tickets))
+            other_is_native = all_native(other.tickets)
             for container in starting:
                 _check_pair(container, other.bound, mixed=native != other_is_native)
 
