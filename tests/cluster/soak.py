@@ -1,7 +1,8 @@
 """Pods come and go while parts of the cluster are killed, and all is looked at all the time.
 
 One thread does everything in turns: look, make some, delete some, break a part, repair what was broken, change how
-the last node shares its GPUs. What it does is drawn from a seed; when it happens depends on the machine.
+the last node shares its GPUs. What it does is drawn from a seed; when it happens depends on the machine. It looks as
+often as it can, and changes something in steps, so that on a fast machine not all parts are broken all the time.
 """
 
 import json
@@ -21,8 +22,9 @@ from tests.cluster.invariants import Settling, disagreements, over_committed
 AT_ONCE = 24
 """Workloads that are there at the same time, at most; more than the GPUs hold."""
 LIFE_S = (2.0, 25.0)
-BROKEN_PER_LOOK = 0.35
-CHANGED_PER_LOOK = 0.05
+STEP_S = 0.7
+BROKEN_PER_STEP = 0.35
+CHANGED_PER_STEP = 0.05
 LABEL = "nvidia.com/device-plugin.config"
 
 
@@ -61,18 +63,23 @@ class Soak:
         if self._claims:
             templates = {**workloads.LIST, "items": workloads.claim_templates()}
             self._cluster.kubectl("apply", "-f", "-", stdin=json.dumps(templates))
+        next_step = time.monotonic()
         while self._made < self._wanted or self._ends:
             self._look()
             self._delete()
-            self._make()
-            if self._made < self._wanted:
-                self._now_and_then(self._break, BROKEN_PER_LOOK)
-                self._now_and_then(self._change, CHANGED_PER_LOOK)
+            if self._made < self._wanted and time.monotonic() >= next_step:
+                self._step()
+                next_step = time.monotonic() + STEP_S
             self._repair(time.monotonic())
         self._repair(float("inf"))
         self._cluster.control.wait()
         self._repair(float("inf"))
         self._lamina.wait()
+
+    def _step(self) -> None:
+        self._make()
+        self._now_and_then(self._break, BROKEN_PER_STEP)
+        self._now_and_then(self._change, CHANGED_PER_STEP)
 
     def _now_and_then(self, do: Callable[[], None], share: float) -> None:
         if self._random.random() < share:
