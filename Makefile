@@ -5,6 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 TESTS  ?=
 CLUSTER_TESTS ?= tests/cluster
+CLUSTERS ?= 2
 GPU_TEST ?=
 
 SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
@@ -30,9 +31,9 @@ fuzz-objects: $(VENV)/.lamina $(VENV)/.test-tools
 docs: $(VENV)/.test-tools
 	@$(BIN)/mkdocs build --strict
 
-# Tests on a real cluster, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
+# Tests on real clusters, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
-	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest $(CLUSTER_TESTS)
+	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest -n $(CLUSTERS) --no-loadscope-reorder $(CLUSTER_TESTS)
 
 # What this machine's GPU and driver do under limits, next to simgpu; see docs/how-to/gpu-test.md.
 gpu-test: $(VENV)/.lamina

@@ -1,9 +1,11 @@
-"""One cluster for all tests of this folder. It takes root and a minute, so it comes only where it is asked for."""
+"""A cluster for the tests of this folder. It takes root and a minute, so it comes only where it is asked for."""
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from lamina_lab import simgpu
 from tests.cluster import observation
@@ -18,6 +20,8 @@ from tests.cluster.queries import delete_pods
 SWITCH = "LAMINA_CLUSTER_TEST"
 STEPS = Steps(say=False)
 FIGURES: list[str] = []
+FOR_REPORT = "cluster under test"
+"""Where a process that runs tests keeps steps and figures for the one that reports."""
 MACHINE = """
 driver: "550.54.15"
 cuda: "12.4"
@@ -89,6 +93,33 @@ def _invariants(request: pytest.FixtureRequest) -> Iterator[None]:
 def figures() -> list[str]:
     """Lines for the end of the report."""
     return FIGURES
+
+
+class ByPart(LoadScopeScheduling):
+    """All tests of a folder in this one, or of a file, are on one cluster. With `-n 2`, two clusters share them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.partition("::")[0].removeprefix("tests/cluster/").partition("/")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByPart:
+    """Which process runs which tests."""
+    return ByPart(config, log)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand over what the report says, where another process reports."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[FOR_REPORT] = (STEPS.taken, FIGURES)
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process that ran tests has for the report."""
+    output: dict[str, Any] = getattr(node, "workeroutput", {})  # a process that broke has none
+    taken, figures = output.get(FOR_REPORT, ((), ()))
+    STEPS.taken.extend(taken)
+    FIGURES.extend(figures)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
