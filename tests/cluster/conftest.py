@@ -32,15 +32,21 @@ gpus:
 """
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where KUBE_BIN_DIR lacks something, say so before any process that runs tests starts."""
+    if not os.environ.get(SWITCH) or hasattr(session.config, "workerinput"):
+        return
+    try:
+        binaries.given()
+    except Unavailable as error:
+        pytest.exit(str(error), returncode=1)
+
+
 @pytest.fixture(scope="session")
 def steps() -> Steps:
     """Where clusters note how long they took. Tests that start one use this, and are skipped without the switch."""
     if not os.environ.get(SWITCH):
         pytest.skip(f"a real cluster takes root and minutes; `make cluster-test` runs these tests, by {SWITCH}=1")
-    try:
-        binaries.given()
-    except Unavailable as error:
-        pytest.exit(str(error), returncode=1)
     return STEPS
 
 
