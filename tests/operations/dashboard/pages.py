@@ -37,9 +37,10 @@ class Page:
         await asyncio.to_thread(self.driver.switch_to.active_element.send_keys, *keys)
 
     async def texts(self, selector: str) -> list[str]:
-        found: list[str] = await self.run(
-            "[...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", selector
-        )
+        """As a reader sees them. What the browser has not laid out yet has no such text, so this waits for it."""
+        all_of = "[...document.querySelectorAll(arguments[0])]"
+        await self.until(f"{all_of}.every((each) => each.innerText || !each.textContent)", selector)
+        found: list[str] = await self.run(f"{all_of}.map((each) => each.innerText)", selector)
         return found
 
 
