@@ -2,32 +2,25 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench.control_plane import ControlPlane, control_plane
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
-from lamina.controller.startup import crds
+from lamina.configuration import DEFAULT
 from lamina.dialects.groups import GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS
-from lamina.errors import Outside
-from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.ports.kube import (
     CUSTOM_RESOURCE_DEFINITIONS,
-    INVENTORIES,
     KUBERNETES_POD_GROUPS,
-    NAMESPACES,
-    NODES,
     PLUGIN_POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
-    AlreadyExists,
     Kube,
     NotFound,
     Object,
-    Resource,
 )
-from tests.controller.cluster import admitted_pod, gpus, node_object, running
+from tests.cluster.deciding import deciding, prepare, served
+from tests.controller.cluster import admitted_pod
 from tests.waiting import until
 
 NODE_NAMES = ("node-0", "node-1", "node-2")
@@ -65,21 +58,6 @@ class GroupCluster:
     async def delete(self, pod: str) -> None:
         await self.kube.delete(PODS, pod, namespace="default")
 
-    async def placed(self, names: Iterable[str]) -> dict[str, str]:
-        """The nodes of those of these pods that have one."""
-        pods = (await self.kube.list(PODS, namespace="default")).items
-        nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") or "" for pod in pods}
-        return {name: nodes[name] for name in names if nodes.get(name)}
-
-    async def all_placed(self, names: Iterable[str]) -> dict[str, str]:
-        wanted = list(names)
-
-        async def found() -> dict[str, str]:
-            nodes = await self.placed(wanted)
-            return nodes if len(nodes) == len(wanted) else {}
-
-        return await until(found, lambda: f"not all of {wanted} are placed")
-
     async def message(self, name: str) -> str:
         """Why kube-scheduler has not placed the pod."""
         pod = await self.kube.get(PODS, name, namespace="default")
@@ -103,50 +81,23 @@ async def group_cluster(folder: Path, api: str) -> AsyncIterator[GroupCluster]:
     gates, apis = (GATES, ("scheduling.k8s.io/v1alpha2",)) if own else ((), ())
     async with control_plane(folder, gates=gates, apis=apis) as plane:
         await _prepare(plane.kube, api)
-        nodes = [(name, gpus(1, prefix=name)) for name in NODE_NAMES]
-        async with running(plane.kube, folder, *nodes, preemption=True) as controller:
-            for name in NODE_NAMES:
-                await _offer(plane.kube, name)
-            access = ExtenderAccess(controller.urls["extenderHttp"], "")
-            document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=10)
-            async with plane.scheduler(document):
-                made = GroupCluster(plane, api)
-                ends = asyncio.create_task(made.end_pods())
-                try:
-                    yield made
-                finally:
-                    ends.cancel()
+        async with deciding(plane, dict.fromkeys(NODE_NAMES, _SHARES)):
+            made = GroupCluster(plane, api)
+            ends = asyncio.create_task(made.end_pods())
+            try:
+                yield made
+            finally:
+                ends.cancel()
 
 
 async def _prepare(kube: Kube, api: str) -> None:
-    for namespace in ("default", CONFIG_MAP_NAMESPACE):
-        with contextlib.suppress(AlreadyExists):
-            await kube.create(NAMESPACES, {"metadata": {"name": namespace}})
-    await crds.apply(kube)
+    await prepare(kube)
     if api == SCHEDULER_PLUGINS:
         await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _plugin_groups())
-    await until(lambda: _served(kube, INVENTORIES))
-    await until(lambda: _served(kube, KUBERNETES_POD_GROUPS if api == KUBERNETES else PLUGIN_POD_GROUPS))
+    await until(lambda: served(kube, KUBERNETES_POD_GROUPS if api == KUBERNETES else PLUGIN_POD_GROUPS))
     for value in (10, 20):
         name = {"name": f"priority-{value}"}
         await kube.create(PRIORITY_CLASSES, {"metadata": name, "value": value})
-
-
-async def _served(kube: Kube, resource: Resource) -> bool:
-    """A new kind of object is served a moment after its definition was written."""
-    try:
-        await kube.list(resource)
-    except Outside:
-        return False
-    return True
-
-
-async def _offer(kube: Kube, node: str) -> None:
-    """What its kubelet would report."""
-    amounts = {"cpu": "64", "memory": "256Gi", "pods": "200", "nvidia.com/gpu": str(_SHARES)}
-    ready = [{"type": "Ready", "status": "True"}]
-    status = node_object(node)["status"] | {"capacity": amounts, "allocatable": amounts, "conditions": ready}
-    await kube.patch(NODES, node, {"status": status}, subresource="status")
 
 
 def _plugin_groups() -> Object:

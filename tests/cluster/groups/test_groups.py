@@ -10,6 +10,7 @@ import pytest
 
 from bench.control_plane import NoPrograms
 from lamina.dialects.groups import KUBERNETES, SCHEDULER_PLUGINS
+from tests.cluster.deciding import all_placed, placed
 from tests.cluster.groups.scheduled import NODE_NAMES, GroupCluster, group_cluster
 from tests.controller.cluster import MIB
 from tests.waiting import until
@@ -34,7 +35,7 @@ async def members(groups: GroupCluster, group: str, count: int, *, memory: int =
 
 async def test_a_group_is_placed_completely_or_not_at_all(groups: GroupCluster) -> None:
     await groups.pod("alone", memory=MIB)
-    await groups.all_placed(["alone"])
+    await all_placed(groups.kube, ["alone"])
     three = await members(groups, "three", 3)
 
     async def explained() -> bool:
@@ -42,20 +43,20 @@ async def test_a_group_is_placed_completely_or_not_at_all(groups: GroupCluster) 
         return any("pod group default/three is placed completely or not at all" in message for message in messages)
 
     await until(explained, "no member of the group says why it waits")
-    assert await groups.placed(three) == {}
+    assert await placed(groups.kube, three) == {}
     await groups.delete("alone")
-    assert set((await groups.all_placed(three)).values()) == set(NODE_NAMES)
+    assert set((await all_placed(groups.kube, three)).values()) == set(NODE_NAMES)
 
 
 async def test_room_is_made_for_all_members_of_a_group_and_for_no_more(groups: GroupCluster) -> None:
     low = [f"low-{number}" for number in range(6)]
     for name in low:
         await groups.pod(name, memory=MIB // 2)
-    await groups.all_placed(low)
+    await all_placed(groups.kube, low)
     high = await members(groups, "high", 2, priority=10)
-    nodes = set((await groups.all_placed(high)).values())
+    nodes = set((await all_placed(groups.kube, high)).values())
     assert len(nodes) == 2
-    left = await groups.placed(low)
+    left = await placed(groups.kube, low)
     assert len(left) == 2 and not nodes & set(left.values())
 
 
@@ -71,4 +72,4 @@ async def test_a_group_is_placed_soon_after_its_last_member_is_there(groups: Gro
 
     await until(refused, "kube-scheduler does not say why the first member waits")
     await groups.pod("late-1", memory=MIB, group="late")
-    await groups.all_placed(["late-0", "late-1"])
+    await all_placed(groups.kube, ["late-0", "late-1"])
