@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean
 
 from bench.compute import reactions
-from bench.compute.conditions import Virtual, in_real_time, in_virtual_time, like_the_card, switching
+from bench.compute.conditions import OnTheClock, Virtual, in_real_time, in_virtual_time, like_the_card, switching
 from bench.compute.runs import Load, Result, measure, off
 from bench.machine import Bench, build, machine
 from bench.measures import Report, add_outputs
@@ -128,7 +128,7 @@ def main() -> int:
         if "card" in parts:
             like_the_card(report, virtual)
         if "real" in parts:
-            in_real_time(report, virtual, program, options.every, options.seconds)
+            in_real_time(report, OnTheClock(program, options.seconds), options.every)
     return report.finish(options.json, html=options.html)
 
 

@@ -15,12 +15,13 @@ from typing import Any
 from bench.compute import matrix, virtual
 from bench.compute.driver_figures import Averages, Samples
 from bench.compute.matrix import Cell
-from bench.compute.runs import Load, started
+from bench.compute.runs import Load, measure, started
 from bench.machine import Bench, Worker, machine
 from bench.measures import Report
 from lamina_lab import simgpu
 
 SETTLE_S, SECONDS = 8, 8
+ALONE_SECONDS = 4
 WAITED_MOST = 0.05
 """A program that waited for a CPU for more than this part of the time was not able to keep the GPU busy."""
 Measure = Callable[[Cell], tuple[float, ...] | None]
@@ -120,22 +121,44 @@ def like_the_card(report: Report, conditions: Virtual) -> None:
         add("card-difference", "points", ours=max(differences))
 
 
-def in_real_time(report: Report, conditions: Virtual, program: Path, every: int, seconds: int) -> None:
-    """Every Nth cell on the machine's clock, by the simulated GPU's own account, and two `lamina run`."""
+class OnTheClock:
+    """The matrix on the machine's clock, by the simulated GPU's own account."""
+
+    def __init__(self, program: Path, seconds: int) -> None:
+        self._program, self._seconds = program, seconds
+        self._loops: dict[tuple[str, float], float] = {}
+
+    def alone(self, load: Load) -> float:
+        """As Virtual.alone. Here the machine's own time for each launch counts, which short kernels notice."""
+        key = load.how, load.kernel_ms
+        if key not in self._loops:
+            with machine() as bench:
+                result = measure(bench, self._program, (load,), seconds=ALONE_SECONDS, limited=False)
+            self._loops[key] = result.mean(0)
+            print(f"{load.how} {load.kernel_ms:g} ms alone, without a limit: {self._loops[key]:.1f} %", flush=True)
+        return self._loops[key]
+
+    def measure(self, cell: Cell) -> tuple[float, ...] | None:
+        with (
+            machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
+            started(bench, self._program, cell.loads) as groups,
+        ):
+            pids = [worker.pid for (worker,) in groups]
+            return _measured(bench, [worker for (worker,) in groups], pids, self._seconds)
+
+    def two_commands(self, cell: Cell) -> tuple[float, ...] | None:
+        """By two `lamina run`."""
+        return _two_commands(self._program, cell, self._seconds)
+
+
+def in_real_time(report: Report, conditions: OnTheClock, every: int) -> None:
+    """Every Nth cell, and two `lamina run`."""
     found = Conditions(conditions.alone)
-    found.run(matrix.known_failures() + matrix.cells()[::every], lambda cell: _on_the_clock(program, cell, seconds))
+    found.run(matrix.known_failures() + matrix.cells()[::every], conditions.measure)
     pair = Cell(slice_us=2000, loads=(Load(cores=30, kernel_ms=1.0), Load(cores=60, kernel_ms=10.0)))
     print("two runs of `lamina run`")
-    found.run([pair], lambda cell: _two_commands(program, cell, seconds))
+    found.run([pair], conditions.two_commands)
     found.report(report, "real-matrix")
-
-
-def _on_the_clock(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
-    with (
-        machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
-        started(bench, program, cell.loads) as groups,
-    ):
-        return _measured(bench, [worker for (worker,) in groups], [worker.pid for (worker,) in groups], seconds)
 
 
 def _two_commands(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
