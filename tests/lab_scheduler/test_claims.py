@@ -18,6 +18,7 @@ from lamina.ports.kube import (
 from lamina_lab.controllers.run import run as run_controllers
 from lamina_lab.kubernetes import objects
 from lamina_lab.scheduler.claims.of_pod import classes_by_resource, extended_claim
+from lamina_lab.scheduler.extender import ManagedResource
 from tests.lab_controllers.clocks import settle
 from tests.lab_scheduler.cluster import SchedulerCluster
 from tests.lab_scheduler.device_objects import CLASSES, capacity, device_class, gpu, request, slices
@@ -27,8 +28,8 @@ SHARE = {"requests": [request(capacity=capacity(memory="40Gi"))]}
 
 
 class ClaimCluster(SchedulerCluster):
-    async def begin(self, *found: Object) -> None:
-        """Node n1 with these slices, all classes, the controllers and the scheduler."""
+    async def begin(self, *found: Object, **config: Any) -> None:
+        """Node n1 with these slices, all classes, the controllers and the scheduler, with this about its extender."""
         await self.add_node("n1")
         for entry in found:
             made = copy.deepcopy(entry)
@@ -38,7 +39,7 @@ class ClaimCluster(SchedulerCluster):
         for entry in CLASSES:
             await self.create(DEVICE_CLASSES, entry)
         self.run(run_controllers(self.kube, self.clock, node_grace=1e9))
-        self.start()
+        self.start(**config)
         await settle()
 
     async def template(self, name: str, devices: Object) -> None:
@@ -234,6 +235,20 @@ async def test_a_claim_serves_a_resource_of_which_the_plugin_has_no_device_left(
     await cluster.pod("p", limits={"nvidia.com/gpu": "1"})
     assert cluster.node_of("p") == "n1"
     assert len(cluster.all(RESOURCE_CLAIMS)) == 1
+
+
+async def test_a_node_must_list_what_an_extender_manages_where_a_class_serves_another(cluster: ClaimCluster) -> None:
+    memory = "example.com/memory"
+    await cluster.begin(*on_n1(gpu("gpu-0")), managed=(ManagedResource(memory),))
+    await cluster.create(DEVICE_CLASSES, device_class("card", "gpu", extendedResourceName="example.com/card"))
+    await settle()
+    await cluster.pod("alone", limits={memory: "1000"})
+    assert cluster.node_of("alone") == "n1"
+    await cluster.pod("p", limits={"example.com/card": "1", memory: "1000"})
+    assert "1 cannot fit resource" in cluster.why("p")
+    await cluster.change(NODES, "n1", {"status": {"allocatable": {memory: "5000"}}}, "status")
+    await cluster.pod("q", limits={"example.com/card": "1", memory: "1000"})
+    assert cluster.node_of("q") == "n1"
 
 
 async def test_claims_in_flight_count(cluster: ClaimCluster) -> None:

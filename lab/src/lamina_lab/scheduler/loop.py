@@ -114,10 +114,10 @@ class Scheduler:
         fit: list[NodeView] = []
         without_devices: set[str] = set()
         for view in all_nodes:
-            by_claim = plan.by_claim(view.allocatable) if plan else frozenset()
+            by_claim = plan.by_claim(view) if plan else frozenset()
             if found := filters.reasons(pod, view, self._ignored | by_claim):
                 why[view.name] = found
-            elif plan and (reason := plan.reason(view.node, by_claim)):
+            elif plan and (reason := plan.reason(view, by_claim)):
                 why[view.name] = [reason]
                 without_devices.add(view.name)
             else:

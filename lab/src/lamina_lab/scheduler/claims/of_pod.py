@@ -55,6 +55,11 @@ def is_extended_of(claim: Object, pod: Object) -> bool:
     return EXTENDED in objects.annotations(claim) and owner.get("uid") == objects.uid(pod)
 
 
+def is_extended_resource(name: str) -> bool:
+    """Whether Kubernetes knows nothing of the resource but its name, or a device class has the name."""
+    return name.startswith(IMPLICIT) or ("/" in name and "kubernetes.io/" not in name)
+
+
 def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
     """The device class that serves each extended resource. Of two classes with one resource, the newer one does."""
     found: dict[str, str] = {}

@@ -1,17 +1,19 @@
 """What the claims of one pod would get on each node, decided with the view of one attempt."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from msgspec import Struct
 
 from lamina.ports.kube import Object
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.node_affinity import term_holds
-from lamina_lab.scheduler.claims.of_pod import extended_claim, is_allocated
+from lamina_lab.scheduler.claims.of_pod import extended_claim, is_allocated, is_extended_resource
 from lamina_lab.scheduler.devices.allocator import Allocator
 from lamina_lab.scheduler.devices.search import AllocationError
+from lamina_lab.scheduler.rules.node_view import NodeView
+from lamina_lab.scheduler.rules.pod_requests import requests
 
+CANNOT_FIT = "cannot fit resource"
 UNAVAILABLE = "resourceclaim not available on the node"
 NO_DEVICES = "cannot allocate all claims"
 
@@ -39,12 +41,15 @@ class ClaimPlan:
         self._allocator = allocator
         self._found: dict[str, PodAllocation] = {}
 
-    def by_claim(self, allocatable: Mapping[str, Fraction]) -> frozenset[str]:
+    def by_claim(self, view: NodeView) -> frozenset[str]:
         """The extended resources of the pod of which no device plugin of the node has any: a claim serves them."""
-        return frozenset(name for name in self._served if not allocatable.get(name))
+        return frozenset(name for name in self._served if not view.allocatable.get(name))
 
-    def reason(self, node: Object, by_claim: frozenset[str]) -> str | None:
+    def reason(self, view: NodeView, by_claim: frozenset[str]) -> str | None:
         """Why the node cannot serve the claims; None if it can."""
+        if self._served and self._lacks_a_name(view, by_claim):
+            return CANNOT_FIT
+        node = view.node
         if not all(_available(claim, node) for claim in self._allocated):
             return UNAVAILABLE
         made = extended_claim(self._pod, {name: self._served[name] for name in by_claim})
@@ -65,6 +70,11 @@ class ClaimPlan:
             extended = {**extended, "status": {"allocation": allocations[-1]}}
         self._found[objects.name(node)] = PodAllocation(claims, results, extended, tuple(mappings))
         return None
+
+    def _lacks_a_name(self, view: NodeView, by_claim: frozenset[str]) -> bool:
+        """Whether the node does not list an extended resource of the pod, be it one that an extender manages."""
+        asked = {name for name, amount in requests(self._pod).items() if amount and is_extended_resource(name)}
+        return not asked <= by_claim | view.allocatable.keys()
 
     def on(self, node: str) -> PodAllocation:
         """The allocation on a node that can serve the claims."""
