@@ -9,7 +9,8 @@ from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Repor
 from lamina.model.borrowers import DisplacedBorrower
 from lamina.ports.host import Host
 
-LOOK_S = 0.5
+LOOK_S = 0.1
+"""A container may borrow memory once it is attended, and programs take memory as soon as they start."""
 BUSY_S, IDLE_S = 0.01, 0.025
 PublishDisplaced = Callable[[tuple[DisplacedBorrower, ...]], None]
 REST = 4
