@@ -1,7 +1,7 @@
 """Runs the matrix of conditions in virtual and in real time, and reports how well limits were held.
 
-In real time the simulated GPU runs on the machine's own clock. If the machine has other work, programs launch late and
-their shares are not a limit's doing; a cell in which programs waited for a CPU is not judged.
+In real time the simulated GPU runs on the machine's own clock. Programs that wait for a CPU launch late, which is no
+limit's doing: this time is not expected of their shares, and a cell in which they waited long is not judged.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.compute import matrix, virtual
 from bench.compute.driver_figures import Averages, Samples
@@ -22,14 +22,23 @@ from lamina_lab import simgpu
 
 SETTLE_S, SECONDS = 8, 8
 ALONE_SECONDS = 4
-WAITED_MOST = 0.05
-"""A program that waited for a CPU for more than this part of the time was not able to keep the GPU busy."""
-Measure = Callable[[Cell], tuple[float, ...] | None]
-"""Percent of the GPU's time by container; None where the cell cannot be judged."""
+WAITED_MOST = 5.0
+"""A program that waited for a CPU for a larger part of the time, in percent, was not able to keep the GPU busy."""
+
+
+class Shares(NamedTuple):
+    """By container: percent of the GPU's time, and of the time in which its program waited for a CPU."""
+
+    got: tuple[float, ...]
+    waited: tuple[float, ...]
+
+
+Measure = Callable[[Cell], Shares | None]
+"""None where the cell cannot be judged."""
 
 
 class Conditions:
-    """Errors over cells, in points. `say` prints a line for each."""
+    """Errors over cells, in points."""
 
     def __init__(self, alone: Callable[[Load], float]) -> None:
         self._alone = alone
@@ -38,14 +47,15 @@ class Conditions:
 
     def run(self, cells: Sequence[Cell], measure: Measure) -> None:
         for cell in cells:
-            got = measure(cell)
-            self.judged.append(got is not None)
-            if got is None:
+            shares = measure(cell)
+            self.judged.append(shares is not None)
+            if shares is None:
                 print(f"{cell.name}: not judged, because programs waited for a CPU", flush=True)
                 continue
-            found = matrix.errors(cell, got, [self._alone(load) for load in cell.loads])
+            most = [self._alone(load) - waited for load, waited in zip(cell.loads, shares.waited, strict=True)]
+            found = matrix.errors(cell, shares.got, most)
             self.errors += found
-            figures = ", ".join(f"{percent:.1f}" for percent in got)
+            figures = ", ".join(f"{percent:.1f}" for percent in shares.got)
             print(f"{cell.name}: {figures} %{'' if matrix.kept(found) else '   MISSED'}", flush=True)
 
     def report(self, report: Report, name: str) -> None:
@@ -78,9 +88,10 @@ class Virtual:
             )
         return self._loops[key]
 
-    def measure(self, cell: Cell, **how: Any) -> tuple[float, ...]:
+    def measure(self, cell: Cell, **how: Any) -> Shares:
         """`how` is passed to virtual.measure."""
-        return virtual.measure(self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, **how)
+        got = virtual.measure(self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, **how)
+        return Shares(got, (0.0,) * len(got))
 
 
 def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
@@ -114,7 +125,7 @@ def like_the_card(report: Report, conditions: Virtual) -> None:
     for figures, add in ((Samples, report.add), (Averages, report.control)):
         differences = []
         for cell, there in matrix.on_the_card():
-            here = conditions.measure(cell, figures=figures)
+            here = conditions.measure(cell, figures=figures).got
             differences += [abs(a - b) for a, b in zip(here, there, strict=True)]
             both = "; ".join(f"{a:.1f} ({b:.1f})" for a, b in zip(here, there, strict=True))
             print(f"{cell.name}: {both} %, on the card in parentheses", flush=True)
@@ -138,7 +149,8 @@ class OnTheClock:
             print(f"{load.how} {load.kernel_ms:g} ms alone, without a limit: {self._loops[key]:.1f} %", flush=True)
         return self._loops[key]
 
-    def measure(self, cell: Cell) -> tuple[float, ...] | None:
+    def measure(self, cell: Cell) -> Shares | None:
+        """What its containers got after they had time to settle."""
         with (
             machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
             started(bench, self._program, cell.loads) as groups,
@@ -146,7 +158,7 @@ class OnTheClock:
             pids = [worker.pid for (worker,) in groups]
             return _measured(bench, [worker for (worker,) in groups], pids, self._seconds)
 
-    def two_commands(self, cell: Cell) -> tuple[float, ...] | None:
+    def two_commands(self, cell: Cell) -> Shares | None:
         """By two `lamina run`."""
         return _two_commands(self._program, cell, self._seconds)
 
@@ -161,7 +173,7 @@ def in_real_time(report: Report, conditions: OnTheClock, every: int) -> None:
     found.report(report, "real-matrix")
 
 
-def _two_commands(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] | None:
+def _two_commands(program: Path, cell: Cell, seconds: int) -> Shares | None:
     with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
         variables = bench.native() | {"LAMINA_DRIVER": str(simgpu.driver_folder())}
         commands = []
@@ -176,17 +188,22 @@ def _two_commands(program: Path, cell: Cell, seconds: int) -> tuple[float, ...] 
         return _measured(bench, commands, [parents[command.pid] for command in commands], seconds)
 
 
-def _measured(bench: Bench, workers: Sequence[Worker], pids: Sequence[int], seconds: int) -> tuple[float, ...] | None:
+def _measured(bench: Bench, workers: Sequence[Worker], pids: Sequence[int], seconds: int) -> Shares | None:
     """Lets the programs begin; what each process was given after they had time to settle."""
     for worker in workers:
         worker.say("go")
     time.sleep(SETTLE_S)  # shares show in real time only
-    before, waited, begin = _given(bench, pids), _waited_ns(pids), time.monotonic_ns()
+    before, begin = (_given(bench, pids), _waited_ns(pids)), time.monotonic_ns()
     time.sleep(seconds)
     took = time.monotonic_ns() - begin
-    after, waited_after = _given(bench, pids), _waited_ns(pids)
-    if any(b - a > WAITED_MOST * took for a, b in zip(waited, waited_after, strict=True)):
+    own, *waited = _parts(before[1], _waited_ns(pids), took)
+    if max(own, *waited) > WAITED_MOST:
         return None
+    return Shares(_parts(before[0], _given(bench, pids), took), tuple(waited))
+
+
+def _parts(before: Sequence[int], after: Sequence[int], took: int) -> tuple[float, ...]:
+    """How much each counter went on, in percent of the time."""
     return tuple(100 * (b - a) / took for a, b in zip(before, after, strict=True))
 
 
