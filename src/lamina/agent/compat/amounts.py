@@ -4,7 +4,8 @@ Lamina does not decide with them, and kube-scheduler's filters ignore them, sinc
 
 - kube-scheduler from 1.32 on retries a pod that found no node when a node changes, and only if that node could hold all
   that the pod requests, including resources that an extender manages;
-- kube-scheduler from 1.36 on refuses a node that lacks any name, to a pod of which a DeviceClass could serve another;
+- kube-scheduler from 1.36 on refuses a node that does not list one of a pod's resources, if a DeviceClass could serve
+  another one;
 - kubelet compares the node's capacities with what its pods request, when it admits a pod and when it restarts. It skips
   names that the node does not have, but before 1.31 not those of init containers.
 
