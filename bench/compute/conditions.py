@@ -71,22 +71,31 @@ class Conditions:
         report.control(f"{name}-{measure}", "points", ours=worst[measure](self.errors))
 
 
+class Alone:
+    """What a loop gets alone and without a limit, in percent; measured once for each way to launch and kernel."""
+
+    def __init__(self, measured: Callable[[Load], float]) -> None:
+        self._measured = measured
+        self._known: dict[tuple[str, float], float] = {}
+
+    def __call__(self, load: Load) -> float:
+        key = load.how, load.kernel_ms
+        if key not in self._known:
+            self._known[key] = self._measured(load)
+        return self._known[key]
+
+
 class Virtual:
     """The matrix without noise."""
 
     def __init__(self, folder: Path, program: Path) -> None:
         self._library, self._program = virtual.build_clock(folder), program
-        self._loops: dict[tuple[str, float], float] = {}
+        self.alone = Alone(self._loop)
 
-    def alone(self, load: Load) -> float:
-        """What such a loop gets alone and without a limit, in percent."""
-        key = load.how, load.kernel_ms
-        if key not in self._loops:
-            one = Cell(slice_us=2000, loads=(load,))
-            (self._loops[key],) = virtual.measure(
-                self._library, self._program, one, settle_s=0.2, seconds=2, limited=False
-            )
-        return self._loops[key]
+    def _loop(self, load: Load) -> float:
+        one = Cell(slice_us=2000, loads=(load,))
+        (got,) = virtual.measure(self._library, self._program, one, settle_s=0.2, seconds=2, limited=False)
+        return got
 
     def measure(self, cell: Cell, **how: Any) -> Shares:
         """`how` is passed to virtual.measure."""
@@ -137,17 +146,14 @@ class OnTheClock:
 
     def __init__(self, program: Path, seconds: int) -> None:
         self._program, self._seconds = program, seconds
-        self._loops: dict[tuple[str, float], float] = {}
+        self.alone = Alone(self._loop)
 
-    def alone(self, load: Load) -> float:
-        """As Virtual.alone. Here the machine's own time for each launch counts, which short kernels notice."""
-        key = load.how, load.kernel_ms
-        if key not in self._loops:
-            with machine() as bench:
-                result = measure(bench, self._program, (load,), seconds=ALONE_SECONDS, limited=False)
-            self._loops[key] = result.mean(0)
-            print(f"{load.how} {load.kernel_ms:g} ms alone, without a limit: {self._loops[key]:.1f} %", flush=True)
-        return self._loops[key]
+    def _loop(self, load: Load) -> float:
+        """Here the machine's own time for each launch counts, which short kernels notice."""
+        with machine() as bench:
+            got = measure(bench, self._program, (load,), seconds=ALONE_SECONDS, limited=False).mean(0)
+        print(f"{load.how} {load.kernel_ms:g} ms alone, without a limit: {got:.1f} %", flush=True)
+        return got
 
     def measure(self, cell: Cell) -> Shares | None:
         """What its containers got after they had time to settle."""
