@@ -130,8 +130,19 @@ def test_which_changes_give_hope() -> None:
 def test_a_node_gives_hope_where_it_has_all_that_the_pod_names(there: dict[str, str], taken: bool) -> None:
     """Kube-scheduler's queueing hint looks for what an extender manages as well."""
     asking = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}}]}}
-    assert could_hold_pod(NODES, node(allocatable=there), asking) == taken
-    assert could_hold_pod(GRANTS, None, asking)
+    assert could_hold_pod(NODES, node(allocatable=there), asking, ()) == taken
+    assert could_hold_pod(GRANTS, None, asking, ())
+
+
+@pytest.mark.parametrize(
+    ("there", "taken"),
+    [({}, False), ({"nvidia.com/gpumem": "3k"}, True), ({"nvidia.com/gpu": "0", "nvidia.com/gpumem": "3k"}, True),
+     ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3k"}, False)],
+)  # fmt: skip
+def test_a_claim_could_provide_what_a_node_has_none_of(there: dict[str, str], taken: bool) -> None:
+    """Where a node has some of the resource, its device plugin provides all of it or the pod does not fit."""
+    asking = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000"}}}]}}
+    assert could_hold_pod(NODES, node(allocatable=there), asking, {"nvidia.com/gpu"}) == taken
 
 
 def test_a_pods_own_status_does_not_cause_another_attempt() -> None:

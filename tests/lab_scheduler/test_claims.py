@@ -247,8 +247,10 @@ async def test_a_node_must_list_what_an_extender_manages_where_a_class_serves_an
     await cluster.pod("p", limits={"example.com/card": "1", memory: "1000"})
     assert "1 cannot fit resource" in cluster.why("p")
     await cluster.change(NODES, "n1", {"status": {"allocatable": {memory: "5000"}}}, "status")
-    await cluster.pod("q", limits={"example.com/card": "1", memory: "1000"})
-    assert cluster.node_of("q") == "n1"
+    await settle()
+    await cluster.clock.advance(1.1)
+    await settle()
+    assert cluster.node_of("p") == "n1"
 
 
 async def test_claims_in_flight_count(cluster: ClaimCluster) -> None:

@@ -40,13 +40,17 @@ class ClaimBinder:
         self._in_flight: dict[str, Object] = {}
         """Claims as they will be, by uid; for one that is still to be created, by that of its pod."""
 
+    def served(self) -> Mapping[str, str]:
+        """The extended resources that claims can provide, and the device class of each."""
+        return of_pod.classes_by_resource(self._cache.list(DEVICE_CLASSES))
+
     def plan(self, pod: Object) -> ClaimPlan | None:
         """What the nodes could give to the pod's claims; None if it needs none. Raises ClaimsNotReady."""
         known = {objects.key(claim): claim for claim in self._known()}
         claims = of_pod.named(pod, known.get)
         classes = self._cache.list(DEVICE_CLASSES)
         wanted = _limits(pod)
-        served = {name: entry for name, entry in of_pod.classes_by_resource(classes).items() if name in wanted}
+        served = {name: entry for name, entry in self.served().items() if name in wanted}
         if not claims and not served:
             return None
         allocated = [claim for claim in self._known() if of_pod.is_allocated(claim)]
