@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from bench.compute import matrix, virtual
 from bench.compute.driver_figures import Averages, Samples
 from bench.compute.matrix import Cell
@@ -21,7 +23,7 @@ from bench.measures import Report
 from lamina_lab import simgpu
 
 SETTLE_S, SECONDS = 8, 8
-ALONE_SECONDS = 4
+ALONE_SECONDS, ALONE_KERNEL_MS = 4, 10.0
 WAITED_MOST = 5.0
 """A program that waited for a CPU for a larger part of the time, in percent, was not able to keep the GPU busy."""
 
@@ -72,16 +74,20 @@ class Conditions:
 
 
 class Alone:
-    """What a loop gets alone and without a limit, in percent; measured once for each way to launch and kernel."""
+    """What a loop gets alone and without a limit, in percent; measured once for each way to launch and kernel.
+
+    Loops of kernels longer than 10 ms lose no more than those of 10 ms, and are taken for such: the simulated GPU
+    counts kernels that were queued together only when a process calls it, which within a second is too coarse for them.
+    """
 
     def __init__(self, measured: Callable[[Load], float]) -> None:
         self._measured = measured
         self._known: dict[tuple[str, float], float] = {}
 
     def __call__(self, load: Load) -> float:
-        key = load.how, load.kernel_ms
-        if key not in self._known:
-            self._known[key] = self._measured(load)
+        kernel_ms = min(load.kernel_ms, ALONE_KERNEL_MS)
+        if (key := (load.how, kernel_ms)) not in self._known:
+            self._known[key] = self._measured(structs.replace(load, kernel_ms=kernel_ms))
         return self._known[key]
 
 

@@ -4,6 +4,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
+from bench.compute.conditions import Alone
 from bench.compute.matrix import KERNELS_MS, SLICES_US, WAYS, Cell, cells, errors, kept, switching
 from bench.compute.runs import Load
 
@@ -60,3 +61,16 @@ def test_a_cap_is_exceeded_by_3_points_at_most_and_a_share_short_by_5(got: tuple
 def test_time_that_a_loop_leaves_unused_when_it_is_alone_is_not_missed() -> None:
     assert errors(PAIR, (25.0, 60.0), (80, 100)) == pytest.approx([0, 0])
     assert errors(PAIR, (15.0, 60.0), (80, 100)) == pytest.approx([-5, 0])
+
+
+def test_what_a_loop_gets_alone_is_measured_once_and_with_kernels_of_10_ms_at_most() -> None:
+    measured: list[Load] = []
+
+    def measure(load: Load) -> float:
+        measured.append(load)
+        return 90 + load.kernel_ms
+
+    alone = Alone(measure)
+    assert [alone(Load(cores=50, kernel_ms=ms)) for ms in (1.0, 100.0, 10.0, 1.0)] == [91, 100, 100, 91]
+    assert alone(Load(cores=30, how="sync", kernel_ms=100.0)) == 100
+    assert [(load.how, load.kernel_ms) for load in measured] == [("loop", 1), ("loop", 10), ("sync", 10)]
