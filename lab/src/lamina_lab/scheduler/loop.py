@@ -203,7 +203,7 @@ class Scheduler:
             if requeue.may_unblock_pods(resource, before, after):
                 # A failed binding frees its own claims; that must not cut its back-off short.
                 waits_out = resource == RESOURCE_CLAIMS
-                served = self._claims.served()
+                served = self._claims.served() if resource == NODES else ()
                 self._backlog.retry_parked(
                     only=lambda entry: (
                         not (waits_out and entry.error) and requeue.could_hold_pod(resource, after, entry.pod, served)
