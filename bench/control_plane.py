@@ -58,6 +58,8 @@ class ControlPlane:
     version: Version
     kubeconfig: Path
     kube: KubeClient
+    pids: dict[str, int]
+    """The processes of etcd and kube-apiserver."""
     gates: Sequence[str] = ()
 
     def log(self, name: str) -> str:
@@ -107,12 +109,13 @@ async def control_plane(
     arguments += [*_feature_gates(gates), *(f"--runtime-config={api}=true" for api in apis)]
     arguments += [f"--etcd-servers=http://{_HOST}:{client}", f"--secure-port={port}", f"--bind-address={_HOST}"]
     with (
-        _process(folder, binaries["etcd"], *etcd),
+        _process(folder, binaries["etcd"], *etcd) as store,
         _process(folder, binaries["kube-apiserver"], *arguments) as apiserver,
     ):
         kube = await _connected(kubeconfig, lambda: apiserver.poll() is not None)
         try:
-            yield ControlPlane(folder, binaries, _version(binaries["kube-scheduler"]), kubeconfig, kube, gates)
+            version, pids = _version(binaries["kube-scheduler"]), {"etcd": store.pid, "kube-apiserver": apiserver.pid}
+            yield ControlPlane(folder, binaries, version, kubeconfig, kube, pids, gates)
         finally:
             await kube.close()
 

@@ -148,6 +148,12 @@ def workers(count: int, command: Sequence[str | Path], variables: dict[str, str]
         yield started
 
 
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def soon(seconds: float = 0.005) -> int:
     """A moment from now, in ns of CLOCK_MONOTONIC."""
     return time.monotonic_ns() + int(seconds * 1e9)

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping
 
 from bench.control_plane import NoPrograms
+from bench.machine import cpu_s
 from bench.measures import Report, add_outputs
 from bench.program import end_with
 from bench.scheduler import cluster, load
@@ -57,11 +58,11 @@ async def whole(nodes: int, pods: int, rounds: int, kind: str = "server") -> Map
         await load.schedule(control, first)
         for times in control.times.values():
             times.clear()
-        asked, used = await control.requests(), control.cpu_s()
+        asked, used = await control.requests(), cpu_s(control.pid)
         await control.create(measured)
         seconds = await load.schedule(control, measured)
         count = len(measured)
-        cpu_ms = (control.cpu_s() - used) / count * 1e3
+        cpu_ms = (cpu_s(control.pid) - used) / count * 1e3
         requests = (await control.requests() - asked) / count
         pods_per_s = (count - control.refused) / seconds
         await control.create(list(map(cluster.preferring, particular)))
@@ -92,16 +93,20 @@ def add_whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
 def with_and_without(report: Report, nodes: int, pods: int) -> None:
     """kube-scheduler itself, with Lamina and without an extender. Says why where there is none."""
     try:
-        plain, ours, wasteful = asyncio.run(side_by_side(nodes, pods))
+        runs = asyncio.run(side_by_side(nodes, pods))
     except NoPrograms as reason:
         print(f"skipped: {reason}")
         return
+    plain, ours = runs["plain"], runs["server"]
     report.add("kube-pods", "pods/s", native=plain.pods_per_s, ours=ours.pods_per_s)
-    report.add("kube-cpu", "ms/pod", ours=ours.cpu_ms)
+    report.add("kube-cpu", "ms/pod", ours=ours.controller_ms)
     report.add("kube-requests", "1/pod", native=plain.requests, ours=ours.requests)
-    report.control("kube-pods", "pods/s", native=plain.pods_per_s, ours=wasteful.pods_per_s)
-    report.control("kube-cpu", "ms/pod", ours=wasteful.cpu_ms)
-    report.control("kube-requests", "1/pod", native=plain.requests, ours=wasteful.requests)
+    report.control("kube-pods", "pods/s", native=plain.pods_per_s, ours=runs["wasteful"].pods_per_s)
+    report.control("kube-cpu", "ms/pod", ours=runs["wasteful"].controller_ms)
+    report.control("kube-requests", "1/pod", native=plain.requests, ours=runs["wasteful"].requests)
+    report.add("kube-pods-undecided", "pods/s", native=plain.pods_per_s, ours=runs["undecided"].pods_per_s)
+    for program, taken_ms in ours.placing_ms.items():
+        report.add(f"placing-cpu-{program}", "ms/pod", native=plain.placing_ms.get(program), ours=taken_ms)
 
 
 def _new_pods(first: int, count: int) -> list[Object]:

@@ -7,7 +7,6 @@ API server counts what it counts in a cluster.
 """
 
 import asyncio
-import os
 import random
 import sys
 import tempfile
@@ -92,11 +91,6 @@ class Control:
         async with self.session.post(url, data=msgspec.json.encode(obj)) as response:
             response.raise_for_status()
             return msgspec.json.decode(await response.read())
-
-    def cpu_s(self) -> float:
-        """Seconds of CPU that the process has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_mib(self) -> float:
         """The most memory that the process has held."""

@@ -1,4 +1,5 @@
-"""The same kube-scheduler over the same cluster: without an extender, with Lamina's controller, with a wasteful one.
+"""The same kube-scheduler over the same cluster: without an extender, with Lamina's controller, with a wasteful one,
+and with an extender that decides nothing.
 
 Nodes and Inventories are objects of a real API server, and nothing runs on them. The scheduler is stopped while pods
 are created, so that creating them takes no time from deciding about them. The time counts from when it goes on until
@@ -6,21 +7,25 @@ the last pod has a node, requests from before the first pod is created.
 """
 
 import asyncio
+import os
 import re
 import signal
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import aiohttp
 import yaml
 
 from bench.control_plane import ControlPlane, control_plane
+from bench.machine import cpu_s
 from bench.scheduler import cluster, load
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller.startup import crds
@@ -40,56 +45,78 @@ _COUNTED = re.compile(r'^apiserver_request_total\{.*resource="[^"]+".*\} (\S+)$'
 
 @dataclass(frozen=True)
 class Run:
-    """Pods bound a second, requests of all clients per pod, and CPU of the controller per pod."""
+    """Pods bound a second, requests of all clients per pod, and CPU of the controller per pod, with what it does before
+    and after. `placing_ms` is the CPU per pod that each program takes until the last pod is bound."""
 
     pods_per_s: float
     requests: float
-    cpu_ms: float = 0.0
+    controller_ms: float
+    placing_ms: Mapping[str, float]
 
 
-async def side_by_side(nodes: int, pods: int) -> tuple[Run, Run, Run]:
-    """Without an extender, with Lamina, and with a wasteful controller and fewer pods. Raises NoPrograms."""
+async def side_by_side(nodes: int, pods: int) -> dict[str, Run]:
+    """By name: `plain` without an extender, and with one by the program's name. Raises NoPrograms."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         async with control_plane(Path(name)) as plane:
             await _create_nodes(plane, nodes)
             document = scheduler_config(DEFAULT, version=plane.version, access=ExtenderAccess("", ""), weight=10)
             async with plane.scheduler(document | {"extenders": []}) as scheduler:
-                plain = await _run(plane, scheduler, "plain", pods)
-            ours = await _with_controller(plane, nodes, pods, "server", "new")
-            wasteful = await _with_controller(plane, nodes, max(pods // 5, 20), "wasteful", "more")
-    return plain, ours, wasteful
+                runs = {"plain": await _run(plane, "plain", pods, scheduler)}
+            # The controller registers its webhook, which stays: the one without comes first.
+            for program, count in (("undecided", pods), ("server", pods), ("wasteful", max(pods // 5, 20))):
+                runs[program] = await _with_extender(plane, nodes, count, program)
+    return runs
 
 
-async def _with_controller(plane: ControlPlane, nodes: int, pods: int, program: str, kind: str) -> Run:
+async def _with_extender(plane: ControlPlane, nodes: int, pods: int, program: str) -> Run:
     async with load.controller(plane.kubeconfig, nodes, program) as control:
         access = ExtenderAccess(control.url, "")
         document = scheduler_config(DEFAULT, version=plane.version, access=access, weight=10)
         async with plane.scheduler(document) as scheduler:
-            return await _run(plane, scheduler, kind, pods, control.cpu_s)
+            return await _run(plane, program, pods, scheduler, {"controller": control.pid})
 
 
 async def _run(
-    plane: ControlPlane, scheduler: "Popen[bytes]", kind: str, pods: int, cpu_s: Callable[[], float] = float
+    plane: ControlPlane,
+    kind: str,
+    pods: int,
+    scheduler: "Popen[bytes]",
+    controller: Mapping[str, int] = MappingProxyType({}),
 ) -> Run:
-    await _bound(plane, scheduler, [_pod(kind, number) for number in range(_WARM_UP)])
+    programs = {**controller, "kube-scheduler": scheduler.pid, **plane.pids}
+    await _bound(plane, programs, [_pod(kind, number) for number in range(_WARM_UP)])
     await asyncio.sleep(_SETTLE_S)
-    asked, used = await _requests(plane), cpu_s()
-    seconds = await _bound(plane, scheduler, [_pod(kind, number) for number in range(_WARM_UP, _WARM_UP + pods)])
+    asked, used = await _requests(plane), _cpu_s(controller)
+    placing = await _bound(plane, programs, [_pod(kind, number) for number in range(_WARM_UP, _WARM_UP + pods)])
     await asyncio.sleep(_SETTLE_S)
-    cpu_ms = (cpu_s() - used) / pods * 1e3
-    return Run(pods / seconds, (await _requests(plane) - asked) / pods, cpu_ms)
+    controller_ms = sum((_cpu_s(controller) - used).values()) / pods * 1e3
+    requests = (await _requests(plane) - asked) / pods
+    placing_ms = {name: seconds / pods * 1e3 for name, seconds in placing.cpu_s.items()}
+    return Run(pods / placing.seconds, requests, controller_ms, placing_ms)
 
 
-async def _bound(plane: ControlPlane, scheduler: "Popen[bytes]", pods: list[Object]) -> float:
-    """Create the pods while the scheduler is stopped; returns in how many seconds all have a node afterwards."""
+def _cpu_s(programs: Mapping[str, int]) -> Counter[str]:
+    return Counter({name: cpu_s(pid) for name, pid in programs.items()})
+
+
+class _Placing(NamedTuple):
+    """From when the scheduler goes on until the last pod has a node."""
+
+    seconds: float
+    cpu_s: Counter[str]
+
+
+async def _bound(plane: ControlPlane, programs: Mapping[str, int], pods: list[Object]) -> _Placing:
+    """Create the pods while the scheduler is stopped, and wait until all have a node."""
     version = (await plane.kube.list(PODS, namespace="default")).version
-    scheduler.send_signal(signal.SIGSTOP)
+    os.kill(programs["kube-scheduler"], signal.SIGSTOP)
     try:
         await _at_once(plane.kube.create(PODS, pod) for pod in pods)
         await asyncio.sleep(_SETTLE_S)
     finally:
-        scheduler.send_signal(signal.SIGCONT)
-    began, waiting = time.perf_counter(), {pod["metadata"]["name"] for pod in pods}
+        used, began = _cpu_s(programs), time.perf_counter()
+        os.kill(programs["kube-scheduler"], signal.SIGCONT)
+    waiting = {pod["metadata"]["name"] for pod in pods}
     try:
         async with asyncio.timeout(_WITHIN_S):
             async for event in plane.kube.watch(PODS, version, namespace="default"):
@@ -99,7 +126,7 @@ async def _bound(plane: ControlPlane, scheduler: "Popen[bytes]", pods: list[Obje
                     break
     except TimeoutError:
         raise RuntimeError(f"{len(waiting)} pods have no node; kube-scheduler: {plane.log('kube-scheduler')}") from None
-    return time.perf_counter() - began
+    return _Placing(time.perf_counter() - began, _cpu_s(programs) - used)
 
 
 def _pod(kind: str, number: int) -> Object:
