@@ -36,11 +36,13 @@ def address(cluster: RealCluster, both: Installation) -> Iterator[str]:
     both.shell(both.command("lamina install --set image").replace(" --set ", " --set dashboard.enabled=true --set ", 1))
     rolled_out(cluster, f"deployment/{DASHBOARD}")
     yield cluster.kubectl("get", "service", DASHBOARD, "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}")
-    own = "deployment,service,networkpolicy,serviceaccount,role,rolebinding"
+    # It asks until it has ended, and has its rights as long.
+    cluster.kubectl("delete", "deployment", DASHBOARD, "-n", NAMESPACE)
+    wait_until(lambda: not parts(cluster, "dashboard"), lambda: "pods of the dashboard stay")
+    own = "service,networkpolicy,serviceaccount,role,rolebinding"
     cluster.kubectl("delete", own, DASHBOARD, "-n", NAMESPACE)
     cluster.kubectl("delete", "clusterrole,clusterrolebinding", DASHBOARD)
     cluster.kubectl("delete", "clusterrole", f"{DASHBOARD}-viewer")
-    wait_until(lambda: not parts(cluster, "dashboard"), lambda: "pods of the dashboard stay")
 
 
 @pytest.fixture(scope="module")
