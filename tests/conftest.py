@@ -1,4 +1,4 @@
-"""What holds for all tests: how properties are tried, and which files begin.
+"""What holds for all tests: how properties are tried, which files begin, and that a repetition proves something.
 
 Each run of the tests tries the same examples, so that a failure comes from a change. With `LAMINA_EXAMPLES` set, each
 run tries others.
@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.repeated import pytest_runtest_makereport
+
+__all__ = ["pytest_runtest_makereport"]
 
 # A test next to others on a busy machine may be slow at any example, which says nothing about the product.
 settings.register_profile(
