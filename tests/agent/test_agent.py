@@ -1,8 +1,6 @@
 """The whole agent with fake ports: what it publishes, allocates, prepares, repairs and leaves behind."""
 
 import stat
-import tempfile
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,17 +17,6 @@ from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, Not
 from tests.agent.node import KIND, RESOURCE, container, share
 from tests.agent.running_agent import NAMESPACE, Running, config_map
 from tests.enforcement.leases import lease
-
-
-@pytest.fixture
-async def running() -> AsyncIterator[Running]:
-    with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        made = Running(Path(folder))
-        await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
-        await made.kubelet.start()
-        yield made
-        await made.stop()
-        await made.kubelet.stop()
 
 
 async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) -> None:

@@ -39,7 +39,7 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse, devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.checked_nvml import CheckedNvml
 from lamina.agent.inventory.monitor import GpuMonitor, health_events
-from lamina.agent.inventory.publisher import InventoryDeletionWatch, InventoryPublisher
+from lamina.agent.inventory.publisher import InventoryPublisher, InventoryWatch
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.kubelet.claim_health import ClaimHealth
 from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
@@ -262,6 +262,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
+    publisher = InventoryPublisher(node.cluster, advertisement.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
     parts: dict[str, Part] = {
@@ -274,8 +275,8 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         "MIG devices": partitioner,
         "MIG instances": on_demand,
         "time slices": time_slices,
-        "inventory": InventoryPublisher(node.cluster, advertisement.inventory, node.clock),
-        "deletion of the inventory": InventoryDeletionWatch(node.kube, node.clock, node.node, advertisement.inventory),
+        "inventory": publisher,
+        "watch of the inventory": InventoryWatch(node.kube, node.clock, node.node, publisher, advertisement.inventory),
         "limits of the driver": DriverLimits(
             node,
             gpus=lambda: advertisement.state.unpartitioned,

@@ -20,6 +20,20 @@ class PodStatus(NamedTuple):
     finished: bool
 
 
+class SpecVersion(NamedTuple):
+    """Which object this is, and how often its spec has been changed. The API server counts that, whatever it stores."""
+
+    uid: str
+    generation: int
+
+
+class WrittenInventory(NamedTuple):
+    """The Inventory as the API server has it after a write. `changed`: it was not as wanted before."""
+
+    version: SpecVersion
+    changed: bool
+
+
 class ClusterClient:
     """Every call raises Outside when the API server does not answer or refuses the request.
 
@@ -107,19 +121,19 @@ class ClusterClient:
             pass
         return None
 
-    async def write_inventory(self, inventory: Inventory) -> bool:
-        """Create or update the node's Inventory. Returns whether it had to be written."""
+    async def write_inventory(self, inventory: Inventory) -> WrittenInventory:
+        """Create or update the node's Inventory, unless it is as wanted."""
         spec = write_inventory(inventory)
         try:
             current = await self._kube.get(INVENTORIES, self._node)
         except NotFound:
             meta = {"name": self._node, "ownerReferences": await self._owner()}
-            await self._kube.create(INVENTORIES, {"metadata": meta, "spec": spec})
-            return True
+            created = await self._kube.create(INVENTORIES, {"metadata": meta, "spec": spec})
+            return WrittenInventory(spec_version(created), changed=True)
         if current.get("spec") == spec:
-            return False
-        await self._kube.replace(INVENTORIES, {**current, "spec": spec})
-        return True
+            return WrittenInventory(spec_version(current), changed=False)
+        replaced = await self._kube.replace(INVENTORIES, {**current, "spec": spec})
+        return WrittenInventory(spec_version(replaced), changed=True)
 
     async def _owner(self) -> list[dict[str, str]]:
         """Owner references to the node, so that the API server removes the Inventory with the node."""
@@ -129,6 +143,11 @@ class ClusterClient:
             raise NotFound(f"cannot write the Inventory of node {self._node}: Kubernetes has no such node") from error
         uid = node["metadata"]["uid"]
         return [{"apiVersion": NODES.api_version, "kind": NODES.kind, "name": self._node, "uid": uid}]
+
+
+def spec_version(obj: Object) -> SpecVersion:
+    """The version of an object's spec."""
+    return SpecVersion(obj["metadata"]["uid"], obj["metadata"].get("generation", 0))
 
 
 def pod_status(pod: Object) -> PodStatus:
