@@ -1,4 +1,4 @@
-"""The Inventory object stays as the agent advertises it, whoever writes it."""
+"""The Inventory object stays as the agent advertises it, even if other clients write it."""
 
 from typing import Any
 
