@@ -10,7 +10,7 @@ from lamina_lab.kubernetes.node_affinity import term_holds
 from lamina_lab.scheduler.claims.of_pod import extended_claim, is_allocated, is_extended_resource
 from lamina_lab.scheduler.devices.allocator import Allocator
 from lamina_lab.scheduler.devices.search import AllocationError
-from lamina_lab.scheduler.rules.node_view import NodeView
+from lamina_lab.scheduler.rules.node_view import NodeView, served_by_claim
 from lamina_lab.scheduler.rules.pod_requests import requests
 
 CANNOT_FIT = "cannot fit resource"
@@ -42,8 +42,8 @@ class ClaimPlan:
         self._found: dict[str, PodAllocation] = {}
 
     def by_claim(self, view: NodeView) -> frozenset[str]:
-        """The extended resources of the pod of which no device plugin of the node has any: a claim serves them."""
-        return frozenset(name for name in self._served if not view.allocatable.get(name))
+        """The extended resources of the pod that a claim serves on this node."""
+        return served_by_claim(view.allocatable, self._served)
 
     def reason(self, view: NodeView, by_claim: frozenset[str]) -> str | None:
         """Why the node cannot serve the claims; None if it can."""

@@ -1,6 +1,6 @@
 """Which changes in the cluster may let an unschedulable pod fit."""
 
-from collections.abc import Container
+from collections.abc import Iterable
 from typing import Any
 
 from lamina.ports.kube import (
@@ -38,7 +38,7 @@ def may_unblock_pods(resource: Resource, before: Object | None, after: Object | 
     return False
 
 
-def could_hold_pod(resource: Resource, after: Object | None, pod: Object, served: Container[str]) -> bool:
+def could_hold_pod(resource: Resource, after: Object | None, pod: Object, served: Iterable[str]) -> bool:
     """Whether the change justifies another attempt for this pod: a node must have every resource that the pod
     names, including those of an extender, as in kube-scheduler's queueing hints from 1.32 on. Those `served`
     by a device class may be missing.

@@ -1,6 +1,6 @@
 """A node as the scheduler counts it: its allocatable resources, and what its pods hold."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -35,14 +35,18 @@ class NodeView(Struct):
         return self.allocatable.get(resource, Fraction(0)) - self.held.get(resource, Fraction(0))
 
 
-def could_hold(node: Object, pod: Object, served: Container[str]) -> bool:
-    """Whether the node, if it were empty, has every resource that the pod names, including an extender's. Those
-    `served` by a device class may also be missing: a claim could provide them.
+def served_by_claim(there: Amounts, served: Iterable[str]) -> frozenset[str]:
+    """The resources that a claim provides: `served` by a device class, and no device plugin of the node has any."""
+    return frozenset(name for name in served if not there.get(name))
+
+
+def could_hold(node: Object, pod: Object, served: Iterable[str]) -> bool:
+    """Whether the node, if it were empty, has every resource that the pod names, including an extender's, or a claim
+    could provide it.
     """
     there = amounts(_allocatable(node))
-    return all(
-        value <= there.get(name, 0) or (name in served and not there.get(name)) for name, value in requests(pod).items()
-    )
+    claimed = served_by_claim(there, served)
+    return all(name in claimed or value <= there.get(name, 0) for name, value in requests(pod).items())
 
 
 def views(nodes: Iterable[Object], pods: Iterable[Object], assumed: Mapping[str, tuple[Object, str]]) -> list[NodeView]:
