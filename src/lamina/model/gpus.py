@@ -4,6 +4,7 @@ The object that a node's agent writes for it is described in `lamina.api.v1alpha
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -21,6 +22,10 @@ CORDON = "hami.io/device-cordon"
 """The annotation of a node that names the GPUs on which nothing new is placed: UUIDs, joined by commas."""
 BY_GRANT = frozenset({Mode.WHOLE, Mode.QUOTA, Mode.MPS, Mode.MIG})
 """Modes in which grants can say who has which part. In the others, kubelet's own choice of a device does."""
+NATIVE_MODES: Mapping[Strategy, Mode] = MappingProxyType(
+    {Strategy.NONE: Mode.WHOLE, Strategy.TIME_SLICING: Mode.TIMESLICE, Strategy.MPS: Mode.MPS}
+)
+"""The mode of a GPU that kubelet allocates, by how its node offers it."""
 
 
 class ExistingMigInstance(MigInstance, frozen=True, kw_only=True):

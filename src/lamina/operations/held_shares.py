@@ -5,20 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from lamina.dialects.containers import read_containers
-from lamina.model.gpus import Inventory, Mode
+from lamina.model.gpus import NATIVE_MODES, Inventory, Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.pod_status import is_over
-from lamina.model.sharing import Strategy
 from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import requests_by_claims
 from lamina.ports.kube import Object
 
-_BY_STRATEGY = {
-    Strategy.NONE: Mode.WHOLE,
-    Strategy.TIME_SLICING: Mode.TIMESLICE,
-    Strategy.MPS: Mode.MPS,
-}
 Figures = Callable[[str, str], ShareFigures | None]
 """What is known of a container, or of a request of a claim, and a GPU."""
 
@@ -143,5 +137,5 @@ def _modes(inventory: Inventory | None) -> dict[str, Mode]:
     """How containers that kubelet allocates share each GPU: what the agent sees, or else what the node offers."""
     if inventory is None:
         return {}
-    offered = {each.resource: _BY_STRATEGY[each.sharing] for each in inventory.native_resources}
+    offered = {each.resource: NATIVE_MODES[each.sharing] for each in inventory.native_resources}
     return {gpu.uuid: gpu.mode or offered.get(gpu.native_resource, Mode.WHOLE) for gpu in inventory.gpus}

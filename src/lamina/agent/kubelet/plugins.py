@@ -29,15 +29,13 @@ from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
 from lamina.configuration import Config
 from lamina.configuration.nvidia import NvidiaConfig
-from lamina.model.gpus import Mode
+from lamina.model.gpus import NATIVE_MODES, Mode
 from lamina.model.mig_devices import SINGLE
 from lamina.model.nodes import kept_out
 from lamina.model.sharing import GPU, Strategy
 from lamina.ports.host import Host
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER
 from lamina.ports.supervision import keep_running
-
-_MODES = {Strategy.NONE: Mode.WHOLE, Strategy.TIME_SLICING: Mode.TIMESLICE, Strategy.MPS: Mode.MPS}
 
 Devices = tuple[KubeletDevice, ...]
 
@@ -57,7 +55,7 @@ def advertised_kinds(config: Config, applied: AppliedConfig) -> AdvertisedKinds:
     resources = {kind.resource for kind in native}
     tickets = tuple(kind for kind in ticket_kinds(config) if kind.resource not in resources)
     strategy = next((kind.strategy for kind in native), Strategy.NONE)
-    return AdvertisedKinds(tickets=tickets, native=native, mode=_MODES[strategy])
+    return AdvertisedKinds(tickets=tickets, native=native, mode=NATIVE_MODES[strategy])
 
 
 class Mechanisms(NamedTuple):
