@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SECURITY, USERS = "security-findings.md", "user-findings.md"
+SECURITY, USERS, FAULTS = "security-findings.md", "user-findings.md", "fault-findings.md"
 
 
 def rows(page: str) -> list[str]:
@@ -20,7 +20,9 @@ def number(row: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "row", rows(SECURITY) + rows(USERS), ids=lambda row: f"finding {number(row)}: {row.split('|')[2].strip()[:30]}"
+    "row",
+    rows(SECURITY) + rows(USERS) + rows(FAULTS),
+    ids=lambda row: f"finding {number(row)}: {row.split('|')[2].strip()[:30]}",
 )
 def test_the_tests_of_a_finding_exist(row: str) -> None:
     named = re.findall(r"`(tests/[^`]+)`", row)
@@ -40,3 +42,9 @@ def test_user_findings_are_in_order() -> None:
     known = [*(str(each) for each in range(1, 21)), *(f"B{each}" for each in range(1, 14))]
     found = [number(row) for row in rows(USERS)]
     assert found == [each for each in known if each in found] and len(found) == len(set(found))
+
+
+def test_fault_findings_are_in_order() -> None:
+    """A finding may have several rows."""
+    numbers = [int(number(row)) for row in rows(FAULTS)]
+    assert numbers == sorted(numbers) and set(numbers) <= set(range(1, 18))
