@@ -45,6 +45,25 @@ def layer(root: Path, inside: str, layers: Path) -> None:
     mount("-t", "overlay", "overlay", "-o", options, root / inside[1:])
 
 
+def within(root: Path, inside: str) -> Path:
+    """A path of the container, as it is seen from here. Links lead to places below the root, as in runc: the image's
+    `/var/run` is a link to `/run`, which is not the node's `/run`."""
+    place, parts = root, list(Path(inside).relative_to("/").parts)
+    for _ in range(255):
+        if not parts:
+            return place
+        step = place / parts.pop(0)
+        if step.name == "..":
+            place = place if place == root else place.parent
+        elif step.is_symlink():
+            target = step.readlink()
+            place = root if target.is_absolute() else place
+            parts = [part for part in target.parts if part != "/"] + parts
+        else:
+            place = step
+    raise OSError(f"too many links in {inside}")
+
+
 def bind(host: str | Path, place: Path, read_only: bool = True) -> None:
     if Path(host).is_dir():
         place.mkdir(parents=True, exist_ok=True)
@@ -85,18 +104,19 @@ def main(file: str, command: list[str]) -> None:
         layer(root, inside, layers)
     hide_toolkits(root / "usr/local")
     for content, inside in plan["image"]:
-        place = root / inside[1:]
+        place = within(root, inside)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(content, place)
     for target, inside in plan["links"]:
-        (place := root / inside[1:]).parent.mkdir(parents=True, exist_ok=True)
+        place = within(root, str(Path(inside).parent)) / Path(inside).name
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(target)
     if plan["nvidia_first"]:
         nvidia(root, Path(plan["driver"]))
     for entry in edits["mounts"]:
         options = entry["options"]
         assert isinstance(options, list)
-        bind(str(entry["hostPath"]), root / str(entry["containerPath"])[1:], "ro" in options)
+        bind(str(entry["hostPath"]), within(root, str(entry["containerPath"])), "ro" in options)
     if not plan["nvidia_first"]:
         nvidia(root, Path(plan["driver"]))
     for hook in edits["hooks"]:
