@@ -15,6 +15,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _failed_before(item: pytest.Item) -> bool:
-    """The cache is written when a run ends."""
-    cache = item.config.cache
-    return bool(item.config.getoption("lf") and cache and item.nodeid in cache.get("cache/lastfailed", {}))
+    """The cache is written when a run ends. With `-p no:cacheprovider` there is none, and nothing can be repeated."""
+    cache = getattr(item.config, "cache", None)
+    return bool(cache and item.config.getoption("lf", False) and item.nodeid in cache.get("cache/lastfailed", {}))

@@ -44,3 +44,9 @@ def test_a_test_that_failed_may_not_be_skipped_when_repeated(folder: Path) -> No
 def test_other_tests_may_be_skipped(folder: Path) -> None:
     assert run(folder, "skips").returncode == 0
     assert run(folder, "skips", "--last-failed").returncode == 0
+
+
+def test_without_a_cache_tests_run_as_before(folder: Path) -> None:
+    assert run(folder, "skips", "-p", "no:cacheprovider").returncode == 0
+    failed = run(folder, "fails", "-p", "no:cacheprovider")
+    assert failed.returncode == 1 and "INTERNALERROR" not in failed.stdout + failed.stderr
