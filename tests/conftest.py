@@ -1,4 +1,5 @@
-"""What holds for all tests: how properties are tried, which files begin, and that a repetition proves something.
+"""What holds for all tests: how properties are tried, which files begin, that a repetition proves something, and that
+a run says what it skipped.
 
 Each run of the tests tries the same examples, so that a failure comes from a change. With `LAMINA_EXAMPLES` set, each
 run tries others.
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.repeated import pytest_runtest_makereport
+from tests.skips import pytest_terminal_summary
 
-__all__ = ["pytest_runtest_makereport"]
+__all__ = ["pytest_runtest_makereport", "pytest_terminal_summary"]
 
 # A test next to others on a busy machine may be slow at any example, which says nothing about the product.
 settings.register_profile(
