@@ -7,10 +7,11 @@ TESTS  ?=
 CLUSTER_TESTS ?= tests/cluster
 CLUSTERS ?= 2
 GPU_TEST ?=
+ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test fuzz fuzz-objects cluster-test gpu-test deploy docs develop clean
+.PHONY: demo test root-test fuzz fuzz-objects cluster-test gpu-test deploy docs develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -30,6 +31,10 @@ fuzz-objects: $(VENV)/.lamina $(VENV)/.test-tools
 # The documentation as a site, in site/; `$(BIN)/mkdocs serve` shows it while it is written.
 docs: $(VENV)/.test-tools
 	@$(BIN)/mkdocs build --strict
+
+# Those tests that other users skip. `make test` runs them too, where root calls it.
+root-test: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m root --ignore tests/cluster $(ROOT_TESTS) tests
 
 # Tests on real clusters, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools

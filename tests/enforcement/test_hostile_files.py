@@ -117,7 +117,7 @@ def test_a_file_cannot_become_a_setuid_program(watched: Watched) -> None:
     assert [folder for folder, what in watched.reports if "mode" in what] == ["a"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the owner of a file")
+@pytest.mark.root
 def test_the_owner_and_the_mode_are_restored(watched: Watched) -> None:
     assert (watched.a / "usage").stat().st_uid == OWNER
     watched.attend()

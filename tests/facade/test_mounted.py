@@ -6,7 +6,7 @@ import pytest
 
 from lamina_lab import simgpu
 from tests.facade.mounted import Mounted
-from tests.facade.runtime import LIBRARY_FOLDER, VERSION
+from tests.facade.runtime import LIBRARY_FOLDER, VERSION, within
 
 
 @pytest.mark.parametrize("nvidia_first", [True, False], ids=["before ours", "after ours"])
@@ -80,3 +80,26 @@ def test_without_the_facade_on_the_node_a_container_does_not_start(tmp_path: Pat
     hook["args"] = [hook["args"][0], str(tmp_path / "gone")]
     done = box.run("true")
     assert done.returncode != 0 and "cannot put the facade over" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "found"),
+    [
+        ("/run", "/link/file", "run/file"),
+        ("run", "/link/file", "run/file"),
+        ("../../run", "/link/file", "run/file"),
+        ("/run/../../etc", "/link/../file", "file"),
+        ("gone/deeper", "/link", "gone/deeper"),
+        ("/", "/link/link/file", "file"),
+    ],
+)
+def test_links_of_the_image_stay_below_its_root(target: str, path: str, found: str, tmp_path: Path) -> None:
+    """An ordinary user cannot write to the machine's `/run`, and root should not."""
+    (tmp_path / "link").symlink_to(target)
+    assert within(tmp_path, path) == tmp_path / found
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError, match="too many links in /link"):
+        within(tmp_path, "/link")

@@ -79,9 +79,8 @@ def test_programs_without_cuda_run_and_nothing_is_printed(kind: str, box: Mounte
     runs_quietly(box, "/run/programs/program")
 
 
+@pytest.mark.root
 def test_a_setuid_program_runs_and_nothing_is_printed(box: Mounted, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a program setuid that another user runs")
     compiled(tmp_path / "programs", HELLO)
     script = "cp /run/programs/program /usr/local/setuid && chmod 4755 /usr/local/setuid && "
     runs_quietly(box, "sh", "-c", script + "setpriv --reuid 65534 --regid 65534 --clear-groups /usr/local/setuid")
@@ -112,11 +111,9 @@ def test_python_and_its_threads_run_and_nothing_is_printed(script: str, box: Mou
     runs_quietly(box, sys.executable, "-c", script)
 
 
-@pytest.mark.parametrize("user", ["root", "another"])
+@pytest.mark.parametrize("user", ["root", pytest.param("another", marks=pytest.mark.root)])
 def test_a_container_with_a_root_that_cannot_be_written(user: str, box: Mounted, tmp_path: Path) -> None:
     """The facade needs to write nothing but the usage file, which any user may."""
-    if user == "another" and os.geteuid() != 0:
-        pytest.skip("only root can become another user")
     compile_program(tmp_path / "programs", "plain", ["native/tests/escapes.c", "native/facade/shared/limits.c"])
     box.show(box.host, "/run/node", writable=True)
     (box.host / "machine").chmod(0o666)

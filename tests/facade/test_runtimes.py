@@ -15,6 +15,8 @@ from tests.facade.image_drivers import image_library, node
 from tests.facade.mounted import Mounted
 from tests.facade.runtime import LIBRARY_FOLDER, VERSION
 
+pytestmark = pytest.mark.root
+
 RUNTIMES = ("runc", "crun")
 LOADED = "sha256sum $(ldconfig -p | sed -n 's/.*libcuda.so.* => //p')"
 """What the loader's cache has for the driver."""

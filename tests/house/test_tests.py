@@ -1,6 +1,7 @@
 """Rules for the tests themselves."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def test_no_module_imports_from_a_test_module() -> None:
         if enclosing_test_module(name) is not None
     ]
     assert imports == []
+
+
+def test_what_needs_root_says_so_by_its_mark() -> None:
+    """`make root-test` finds them by it."""
+    modules = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "cluster" not in path.parts]
+    assert [str(path) for path in modules if re.search(r"gete?uid\(\) != 0", path.read_text())] == []
 
 
 SLEEPS = {

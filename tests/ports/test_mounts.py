@@ -48,6 +48,7 @@ def in_a_namespace(test: str, folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.root
 def test_a_tmpfs_has_its_size_and_no_programs(tmp_path: Path) -> None:
     in_a_namespace("tmpfs", tmp_path)
 
@@ -71,6 +72,7 @@ async def tmpfs(folder: Path) -> None:
         await mounts.unmount(folder)
 
 
+@pytest.mark.root
 def test_a_directory_keeps_its_files_and_runs_none_of_them(tmp_path: Path) -> None:
     in_a_namespace("restrict", tmp_path)
 

@@ -75,6 +75,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.root
 def test_a_daemon_has_the_directory_of_its_clients_as_shared_memory(tmp_path: Path) -> None:
     """With a program that writes there, in a mount namespace of the test's own."""
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:

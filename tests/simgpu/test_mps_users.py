@@ -1,6 +1,5 @@
 """MPS clients of several users: one user after the other, or all at the same time. Only root can start them."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from tests.simgpu.machines import Machine
 from tests.simgpu.mps import Daemon
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="this user has no processes of other users")
+pytestmark = pytest.mark.root
 
 STRANGER_ID = 65534
 CLIENT = (
