@@ -56,7 +56,12 @@ DASHBOARD = (
     *(Rule(rule.resource, "list", why="whose pods are refused; left out without it") for rule in WORKLOADS),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
-RESIZE = (Rule("pods", "get patch"),)
+RESIZE = (
+    Rule("pods", "get patch"),
+    Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace; without it, only the controller refuses"),
+    Rule("grants.lamina.dev", "list", why="of the pod's namespace; without it, only the controller refuses"),
+    Rule("inventories.lamina.dev", "get", why="of a pod without a grant; without it, only the controller refuses"),
+)
 DOCTOR = (
     Rule("nodes", "list"),
     Rule(_WEBHOOKS, "list"),

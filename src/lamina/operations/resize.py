@@ -1,20 +1,38 @@
 """Asking for another size of running containers, and waiting until they have it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
+from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.sizes.changes import DONE, WAITING
-from lamina.controller.sizes.wishes import read_wishes
+from lamina.controller.pods import parse_pod
+from lamina.controller.sizes.answers import (
+    DONE,
+    ENDED,
+    NO_GRANT,
+    NOT_APPLIED,
+    NOT_PLACED,
+    REFUSED,
+    no_share,
+    read_answer,
+    without_grant,
+)
+from lamina.controller.sizes.wishes import read_wishes, wanted
 from lamina.dialects import WantedSize
-from lamina.errors import BadInput
+from lamina.errors import BadInput, LaminaError, Outside
+from lamina.model.config import Config
+from lamina.model.gpus import Inventory
+from lamina.model.grants import Grant
 from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
-from lamina.operations.cluster_view import text_in_force
+from lamina.operations.cluster_view import readable, text_in_force
 from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of
 from lamina.ports.clock import Clock
-from lamina.ports.kube import PODS, Kube, NotFound, Object
+from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Kube, NotFound, Object, Refused
 
+ANSWER_S = 60.0
+"""How long the controller and the agent of the node may take."""
 _EVERY_S = 0.5
 
 
@@ -30,10 +48,29 @@ class Resize(NamedTuple):
     waits: bool = False
 
 
+class Wish(NamedTuple):
+    """What a pod was asked for, as its annotation has it."""
+
+    namespace: str
+    pod: str
+    uid: str
+    written: str
+    waits: bool
+
+    @property
+    def title(self) -> str:
+        return f"pod {self.namespace}/{self.pod}"
+
+
 async def resize_pod(kube: Kube, clock: Clock, namespace: str, pod: str, size: Resize, *, wait: bool) -> str:
-    """Ask, and with `wait` wait. Returns a sentence. Raises BadInput where the size is refused."""
-    wish = await ask(kube, namespace, pod, size)
-    status = await wait_for(kube, clock, namespace, pod, wish) if wait else f"asked for {wish}"
+    """Ask, and with `wait` wait. Returns a sentence. Raises BadInput where the size is refused, and Outside where
+    there is no answer in time."""
+    _check(size)
+    obj = await _pod(kube, namespace, pod)
+    wish = _wish(obj, size)
+    await _check_shares(kube, [obj], [wish], await _config(kube))
+    await _ask(kube, wish)
+    status = await wait_for(kube, clock, wish) if wait else f"asked for {wish.written}"
     return f"Pod {namespace}/{pod}: {status}."
 
 
@@ -42,18 +79,28 @@ async def resize_workload(
 ) -> AsyncIterator[str]:
     """Resize the running pods of kind/name, then its template. Yields sentences. Raises BadInput, Outside and NotYet.
 
-    With `wait`, the template is not changed unless all pods have the size.
+    Nothing is changed unless each of its pods has a share that can be resized. With `wait`, the template is not changed
+    unless all pods have the size.
     """
     _check(size)
     _, workload = await find_workload(kube, namespace, which)
-    names = sorted(each["metadata"]["name"] for each in await pods_of(kube, workload) if _runs(each))
-    wishes = {name: await ask(kube, namespace, name, size) for name in names}
-    for name, wish in wishes.items():
-        status = await wait_for(kube, clock, namespace, name, wish) if wait else f"asked for {wish}"
-        yield f"Pod {namespace}/{name}: {status}."
-    templates = TemplateResizer(kube, clock, (await text_in_force(kube)).config)
-    wanted = WantedSize(size.memory_mib, size.cores)
-    yield await templates.resize(namespace, which, size.container, wanted, rollout=rollout)
+    pods = sorted((each for each in await pods_of(kube, workload) if _runs(each)), key=_name)
+    wishes = [_wish(pod, size) for pod in pods]
+    config = (await text_in_force(kube)).config
+    await _check_shares(kube, pods, wishes, config)
+    for wish in wishes:
+        await _ask(kube, wish)
+    for wish in wishes:
+        status = await wait_for(kube, clock, wish) if wait else f"asked for {wish.written}"
+        yield f"P{wish.title[1:]}: {status}."
+    wanted_size = WantedSize(size.memory_mib, size.cores)
+    yield await TemplateResizer(kube, clock, config).resize(
+        namespace, which, size.container, wanted_size, rollout=rollout
+    )
+
+
+def _name(pod: Object) -> str:
+    return str(pod["metadata"]["name"])
 
 
 def _runs(pod: Object) -> bool:
@@ -67,39 +114,126 @@ def _check(size: Resize) -> None:
         raise BadInput("nothing to resize; set --memory, --cores or both")
 
 
-async def ask(kube: Kube, namespace: str, pod: str, size: Resize) -> str:
-    """Annotate the pod. Returns the annotation. Raises BadInput."""
-    _check(size)
-    obj = await _pod(kube, namespace, pod)
-    name = size.container or obj["spec"]["containers"][0]["name"]
+def _wish(pod: Object, size: Resize) -> Wish:
+    """What the pod is to be asked for, next to what it was asked for other containers. Raises BadInput."""
+    meta = pod["metadata"]
+    namespace, name = meta["namespace"], size.container or pod["spec"]["containers"][0]["name"]
     if name not in [
-        each["name"] for field in ("initContainers", "containers") for each in obj["spec"].get(field) or ()
+        each["name"] for field in ("initContainers", "containers") for each in pod["spec"].get(field) or ()
     ]:
-        raise BadInput(f"pod {namespace}/{pod} has no container {name}")
+        raise BadInput(f"pod {namespace}/{meta['name']} has no container {name}")
     amounts = f"{name}={size.memory_mib or ''}" + (f",{size.cores}" if size.cores else "")
-    before = (obj["metadata"].get("annotations") or {}).get(RESIZE) or ""
+    before = (meta.get("annotations") or {}).get(RESIZE) or ""
     others = [item for item in before.split(";") if item and item.partition("=")[0].strip() != name]
-    wish = ";".join([*others, amounts])
-    read_wishes(wish)
-    annotations = {RESIZE: wish, RESIZE_WHEN_HELD: WAIT if size.waits else None, RESIZE_STATUS: None}
-    change = {"metadata": {"uid": obj["metadata"]["uid"], "annotations": annotations}}
-    await kube.patch(PODS, pod, change, namespace=namespace)
+    wish = Wish(namespace, meta["name"], meta["uid"], ";".join([*others, amounts]), size.waits)
+    read_wishes(wish.written)
     return wish
 
 
-async def wait_for(kube: Kube, clock: Clock, namespace: str, pod: str, wish: str) -> str:
-    """Wait until the pod has the size. Returns the status. Raises BadInput where it is refused."""
+async def _config(kube: Kube) -> Config | None:
+    """None where it may not be read, so that the controller alone knows what a pod requests."""
+    try:
+        return (await text_in_force(kube)).config
+    except Refused:
+        return None
+
+
+async def _check_shares(kube: Kube, pods: list[Object], wishes: list[Wish], config: Config | None) -> None:
+    """Raises BadInput for a pod that certainly cannot have the size, before anything is written."""
+    grants = await _grants(kube, pods[0]["metadata"]["namespace"]) if pods else {}
+    for pod, wish in zip(pods, wishes, strict=True):
+        if why := await _certain_refusal(kube, pod, wish, config, grants):
+            raise BadInput(f"{wish.title} cannot be resized: {why}")
+
+
+async def _certain_refusal(
+    kube: Kube, pod: Object, wish: Wish, config: Config | None, grants: Mapping[str, Grant] | None
+) -> str:
+    if pod_state(pod).ended:
+        return ENDED
+    if not pod["spec"].get("nodeName"):
+        return f"{NOT_PLACED}, so it has no share; create it again with another request"
+    if config is None:
+        return ""
+    parsed = parse_pod(pod, config)
+    named = list(read_wishes(wish.written))
+    if why := no_share(parsed, named[-1]):
+        return why
+    if grants is None:
+        return ""
+    if grant := grants.get(wish.uid):
+        try:
+            wanted(grant, read_wishes(wish.written))
+        except BadInput as problem:
+            return str(problem)
+        return ""
+    answer = without_grant(parsed, await _inventory(kube, pod["spec"]["nodeName"]))
+    return answer.why if answer.state == REFUSED else ""
+
+
+async def _grants(kube: Kube, namespace: str) -> Mapping[str, Grant] | None:
+    """The grants of the namespace by the UID of their pods; None where they may not be read."""
+    try:
+        found = (await kube.list(GRANTS, namespace=namespace)).items
+    except (Refused, NotFound):
+        return None
+    records = [record.grant for record in readable(grant_record, found)]
+    return {grant.pod_uid: grant for grant in records}
+
+
+async def _inventory(kube: Kube, node: str) -> Inventory | None:
+    try:
+        return read_inventory(await kube.get(INVENTORIES, node))
+    except LaminaError:
+        return None
+
+
+async def _ask(kube: Kube, wish: Wish) -> None:
+    """Annotate the pod."""
+    annotations = {RESIZE: wish.written, RESIZE_WHEN_HELD: WAIT if wish.waits else None, RESIZE_STATUS: None}
+    await kube.patch(
+        PODS, wish.pod, {"metadata": {"uid": wish.uid, "annotations": annotations}}, namespace=wish.namespace
+    )
+
+
+async def wait_for(kube: Kube, clock: Clock, wish: Wish) -> str:
+    """Wait until the pod has the size. Returns the status.
+
+    Raises BadInput where it is refused, and where the pod ends or is deleted before; Outside where controller and agent
+    say nothing for `ANSWER_S`. Only a size that waits for programs may take longer.
+    """
+    known, deadline = "", clock.monotonic() + ANSWER_S
     while True:
-        annotations = (await _pod(kube, namespace, pod))["metadata"].get("annotations") or {}
-        if annotations.get(RESIZE) != wish:
-            raise BadInput(f"pod {namespace}/{pod} was asked for another size meanwhile")
+        pod = await _same_pod(kube, wish)
+        annotations = pod["metadata"].get("annotations") or {}
+        if annotations.get(RESIZE) != wish.written:
+            raise BadInput(f"{wish.title} was asked for another size meanwhile")
         status = annotations.get(RESIZE_STATUS) or ""
-        state, _, rest = status.partition(f" {wish}")
-        if state == DONE:
-            return status
-        if status and state != WAITING:
-            raise BadInput(f"pod {namespace}/{pod} is not resized{rest}")
+        answer = read_answer(status, wish.written)
+        if answer and answer.state == DONE:
+            return str(status)
+        if answer and answer.state == REFUSED:
+            raise BadInput(f"{wish.title} is not resized: {answer.why}")
+        if pod_state(pod).ended:
+            raise BadInput(f"{wish.title} is not resized: {ENDED}")
+        if status != known:
+            known, deadline = status, clock.monotonic() + ANSWER_S
+        for_programs = wish.waits and answer is not None and answer.why not in (NOT_APPLIED, NOT_PLACED, NO_GRANT)
+        if clock.monotonic() >= deadline and not for_programs:
+            why = answer.why if answer else "the controller has not answered; `lamina doctor` shows whether it runs"
+            raise Outside(f"{wish.title} does not have the size after {ANSWER_S:.0f} s: {why}")
         await clock.sleep(_EVERY_S)
+
+
+async def _same_pod(kube: Kube, wish: Wish) -> Object:
+    """The pod that was asked. Raises BadInput where it is gone."""
+    try:
+        pod = await kube.get(PODS, wish.pod, namespace=wish.namespace)
+    except NotFound:
+        pod = None
+    if pod is None or pod["metadata"]["uid"] != wish.uid:
+        raise BadInput(f"{wish.title} was deleted before it had the size")
+    return pod
 
 
 async def _pod(kube: Kube, namespace: str, pod: str) -> Object:

@@ -25,9 +25,21 @@ from lamina.controller.context import Context
 from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
 from lamina.controller.ledger.ledger import DoesNotFit, reservation
+from lamina.controller.ledger.pod_stages import PodState
 from lamina.controller.observation.resized_pods import ResizedPod
 from lamina.controller.quotas.resource_quotas import granted
 from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.sizes.answers import (
+    DONE,
+    ENDED,
+    NOT_APPLIED,
+    NOT_PLACED,
+    REFUSED,
+    WAITING,
+    ResizeAnswer,
+    read_answer,
+    without_grant,
+)
 from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.grants import ContainerSize, Grant
@@ -36,8 +48,6 @@ from lamina.model.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_o
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
 log = logging.getLogger(__name__)
-
-DONE, WAITING, REFUSED = "done", "waiting", "refused"
 
 
 class SizeChanges:
@@ -77,16 +87,37 @@ class SizeChanges:
                 self._context.set_aside.add("size of a pod", f"{pod.namespace}/{pod.name}", error)
 
     async def _follow(self, uid: str, pod: ResizedPod) -> None:
-        node = self._ledger.pod(uid).node
-        record = next((each for each in self._ledger.grants_of(uid) if each.grant.node == node), None)
-        if record is None or self._ledger.pod(uid).ended:
+        known = self._ledger.pod(uid)
+        record = next((each for each in self._ledger.grants_of(uid) if each.grant.node == known.node), None)
+        if record is None or known.ended:
+            await self._answer_without_grant(uid, pod, known)
             return
         try:
             state, why = await self._state(record, pod)
         except (DoesNotFit, BadInput) as error:
             state, why = REFUSED, str(error)
         if pod.wish:
-            await self._tell(uid, pod, f"{state} {pod.wish}{': ' if why else ''}{why}")
+            await self._tell(uid, pod, ResizeAnswer(state, why).written(pod.wish))
+
+    async def _answer_without_grant(self, uid: str, pod: ResizedPod, known: PodState) -> None:
+        """Say what becomes of the wish of a pod that has ended or has no grant. A wish is refused once."""
+        before = read_answer(pod.status, pod.wish)
+        if not pod.wish or (before and before.state != WAITING):
+            return
+        answer: ResizeAnswer | None = ResizeAnswer(REFUSED, ENDED)
+        if not known.ended:
+            unplaced = before == ResizeAnswer(WAITING, NOT_PLACED) and not known.node
+            answer = None if unplaced else await self._of_pod(pod, known.node)
+        if answer is not None:
+            await self._tell(uid, pod, answer.written(pod.wish))
+
+    async def _of_pod(self, pod: ResizedPod, node: str) -> ResizeAnswer | None:
+        """What the pod itself says; None where it is gone."""
+        try:
+            obj = await self._context.kube.get(PODS, pod.name, namespace=pod.namespace)
+        except NotFound:
+            return None
+        return without_grant(self._context.parse(obj), self._ledger.inventory(node))
 
     async def _state(self, record: GrantRecord, pod: ResizedPod) -> tuple[str, str]:
         """What became of the wish, and why. Raises DoesNotFit and BadInput where it is refused."""
@@ -95,7 +126,7 @@ class SizeChanges:
         sizes = wanted(record.grant, read_wishes(pod.wish)) if pod.wish and not refused else {}
         if sizes:
             await self._change(record, sizes)
-            return WAITING, "the agent has not applied it yet"
+            return WAITING, NOT_APPLIED
         if not pod.waits and (held := self._held(record)):
             await self._restore(record, held)
             return REFUSED, next(iter(held.values())).waiting
@@ -112,7 +143,7 @@ class SizeChanges:
                 continue
             found = applied.get(container.name)
             if (found.generation if found else 0) < container.size.generation:
-                return (found.waiting if found else "") or "the agent has not applied it yet"
+                return (found.waiting if found else "") or NOT_APPLIED
         return ""
 
     def _applied(self, record: GrantRecord) -> Mapping[str, AppliedSize]:
