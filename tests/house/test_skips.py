@@ -1,4 +1,4 @@
-"""What was skipped is told by reason, with as many lines as there are reasons."""
+"""What was skipped is counted by reason, with as many lines as there are reasons."""
 
 import os
 import subprocess
