@@ -2,7 +2,7 @@
 
 Everything is listed, then watched. Whatever interrupts one of the watches ends all of them: the board says why, and
 everything is listed again. A watch can stay silent for long, so the API server is also asked at short intervals whether
-it still answers. So the board never shows as current what is not.
+it still answers, and a silent connection gives way to a new one. So the board never shows as current what is not.
 """
 
 import asyncio
@@ -107,8 +107,6 @@ class ClusterFeed:
         while True:
             try:
                 await self._follow_all(pauses)
-            except Gone:
-                continue
             except Outside as error:
                 if not self._board.current.ready or not (self._settled or isinstance(error, Unreachable)):
                     raise _at_start(error) from error
@@ -116,13 +114,7 @@ class ClusterFeed:
                 await self._clock.sleep(pauses.failed())
 
     async def _follow_all(self, pauses: RetryPauses) -> None:
-        versions = {}
-        for followed in _FOLLOWED:
-            where = {"namespace": followed.namespace, "fields": followed.fields}
-            listing = await self._kube.list(followed.resource, **where)
-            self._objects[followed.resource] = {_key(obj): _trimmed(followed.resource, obj) for obj in listing.items}
-            versions[followed] = listing.version
-        self._changed.set()
+        versions = {followed: await self._list(followed) for followed in _FOLLOWED}
         try:
             async with asyncio.TaskGroup() as group:
                 for followed, version in versions.items():
@@ -133,11 +125,19 @@ class ClusterFeed:
         except ExceptionGroup as failed:
             raise _first(failed) from failed
 
+    async def _list(self, followed: _Followed) -> str:
+        """Read what there is now, and return its version."""
+        listing = await self._kube.list(followed.resource, namespace=followed.namespace, fields=followed.fields)
+        self._objects[followed.resource] = {_key(obj): _trimmed(followed.resource, obj) for obj in listing.items}
+        self._changed.set()
+        return listing.version
+
     async def _watch(self, followed: _Followed, version: str) -> None:
-        resource, objects = followed.resource, self._objects[followed.resource]
-        where = {"namespace": followed.namespace, "fields": followed.fields}
+        """A kind of which nothing is heard for long, such as a reason of events, is listed again alone."""
+        resource = followed.resource
         while True:
-            stream = self._kube.watch(resource, version, **where)
+            stream = self._kube.watch(resource, version, namespace=followed.namespace, fields=followed.fields)
+            objects = self._objects[resource]
             try:
                 async for watched in stream:
                     version = watched.object["metadata"]["resourceVersion"]
@@ -149,6 +149,8 @@ class ClusterFeed:
                         objects[key] = trimmed
                     if before != objects.get(key):
                         self._changed.set()
+            except Gone:
+                version = await self._list(followed)
             finally:
                 await stream.aclose()
             await self._clock.sleep(_PAUSES_S[0])

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -45,7 +46,11 @@ AGAIN_S = 1.0
 """After how long parts of a cluster ask again for a server that does not answer when they start."""
 _CHUNK = 1000
 _WATCH_S = 240
-"""How long the server may keep one watch; a connection that died unnoticed is missed no longer than this."""
+"""How long the server may keep one watch."""
+_SILENT_S = 75.0
+"""After how long without a word a watch ends. API servers send a bookmark about every minute, so its connection is
+likely dead: its machine lost power, or a proxy or firewall has forgotten it. Where there was nothing to say, the next
+watch continues from the same version."""
 _TIMEOUT_S, _CONNECT_S = 30.0, 5.0
 _KEPT_OPEN_S = 60.0
 """How long an idle connection is kept for the next request."""
@@ -62,6 +67,9 @@ _NO_TOKEN = (json.JSONDecodeError, LookupError, TypeError)
 _NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
 """What lightkube raises at a request when a token's file is gone, or a login program fails or says something else."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PROBES = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 25_000}
+"""The kernel gives a connection up whose other end has not answered for 25 s, whether data or probes; the last one is
+in milliseconds. Systems other than Linux lack some of them."""
 
 
 async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s: float | None = None) -> "KubeClient":
@@ -137,11 +145,22 @@ def _session(config: SingleConfig) -> aiohttp.ClientSession:
     from_env = urlsplit(config.cluster.server).hostname not in _LOOPBACK
     tls = verify_cluster(config.cluster, config.user, config.abs_file, trust_env=from_env)
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=tls, keepalive_timeout=_KEPT_OPEN_S),
+        connector=aiohttp.TCPConnector(ssl=tls, keepalive_timeout=_KEPT_OPEN_S, socket_factory=_probed_socket),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept": "application/json", "User-Agent": "lamina"},
         trust_env=from_env,
     )
+
+
+def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that notices when the other end is gone."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _PROBES.items():
+        if (number := getattr(socket, option, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, number, value)
+    return made
 
 
 class KubeClient:
@@ -190,13 +209,16 @@ class KubeClient:
         path = resource.path(namespace=namespace)
         address = self._address("watching", path, params)
         try:
-            async with self._requested("GET", address, silent_s=_WATCH_S + _TIMEOUT_S) as response:
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(_TIMEOUT_S):
+                    response = await stack.enter_async_context(self._requested("GET", address, silent_s=_SILENT_S))
                 if response.status != 200:
                     body = await _body(response, _LARGEST_OBJECT, f"watching {path}")
                     raise answers.error_of(response.status, body, f"watching {path}")
-                async for line in _lines(response):
-                    if line:
-                        yield answers.watched_in(line, f"watching {path}")
+                with contextlib.suppress(aiohttp.SocketTimeoutError):
+                    async for line in _lines(response):
+                        if line:
+                            yield answers.watched_in(line, f"watching {path}")
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._unreachable(error) from error
 

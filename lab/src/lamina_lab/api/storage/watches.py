@@ -12,7 +12,8 @@ from lamina_lab.api.storage.store import Store
 from lamina_lab.kubernetes.errors import bad_request
 from lamina_lab.kubernetes.selectors import Predicate
 
-BOOKMARK_SECONDS = 30.0
+BOOKMARK_SECONDS = 60.0
+"""As API servers do, about."""
 INITIAL_END = "k8s.io/initial-events-end"
 
 
