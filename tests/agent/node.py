@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import GRANTS, PODS, EventRecorder
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kubelet.checkpoint import CHECKPOINT
 from lamina.ports.kubelet.fake import FakePodResources
 from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import FakeNvml, GpuFacts
@@ -80,7 +81,7 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
     kube, clock, files = changes.get("kube") or FakeKube(), changes.get("clock") or FakeClock(), Files()
     aside = SetAside(logging.getLogger("lamina.agent"))
     fakes: dict[str, Any] = {
-        "settings": AgentSettings(node=name, state_dir=root),
+        "settings": AgentSettings(node=name, state_dir=root, kubelet_dir=root / "kubelet"),
         "config": DEFAULT,
         "nvidia": AppliedConfig(),
         "clock": clock,
@@ -210,12 +211,24 @@ class Node:
         return self.record.allocate([tickets], RESOURCE)[0].name
 
     async def admit(self, pod: str, containers: dict[str, Iterable[str]]) -> dict[str, str]:
-        """Allocate for each container in order, and list those not called init...; the names by container."""
+        """Allocate for each container in order, and list those not called init...; the names by container.
+
+        Kubelet's checkpoint is not written, see `checkpoint`.
+        """
         names = {name: self.allocate(*tickets) for name, tickets in containers.items()}
         for name, tickets in containers.items():
             if not name.startswith("init"):
                 self.kubelet.hold(pod, name, *tickets)
         return names
+
+    def checkpoint(self, uid: str, containers: Mapping[str, Iterable[str]], *, resource: str = RESOURCE) -> None:
+        """Have kubelet's checkpoint assign these tickets to the containers of the pod, and nothing else."""
+        entries = [
+            {"PodUID": uid, "ContainerName": name, "ResourceName": resource, "DeviceIDs": {"-1": [*tickets]}}
+            for name, tickets in containers.items()
+        ]
+        written = {"Data": {"PodDeviceEntries": entries, "RegisteredDevices": {}}, "Checksum": 1}
+        self.files.write(self.context.settings.kubelet_dir / CHECKPOINT, json.dumps(written).encode())
 
     def spec(self, name: str) -> dict[str, Any] | None:
         """The CDI edits that a container with this name starts with."""

@@ -2,10 +2,12 @@
 
 import pytest
 
+from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.prepare.ticket_owner import assign_names
 from lamina.agent.state.record import Allocation, Bound
 from lamina.errors import NotYet
 from lamina.model.grants import ContainerGrant, Grant
+from lamina.ports.kubelet.checkpoint import CHECKPOINT
 from tests.agent.node import KIND, Node, container, share
 
 SMALL, LARGE = share(0, 100), share(0, 9000)
@@ -55,6 +57,94 @@ async def test_an_init_container_with_tickets_of_its_own_cannot_be_identified(no
     await node.admit("p", {"init": ["ticket-0"]})
     with pytest.raises(NotYet, match="can only be identified by another container of its pod"):
         await node.preparer.prepare(["ticket-0"])
+
+
+async def test_an_init_container_with_tickets_of_its_own_is_identified_by_kubelets_checkpoint(node: Node) -> None:
+    uid = await node.pod("p", container("init", LARGE, init=True))
+    names = await node.admit("p", {"init": ["ticket-0"]})
+    node.checkpoint(uid, {"init": ["ticket-0"]})
+    await node.preparer.prepare(["ticket-0"])
+    assert node.limits(names["init"]) == "init:0:9000"
+
+
+async def test_two_of_them_with_the_same_tickets_get_their_own_limits(node: Node) -> None:
+    uid = await node.pod("p", container("init-1", LARGE, init=True), container("init-2", SMALL, init=True))
+    tickets = {"init-1": ["ticket-0"], "init-2": ["ticket-0"]}
+    names = await node.admit("p", tickets)
+    node.checkpoint(uid, tickets)
+    await node.preparer.prepare(["ticket-0"])
+    assert [node.limits(names[name]) for name in names] == ["init-1:0:9000", "init-2:0:100"]
+
+
+async def test_which_of_them_has_a_ticket_is_known_where_the_counts_do_not_tell(node: Node) -> None:
+    uid = await node.pod(
+        "p",
+        container("init-both", share(0, 5), share(1, 5), init=True),
+        container("init-large", LARGE, init=True),
+        container("init-small", SMALL, init=True),
+        container("main", share(0, 500)),
+    )
+    tickets = {"init-both": ["t-0", "t-1"], "init-large": ["t-0"], "init-small": ["t-1"], "main": ["t-1"]}
+    names = await node.admit("p", tickets)
+    node.checkpoint(uid, tickets)
+    for each in tickets.values():
+        await node.preparer.prepare(each)
+    assert [node.limits(names[name]) for name in names] == [
+        "init-both:0:5 init-both:1:5",
+        "init-large:0:9000",
+        "init-small:0:100",
+        "main:0:500",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ({"other": ["ticket-1"]}, "assigns them to none"),
+        ({"init": ["ticket-0", "ticket-1"]}, "assigns them to none"),
+    ],
+)
+async def test_an_entry_of_other_tickets_identifies_nothing(
+    node: Node, entries: dict[str, list[str]], why: str
+) -> None:
+    uid = await node.pod("p", container("init", init=True))
+    await node.admit("p", {"init": ["ticket-0"]})
+    node.checkpoint(uid, entries)
+    with pytest.raises(NotYet, match=why):
+        await node.preparer.prepare(["ticket-0"])
+
+
+async def test_an_entry_of_a_pod_that_is_gone_or_elsewhere_identifies_nothing(node: Node) -> None:
+    elsewhere = await node.pod("q", container("init", init=True), node="node-2")
+    await node.admit("p", {"init": ["ticket-0"]})
+    for uid in ("gone", elsewhere):
+        node.checkpoint(uid, {"init": ["ticket-0"]})
+        with pytest.raises(NotYet, match=f"the UID {uid}, which node-1 does not have"):
+            await node.preparer.prepare(["ticket-0"])
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"{}", b'{"Data": {}}', b'{"Data": {"PodDeviceEntries": [{"PodUID": 1}]}}', b"\xff"]
+)
+async def test_a_checkpoint_of_another_form_identifies_nothing(node: Node, text: bytes) -> None:
+    await node.pod("p", container("init", init=True))
+    await node.admit("p", {"init": ["ticket-0"]})
+    node.files.write(node.context.settings.kubelet_dir / CHECKPOINT, text)
+    with pytest.raises(NotYet, match="cannot read kubelet's file"):
+        await node.preparer.prepare(["ticket-0"])
+
+
+async def test_a_name_waits_as_long_as_the_init_containers_before_it_run(node: Node) -> None:
+    uid = await node.pod("p", container("init-1", LARGE, share(1), init=True), container("init-2", SMALL, init=True))
+    tickets = {"init-1": ["ticket-0", "ticket-1"], "init-2": ["ticket-1"]}
+    names = await node.admit("p", tickets)
+    node.checkpoint(uid, tickets)
+    await node.preparer.prepare(tickets["init-1"])
+    for _ in range(3):
+        await node.releaser.sweep()
+        await node.clock.advance(UNCLAIMED_S)
+    await node.preparer.prepare(tickets["init-2"])
+    assert node.limits(names["init-2"]) == "init-2:0:100"
 
 
 async def test_a_sidecar_is_listed_and_is_itself(node: Node) -> None:

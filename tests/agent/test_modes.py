@@ -67,6 +67,14 @@ async def test_kubelet_gave_out_a_gpu_that_a_grant_has_by_now(node: Node) -> Non
     await start(node, "a")
 
 
+async def test_an_init_container_may_be_the_only_one_with_a_gpu(node: Node) -> None:
+    uid = await node.pod("b")
+    node.record.allocate([[GPU]], RESOURCE)
+    node.checkpoint(uid, {"init": [GPU]})
+    await plain(node, offered(node), RESOURCE).prepare([GPU])
+    assert [allocation.bound.pod_uid for allocation in node.record.allocations if allocation.bound] == [uid]
+
+
 async def test_a_grant_has_a_gpu_that_kubelet_gave_out_before(node: Node) -> None:
     await given(node, "b", GPU)
     await plain(node, offered(node), "nvidia.com/gpu").prepare([GPU])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.ports.files import Files
+from lamina.ports.kubelet.checkpoint import read_assignments
+from lamina.ports.kubelet.registration import PLUGIN_FOLDER
 from lamina_lab.kubelet.device_manager import checkpoint
 from lamina_lab.kubelet.device_manager.allocation import (
     FORGET_AFTER_S,
@@ -134,6 +138,31 @@ def test_checkpoint_keeps_allocations(tmp_path: Path) -> None:
     assert again.amounts(0) == {GPU: (0, 0)}
     again.retain({"other"})
     assert again.allocations() == []
+
+
+KUBELETS = (
+    '{"Data":{"PodDeviceEntries":[{"PodUID":"9a15d2b5-c152","ContainerName":"app","ResourceName":"nvidia.com/gpu",'
+    '"DeviceIDs":{"1":["GPU-9b34","GPU-c1e9"]},"AllocResp":"ChsKFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSAXg="}],'
+    '"RegisteredDevices":{"nvidia.com/gpu":["GPU-77a7","GPU-9b34","GPU-c1e9"]}},"Checksum":2530956716}'
+)
+"""As a real kubelet writes it."""
+
+
+def test_the_file_has_kubelets_form(tmp_path: Path) -> None:
+    (tmp_path / checkpoint.FILE).write_text(KUBELETS)
+    ledger = checkpoint.load(tmp_path)
+    (held,) = ledger.allocations()
+    assert (held.pod_uid, held.container, held.ids) == ("9a15d2b5-c152", "app", ("GPU-9b34", "GPU-c1e9"))
+    assert held.answer.envs == {"NVIDIA_VISIBLE_DEVICES": "x"}
+    ledger.report(GPU, [Device(id, True) for id in ("GPU-77a7", "GPU-9b34", "GPU-c1e9")])
+    checkpoint.save(tmp_path, ledger)
+    written, original = json.loads((tmp_path / checkpoint.FILE).read_text()), json.loads(KUBELETS)
+    assert written["Data"] == original["Data"]
+    folder = tmp_path / PLUGIN_FOLDER
+    folder.mkdir()
+    (tmp_path / checkpoint.FILE).rename(folder / checkpoint.FILE)
+    (assigned,) = read_assignments(Files(), tmp_path, GPU)
+    assert assigned == ("9a15d2b5-c152", "app", frozenset({"GPU-9b34", "GPU-c1e9"}))
 
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"allocations": 1}'])

@@ -9,11 +9,14 @@ newer pod of the same name. But as long as processes of the pod run, its record 
 The spec is removed first, so that no container can start from it, then the directory and finally the record, so that an
 interrupted release is repeated. A name that no container ever used, for example because its pod was deleted before it
 started, is dropped when kubelet has listed no holder of its devices for `UNLISTED_S` and lists all pods of this node
-that request its resource; if one of those is not listed, and so may be the holder, after `UNCLAIMED_S`.
+that request its resource; if one of those is not listed, and so may be the holder, after `UNCLAIMED_S`. It is kept as
+long as kubelet's checkpoint assigns its devices to a container of a pod of this node: an init container, which is never
+listed, may wait for long ones before it.
 """
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.containers import cdi
@@ -22,6 +25,7 @@ from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.record import Allocation, Bound
 from lamina.errors import Outside
+from lamina.ports.kubelet.checkpoint import Assignment, read_assignments
 from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.polling import FailureLog, poll
 
@@ -107,12 +111,29 @@ class Releaser:
         idle = {a: self._unlisted_since.get(a.name, now) for a in known if a.bound is None and not a.tickets & held}
         self._unlisted_since = {allocation.name: since for allocation, since in idle.items()}
         old = {allocation for allocation, since in idle.items() if now - since >= UNLISTED_S}
+        old -= await self._awaited(old)
         if not old:
             return old
         requesting = await self._node.cluster.list_pods_requesting({allocation.resource for allocation in old})
         if requesting <= {(holder.namespace, holder.pod) for holder in listed}:
             return old
         return {allocation for allocation in old if now - idle[allocation] >= UNCLAIMED_S}
+
+    async def _awaited(self, idle: Collection[Allocation]) -> set[Allocation]:
+        """Those whose devices kubelet has assigned to a container of a pod that is still here; none if unknown."""
+        assigned: dict[str, Sequence[Assignment]] = {}
+        for resource in {allocation.resource for allocation in idle}:
+            with suppress(Outside):
+                assigned[resource] = read_assignments(self._node.files, self._node.settings.kubelet_dir, resource)
+        if not any(assigned.values()):
+            return set()
+        here = await self._node.cluster.list_pod_uids()
+        return {
+            allocation
+            for allocation in idle
+            for each in assigned.get(allocation.resource, ())
+            if each.devices == allocation.tickets and each.pod_uid in here
+        }
 
 
 def _folder(allocation: Allocation) -> str:

@@ -20,7 +20,7 @@ from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
 from lamina.agent.prepare import allocate_response, mode_check
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, make_plan
 from lamina.agent.prepare.stale_devices import StaleDevicePreparer
-from lamina.agent.prepare.ticket_owner import find_owner
+from lamina.agent.prepare.ticket_owner import owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Allocation
 from lamina.configuration.nvidia import NvidiaConfig
@@ -68,12 +68,9 @@ class NativePreparer:
         if not self._kind.covers(devices) and self._stale.is_prepared(devices):
             await self._stale.prepare(devices)
             return
-        owner = find_owner(devices, await self._node.pod_resources.holders({self._kind.resource}))
+        owner = await owner_of(devices, self._kind.resource, self._node)
         name = owner.name
-        pod = await self._node.cluster.get_pod(owner.namespace, owner.pod)
-        if pod is None or pod.node != self._node.node:
-            raise NotYet(f"kubelet lists pod {name} on {self._node.node}, but Kubernetes does not")
-        if await self._node.cluster.get_grant(owner.namespace, owner.pod, pod.uid) is not None:
+        if await self._node.cluster.get_grant(owner.namespace, owner.pod, owner.pod_uid) is not None:
             raise NotYet(
                 f"pod {name} holds a share, but this node now advertises {self._kind.resource} as native devices; "
                 "delete and recreate the pod"
@@ -89,13 +86,13 @@ class NativePreparer:
         # Containers with the same devices run one after the other and get the same, whichever of them starts.
         container = ContainerGrant(name=owner.container or "init", shares=self._shares(devices, gpus))
         allocations = self._record.of(devices, self._kind.resource)
-        own = [each for each in allocations if each.bound is None or each.bound.pod_uid == pod.uid]
+        own = [each for each in allocations if each.bound is None or each.bound.pod_uid == owner.pod_uid]
         if not own:
             raise NotYet(f"no Allocate call is on record for the devices of pod {name}; delete and recreate the pod")
         names = [allocation.name for allocation in own]
         plan = make_plan(
             dict.fromkeys(names, container),
-            PodRef(owner.namespace, owner.pod, pod.uid),
+            PodRef(owner.namespace, owner.pod, owner.pod_uid),
             gpus,
             self._node.paths,
             limited=self._limit_memory,

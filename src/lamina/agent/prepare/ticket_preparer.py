@@ -22,7 +22,7 @@ from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.prepare import mode_check
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, execute_plan, make_plan
-from lamina.agent.prepare.ticket_owner import Owner, assign_names, find_owner
+from lamina.agent.prepare.ticket_owner import Owner, assign_names, owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance
 from lamina.errors import BadInput, NotYet
@@ -59,10 +59,10 @@ class TicketPreparer:
     async def prepare(self, ids: Iterable[str]) -> None:
         """Make everything that the owner of these tickets needs. Raises LaminaError with the reason if that fails."""
         tickets = frozenset(ids)
-        owner = find_owner(tickets, await self._node.pod_resources.holders({self._kind.resource}))
+        owner = await owner_of(tickets, self._kind.resource, self._node)
         grant = await self._grant(owner)
         allocations = self._record.of(tickets, self._kind.resource)
-        containers = assign_names(allocations, grant, owner.container, tickets, self._kind)
+        containers = assign_names(allocations, grant, owner.container, tickets, self._kind, known_inits=owner.inits)
         pod = PodRef(owner.namespace, owner.pod, grant.pod_uid)
         edits = {name: self._clients.edits(each, self._kind.resource) for name, each in containers.items()}
         plan = make_plan(containers, pod, self._gpus(), self._node.paths, edits=edits)
@@ -101,16 +101,11 @@ class TicketPreparer:
 
     async def _grant(self, owner: Owner) -> Grant:
         node, name = self._node.node, owner.name
-        pod = await self._node.cluster.get_pod(owner.namespace, owner.pod)
-        if pod is None:
-            raise NotYet(f"pod {name} does not exist in Kubernetes any more")
-        if pod.node != node:
-            raise NotYet(f"kubelet lists pod {name} on {node}, but Kubernetes has it on {pod.node or 'no node'}")
-        grant = await self._node.cluster.get_grant(owner.namespace, owner.pod, pod.uid)
+        grant = await self._node.cluster.get_grant(owner.namespace, owner.pod, owner.pod_uid)
         if grant is None:
             raise NotYet(f"pod {name} has no grant; on this node only pods placed by Lamina's scheduler get GPUs")
-        if grant.pod_uid != pod.uid:
-            raise NotYet(f"the grant of pod {name} is for UID {grant.pod_uid}, but the pod has {pod.uid}")
+        if grant.pod_uid != owner.pod_uid:
+            raise NotYet(f"the grant of pod {name} is for UID {grant.pod_uid}, but the pod has {owner.pod_uid}")
         if grant.node != node:
             raise NotYet(f"the grant of pod {name} is for node {grant.node}, but the pod is on {node}")
         return structs.replace(grant, containers=tuple(map(usable, grant.containers)))

@@ -52,6 +52,11 @@ class ClusterClient:
         except NotFound:
             return None
 
+    async def find_pod(self, uid: str) -> tuple[str, str] | None:
+        """Namespace and name of the unfinished pod of this node with this UID; None if there is none."""
+        named = (item["metadata"] for item in await self._list_pods())
+        return next(((each["namespace"], each["name"]) for each in named if each["uid"] == uid), None)
+
     async def list_container_ids(self, namespace: str, name: str, uid: str) -> Mapping[str, str]:
         """The runtime's IDs of a pod's running containers, by name; empty if the pod now has another UID."""
         try:

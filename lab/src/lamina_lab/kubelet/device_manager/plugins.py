@@ -13,6 +13,7 @@ from msgspec import Struct
 from lamina.ports.kubelet import deviceplugin_pb2 as pb
 from lamina.ports.kubelet import deviceplugin_pb2_grpc as rpc
 from lamina_lab.kubelet.device_manager.allocation import Answer, Device
+from lamina_lab.kubelet.device_manager.checkpoint import read_answer
 
 VERSION = "v1beta1"
 HEALTHY = "Healthy"
@@ -85,13 +86,7 @@ class ConnectedPlugin:
         answer = await self._ask(self._stub.Allocate, request)
         if not answer.container_responses:
             raise PluginError(f"no containers return in allocation response {answer}".strip())
-        first = answer.container_responses[0]
-        return Answer(
-            envs=dict(first.envs),
-            annotations=dict(first.annotations),
-            mounts={mount.container_path: mount.host_path for mount in first.mounts},
-            cdi=tuple(device.name for device in first.cdi_devices),
-        )
+        return read_answer(answer.container_responses[0])
 
     async def pre_start(self, ids: Iterable[str]) -> None:
         """PreStartContainer, 30 s at most. Raises PluginError."""
