@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from lamina.ports.mps.program import MARK
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.daemons import Daemon
@@ -94,7 +93,8 @@ def _kill_daemon(node: Node, random: Random) -> None:
     found, space = [], Path(f"/proc/{node.sandbox.pid}/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (path / "ns/pid").readlink() == space and f"\0{MARK}=".encode() in (path / "environ").read_bytes():
+            of_daemon = b"\0CUDA_MPS_LOG_DIRECTORY=" in (path / "environ").read_bytes()
+            if of_daemon and (path / "ns/pid").readlink() == space:
                 found.append(int(path.name))
     if found:
         with suppress(ProcessLookupError):

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lamina.agent.containers import cdi
-from lamina.ports.mps.program import MARK
 from tests.cluster.components.daemons import Daemon
 from tests.cluster.components.node import Node
 
@@ -60,9 +59,10 @@ def instance(node: Node, gpu: str) -> Iterator[None]:
 
 @contextmanager
 def daemon(node: Node, gpu: str) -> Iterator[None]:
-    """A process that carries the mark of MPS."""
+    """A process that looks like a daemon of MPS."""
     words: list[str | Path] = ["sleep", "infinity"]
-    made = Daemon(node.sandbox, "planted", words, {MARK: f"/nowhere/{gpu}"}, node.folder / "logs/planted.log")
+    worn = {"CUDA_MPS_LOG_DIRECTORY": f"/nowhere/{gpu}/log"}
+    made = Daemon(node.sandbox, "planted", words, worn, node.folder / "logs/planted.log")
     made.start()
     try:
         yield

@@ -23,7 +23,6 @@ from lamina.errors import LaminaError
 from lamina.ports.files import Files
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_CLAIMS, Resource
 from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
-from lamina.ports.mps.program import MARK
 from lamina_lab import simgpu
 from tests.cluster.components.api_socket import Missing
 from tests.cluster.components.cluster import RealCluster
@@ -39,7 +38,7 @@ RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number"
 _SERVICES = Resource("", "v1", "services", "Service")
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
 _MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
-_SERVES = re.compile(rb"(?:^|\0)" + MARK.encode() + rb"=[^\0]*/(GPU-[^/\0]+)\0")
+_SERVES = re.compile(rb"(?:^|\0)CUDA_MPS_LOG_DIRECTORY=[^\0]*/(GPU-[^/\0]+)/log\0")
 _SAMPLE = re.compile(r"lamina_gpu_\w+\{[^\r\n]*\} \S+")
 _COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")
 

@@ -13,7 +13,7 @@ import pytest
 
 from lamina.errors import Outside
 from lamina.ports.mps import ControlProgram, Hangs, Home
-from lamina.ports.mps.program import MARK, environment
+from lamina.ports.mps.program import environment
 from lamina_lab import simgpu
 from lamina_lab.programs import mps_control
 
@@ -48,7 +48,7 @@ async def test_a_daemon_is_started_asked_and_ended(home: Home, control: ControlP
     with pytest.raises(Outside, match="does not answer: Cannot find MPS control daemon process"):
         await control.ask(home, "get_server_list")
     await control.start(home)
-    with pytest.raises(Outside, match="does not start: An instance of this daemon is already running"):
+    with pytest.raises(Outside, match=r"does not start: one runs already, below process [0-9]+$"):
         await control.start(home)
     await control.ask(home, "set_default_device_pinned_mem_limit 0 4096M")
     assert await control.ask(home, "get_default_device_pinned_mem_limit 0\nstart_server -uid 0") == "4096M"
@@ -56,7 +56,7 @@ async def test_a_daemon_is_started_asked_and_ended(home: Home, control: ControlP
     daemon = int((home.pipe / "nvidia-cuda-mps-control.pid").read_text())
     assert os.getsid(daemon) not in (os.getsid(0), 0), "it is in a session of its own and outlives its starter's"
     environ = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")
-    assert {f"{MARK}={home.folder}".encode(), f"CUDA_VISIBLE_DEVICES={home.gpu}".encode()} <= set(environ)
+    assert f"CUDA_VISIBLE_DEVICES={home.gpu}".encode() in environ
     os.kill(daemon, signal.SIGSTOP)
     hurried = ControlProgram(control._program, answer_s=0.2)
     with pytest.raises(Hangs, match=r"gives no answer within 0\.2 s"):
@@ -123,5 +123,4 @@ def test_the_program_gets_its_gpu_alone(tmp_path: Path) -> None:
         "CUDA_VISIBLE_DEVICES": "GPU-1",
         "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "GPU-1" / "pipe"),
         "CUDA_MPS_LOG_DIRECTORY": str(tmp_path / "GPU-1" / "log"),
-        "LAMINA_MPS": str(tmp_path / "GPU-1"),
     }

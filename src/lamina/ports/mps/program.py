@@ -1,24 +1,23 @@
 """NVIDIA's program `nvidia-cuda-mps-control`.
 
 `-d` starts a daemon, which leaves its starter's session and lives on by itself; without options the program passes its
-standard input on to the daemon of its pipe directory. A variable of our own in the daemon's environment, which its
-server inherits, tells later whose they are.
+standard input on to the daemon of its pipe directory. A keeper holds the daemon and its server: they are found by their
+descent from it, which no other process of the node can claim.
 
 A daemon and its clients exchange data in /dev/shm. The clients have the directory `shm` of the daemon there, so the
 daemon runs in a mount namespace in which that directory is mounted at /dev/shm.
 """
 
 import asyncio
+import errno
 import os
-import signal
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import shutil
+from collections.abc import Mapping
 
 from lamina.errors import Outside
+from lamina.ports.kept_tree import KeptTree, keeping
 from lamina.ports.mps.protocol import Hangs, Home
 
-MARK = "LAMINA_MPS"
 CONTROL = "nvidia-cuda-mps-control"
 MULTI_USER = "-multiuser-server"
 ANSWER_S = 5.0
@@ -44,6 +43,10 @@ class ControlProgram:
         self._answer_s = answer_s
 
     async def start(self, home: Home) -> None:
+        if keeper := KeptTree(home.keeper).keeper:
+            raise Outside(
+                f"the MPS control daemon of {home.gpu} does not start: one runs already, below process {keeper}"
+            )
         log = home.log / "start.log"
         try:
             output = log.open("w+b")  # not a pipe: the daemon may keep it open
@@ -77,25 +80,24 @@ class ControlProgram:
         return answer
 
     async def end(self, home: Home) -> None:
-        deadline = time.monotonic() + _END_S
-        while pids := list(_marked(home)):
-            if time.monotonic() > deadline:
-                raise Outside(f"processes {', '.join(map(str, pids))} of MPS on {home.gpu} do not end")
-            for pid in pids:
-                _kill(pid)
-            await asyncio.sleep(0.02)
+        try:
+            await KeptTree(home.keeper).end(_END_S)
+        except Outside as error:
+            raise Outside(f"MPS on {home.gpu} does not end: {error}") from error
 
     async def _run(self, home: Home, *, stdout: int) -> int:
-        command = (*_WITH_OWN_SHM, str(home.shm)) if self._own_shm else ()
-        process = await self._process(
-            home, *command, self._program, *self._start, stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout
-        )
+        if shutil.which(self._program) is None:
+            raise Outside(f"{self._program} cannot be run: {os.strerror(errno.ENOENT)}; it comes with NVIDIA's driver")
+        inside = (*_WITH_OWN_SHM, str(home.shm)) if self._own_shm else ()
+        command = keeping(home.keeper, (*inside, self._program, *self._start))
+        process = await self._process(home, *command, stdin=asyncio.subprocess.DEVNULL, stdout=stdout, stderr=stdout)
         try:
             async with asyncio.timeout(self._answer_s):
                 return await process.wait()
         except TimeoutError as error:
             process.kill()
             await process.wait()
+            await self.end(home)
             raise Outside(f"the MPS control daemon of {home.gpu} did not start within {self._answer_s:g} s") from error
 
     async def _process(
@@ -121,26 +123,4 @@ def environment(home: Home, base: Mapping[str, str]) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": home.gpu,
         "CUDA_MPS_PIPE_DIRECTORY": str(home.pipe),
         "CUDA_MPS_LOG_DIRECTORY": str(home.log),
-        MARK: str(home.folder),
     }
-
-
-def _marked(home: Home) -> Iterator[int]:
-    """The processes that carry this home's mark, those that only wait to be reaped left out."""
-    wanted = f"{MARK}={home.folder}".encode()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
-            except OSError:
-                continue  # it has ended, or is another user's
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    except PermissionError as error:
-        raise Outside(f"process {pid} of MPS cannot be ended: {error.strerror}") from error

@@ -38,6 +38,11 @@ class Home(NamedTuple):
         """The tmpfs that the daemon and its clients have as /dev/shm."""
         return self.folder / "shm"
 
+    @property
+    def keeper(self) -> Path:
+        """The note of who holds the daemon's processes. No container has it: they have `pipe` and `shm` alone."""
+        return self.folder / "keeper"
+
 
 class Mps(Protocol):
     """The control daemons of one node. They outlive the process that started them."""
