@@ -1,4 +1,4 @@
-"""`lamina control`: the component that runs once per cluster, in one or more replicas."""
+"""`lamina controller`: the component that runs once per cluster, in one or more replicas."""
 
 from pathlib import Path
 from typing import Annotated

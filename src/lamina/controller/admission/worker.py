@@ -1,6 +1,7 @@
 """What the admission process does: it serves admission on a socket that the controller has bound.
 
-It knows the configuration and the certificate. What decides beyond them, such as quotas, it asks the controller.
+It knows the configuration and the certificate. Whether some node offers GPUs that kubelet allocates, it asks the
+controller.
 """
 
 import asyncio

@@ -139,7 +139,7 @@ def _gpus(name: str, inventory: Inventory, *, enabled: bool) -> Finding:
         fix = "docs/how-to/maintain-gpus.md lists what makes a GPU unhealthy"
         return Finding(where, State.FAILED, "; ".join(unhealthy), fix)
     if not (number or parts) and enabled:
-        fix = "check nodeSelector, filterdevices and migStrategy in the configuration"
+        fix = "check nodes.selector, nodes.overrides and mig.strategy in the configuration"
         return Finding(where, State.WARNING, "none is offered", fix)
     if not parts:
         return Finding(where, State.OK, f"{number} offered and healthy")
