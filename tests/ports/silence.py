@@ -1,4 +1,4 @@
-"""A way to a server on which connections go silent: nothing passes any more, and neither end is told."""
+"""A way to a server on which connections go silent: nothing passes any more, and neither end notices."""
 
 import asyncio
 import contextlib
