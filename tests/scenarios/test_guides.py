@@ -109,7 +109,7 @@ MOVED = [
 MIGRATIONS: Mapping[str, list[Says]] = {
     "how-to/migrate-from-hami.md": [
         MOVED[0],
-        Says("lamina fits", r"5 of 10 pods of Deployment memory-and-compute fit now"),
+        Says("lamina simulate", r"10 pods on 1 nodes with 2 GPUs"),
         *MOVED[1:],
         Says("lamina gpus", r"node-0 +0"),
     ],
