@@ -12,6 +12,7 @@ from lamina.controller.gangs import coordinator, held_gangs, plans
 from lamina.dialects import parse
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import Taken
+from lamina.model.quota_room import QuotaLimit, QuotaRoom
 from lamina.placement import NodeState, explain
 
 _SOURCE = "src/lamina/placement and src/lamina/controller/gangs"
@@ -25,6 +26,7 @@ _FULL = {"GPU-0": Taken(3, 30000, 30), "GPU-1": Taken(3, 30000, 30)}
 _SLOTS = {f"GPU-{index}": Taken(10, 1000, 0) for index in (0, 1)}
 _BUSY = {f"GPU-{index}": Taken(1, 1000, 60) for index in (0, 1)}
 _TIME = {f"GPU-{index}": Taken(2, 2000, 100) for index in (0, 1)}
+_QUOTA = QuotaLimit("team", "nvidia.com/gpumem", hard=10000, used=2000)
 _WHOLE = {f"GPU-{index}": Taken(1, 32768, 100, True) for index in (0, 1)}
 
 
@@ -39,6 +41,8 @@ class Case(NamedTuple):
     gpus: int = 2
     numa: bool = False
     """Whether each GPU is on a NUMA node of its own."""
+    room: QuotaRoom | None = None
+    """What quotas leave."""
 
 
 def _share(**rest: int) -> dict[str, int]:
@@ -66,6 +70,8 @@ _CASES = (
          annotations={"nvidia.com/vgpu-mode": "mig"}),
     Case("room on two GPUs of one NUMA node, or no `numa-bind`", {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 1000},
          annotations={"nvidia.com/numa-bind": "true"}, numa=True),
+    Case("a pod of the namespace that ends, a larger quota, or a node with smaller GPUs",
+         {"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 50}, room=QuotaRoom(_QUOTA)),
     Case("agents on the node, or another `nodeSelector`", _share(gpumem=1000), gpus=0),
 )  # fmt: skip
 _GANGS = {
@@ -97,7 +103,7 @@ def sentence(case: Case) -> str:
     pod = {"metadata": {"annotations": dict(case.annotations)}, "spec": {"containers": [container]}}
     request = parse(pod, DEFAULT)
     assert request is not None
-    (group,) = explain(request, [NodeState.of("node-0", gpus, dict(case.taken))]).groups
+    (group,) = explain(request.within(case.room), [NodeState.of("node-0", gpus, dict(case.taken))]).groups
     return group.reason
 
 

@@ -129,8 +129,8 @@ async def test_labels_that_cannot_be_written_change_nothing(bench: Bench) -> Non
 
 
 _FOREIGN = (
-    "pod default/pod belongs to the scheduler mine; if that one uses the extender of Lamina, add its name to "
-    "schedulers.served in the configuration"
+    "pod default/pod names the scheduler mine, which Lamina does not serve; if that one uses the extender of Lamina, "
+    "add its name to schedulers.served in the configuration"
 )
 _NO_GPU = "pod default/pod requests no GPU; bind it without the extender of Lamina"
 

@@ -209,7 +209,7 @@ async def test_a_pod_of_another_scheduler_holds_no_places() -> None:
     pods = [await bench.kube.create(PODS, pod) for pod in (foreign, member("a", 1))]
     assert await answer(bench, made, pods[0], "node-0") == ""
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [0, 0]
-    assert "belongs to the scheduler mine" in await bench.bind(pods[0])
+    assert "names the scheduler mine" in await bench.bind(pods[0])
 
 
 async def test_time_is_limited_and_another_group_gets_its_turn() -> None:

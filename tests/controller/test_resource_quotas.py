@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.configuration import DEFAULT
-from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
+from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
 from lamina.dialects import parse
 from lamina.model.ledger import NOTHING, Taken
 from lamina.ports.kube import EVENTS, RESOURCE_QUOTAS, Object
@@ -18,7 +18,7 @@ from tests.waiting import until
 def excess_of(pod: Object, quotas: ResourceQuotas, used: Taken = NOTHING) -> str:
     request = parse(pod, DEFAULT)
     assert request is not None
-    return excess(quotas.of("default", DEFAULT), lambda: used, requested(request), DEFAULT)
+    return excess([request.within(quotas.room("default", DEFAULT, lambda: used))])
 
 
 async def test_admission_answers_the_same_whatever_a_namespace_may_use_or_uses(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.ledger.survivors import REPORT_S
-from lamina.controller.quotas.resource_quotas import excess, requested
+from lamina.controller.pod_rules import PodRules
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import NOTHING
 from lamina.model.survivors import Survivor
@@ -162,14 +162,8 @@ async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Clust
     await cluster.delete()
     await cluster.publish(survivor(pod))
     await cluster.later(REPORT_S)
-    request = cluster.parse(await cluster.pod("next", gpu=1, gpumem=1000)).request
-    assert request is not None
-    config = cluster.configuration.value
-    reason = excess(
-        cluster.quotas.of("default", config),
-        lambda: cluster.ledger.holdings.taken_in_namespace("default"),
-        requested(request),
-        config,
+    reason = PodRules(cluster.ledger, cluster.quotas).refused_everywhere(
+        cluster.parse(await cluster.pod("next", gpu=1, gpumem=1000))
     )
     assert "quota q allows 1500 of nvidia.com/gpumem; 1000 are used" in reason
 

@@ -95,9 +95,9 @@ async def test_a_pod_with_a_grant_is_explained_without_its_own_share() -> None:
     assert explanation is not None and explanation.fitting
 
 
-async def test_a_pod_without_gpus_has_no_explanation_and_no_quota() -> None:
+async def test_a_pod_without_gpus_has_no_explanation() -> None:
     view = await cluster_view.read(await cluster(inventory("n")))
-    assert view.explain(pod("p", container())) is None and view.over_quota(pod("p", container())) == ""
+    assert view.explain(pod("p", container())) is None
 
 
 async def test_pods_that_ask_the_same_share_one_search() -> None:
@@ -130,15 +130,17 @@ async def test_quotas_count_what_the_namespace_holds(hard: dict[str, str], asked
     kube = await cluster(inventory("n"), runs, grant(runs, "n", 1000))
     await kube.create(RESOURCE_QUOTAS, quota(**hard))
     view = await cluster_view.read(kube)
-    said = view.over_quota(pod("p", container(gpu=1, **asked)))
+    said = view.rules.refused_everywhere(view.parse(pod("p", container(gpu=1, **asked))))
     assert bool(said) == bool(over) and over in said
-    assert view.over_quota(pod("p", container(gpu=1, **asked), namespace="other")) == ""
+    elsewhere = view.parse(pod("p", container(gpu=1, **asked), namespace="other"))
+    assert view.rules.refused_everywhere(elsewhere) == ""
 
 
 async def test_a_pod_that_admission_would_refuse_is_refused_here() -> None:
     view = await cluster_view.read(await cluster(inventory("n")))
     wrong = pod("p", container(gpumem=-1))
-    for ask in (view.explain, view.over_quota):
+    assert "nvidia.com/gpumem must be an integer" in view.rules.refused_everywhere(view.parse(wrong))
+    for ask in (view.explain, view.request, view.bounded):
         with pytest.raises(BadInput, match=r"nvidia\.com/gpumem must be an integer"):
             ask(wrong)
 

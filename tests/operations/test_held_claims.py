@@ -139,7 +139,7 @@ async def test_a_quota_counts_claims_and_pods_together(hard: str, over: bool) ->
     spec = {"hard": {"limits.nvidia.com/gpumem": hard}}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": spec})
     view = await cluster_view.read(kube)
-    reason = view.over_quota(pod("p", container(gpu=1, gpumem=1000)))
+    reason = view.rules.refused_everywhere(view.parse(pod("p", container(gpu=1, gpumem=1000))))
     assert bool(reason) is over and ("4096 are used" in reason) is over
 
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import Taken
+from lamina.model.quota_room import QuotaLimit, QuotaRoom
 from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 
 MODELS = ("Tesla V100", "A100")
@@ -56,6 +57,13 @@ def pods(draw: st.DrawFn, *, shared: bool = False) -> PodRequest:
     selector = draw(st.sampled_from(choices))
     policy = draw(st.sampled_from(["binpack", "spread", ""]))
     return PodRequest(dialect="hami", containers=tuple(found), selector=selector, gpu_policy=policy, node_policy=policy)
+
+
+def rooms(memories: st.SearchStrategy[int], cores: st.SearchStrategy[int]) -> st.SearchStrategy[QuotaRoom | None]:
+    """What quotas leave, on each resource or on none."""
+    memory = st.none() | st.builds(QuotaLimit, st.just("q"), st.just("gpumem"), memories, st.sampled_from([0, 0, 20]))
+    compute = st.none() | st.builds(QuotaLimit, st.just("r"), st.just("gpucores"), cores, st.sampled_from([0, 0, 20]))
+    return st.none() | st.builds(QuotaRoom, memory, compute)
 
 
 takens = st.builds(

@@ -18,6 +18,7 @@ from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import Cause, NodeState, NodeTable, PodPlacement, Survey, alike, fit
 from lamina.placement.mig.partitions import partitions_of, scheme_of
 from tests.placement.nodes import add, ask, missed, node, placed, request
+from tests.placement.strategies import rooms
 from tests.placement.survey_agreement import check
 
 A100, A30, H100NVL = "A100-40GB", "A30-24GB", "H100-94GB"
@@ -369,11 +370,13 @@ def pods(draw: st.DrawFn) -> PodRequest:
     found.sort(key=lambda container: not container.init)
     modes = draw(st.sampled_from([(), (), (MIG,), (QUOTA,), (MIG, QUOTA)]))
     policy = draw(st.sampled_from(["binpack", "spread"]))
-    return request(
+    asked = request(
         *found,
         selector=GpuSelector(modes=modes, idle=draw(st.sampled_from([False, False, True]))),
         gpu_policy=policy,
     )
+    memories = st.sampled_from([0, 1, 5836, 5837, 9856, 11672, 20000, 30000, 60000])
+    return asked.within(draw(rooms(memories, st.sampled_from([0, 14, 28, 50, 100, 200]))))
 
 
 @settings(max_examples=200, deadline=None)

@@ -15,7 +15,7 @@ from lamina.placement import (
 )
 from lamina.placement.state import table as table_module
 from tests.placement.nodes import ask, gpus, node, request
-from tests.placement.strategies import gpu_lists, pods, takens
+from tests.placement.strategies import gpu_lists, pods, rooms, takens
 from tests.placement.survey_agreement import check
 
 
@@ -50,9 +50,10 @@ def requests(draw: st.DrawFn) -> PodRequest:
         not_uuids=st.sampled_from([(), (), ("GPU-1",)]),
         idle=st.sampled_from([False, False, True]),
     )
-    return msgspec.structs.replace(
+    request = msgspec.structs.replace(
         draw(pods()), selector=draw(selector), numa_bind=draw(st.sampled_from([False, False, True]))
     )
+    return request.within(draw(rooms(st.integers(0, 300), st.integers(0, 300))))
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,6 +7,7 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.pending_pods import PendingPods
 from lamina.controller.pod_parser import PodParser
+from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.ports.clock import Clock
@@ -33,6 +34,10 @@ class Context:
     @property
     def set_aside(self) -> SetAside:
         return self.capacity.set_aside
+
+    @property
+    def rules(self) -> PodRules:
+        return PodRules(self.ledger, self.quotas)
 
     def now(self) -> float:
         """Seconds of the monotonic clock, for durations."""

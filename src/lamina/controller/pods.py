@@ -97,6 +97,28 @@ class ParsedPod:
         spec = self.obj.get("spec") or {}
         return "" if places(spec, self.config) else str(spec["schedulerName"])
 
+    @property
+    def names_other_scheduler(self) -> str:
+        """The same words about its scheduler."""
+        return (
+            f"names the scheduler {self.foreign_scheduler}, which Lamina does not serve"
+            if self.foreign_scheduler
+            else ""
+        )
+
+    @cached_property
+    def not_placed(self) -> str:
+        """Why Lamina does not place the pod, which requests GPUs, in words that follow its name; else empty."""
+        spec = self.obj.get("spec") or {}
+        if self.request is None and not self.problem and not self.served_by_claim:
+            return ""
+        if self.metadata.get("deletionTimestamp"):
+            return "is being deleted"
+        gates = [str(gate.get("name")) for gate in spec.get("schedulingGates") or ()]
+        if gates:
+            return f"is held by the gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}"
+        return self.names_other_scheduler
+
     @cached_property
     def template(self) -> bytes:
         """What decides on which nodes kube-scheduler allows the pod; equal for pods that may go to the same nodes."""

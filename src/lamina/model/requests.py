@@ -1,9 +1,11 @@
 """What a pod requests of GPUs, in neutral terms: every dialect is parsed into these, and placement reads only them."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ComputePolicy
+from lamina.model.quota_room import QuotaRoom
 
 MAX_CONTAINERS = 200
 """The most containers of a pod, init containers included, that are read: each event of a pod must take little time."""
@@ -45,6 +47,8 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     init: bool = False
     sidecar: bool = False
     sharing: SharingRules = SharingRules()
+    room: QuotaRoom | None = None
+    """What quotas leave to all containers of the pod together; None where no quota can be exceeded."""
 
     def memory_on(self, capacity_mib: int) -> int:
         """MiB that the container takes of a GPU on which `capacity_mib` MiB may be granted in sum."""
@@ -53,6 +57,11 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
         if self.memory_percent is None:
             raise ValueError(f"the request of {self.container} names neither memory nor a percentage")
         return max(1, capacity_mib * self.memory_percent // 100)
+
+    def counted_on(self, gpu_mib: int, capacity_mib: int) -> int:
+        """MiB that count as its share of a GPU with `gpu_mib` MiB: a whole GPU has no more than that."""
+        memory = self.memory_on(capacity_mib)
+        return min(memory, gpu_mib) if self.whole else memory
 
     @property
     def whole(self) -> bool:
@@ -95,3 +104,14 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     """Why only such a node will do, so that nothing can be granted; empty if both will."""
     warnings: tuple[str, ...] = ()
     """What the user should know about a request that is served otherwise than it is written."""
+
+    @property
+    def room(self) -> QuotaRoom | None:
+        """What quotas leave to the pod."""
+        return self.containers[0].room if self.containers else None
+
+    def within(self, room: QuotaRoom | None) -> "PodRequest":
+        """The request under what quotas leave."""
+        if self.room == room:
+            return self
+        return replace(self, containers=tuple([replace(each, room=room) for each in self.containers]))

@@ -20,10 +20,10 @@ from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod, parse_pod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess, requested
-from lamina.dialects import parse, resource_names
-from lamina.dialects.admission import explain_missing_defaults
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.dialects import resource_names
 from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
@@ -75,18 +75,31 @@ class ClusterView:
     parsed: Mapping[int, ParsedPod] = field(default_factory=dict, repr=False)
     """Pods that have been parsed, by the `id` of their objects."""
 
+    def parse(self, pod: Object) -> ParsedPod:
+        """The pod with its request."""
+        known = self.parsed.get(id(pod))
+        return known if known is not None and known.obj is pod else parse_pod(pod, self.config)
+
     def request(self, pod: Object) -> PodRequest | None:
         """What the pod requests of GPUs, None if nothing. Raises BadInput as admission does."""
-        known = self.parsed.get(id(pod))
-        if known is None or known.obj is not pod:
-            return parse(pod, self.config)
-        if known.problem:
-            raise BadInput(known.problem)
-        return known.request
+        parsed = self.parse(pod)
+        if parsed.problem:
+            raise BadInput(parsed.problem)
+        return parsed.request
+
+    def bounded(self, pod: Object) -> PodRequest | None:
+        """The request within what quotas leave. Raises BadInput as admission does."""
+        request = self.request(pod)
+        return None if request is None else self.rules.bounded(self.parse(pod), request)
+
+    @cached_property
+    def rules(self) -> PodRules:
+        """What holds for a pod on every node, as the controller asks it."""
+        return PodRules(self.ledger, self.quotas)
 
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
-        request = self.request(pod)
+        request = self.bounded(pod)
         if request is None:
             return None
         uid = pod["metadata"]["uid"]
@@ -94,16 +107,11 @@ class ClusterView:
             lacking = self.lacking(pod, request)
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
-        template = ParsedPod(pod, self.config, request).template if self.hosts is not None else b""
+        template = self.parse(pod).template if self.hosts is not None else b""
         key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices), template
         if key not in self._explained:
             self._explained[key] = explain(request, self.nodes, self.lacking(pod, request))
         return self._explained[key]
-
-    def unseen(self, pod: Object) -> str:
-        """Why the pod is refused because admission has not seen it, or nothing. Raises BadInput as admission does."""
-        request = parse(pod, self.config)
-        return "" if request is None else explain_missing_defaults(pod, request, self.config)
 
     def lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
         """Why nodes do not fit, whatever is free of their GPUs. None for nodes with enough native devices."""
@@ -117,11 +125,14 @@ class ClusterView:
         """What nodes lack that offer all native resources of the pod, which it counts; None if there is enough."""
         resources: Collection[str] = counted(pod) if request is None else request.native_devices
         uncounted = self._uncounted(pod, resources)
-        return {
+        lacking = {
             name: forbidden(uncounted) if uncounted else missing(pod, inventory, self.pods)
             for name, inventory in self.inventories.items()
             if inventory.offers_native_devices(resources)
         }
+        if request is None or not request.only_native_reason:
+            return lacking
+        return dict.fromkeys(self.inventories, forbidden(request.only_native_reason)) | lacking
 
     def host_refusals(self, pod: Object, node: str) -> tuple[HostRefusal, ...]:
         """All that keeps the pod from the node, whatever is free of its GPUs."""
@@ -147,20 +158,6 @@ class ClusterView:
     def claim_lines(self) -> tuple[str, ...]:
         """The GPUs that take no shares because ResourceClaims have them, in sentences."""
         return tuple(held_claims.lines(self.inventories))
-
-    def over_quota(self, pod: Object) -> str:
-        """Which quota of its namespace the pod exceeds, in a sentence, or nothing. Raises BadInput."""
-        request = self.request(pod)
-        if request is None:
-            return ""
-        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
-        quotas = self.quotas.of(namespace, self.config)
-        return excess(
-            quotas,
-            lambda: self.ledger.holdings.taken_in_namespace(namespace, without=uid),
-            requested(request),
-            self.config,
-        )
 
     @cached_property
     def nodes(self) -> list[NodeState]:

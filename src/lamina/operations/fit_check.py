@@ -63,7 +63,7 @@ class FitCheck:
         places: Counter[str] = Counter()
         for _ in range(template.number):
             pod = self._next_pod(template)
-            place = "" if self._cluster.over_quota(pod) else self._place(pod, request)
+            place = "" if self._refusal(pod) else self._place(pod, request)
             if not place:
                 return FitAnswer(False, (*_fitting(template, places), *self._reasons(template, pod, request, places)))
             places[place] += 1
@@ -87,7 +87,7 @@ class FitCheck:
         places: defaultdict[str, Counter[str]] = defaultdict(Counter)
         placed, missing = [], None
         for pod, template in trial.in_order(pods):
-            place = "" if self._cluster.over_quota(pod.obj) else self._place(pod.obj, pod.request)
+            place = "" if self._refusal(pod.obj) else self._place(pod.obj, pod.request)
             if place:
                 placed.append(pod.obj)
                 places[template.title][place] += 1
@@ -106,6 +106,13 @@ class FitCheck:
         for other in () if enough else placed:
             self._remove(other)
         return FitAnswer(False, tuple(lines))
+
+    def _refusal(self, pod: Object) -> str:
+        """Why no node may take the pod, which admission has not filled in yet, as a sentence, or nothing."""
+        parsed, rules = self._cluster.parse(pod), self._cluster.rules
+        if parsed.not_placed:
+            return f"the pod {parsed.not_placed}"
+        return "" if parsed.request is None else rules.over_quota(parsed, parsed.request)
 
     def _request(self, template: PodTemplate) -> PodRequest | None:
         try:
@@ -133,7 +140,8 @@ class FitCheck:
         """Give the pod its place on the node with the best score. Returns the place in words, empty without one."""
         lacking = self._cluster.lacking(pod, request)
         native = next((name for name in sorted(lacking) if lacking[name] is None), "")
-        placements = {} if request is None else self._placements(request, without=lacking)
+        bounded = self._cluster.bounded(pod)
+        placements = {} if bounded is None else self._placements(bounded, without=lacking)
         if placements and request is not None:
             node = max(sorted(placements), key=lambda name: placements[name].score)
             return self._grant(pod, node, placements[node].containers, request)
@@ -171,10 +179,12 @@ class FitCheck:
     ) -> Iterator[str]:
         """Why one more pod does not fit, and what would have to change."""
         who = f"One more pod of {template.title}" if places else template.title
-        if over := self._cluster.over_quota(pod):
-            yield f"{who} does not fit: {over}."
-            yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
+        if refusal := self._refusal(pod):
+            yield f"{who} does not fit: {refusal}."
+            if not self._cluster.parse(pod).not_placed:
+                yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
             return
+        request = self._cluster.bounded(pod)
         lacking = self._cluster.lacking(pod, request)
         if request is None:
             misses = [(miss, [node]) for node, miss in lacking.items() if miss is not None]

@@ -25,20 +25,19 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     if node:
         yield from _on_node(pod, node)
         return
-    try:
-        unseen = cluster.unseen(pod)
-        explanation = cluster.explain(pod)
-        quota_reason = cluster.over_quota(pod)
-    except BadInput as error:
-        yield f"{name} cannot be placed: {error}"
+    parsed, rules = cluster.parse(pod), cluster.rules
+    if parsed.not_placed:
+        yield f"{name} {parsed.not_placed}."
         return
-    if unseen:
-        yield f"{name} cannot be placed: {unseen}"
+    request = parsed.request
+    if refusal := parsed.problem or (request and rules.without_grant(parsed, request)):
+        yield f"{name} cannot be placed: {refusal}"
         return
-    if quota_reason:
-        yield f"{name} is pending: {quota_reason}."
+    if request and (over := rules.over_quota(parsed, request)):
+        yield f"{name} is pending: {over}."
         yield from _survivors(cluster, namespace)
         return
+    explanation = cluster.explain(pod)
     yield from _unplaced(pod, explanation, checked=cluster.hosts is not None)
     if explanation is None:
         yield from native_lines(pod, cluster.lacking_devices(pod, None), cluster.inventories.values())
@@ -61,12 +60,9 @@ def waiting_because(cluster: ClusterView, pod: Object) -> str:
     """One sentence for a table; empty for a pod that is not waiting."""
     if pod["spec"].get("nodeName"):
         return "; ".join(_container_reasons(pod))
-    try:
-        if refusal := cluster.unseen(pod) or cluster.over_quota(pod):
-            return refusal
-        explanation = cluster.explain(pod)
-    except BadInput as error:
-        return str(error)
+    if refusal := cluster.rules.refused_everywhere(cluster.parse(pod)):
+        return refusal
+    explanation = cluster.explain(pod)
     if explanation is None or explanation.fitting:
         return _scheduler_message(pod) or "not yet tried by the scheduler"
     return explanation.summary

@@ -29,6 +29,7 @@ _WAYS = {
     Cause.ONE_GPU: "Request one GPU for each container, or allow another mode in the configuration of a node.",
     Cause.PROFILE: "Request less memory, or add a node with larger GPUs.",
     Cause.SIZE: "Request less, or add a node with larger GPUs.",
+    Cause.QUOTA: "Raise the quota of the namespace, or wait until one of its pods ends.",
     Cause.OTHER_MODE: "Wait until the pods on these GPUs end: an idle GPU can change its mode.",
     Cause.HELD: "Wait until a pod with a whole GPU ends, or add a node.",
     Cause.NOT_IDLE: "Run `lamina advise defrag`: it shows which pods to move so that a GPU becomes idle.",
@@ -41,7 +42,7 @@ _WAYS = {
     Cause.TOGETHER: "Request less for one of the containers, or split the pod.",
     Cause.HOST: "Request less CPU, memory or other resources of the node, or wait until a pod ends.",
 }
-_MEMORY, _CORES = (Cause.MEMORY, Cause.SIZE), (Cause.CORES, Cause.SIZE)
+_MEMORY, _CORES = (Cause.MEMORY, Cause.SIZE, Cause.QUOTA), (Cause.CORES, Cause.SIZE, Cause.QUOTA)
 
 
 def ways_out(cluster: ClusterView, request: PodRequest, explanation: Explanation) -> Iterator[str]:
@@ -52,19 +53,21 @@ def ways_out(cluster: ClusterView, request: PodRequest, explanation: Explanation
     if len(request.containers) == 1:
         yield from _smaller(cluster.nodes, request, nearest.cause)
     yield _WAYS.get(nearest.cause, "Wait until a pod ends, or add a node.")
-    if all(group.lasting for group in explanation.groups):
+    if all(group.lasting and group.cause is not Cause.QUOTA for group in explanation.groups):
         yield "No pod that ends makes room for it: nodes, the configuration or the request have to change."
 
 
 def _smaller(nodes: list[NodeState], request: PodRequest, cause: Cause) -> Iterator[str]:
     """The largest amount with which the pod would fit now."""
     [container] = request.containers
+    limits = (None, None) if container.room is None else (container.room.memory, container.room.cores)
+    left_mib, left_cores = ([] if limit is None else [limit.left] for limit in limits)
     if cause in _MEMORY and container.memory_mib is not None:
-        most = _largest(nodes, request, container.memory_mib, lambda state: state.free_memory, _with_memory)
+        most = _largest(nodes, request, container.memory_mib, lambda state: state.free_memory, _with_memory, left_mib)
         if most is not None:
             yield f"It would fit now with at most {most[0]} MiB, on node {most[1]}."
     if cause in _CORES and container.cores:
-        most = _largest(nodes, request, container.cores, lambda state: state.free_cores, _with_cores)
+        most = _largest(nodes, request, container.cores, lambda state: state.free_cores, _with_cores, left_cores)
         if most is not None:
             yield f"It would fit now with at most {most[0]} % of the time, on node {most[1]}."
 
@@ -83,9 +86,11 @@ def _largest(
     asked: int,
     free: Callable[[GpuState], int],
     changed: Callable[[ContainerRequest, int], ContainerRequest],
+    left_by_quotas: list[int],
 ) -> tuple[int, str] | None:
     """The largest amount below what is asked with which the pod fits, and a node where it does."""
     offers = {free(state) for node in nodes for state in node.gpus if state.gpu.healthy and state.gpu.by_grant}
+    offers |= {left // request.containers[0].count for left in left_by_quotas}
     for amount in sorted((offer for offer in offers if 0 < offer < asked), reverse=True)[:_TRIED]:
         smaller = msgspec.structs.replace(request, containers=(changed(request.containers[0], amount),))
         for node in nodes:

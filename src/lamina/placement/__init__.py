@@ -7,7 +7,7 @@ from lamina.placement.hosts.refusals import HostRefusal
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.bounds import most_pods
 from lamina.placement.search.explain import Explanation, explain
-from lamina.placement.search.fit import PodPlacement, fit
+from lamina.placement.search.fit import PodPlacement, counted, fit
 from lamina.placement.search.policies import node_score
 from lamina.placement.search.remedies import remedies
 from lamina.placement.search.survey import FITS, NO_NODE, Survey, alike
@@ -30,6 +30,7 @@ __all__ = [
     "PodPlacement",
     "Survey",
     "alike",
+    "counted",
     "explain",
     "fit",
     "miss_of",

@@ -126,7 +126,8 @@ async def test_a_pod_over_its_quota() -> None:
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": hard}})
     card = document_of(await cluster_view.read(kube), READY).pods["uid-default-p"]
     assert "team" in card.reason and card.ways_out == (
-        "Wait until a pod of its namespace ends, or raise the ResourceQuota.",
+        "It would fit now with at most 1000 MiB, on node n.",
+        "Raise the quota of the namespace, or wait until one of its pods ends.",
     )
 
 

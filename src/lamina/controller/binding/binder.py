@@ -96,7 +96,7 @@ class Binder:
             if state.stage is Stage.PENDING and obj["metadata"].get("deletionTimestamp"):
                 raise Conflict(f"{args.pod} is being deleted")
             pod = self._context.parse(obj)
-        _check_own(args, pod)
+        _check_placed(args, pod, state)
         if pod.served_by_claim:
             await self._bind_to_claim(args, state)
             return
@@ -105,7 +105,7 @@ class Binder:
             self._check_bound_with_grant(args, state, request)
             return
         if self._decisions.uses_native_devices(request, args.node):
-            if reason := self._decisions.uncounted_devices(pod, request):
+            if reason := self._decisions.rules.uncounted_devices(pod, request):
                 raise DoesNotFit(reason)
             await self._bind_without_grant(args)
             return
@@ -169,7 +169,7 @@ class Binder:
             await self._turns.take(
                 args.node,
                 lambda: self._decisions.check_holdings(pod, args.node, record.grant.containers),
-                namespace=args.podNamespace if self._decisions.has_quota(pod) else "",
+                namespace=args.podNamespace if self._decisions.rules.room(pod) is not None else "",
             )
             self._check_leading()
         except Unreachable:
@@ -243,13 +243,16 @@ def _check_bound_there(args: BindArgs, state: PodState) -> None:
         raise Conflict(f"{args.pod} is already bound to node {state.node}")
 
 
-def _check_own(args: BindArgs, pod: ParsedPod) -> None:
-    """Raises BadInput for a pod that another scheduler places: no scheduler has to ask for its bind."""
+def _check_placed(args: BindArgs, pod: ParsedPod, state: PodState) -> None:
+    """Raises BadInput for a pod that Lamina does not place, and for one without GPUs too where another scheduler does:
+    no scheduler has to ask for its bind."""
     if pod.foreign_scheduler:
         raise BadInput(
-            f"{args.pod} belongs to the scheduler {pod.foreign_scheduler}; if that one uses the extender of "
-            "Lamina, add its name to schedulers.served in the configuration"
+            f"{args.pod} {pod.names_other_scheduler}; if that one uses the extender of Lamina, add its name to "
+            "schedulers.served in the configuration"
         )
+    if state.stage is Stage.PENDING and pod.not_placed:
+        raise BadInput(f"{args.pod} {pod.not_placed}")
 
 
 def _request(args: BindArgs, pod: ParsedPod) -> PodRequest:

@@ -11,12 +11,10 @@ from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_object, grant_record
 from lamina.controller.ledger.ledger import DoesNotFit, reservation
 from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import granted
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.errors import NotYet, Outside
 from lamina.model.grants import ContainerGrant, grant_name
-from lamina.model.ledger import taken_by
 from lamina.model.requests import PodRequest
 from lamina.placement import Misfit
 from lamina.ports.kube import GRANTS, AlreadyExists, Conflict, NotFound, Unreachable
@@ -115,7 +113,7 @@ class PodGrants:
 
     def _reserve(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> tuple[ContainerGrant, ...]:
         """Choose shares and reserve them. Nothing is awaited in between, so what was free is still free."""
-        if refusal := self._decisions.refusal(pod, request) or request.only_native_reason:
+        if refusal := self._decisions.rules.refused_everywhere(pod) or request.only_native_reason:
             raise DoesNotFit(refusal)
         held = self._expected.placement(args.podUID, args.node, request)
         placement = held or self._decisions.place(pod, request, args.node)
@@ -123,9 +121,7 @@ class PodGrants:
             raise DoesNotFit(f"node {args.node} offers no GPUs")
         if isinstance(placement, Misfit):
             raise DoesNotFit(f"node {args.node}: {placement.reason}")
-        amounts = granted(taken_by(placement.containers).values())
-        if excess := self._decisions.quota_excess(pod, amounts):
-            raise DoesNotFit(excess)
+        self._decisions.check_quotas(pod, placement.containers)
         self._reserve_shares(args, placement.containers)
         return placement.containers
 

@@ -121,7 +121,7 @@ class Evictions:
         pod = await self._read(refused.pod)
         if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
-        request, capacity = pod.request, self._context.capacity
+        request, capacity = self._context.rules.bounded(pod, pod.request), self._context.capacity
         nodes = islice((node for node in refused.nodes if capacity.fits_empty(node, request)), MOST_NODES)
         return await self._preemption.plan(pod, list(nodes))
 

@@ -35,6 +35,7 @@ class GroupPreemption:
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
         self._kube = context.kube
         self._capacity = context.capacity
+        self._rules = context.rules
         self._gangs = gangs
 
     async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
@@ -94,7 +95,8 @@ class GroupPreemption:
             for node in lacking.allowed[member.template]:
                 if len(found) == MOST_NODES:
                     return list(found)
-                if node not in found and member.request and self._capacity.fits_empty(node, member.request):
+                request = member.request and self._rules.bounded(member, member.request)
+                if node not in found and request and self._capacity.fits_empty(node, request):
                     found[node] = None
                 await asyncio.sleep(0)
         return list(found)

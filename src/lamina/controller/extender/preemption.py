@@ -120,6 +120,7 @@ class Preemption:
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
         self._kube = context.kube
         self._capacity = context.capacity
+        self._rules = context.rules
         self._gangs = gangs
 
     async def preempt(self, args: PreemptArgs, pod: ParsedPod) -> Object:
@@ -151,7 +152,7 @@ class Preemption:
             others = companions(name) if pod.request is not None else []
             if others is None:
                 continue
-            requests = [] if pod.request is None else [pod.request, *others]
+            requests = [] if pod.request is None else [self._rules.bounded(pod, pod.request), *others]
             node = _Node(name, pods, requests, budgets, self._capacity)
             choice = self._victims(pod, node, candidates[name], most_sets)
             if choice is not None:

@@ -17,7 +17,7 @@ from lamina.controller.gangs.pod_groups import MAX_MEMBERS, PodGroup, size_order
 from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import granted, requested, total
+from lamina.controller.quotas.resource_quotas import excess
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import GroupName
@@ -85,27 +85,45 @@ class GangPlanner:
             return NoPlan(too_few_places(name, group.needed, bound, most))
         if len(members) == needed:
             members.sort(key=lambda pod: (not pod.nominated_node, size_order(pod)))
-        search = PlanSearch(self._capacity, self._decisions)
+        search = self._search(name, members, first, needed, nodes, allowed)
+        if isinstance(search, NoPlan) or (len(search.plan) >= needed and first.uid in search.plan):
+            return search if isinstance(search, NoPlan) else search.plan
+        if (room := self._decisions.rules.room(first)) is not None:
+            beyond = self._search(name, members, first, needed, nodes, allowed, within_quotas=False)
+            complete = isinstance(beyond, PlanSearch) and len(beyond.plan) >= needed
+            excess = room.excess(*beyond.counted, requester=str(name)) if isinstance(beyond, PlanSearch) else ""
+            if complete and excess:
+                return NoPlan(excess)
+        return NoPlan(too_few_places(name, group.needed, bound, len(search.plan)))
+
+    def _search(
+        self,
+        name: GroupName,
+        members: Sequence[ParsedPod],
+        first: ParsedPod,
+        needed: int,
+        nodes: Sequence[str],
+        allowed: Allowed,
+        *,
+        within_quotas: bool = True,
+    ) -> PlanSearch | NoPlan:
+        """A search that has tried the members one after another, or that it took too long."""
+        search = PlanSearch(self._capacity, self._decisions, within_quotas=within_quotas)
         closed = self._nominated.closed_to({pod.uid for pod in members}, first.priority)
-        allowed, plan = {first.template: nodes, **allowed}, search.plan
-        end = self._context.now() + SEARCH_S
+        allowed, end = {first.template: nodes, **allowed}, self._context.now() + SEARCH_S
         for pod in members:
             if self._context.now() >= end:
                 return NoPlan(
-                    f"{name} is too large: in {SEARCH_S:g} s, places were found for {len(plan)} of {needed} members; "
-                    f"it waits for {TOO_LARGE_S:g} s",
+                    f"{name} is too large: in {SEARCH_S:g} s, places were found for {len(search.plan)} of {needed} "
+                    f"members; it waits for {TOO_LARGE_S:g} s",
                     TOO_LARGE_S,
                 )
             if pod is first:
                 _place_nominated(search, pod, nodes) or search.place_on(pod, nodes)
-            elif len(plan) < needed:
+            elif len(search.plan) < needed:
                 open_nodes = self._open_nodes(allowed.get(pod.template), closed)
                 _place_nominated(search, pod, open_nodes) or search.place(pod, open_nodes)
-        if len(plan) < needed or first.uid not in plan:
-            return NoPlan(too_few_places(name, group.needed, bound, len(plan)))
-        amounts = granted(taken for place in plan.values() for taken in place.taken.values())
-        excess = self._decisions.quota_excess(first, amounts, requester=str(name))
-        return NoPlan(excess) if excess else plan
+        return search
 
     async def warm_up(self, group: PodGroup, pod: ParsedPod) -> None:
         """Rate all nodes for the kinds of members, outside the event loop. Calling it before `plan` is optional."""
@@ -151,8 +169,8 @@ class GangPlanner:
         if not 0 < needed <= len(members) or not known or len({kind_of(member) for member in members}) > MAX_KINDS:
             return None
         smallest = members[-needed:]
-        amounts = total(requested(member.request) for member in smallest if member.request is not None)
-        if self._decisions.quota_excess(pod, amounts, requester=str(name)):
+        room = self._decisions.rules.room(pod)
+        if excess([each.request.within(room) for each in smallest if each.request is not None], requester=str(name)):
             return None
         closed = self._nominated.closed_to({member.uid for member in members}, pod.priority)
         open_nodes = {template: self._open_nodes(nodes, closed) or () for template, nodes in allowed.items()}

@@ -11,7 +11,8 @@ from lamina.controller.gangs.candidates import Candidates, RatedNodes, ScoredNod
 from lamina.controller.gangs.planned_nodes import PlannedNodes, TakenGpu
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
-from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.ledger import NOTHING, Taken, amounts, taken_by
+from lamina.model.quota_room import QuotaRoom
 from lamina.model.requests import PodRequest
 from lamina.placement import NodeState, PodPlacement, fit, node_score
 from lamina.placement.packing import Ask
@@ -40,15 +41,16 @@ class _Nodes(NamedTuple):
     request: PodRequest
     candidates: Candidates
     ask: Ask | None
-    shares: dict[tuple[TakenGpu, ...], list[Taken] | None]
-    """What a member takes of each of such GPUs, or None where it does not fit."""
+    shares: dict[tuple[QuotaRoom | TakenGpu | None, ...], list[Taken] | None]
+    """What a member takes of each of such GPUs within what quotas leave, or None where it does not fit."""
 
 
 class PlanSearch:
     """One search. `plan` has the places found so far; nothing is reserved."""
 
-    def __init__(self, capacity: Capacity, decisions: Decisions) -> None:
+    def __init__(self, capacity: Capacity, decisions: Decisions, *, within_quotas: bool = True) -> None:
         self.plan: GangPlan = {}
+        self._within_quotas = within_quotas
         self._capacity = capacity
         self._decisions = decisions
         self._trial = decisions.packing.trial()
@@ -56,6 +58,12 @@ class PlanSearch:
         self._asks: dict[str, Ask] = {}
         """By UID of members that the packing policy placed."""
         self._nodes: dict[Kind, _Nodes] = {}
+        self._counted = NOTHING
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """The MiB and percent that the plan comes to, as quotas count."""
+        return self._counted.memory_mib, self._counted.cores
 
     def place(self, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:
         """Add the pod to the plan if it fits. Equal pods come with equal nodes; None allows any node."""
@@ -101,14 +109,20 @@ class PlanSearch:
             taken = self._fit_gpus(nodes, node, self._trial.best_gpus(nodes.ask, node))
             if taken is not None:
                 return taken
-        return _taken(nodes.request, self._planned.state(node))
+        return _taken(self._bounded(nodes.request), self._planned.state(node))
+
+    def _bounded(self, request: PodRequest) -> PodRequest:
+        """The request within what quotas leave next to the plan."""
+        room = request.room
+        return request if room is None else request.within(room.less(*self.counted))
 
     def _fit_gpus(self, nodes: _Nodes, node: str, best: int) -> Mapping[str, Taken] | None:
         """The same of these GPUs (bits) alone. GPUs that are alike are looked at once: most members find such ones."""
         gpus = self._planned.gpus(node, best)
-        likeness = tuple([each.likeness() for each in gpus])
+        request = self._bounded(nodes.request)
+        likeness = (request.room, *[each.likeness() for each in gpus])
         if likeness not in nodes.shares:
-            taken = _taken(nodes.request, self._planned.state_of(node, gpus)) if gpus else None
+            taken = _taken(request, self._planned.state_of(node, gpus)) if gpus else None
             nodes.shares[likeness] = None if taken is None else [taken.get(gpu.uuid, NOTHING) for gpu, _ in gpus]
         shares = nodes.shares[likeness]
         return None if shares is None else {gpu.uuid: share for (gpu, _), share in zip(gpus, shares, strict=True)}
@@ -117,6 +131,8 @@ class PlanSearch:
         """The nodes that fit the pod while nothing is planned."""
         allowed = list(self._capacity.table.rows if nodes is None else nodes)
         fitting = self._decisions.filter(pod, allowed).fitting
+        if self._within_quotas:
+            request = self._decisions.rules.bounded(pod, request)
         ask = None if self._trial is None else self._decisions.packing.ask_trial(self._trial, request, pod.host_size)
         if self._trial is not None and ask is not None:
             return _Nodes(request, RatedNodes(fitting, self._trial, ask), ask, {})
@@ -129,6 +145,7 @@ class PlanSearch:
 
     def _add(self, uid: str, node: str, taken: Mapping[str, Taken], ask: Ask | None) -> None:
         self.plan[uid] = MemberPlace(node, taken)
+        self._counted = self._counted.plus(amounts(taken.values()))
         self._planned.add(uid, node, taken)
         if self._trial is not None and ask is not None:
             self._asks[uid] = ask
@@ -136,6 +153,7 @@ class PlanSearch:
 
     def _remove(self, uid: str, place: MemberPlace) -> None:
         self._planned.remove(uid, place.node)
+        self._counted = self._counted.less(amounts(place.taken.values()))
         ask = self._asks.get(uid)
         if self._trial is not None and ask is not None:
             self._trial.release(ask, place.node, self._planned.index_bits(place.node, place.taken))

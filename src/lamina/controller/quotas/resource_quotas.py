@@ -3,25 +3,19 @@
     spec: {hard: {limits.nvidia.com/gpumem: 20000, limits.nvidia.com/gpucores: 200}}
 
 Kubernetes stores such keys but does not count them, so Lamina does. Amounts are per GPU times GPUs; a pod needs the
-larger of its largest init container and everything that runs side by side.
+larger of its largest init container and everything that runs side by side, on each GPU. What quotas leave is part of a
+request (`PodRequest.within`), so that filter, choice, binding and every view ask the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lamina.configuration import Config
 from lamina.dialects import quota_names
 from lamina.dialects.quota_limits import QuotaLimits, quota_limits
 from lamina.model.ledger import Taken
+from lamina.model.quota_room import QuotaLimit, QuotaRoom
 from lamina.model.requests import ContainerRequest, PodRequest
 from lamina.ports.kube import Object
-
-
-class QuotaAmounts(NamedTuple):
-    """Memory in MiB, or None where it depends on the GPU, and cores in percent, over all GPUs of a pod."""
-
-    memory_mib: int | None
-    cores: int
 
 
 class ResourceQuotas:
@@ -48,6 +42,17 @@ class ResourceQuotas:
         quotas = (quota_limits(obj, config) for obj in self._by_namespace.get(namespace, {}).values())
         return [quota for quota in quotas if quota.memory_mib is not None or quota.cores is not None]
 
+    def room(self, namespace: str, config: Config, used: Callable[[], Taken]) -> QuotaRoom | None:
+        """What its quotas leave to a pod of the namespace, where other pods and claims there hold `used`."""
+        quotas = self.of(namespace, config)
+        if not quotas:
+            return None
+        names, taken = quota_names(config), used()
+        return QuotaRoom(
+            memory=_tightest(((each.name, each.memory_mib) for each in quotas), names.memory, taken.memory_mib),
+            cores=_tightest(((each.name, each.cores) for each in quotas), names.cores, taken.cores),
+        )
+
     def uncounted(self, namespace: str, resources: Iterable[str], config: Config) -> str:
         """Why a pod may not have devices of these resources without a grant, as a sentence, or nothing.
 
@@ -64,54 +69,25 @@ class ResourceQuotas:
         return ""
 
 
-def requested(request: PodRequest) -> QuotaAmounts:
-    """What the request comes to before a GPU is chosen."""
-    memory = _peak(request, lambda container: container.count * (container.memory_mib or 0))
-    memory_known = all(container.memory_mib is not None for container in request.containers)
-    cores = _peak(request, lambda container: container.count * container.cores)
-    return QuotaAmounts(memory if memory_known else None, cores)
+def excess(requests: Sequence[PodRequest], *, requester: str = "the pod") -> str:
+    """Which quota these pods of a namespace exceed together before GPUs are chosen, as a sentence, or nothing.
 
-
-def granted(taken: Iterable[Taken]) -> QuotaAmounts:
-    """What shares of chosen GPUs come to."""
-    parts = list(taken)
-    return QuotaAmounts(sum(part.memory_mib for part in parts), sum(part.cores for part in parts))
-
-
-def total(amounts: Iterable[QuotaAmounts]) -> QuotaAmounts:
-    """The sum for several pods."""
-    parts = list(amounts)
-    memory = [part.memory_mib for part in parts if part.memory_mib is not None]
-    return QuotaAmounts(sum(memory) if len(memory) == len(parts) else None, sum(part.cores for part in parts))
-
-
-def excess(
-    quotas: Iterable[QuotaLimits],
-    used: Callable[[], Taken],
-    amounts: QuotaAmounts,
-    config: Config,
-    *,
-    requester: str = "the pod",
-) -> str:
-    """Which quota the amounts that `requester` requests would exceed, as a sentence, or nothing.
-
-    `used` returns what the namespace holds.
+    A percentage counts once its GPU is chosen: until then, it only needs a quota that is not zero.
     """
-    names = quota_names(config)
-    taken: Taken | None = None
-    for quota in quotas:
-        taken = used() if taken is None else taken
-        for name, hard, held, more in (
-            (names.memory, quota.memory_mib, taken.memory_mib, amounts.memory_mib),
-            (names.cores, quota.cores, taken.cores, amounts.cores),
-        ):
-            if hard is None:
-                continue
-            if more is None and hard == 0:
-                return f"quota {quota.name} allows no {name} in this namespace"
-            if more is not None and (held + more > hard and more > 0):
-                return f"quota {quota.name} allows {hard} of {name}; {held} are used and {requester} requests {more}"
-    return ""
+    room = requests[0].room if requests else None
+    if room is None:
+        return ""
+    percentages = any(each.memory_mib is None for request in requests for each in request.containers)
+    if percentages and room.memory is not None and room.memory.hard == 0:
+        return f"quota {room.memory.quota} allows no {room.memory.resource} in this namespace"
+    memory = sum(_peak(each, lambda container: container.count * (container.memory_mib or 0)) for each in requests)
+    cores = sum(_peak(each, lambda container: container.count * container.cores) for each in requests)
+    return room.excess(memory, cores, requester)
+
+
+def _tightest(quotas: Iterable[tuple[str, int | None]], resource: str, used: int) -> QuotaLimit | None:
+    limits = [QuotaLimit(quota, resource, hard, used) for quota, hard in quotas if hard is not None]
+    return min(limits, key=lambda limit: limit.hard, default=None)
 
 
 def _peak(request: PodRequest, amount: Callable[[ContainerRequest], int]) -> int:

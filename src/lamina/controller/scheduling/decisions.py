@@ -11,15 +11,27 @@ from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.packing.policy import PackingPolicy
+from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import QuotaAmounts, ResourceQuotas, excess, granted, requested
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
-from lamina.dialects import explain_missing_defaults
 from lamina.model.grants import ContainerGrant
-from lamina.model.ledger import taken_by
 from lamina.model.policies import PACKING
 from lamina.model.requests import PodRequest
-from lamina.placement import FITS, NO_NODE, Cause, Misfit, Miss, PodPlacement, Survey, fit, miss_of, node_score, summary
+from lamina.placement import (
+    FITS,
+    NO_NODE,
+    Cause,
+    Misfit,
+    Miss,
+    PodPlacement,
+    Survey,
+    counted,
+    fit,
+    miss_of,
+    node_score,
+    summary,
+)
 
 _NOT_SURVEYED = NO_NODE - 1
 """Stands for a node that is not judged by the survey, because the pod holds something there already."""
@@ -47,13 +59,13 @@ class Decisions:
 
     def __init__(self, capacity: Capacity, quotas: ResourceQuotas, configuration: LiveConfiguration) -> None:
         self._capacity = capacity
-        self._quotas = quotas
         self._configuration = configuration
+        self.rules = PodRules(capacity.ledger, quotas)
         self.packing = PackingPolicy(capacity)
 
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
         """Which of `nodes` can take the pod; all of them where it requests no GPU."""
-        if refusal := self.refused_everywhere(pod):
+        if refusal := self.rules.refused_everywhere(pod):
             return FilterResult(fitting=[], error=refusal, summary=refusal, cause="refused")
         request = pod.request
         if request is None:
@@ -62,20 +74,16 @@ class Decisions:
             return self._filter_with_native_devices(pod, request, nodes)
         return self._survey(pod, request, nodes)
 
-    def refused_everywhere(self, pod: ParsedPod) -> str:
-        """Why the pod fits on no node, whatever nodes there are, as a sentence, or nothing."""
-        if pod.problem or pod.request is None:
-            return pod.problem
-        return self.refusal(pod, pod.request) or self.quota_excess(pod, requested(pod.request))
+    def bounded(self, pod: ParsedPod, request: PodRequest) -> PodRequest:
+        """The request within what quotas leave to the pod. It stays as it is where no GPU could exceed that, so that
+        what is known of equal requests holds."""
+        room = self.rules.room(pod)
+        return request if room is None or room.takes(*self._most(request)) else request.within(room)
 
     def uses_native_devices(self, request: PodRequest, node: str) -> bool:
         """Whether the node offers without grants all that the pod requests: kube-scheduler and kubelet count it."""
         inventory = self._capacity.ledger.inventory(node)
         return inventory is not None and inventory.offers_native_devices(request.native_devices)
-
-    def uncounted_devices(self, pod: ParsedPod, request: PodRequest) -> str:
-        """Why a quota of its namespace forbids the pod devices without a grant, as a sentence, or nothing."""
-        return self._quotas.uncounted(pod.namespace, request.native_devices, self._configuration.value)
 
     async def warm_up(self, pod: ParsedPod) -> None:
         """Compute outside the event loop what would take `scores` long. Calling it is optional."""
@@ -88,7 +96,7 @@ class Decisions:
         if request is None or not table.rows:  # the last inventory may disappear between filter and prioritize
             return NodeScores.zero(nodes)
         rows = table.rows_of(nodes)
-        fits = self._capacity.survey(request).verdicts_on(rows) == FITS
+        fits = self._capacity.survey(self.bounded(pod, request)).verdicts_on(rows) == FITS
         packed = self.packing.node_values(request, pod.host_size)
         by_row = node_score(request.node_policy, table.usage) if packed is None else packed
         values = np.where(fits, by_row[rows], 0.0)
@@ -121,44 +129,24 @@ class Decisions:
         state = self._capacity.state(node, without=pod.uid)
         if state is None:
             return None
-        return fit(request, state, self.packing.best_gpus(request, pod.host_size, node))
-
-    def refusal(self, pod: ParsedPod, request: PodRequest) -> str:
-        """Why no node may take the pod as it is, as a sentence, or nothing."""
-        if request.only_native_reason and not self._capacity.ledger.offers_native_devices(request.native_devices):
-            return request.only_native_reason
-        return explain_missing_defaults(pod.obj, request, self._configuration.value)
-
-    def quota_excess(self, pod: ParsedPod, amounts: QuotaAmounts, *, requester: str = "the pod") -> str:
-        """Which quota of its namespace the pod exceeds with these amounts, as a sentence, or nothing.
-
-        `requester` is who requests the amounts, where it is more than the pod.
-        """
-        config = self._configuration.value
-        holdings = self._capacity.ledger.holdings
-        return excess(
-            self._quotas.of(pod.namespace, config),
-            lambda: holdings.taken_in_namespace(pod.namespace, without=pod.uid),
-            amounts,
-            config,
-            requester=requester,
-        )
-
-    def has_quota(self, pod: ParsedPod) -> bool:
-        """Whether a quota of its namespace limits GPUs."""
-        return bool(self._quotas.of(pod.namespace, self._configuration.value))
+        return fit(self.bounded(pod, request), state, self.packing.best_gpus(request, pod.host_size, node))
 
     def check_holdings(self, pod: ParsedPod, node: str, containers: Iterable[ContainerGrant]) -> None:
         """Raises DoesNotFit where these shares of the node, which the pod holds, exceed what others or quotas leave."""
         self._capacity.ledger.verify_holdings(pod.uid, node)
-        if excess := self.quota_excess(pod, granted(taken_by(containers).values())):
+        self.check_quotas(pod, containers)
+
+    def check_quotas(self, pod: ParsedPod, containers: Iterable[ContainerGrant]) -> None:
+        """Raises DoesNotFit where these shares are more than quotas leave to the pod."""
+        room = self.rules.room(pod)
+        if room is not None and (excess := room.excess(*counted(containers))):
             raise DoesNotFit(excess)
 
     def _filter_with_native_devices(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
         """Nodes that offer the pod's devices without grants all fit: kube-scheduler has counted the devices itself."""
         native = [name for name in nodes if self.uses_native_devices(request, name)]
         others = [name for name in nodes if name not in set(native)]
-        if native and (reason := self.uncounted_devices(pod, request)):
+        if native and (reason := self.rules.uncounted_devices(pod, request)):
             return self._without_native_devices(pod, request, native, others, reason)
         if request.only_native_reason:
             reason = request.only_native_reason
@@ -185,7 +173,7 @@ class Decisions:
         return result
 
     def _survey(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
-        survey = self._capacity.survey(request)
+        survey = self._capacity.survey(self.bounded(pod, request))
         rows = self._capacity.table.rows_of(nodes)
         verdicts = survey.verdicts_on(rows)
         placements = self._place_where_held(pod, request)
@@ -219,6 +207,15 @@ class Decisions:
         if fitting := int(np.count_nonzero(verdicts == FITS)):
             return f"{summary([], misses)}; {fitting} more would fit, but the scheduler did not offer them"
         return summary([], [*misses, *_nodes_by_miss(survey, others, verdicts)])
+
+    def _most(self, request: PodRequest) -> tuple[int, int]:
+        """The MiB and percent to which the request comes at most, on any GPUs. An instance may have a whole GPU."""
+        largest, partitioned = self._capacity.table.largest_mib, self._capacity.table.partitioned
+        memory = cores = 0
+        for each in request.containers:
+            memory += each.count * (largest if partitioned else each.memory_on(largest))
+            cores += each.count * (max(100, each.cores) if partitioned else each.cores)
+        return memory, cores
 
     def _place_where_held(self, pod: ParsedPod, request: PodRequest) -> dict[str, PodPlacement | Misfit]:
         """Placements on the nodes where the pod holds something already, as if it held nothing."""

@@ -60,7 +60,9 @@ class NominatedPods:
     def gets_room(self, pod: ParsedPod) -> bool:
         """Whether the pod will fit the node that its status names when the pods that are being deleted are gone."""
         node, request = pod.nominated_node, pod.request
-        return bool(node) and request is not None and self._capacity.fits_without(node, [request], self._leaving)
+        if not node or request is None:
+            return False
+        return self._capacity.fits_without(node, [self._context.rules.bounded(pod, request)], self._leaving)
 
     def restrict(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The filter's answer without nodes where the pod would take the room of others."""
@@ -68,7 +70,7 @@ class NominatedPods:
         request = pod.request
         if request is None or not (self._nominations or self._pending.nominated):
             return result
-        fitting = set(result.fitting)
+        request, fitting = self._context.rules.bounded(pod, request), set(result.fitting)
         others = self._others({pod.uid}, pod.priority, fitting)
         refused = {
             node: f"room is held for pod {owner.namespace}/{owner.name}, for which pods were evicted"

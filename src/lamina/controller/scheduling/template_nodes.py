@@ -31,7 +31,7 @@ class TemplateNodes:
 
     def filter(self, pod: ParsedPod, templates: Mapping[str, Object]) -> FilterResult:
         """On which new nodes the pod would fit."""
-        if refusal := self._decisions.refused_everywhere(pod):
+        if refusal := self._decisions.rules.refused_everywhere(pod):
             return FilterResult(fitting=[], error=refusal, summary=refusal)
         if pod.request is None:
             return FilterResult(fitting=list(templates))
@@ -60,8 +60,9 @@ class TemplateNodes:
         except BadInput as problem:
             return str(problem)
         if inventory.offers_native_devices(request.native_devices):
-            return self._decisions.uncounted_devices(pod, request)
+            return self._decisions.rules.uncounted_devices(pod, request)
         if request.only_native_reason:
             return request.only_native_reason
+        request = self._decisions.rules.bounded(pod, request)
         placement = fit(request, NodeState.of(inventory.node, inventory, rules=config.mig_rules))
         return miss_of(placement).reason if isinstance(placement, Misfit) else ""

@@ -27,7 +27,6 @@ from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
 from lamina.controller.ledger.ledger import DoesNotFit, reservation
 from lamina.controller.ledger.pod_stages import PodState
 from lamina.controller.observation.resized_pods import ResizedPod
-from lamina.controller.quotas.resource_quotas import granted
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.sizes.answers import (
     DONE,
@@ -43,7 +42,6 @@ from lamina.controller.sizes.answers import (
 from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.grants import ContainerSize, Grant
-from lamina.model.ledger import taken_by
 from lamina.model.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
@@ -201,8 +199,7 @@ class SizeChanges:
         Returns the object as it is then.
         """
         pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
-        if excess := self._decisions.quota_excess(pod, granted(taken_by(room.containers).values())):
-            raise DoesNotFit(excess)
+        self._decisions.check_quotas(pod, room.containers)
         now = self._context.now()
         self._ledger.reserve(grant.pod_uid, record.namespace, grant.pod, reservation(grant.node, room.containers, now))
         try:
@@ -211,7 +208,7 @@ class SizeChanges:
             await self._turns.take(
                 grant.node,
                 lambda: self._decisions.check_holdings(pod, grant.node, room.containers),
-                namespace=record.namespace if self._decisions.has_quota(pod) else "",
+                namespace=record.namespace if self._decisions.rules.room(pod) is not None else "",
             )
         except Unreachable:
             raise

@@ -147,9 +147,9 @@ def _state(node: str, phase: str, refusal: str) -> str:
 
 def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _WaysOut) -> tuple[str, ...]:
     """Pods with one request and one explanation, such as replicas, share the search."""
-    if cluster.over_quota(pod):
-        return ("Wait until a pod of its namespace ends, or raise the ResourceQuota.",)
-    explanation = cluster.explain(pod)
+    if cluster.parse(pod).not_placed:
+        return ()
+    explanation, request = cluster.explain(pod), cluster.bounded(pod) or request
     if explanation is None:
         return ()
     key = request, explanation.summary

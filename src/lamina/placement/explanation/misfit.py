@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lamina.model.requests import ContainerRequest, GpuSelector
-from lamina.placement.explanation.sentences import Numbers, RefusedGpus, numbers, sentence
+from lamina.placement.explanation.sentences import Numbers, RefusedGpus, numbers, numbers_of_quota, sentence
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import MODES
 from lamina.placement.state.nodes import GpuState, NodeState
@@ -31,6 +31,8 @@ class Misfit(Struct, frozen=True):
     """Enough GPUs fit, but not enough on one NUMA node."""
     mixed: bool = False
     """Enough GPUs fit, but not enough in one mode."""
+    beyond: tuple[int, int] | None = None
+    """The MiB and percent that the pod would come to, which fits but exceeds a quota."""
 
     @property
     def fitting(self) -> int:
@@ -40,6 +42,8 @@ class Misfit(Struct, frozen=True):
     @property
     def cause(self) -> Cause:
         """The nearest cause: the one to fix first."""
+        if self.beyond is not None:
+            return Cause.QUOTA
         if self.together:
             return Cause.TOGETHER
         if self.apart:
@@ -55,6 +59,8 @@ class Misfit(Struct, frozen=True):
     @property
     def lasting(self) -> bool:
         """Whether the pod would not fit even if every other pod left the node."""
+        if self.beyond is not None:
+            return True
         able = sum(1 for cause in self.refusals if cause is None or not cause.lasting)
         if self.apart:
             able = max(self._by_numa(lambda cause: cause is None or not cause.lasting).values())
@@ -65,6 +71,8 @@ class Misfit(Struct, frozen=True):
     @property
     def numbers(self) -> Numbers:
         """Needed and available in the unit of the cause, from the GPU that misses by the least."""
+        if self.beyond is not None and self.container.room is not None:
+            return numbers_of_quota(self.container.room, self.beyond)
         if self.cause in (Cause.NO_GPU, Cause.COUNT, Cause.APART, Cause.MIXED, Cause.TOGETHER):
             return Numbers(self.container.count, len(self.refusals), "GPUs")
         return numbers(self.cause, self.container, self._groups()[self.cause])
@@ -72,6 +80,8 @@ class Misfit(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """One sentence with numbers, without the node's name, so that equal nodes have equal reasons."""
+        if self.beyond is not None and self.container.room is not None:
+            return self.container.room.excess(*self.beyond)
         if self.together:
             return self._not_together()
         asked, there = self.container.count, len(self.refusals)

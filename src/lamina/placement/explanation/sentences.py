@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from lamina.model.gpus import Mode
 from lamina.model.ledger import Taken
+from lamina.model.quota_room import QuotaRoom
 from lamina.model.requests import ContainerRequest, GpuSelector, SharingRules
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import mode_of_all
@@ -30,6 +32,8 @@ def numbers(cause: Cause, container: ContainerRequest, group: Sequence[GpuState]
         return Numbers(*min(pairs, key=lambda pair: pair[0] - pair[1]), "MiB")
     if cause is Cause.CORES:
         return Numbers(container.cores, max(s.free_cores for s in group), "%")
+    if cause is Cause.QUOTA and container.room is not None:
+        return numbers_of_quota(container.room, _least(container, container.room, group))
     if cause is Cause.SLOTS:
         return Numbers(1, 0, "slots")
     if cause is Cause.PROFILE:
@@ -37,6 +41,28 @@ def numbers(cause: Cause, container: ContainerRequest, group: Sequence[GpuState]
     if cause is Cause.PLACE:
         return Numbers(1, 0, "places")
     return Numbers(container.count, 0, "GPUs")
+
+
+def numbers_of_quota(room: QuotaRoom, amounts: tuple[int, int]) -> Numbers:
+    """By how much these MiB and percent exceed a quota."""
+    memory_mib, cores = amounts
+    if room.memory is not None and memory_mib > room.memory.left:
+        return Numbers(memory_mib, room.memory.left, "MiB")
+    return Numbers(cores, room.cores.left if room.cores else 0, "%")
+
+
+def _least(container: ContainerRequest, room: QuotaRoom, group: Sequence[GpuState]) -> tuple[int, int]:
+    """The least MiB and percent, of those that quotas do not allow, to which a share of one of the GPUs comes."""
+    found = []
+    for state in group:
+        if state.modes != (Mode.MIG,):
+            found.append((container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib), container.cores))
+        if state.partitions is not None:
+            scheme = state.partitions.scheme
+            if holding := scheme.holding_beyond_quotas(container):
+                profile = scheme.smallest(holding)
+                found.append((profile.holds_mib, scheme.card.cores(profile)))
+    return min(each for each in found if not room.takes(*each))
 
 
 class RefusedGpus(NamedTuple):
@@ -106,6 +132,12 @@ def _size(refused: RefusedGpus) -> str:
     if unit == "%":
         return f"needs {needed} % of a GPU's time; at most {available} % can be granted"
     return f"needs {needed} MiB; {refused.named('largest')} has {available} MiB"
+
+
+def _quota(refused: RefusedGpus) -> str:
+    container = refused.container
+    room = container.room
+    return "" if room is None else room.excess(*_least(container, room, refused.group))
 
 
 def _held(refused: RefusedGpus) -> str:
@@ -226,6 +258,7 @@ _SENTENCES: dict[Cause, Callable[[RefusedGpus], str]] = {
     Cause.ONE_GPU: _one_gpu,
     Cause.PROFILE: _profile,
     Cause.SIZE: _size,
+    Cause.QUOTA: _quota,
     Cause.OTHER_MODE: _other_mode,
     Cause.HELD: _held,
     Cause.NOT_IDLE: _not_idle,

@@ -22,6 +22,7 @@ _COUNTED = {
     Cause.ONE_GPU: "that give a container one GPU, by MPS",
     Cause.PROFILE: "without a MIG profile large enough",
     Cause.SIZE: "with too small GPUs",
+    Cause.QUOTA: "with GPUs beyond a quota",
     Cause.OTHER_MODE: "with GPUs kept in another mode",
     Cause.HELD: "with GPUs held whole",
     Cause.NOT_IDLE: "without an idle GPU",

@@ -30,8 +30,19 @@ class PartitionScheme:
         self._waste: list[float] = Layouts(card, mix).waste.tolist()
 
     def holding(self, container: ContainerRequest) -> int:
-        """The profiles that hold what the container asks. Percents of memory are parts of the card's slices; who asks
-        the GPU alone gets all of them."""
+        """The profiles that hold what the container asks, and that quotas allow it. Percents of memory are parts of
+        the card's slices; who asks the GPU alone gets all of them."""
+        holding, room = self.holding_beyond_quotas(container), container.room
+        if room is None:
+            return holding
+        return sum(
+            1 << place
+            for place, profile in enumerate(self.profiles)
+            if holding >> place & 1 and room.takes(profile.holds_mib, self.card.cores(profile))
+        )
+
+    def holding_beyond_quotas(self, container: ContainerRequest) -> int:
+        """The same whatever quotas allow."""
         return sum(1 << place for place, profile in enumerate(self.profiles) if self._holds(profile, container))
 
     def smallest(self, holding: int) -> MigProfile:

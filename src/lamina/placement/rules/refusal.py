@@ -1,8 +1,8 @@
 """Why one GPU does not take one container: the rules of sharing, in the order of their evaluation.
 
-Lasting causes come first: those that remain when other pods leave. Then a GPU in another mode, an idle GPU for requests
-that need one, a slot, a place for a MIG instance, memory, compute. The order decides which cause is reported, so a
-later cause is a nearer miss.
+Lasting causes come first: those that remain when other pods leave, and what quotas leave. Then a GPU in another mode,
+an idle GPU for requests that need one, a slot, a place for a MIG instance, memory, compute. The order decides which
+cause is reported, so a later cause is a nearer miss.
 """
 
 from enum import IntEnum
@@ -31,24 +31,28 @@ class Cause(IntEnum):
     ONE_GPU = 8
     PROFILE = 9
     SIZE = 10
-    OTHER_MODE = 11
-    HELD = 12
-    NOT_IDLE = 13
-    ISOLATION = 14
-    SLOTS = 15
-    PLACE = 16
-    MEMORY = 17
-    CORES = 18
-    TIME = 19
-    APART = 20
-    MIXED = 21
-    TOGETHER = 22
-    HOST = 23
+    QUOTA = 11
+    OTHER_MODE = 12
+    HELD = 13
+    NOT_IDLE = 14
+    ISOLATION = 15
+    SLOTS = 16
+    PLACE = 17
+    MEMORY = 18
+    CORES = 19
+    TIME = 20
+    APART = 21
+    MIXED = 22
+    TOGETHER = 23
+    HOST = 24
 
     @property
     def lasting(self) -> bool:
-        """Whether the cause stays when other pods leave, so that preemption cannot help."""
-        return self <= Cause.SIZE
+        """Whether the cause stays when other pods leave, so that preemption cannot help.
+
+        What quotas leave stays too: no pod is evicted so that its namespace may use more.
+        """
+        return self <= Cause.QUOTA
 
 
 def refusal(
@@ -135,12 +139,18 @@ def _too_small(container: ContainerRequest, state: GpuState, mode: Mode) -> Caus
     """Why even an idle GPU could not take the container in this mode."""
     if mode is Mode.MIG:
         assert state.partitions is not None, "a GPU without known layouts is never in the mode mig"
-        return None if state.partitions.scheme.holding(container) else Cause.PROFILE
+        scheme = state.partitions.scheme
+        if scheme.holding(container):
+            return None
+        return Cause.QUOTA if scheme.holding_beyond_quotas(container) else Cause.PROFILE
     if mode is Mode.MPS and container.count > 1:
         return Cause.ONE_GPU
     capacity = state.gpu.capacity_mib
-    too_large = container.memory_on(capacity) > capacity or container.cores > state.gpu.cores_capacity
-    return Cause.SIZE if too_large else None
+    if container.memory_on(capacity) > capacity or container.cores > state.gpu.cores_capacity:
+        return Cause.SIZE
+    room = container.room
+    counted = container.counted_on(state.gpu.memory_mib, capacity)
+    return None if room is None or room.takes(counted, container.cores) else Cause.QUOTA
 
 
 def _instance_refusal(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.model.gpus import Mode
+from lamina.model.quota_room import QuotaRoom
 from lamina.model.requests import ContainerRequest, GpuSelector
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import MODES, accepted
@@ -24,9 +25,9 @@ def codes(container: ContainerRequest, selector: GpuSelector | None, table: Node
     found = np.full(columns.capacity.shape, Cause.NOT_ALLOWED, np.int8)
     by_mode = _codes_by_mode(container, selector, table, columns)
     for mode, here in by_mode.items():
-        found = np.where(columns.may(mode) & (here <= Cause.SIZE), np.maximum(found, here), found)
+        found = np.where(columns.may(mode) & (here <= Cause.QUOTA), np.maximum(found, here), found)
     for mode, here in by_mode.items():
-        enough, kept = columns.may(mode) & (here > Cause.SIZE), columns.kept_in_another(mode)
+        enough, kept = columns.may(mode) & (here > Cause.QUOTA), columns.kept_in_another(mode)
         found = np.where(enough, np.maximum(found, np.where(kept, Cause.OTHER_MODE, here)), found)
     if selector is not None:
         _unwanted(found, selector, table, columns)
@@ -40,8 +41,8 @@ def codes(container: ContainerRequest, selector: GpuSelector | None, table: Node
 def _codes_by_mode(
     container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns
 ) -> dict[Mode, Codes]:
-    """For each mode that the pod accepts and a GPU may be in, as if all GPUs could be in it: ONE_GPU, PROFILE or SIZE
-    where even an idle GPU does not do."""
+    """For each mode that the pod accepts and a GPU may be in, as if all GPUs could be in it: ONE_GPU, PROFILE, SIZE
+    or QUOTA where even an idle GPU does not do."""
     found: dict[Mode, Codes] = {}
     modes = [mode for mode in accepted(MODES, selector) if columns.may(mode).any()]
     if Mode.QUOTA in modes or Mode.MPS in modes:
@@ -55,7 +56,8 @@ def _codes_by_mode(
 
 
 def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, columns: Columns) -> Codes:
-    """For shares of GPUs that are not partitioned: SIZE where even an idle GPU is too small."""
+    """For shares of GPUs that are not partitioned: SIZE where even an idle GPU is too small, QUOTA where quotas leave
+    too little."""
     memory, cores = needed_memory(container, columns), min(container.cores, _MOST)
     alone = columns.capacity - memory < container.sharing.alone_below_mib
     if container.exclusive:
@@ -72,15 +74,27 @@ def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, col
     idle = selector is not None and selector.idle
     found[columns.busy if idle else columns.busy & alone] = Cause.NOT_IDLE
     found[columns.whole & ~alone] = Cause.HELD
+    if container.room is not None:
+        found[_beyond_quotas(container, container.room, memory, columns)] = Cause.QUOTA
     found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
     return found
+
+
+def _beyond_quotas(container: ContainerRequest, room: QuotaRoom, memory: Ints, columns: Columns) -> Bools:
+    """Where `room` does not take the share. No column has more than `_MOST`."""
+    beyond = np.full(memory.shape, not room.takes(0, container.cores), np.bool_)
+    if room.memory is not None:
+        counted = np.minimum(memory, columns.memory) if container.whole else memory
+        beyond |= (counted > 0) & (counted > min(room.memory.left, _MOST - 1))
+    return beyond
 
 
 def _partition_codes(
     container: ContainerRequest, selector: GpuSelector | None, table: NodeTable, columns: Columns
 ) -> Codes:
-    """For instances: PROFILE where no profile holds the request."""
-    by_scheme = np.array([scheme.holding(container) if scheme is not None else 0 for scheme in table.schemes], np.int64)
+    """For instances: PROFILE where no profile holds the request, QUOTA where quotas allow none that does."""
+    schemes = [(s.holding(container), s.holding_beyond_quotas(container)) if s else (0, 0) for s in table.schemes]
+    by_scheme, beyond_quotas = np.array(schemes, np.int64).T
     holding = by_scheme[columns.scheme]
     found = np.full(columns.capacity.shape, TAKES, np.int8)
     found[holding & columns.open == 0] = Cause.PLACE
@@ -88,7 +102,8 @@ def _partition_codes(
     if container.exclusive or (selector is not None and selector.idle):
         found[columns.busy] = Cause.NOT_IDLE
     found[columns.whole] = Cause.NOT_IDLE if container.exclusive else Cause.HELD
-    found[holding == 0] = Cause.PROFILE
+    found[holding == 0] = Cause.QUOTA
+    found[beyond_quotas[columns.scheme] == 0] = Cause.PROFILE
     return found
 
 

@@ -5,23 +5,25 @@ Ordinary init containers run before the others, so on each GPU the pod holds its
 the GPUs that the pod has anyway. For a pod with one GPU container the choice is a sort; for several it is a search
 over choices in the policy's order, which makes the answer exact: more free capacity never makes a pod unfit. On
 nodes whose GPUs may be partitioned, all shares of a pod are in one mode, since the agent gives a container one kind of
-device.
+device. What quotas leave bounds each choice, in the amounts that are granted then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from lamina.model.gpus import MigInstance, Mode
 from lamina.model.grants import ComputePolicy, ContainerGrant, Share
+from lamina.model.ledger import amounts, taken_by
 from lamina.model.mig import Placed
 from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.mig.partitions import PartitionScheme
 from lamina.placement.rules.chosen_mode import chosen_mode
 from lamina.placement.rules.refusal import needs_alone, refusal
-from lamina.placement.search.gpu_sets import preferred
+from lamina.placement.search.gpu_sets import preferred, preferred_within
 from lamina.placement.search.multi_container import Seat, arrange, seat
 from lamina.placement.search.policies import gpu_order, node_score
 from lamina.placement.state.modes import MODES
@@ -53,9 +55,19 @@ def fit(request: PodRequest, node: NodeState, favored: frozenset[str] = frozense
         if len(request.containers) == 1:
             chosen = _one(request, selector, node, mode, order)
         else:
-            chosen = arrange(request, selector, node, mode)
+            chosen = arrange(request, selector, node, mode, partial(_is_within_quotas, request, mode, node))
         if chosen is not None:
             return _placement(request, chosen, mode, node)
+    whatever_quotas_leave = fit(request.within(None), node, favored) if request.room is not None else None
+    if isinstance(whatever_quotas_leave, PodPlacement):
+        return Misfit(
+            node,
+            container,
+            request.selector,
+            refusals,
+            request.containers,
+            beyond=counted(whatever_quotas_leave.containers),
+        )
     several = len(request.containers) > 1
     mixed = not several and all(_able(container, selector, node, mode) < container.count for mode in MODES)
     return Misfit(
@@ -98,8 +110,39 @@ def _one(
     [container] = request.containers
     able = [place for place, state in enumerate(node.gpus) if refusal(container, selector, state, mode=mode) is None]
     able.sort(key=lambda place: order(node.gpus[place]))
-    places = next(preferred(request, container.count, able, node.gpus), None)
+    if container.room is None or container.count == 1:
+        places = next(preferred(request, container.count, able, node.gpus), None)
+    else:
+        places = preferred_within(
+            request,
+            container.count,
+            able,
+            node.gpus,
+            container.room,
+            lambda place: _counted_for(container, node.gpus[place], mode),
+        )
     return None if places is None else [tuple([seat(container, node.gpus[place], mode) for place in places])]
+
+
+def _counted_for(container: ContainerRequest, state: GpuState, mode: Mode) -> tuple[int, int]:
+    """What quotas count of the container's share of the GPU."""
+    seated = seat(container, state, mode)
+    if seated.instance is None or state.partitions is None:
+        return container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib), container.cores
+    card = state.partitions.scheme.card
+    profile = card.profile(seated.instance.profile)
+    return profile.holds_mib, card.cores(profile)
+
+
+def counted(containers: Iterable[ContainerGrant]) -> tuple[int, int]:
+    """What quotas count of a pod's shares: MiB and percent, over all its GPUs."""
+    total = amounts(taken_by(containers).values())
+    return total.memory_mib, total.cores
+
+
+def _is_within_quotas(request: PodRequest, mode: Mode, node: NodeState, chosen: list[tuple[Seat, ...]]) -> bool:
+    room = request.room
+    return room is None or room.takes(*counted(_placement(request, chosen, mode, node).containers))
 
 
 def _able(container: ContainerRequest, selector: GpuSelector | None, node: NodeState, mode: Mode) -> int:
@@ -154,7 +197,7 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat, mode: M
     return Share(
         gpu=state.gpu.uuid,
         # A whole GPU has what it has; only shares of it can be scaled beyond.
-        memory_mib=min(memory, state.gpu.memory_mib) if container.whole else memory,
+        memory_mib=container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib),
         physical_mib=0 if container.whole else _physical(memory, state),
         most_memory_mib=0 if alone else _most_memory(container, memory, state),
         cores=container.cores,

@@ -3,18 +3,24 @@
 Ordinarily these are combinations in the policy's order. A pod bound to one NUMA node gets GPUs of one node only.
 With the policy `topology-aware` the set with the highest sum of connections comes first; of single GPUs the one whose
 connections to the others that would do are worth least, so that well connected ones stay together.
+
+Where quotas leave little to the pod, sets that come to more are left out.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from math import comb
 
 from lamina.model.policies import TOPOLOGY, chain
+from lamina.model.quota_room import QuotaRoom
 from lamina.model.requests import PodRequest
 from lamina.placement.state.nodes import GpuState
 
 _MOST_SETS = 2000
 """Sets that are compared one by one: 8 of 12 GPUs are 495. Beyond that each set is grown from one GPU."""
+
+Amounts = tuple[int, int]
+"""What counts for quotas: memory in MiB and compute in percent."""
 
 
 def preferred(
@@ -30,6 +36,44 @@ def preferred(
     found = [places for group in large_enough for places in _connected(group, count, states)]
     found.sort(key=lambda places: -_worth(places, states))
     yield from found
+
+
+def preferred_within(
+    request: PodRequest,
+    count: int,
+    able: Sequence[int],
+    states: Sequence[GpuState],
+    room: QuotaRoom,
+    counted: Callable[[int], Amounts],
+) -> tuple[int, ...] | None:
+    """The first of these sets that quotas allow. `counted` is what one of the places comes to."""
+    amounts = {place: counted(place) for place in able}
+    if TOPOLOGY in chain(request.gpu_policy):
+        for places in islice(preferred(request, count, able, states), _MOST_SETS):
+            if _allowed([amounts[place] for place in places], room):
+                return places
+    groups = _numa_groups(able, states) if request.numa_bind else [able]
+    found = (_first_within(group, count, amounts, room) for group in groups if len(group) >= count)
+    return next((places for places in found if places is not None), None)
+
+
+def _first_within(
+    group: Sequence[int], count: int, amounts: Mapping[int, Amounts], room: QuotaRoom
+) -> tuple[int, ...] | None:
+    """The first of the combinations that quotas allow: a place is taken if the cheapest of those after it will do."""
+    chosen: list[int] = []
+    for position, place in enumerate(group):
+        if len(chosen) == count:
+            break
+        cheapest = sorted(amounts[other] for other in group[position + 1 :])[: count - len(chosen) - 1]
+        together = [*(amounts[other] for other in chosen), amounts[place], *cheapest]
+        if len(together) == count and _allowed(together, room):
+            chosen.append(place)
+    return tuple(chosen) if len(chosen) == count else None
+
+
+def _allowed(amounts: Sequence[Amounts], room: QuotaRoom) -> bool:
+    return room.takes(sum(memory for memory, _ in amounts), sum(cores for _, cores in amounts))
 
 
 def _numa_groups(able: Sequence[int], states: Sequence[GpuState]) -> list[list[int]]:

@@ -4,7 +4,7 @@ Equal choices are tried once: two GPUs with the same free amounts and the same c
 the same end. That keeps the search small on real nodes; the bound is there for made-up ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lamina.model.gpus import Mode
@@ -35,15 +35,19 @@ def seat(container: ContainerRequest, state: GpuState, mode: Mode) -> Seat:
 
 
 def arrange(
-    request: PodRequest, selector: GpuSelector | None, node: NodeState, mode: Mode
+    request: PodRequest,
+    selector: GpuSelector | None,
+    node: NodeState,
+    mode: Mode,
+    allowed: Callable[[list[tuple[Seat, ...]]], bool],
 ) -> list[tuple[Seat, ...]] | None:
     """Shares for each container, in the order of `request.containers`, or None where not all of them fit.
 
-    All are in `mode`.
+    All are in `mode`, and `allowed` by quotas.
     """
     if mode is not Mode.MIG and not _enough_in_sum(request, node):
         return None
-    search = _Search(request, selector, node, mode)
+    search = _Search(request, selector, node, mode, allowed)
     return search.seats() if search.run(0) else None
 
 
@@ -65,8 +69,16 @@ def _enough_in_sum(request: PodRequest, node: NodeState) -> bool:
 class _Search:
     """Depth-first over containers. `held` maps a GPU's place on the node to the containers of this pod on it."""
 
-    def __init__(self, request: PodRequest, selector: GpuSelector | None, node: NodeState, mode: Mode) -> None:
+    def __init__(
+        self,
+        request: PodRequest,
+        selector: GpuSelector | None,
+        node: NodeState,
+        mode: Mode,
+        allowed: Callable[[list[tuple[Seat, ...]]], bool],
+    ) -> None:
         self.request = request
+        self.allowed = allowed
         self.selector = selector
         self.mode = mode
         self.states = node.gpus
@@ -77,16 +89,23 @@ class _Search:
 
     def run(self, depth: int) -> bool:
         if depth == len(self.order):
-            return True
+            return self.allowed(self.seats())
         index = self.order[depth]
         for places in self._choices(index):
             before = self.held
             self.held = before | {place: (*before.get(place, ()), index) for place in places}
             self.chosen[index] = places
-            if self.run(depth + 1):
+            if self._within_quotas() and self.run(depth + 1):
                 return True
             self.held = before
         return False
+
+    def _within_quotas(self) -> bool:
+        """Whether quotas may still allow what is chosen. Instances count for more, which is known at the end."""
+        if self.request.room is None:
+            return True
+        held = [self._peak(indices, self.states[place]) for place, indices in self.held.items()]
+        return self.request.room.takes(sum(each.memory_mib for each in held), sum(each.cores for each in held))
 
     def seats(self) -> list[tuple[Seat, ...]]:
         """What the search has found."""
@@ -163,7 +182,7 @@ class _Search:
         total = NOTHING
         for index in indices:
             container = self.request.containers[index]
-            memory = container.memory_on(state.gpu.capacity_mib)
+            memory = container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib)
             alone, timeless = needs_alone(container, state), container.cores == 0
             total = total.plus(Taken(1, memory, container.cores, alone, timeless, container.sharing.one_isolation))
         return total
@@ -182,7 +201,7 @@ class _Search:
         free = (state.free_slots, state.free_memory, state.free_cores, state.busy, taken.whole, *isolation)
         where = (gpu.numa if self.request.numa_bind and gpu.numa is not None else -1, *gpu.links)
         division = (state.modes, state.kept, state.partitions)
-        return (*free, gpu.capacity_mib, gpu.cores_capacity, where, self.held.get(place, ()), division)
+        return (*free, gpu.capacity_mib, gpu.memory_mib, gpu.cores_capacity, where, self.held.get(place, ()), division)
 
 
 def _only_starts(container: ContainerRequest) -> bool:

@@ -21,6 +21,7 @@ _OTHER = {
     Cause.NOT_ALLOWED: "accept another mode, or allow it in the configuration of the node",
     Cause.ONE_GPU: "request one GPU for each container, or accept another mode",
     Cause.PROFILE: "request no more than the largest MIG profile has",
+    Cause.QUOTA: "raise the quota, or wait until pods of the namespace have ended",
     Cause.SLOTS: "wait until a container on the node has ended, or raise sharing.slots",
     Cause.APART: "request fewer GPUs, or remove the annotation that binds the pod to a NUMA node",
     Cause.MIXED: "request fewer GPUs, or wait until GPUs of the node are idle",
@@ -33,9 +34,9 @@ def remedies(request: PodRequest, misfit: Misfit) -> Iterator[str]:
     needed, available, unit = misfit.numbers
     cause = misfit.cause
     smaller: dict[str, Any] = {}
-    if cause in (Cause.MEMORY, Cause.SIZE) and unit == "MiB":
+    if cause in (Cause.MEMORY, Cause.SIZE, Cause.QUOTA) and unit == "MiB":
         smaller = {"memory_mib": available, "memory_percent": None}
-    elif cause in (Cause.CORES, Cause.SIZE) and unit == "%":
+    elif cause in (Cause.CORES, Cause.SIZE, Cause.QUOTA) and unit == "%":
         smaller = {"cores": available}
     elif cause is Cause.COUNT:
         smaller = {"count": available}

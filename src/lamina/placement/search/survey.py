@@ -94,6 +94,7 @@ class Survey:
             rows, columns = rows[fits], Columns(columns.cells[:, fits])
             found = [each[fits] for each in found]
         several = len(found) > 1 or self._request.numa_bind
+        several = several or (self._request.room is not None and self._request.containers[0].count > 1)
         if not several and (self._request.containers[0].count == 1 or not columns.scheme.any()):
             self._verdicts[rows] = FITS
         elif rows.size:

@@ -34,6 +34,7 @@ _NUMBERS = (
     "scheme",
     "open",
     "partitions",
+    "memory",
 )
 _MOST_UNUSED = 1000
 """Twice as many numbers as there are places for GPUs, and so many more, may be in use before they are given again."""
@@ -62,6 +63,7 @@ class Columns:
         self.model, self.uuid = cells[5], cells[6]
         self.slots_taken = cells[8]
         self.scheme, self.open = cells[9], cells[10]
+        self.memory = cells[12]
 
     @property
     def present(self) -> Bools:
@@ -178,6 +180,16 @@ class NodeTable:
         """Room for so many rows, and the most GPUs of a node."""
         return self._cells.shape[1], self._cells.shape[2]
 
+    @property
+    def largest_mib(self) -> int:
+        """The most that may be granted of one GPU."""
+        return int(self._cells[_NUMBERS.index("capacity")].max(initial=0))
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether some GPU can be partitioned, or could be."""
+        return len(self.schemes) > 1
+
     def state(self, node: str) -> NodeState | None:
         row = self.rows.get(node)
         return None if row is None else self.states[row]
@@ -259,10 +271,10 @@ class NodeTable:
         free = (state.free_slots, state.free_memory, state.free_cores)
         whole = (gpu.capacity_mib, gpu.cores_capacity, model, uuid, flags, taken.slots)
         if state.partitions is None:
-            return (*free, *whole, 0, 0, 0)
+            return (*free, *whole, 0, 0, 0, gpu.memory_mib)
         scheme = self.schemes.setdefault(state.partitions.scheme, len(self.schemes))
         partitions = self._partitions.setdefault(state.partitions, len(self._partitions))
-        return (*free, *whole, scheme, state.partitions.open, partitions)
+        return (*free, *whole, scheme, state.partitions.open, partitions, gpu.memory_mib)
 
     def _kind(self, state: NodeState) -> int:
         schemes = [None if each.partitions is None else each.partitions.scheme for each in state.gpus]
