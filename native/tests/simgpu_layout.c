@@ -39,6 +39,7 @@ int main(void)
     HEADER(driver);
     HEADER(nvml);
     HEADER(unit_count);
+    HEADER(init_us);
     SIZE(simgpu_process, "Process");
     PROCESS(identity);
     PROCESS(image);

@@ -53,7 +53,7 @@ typedef struct {
     _Atomic uint64_t swept_at;   /* CLOCK_MONOTONIC ns of the last search for dead processes */
     char driver[32], nvml[32];
     uint32_t unit_count; /* GPUs and places for MIG instances */
-    uint32_t padding;
+    uint32_t init_us;    /* how long the driver takes to initialize in a process */
 } simgpu_header;
 
 /* identity: pid, start time and whether its cells are ready, in one word; 0 is a free slot. */

@@ -101,6 +101,7 @@ static CUresult start(void)
     for (uint32_t i = 0; i < count; i++)
         driver.devices[i].gpu = gpus[i];
     driver.count = (int)count;
+    driver_delay(driver.m.head->init_us);
     atomic_store(&driver.ready, true);
     return CUDA_SUCCESS;
 }

@@ -57,8 +57,9 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A simulated machine. `kernel_ns` is the duration of a kernel that does not set its own, `context_us` and
-    `allocation_us` are how long the driver takes to create a context and to allocate memory.
+    """A simulated machine. `kernel_ns` is the duration of a kernel that does not set its own. `init_us`, `context_us`
+    and `allocation_us` are how long the driver takes to initialize in a process, to create a context and to allocate
+    memory.
     """
 
     gpus: tuple[GpuSpec, ...]
@@ -68,6 +69,7 @@ class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     host_memory_mib: int = field(default=65536, name="hostMemoryMiB")
     """The amount of managed memory that may be on the host, for all GPUs together."""
     kernel_ns: int = 10_000
+    init_us: int = 0
     context_us: int = 0
     allocation_us: int = 0
 
@@ -107,7 +109,7 @@ def check(machine: Machine) -> None:
         raise BadInput(f"driver {machine.driver!r} is not a driver version; write one like 515.86.01")
     if not _CUDA.fullmatch(machine.cuda):
         raise BadInput(f"cuda {machine.cuda!r} is not a CUDA version; write one like 11.7")
-    for name in ("kernelNs", "hostMemoryMiB", "contextUs", "allocationUs"):
+    for name in ("kernelNs", "hostMemoryMiB", "initUs", "contextUs", "allocationUs"):
         if not 0 <= msgspec.to_builtins(machine)[name] < 1 << 32:
             raise BadInput(f"{name} must not be negative, nor {1 << 32} or more")
     for number, spec in enumerate(machine.gpus):

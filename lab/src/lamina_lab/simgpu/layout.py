@@ -33,7 +33,7 @@ class Header(ctypes.Structure):
         ("driver", c_char * 32),
         ("nvml", c_char * 32),
         ("unit_count", c_uint32),
-        ("padding", c_uint32),
+        ("init_us", c_uint32),
     )
 
 
