@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 READ = {
     name
     for path in (ROOT / "native/facade").rglob("*.c")
-    for name in re.findall(r'getenv\("(\w+)"\)', path.read_text())
+    for name in re.findall(r'(?:getenv\(|strcmp\(name, )"(\w+)"\)', path.read_text())
 }
 
 

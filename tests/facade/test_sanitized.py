@@ -18,8 +18,12 @@ def preload(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(
-    ("program", "arguments"), [("threads", ("4", "500")), ("killed", ("40", "3")), ("crowd", ("turn", "60"))]
-)
+    ("program", "arguments"),
+    [
+        ("threads", ("4", "500")), ("killed", ("40", "3")), ("crowd", ("turn", "60")),
+        ("environment", ("50", "change", "4", "500")), ("environment", ("1", "assign", "4", "500")),
+    ],
+)  # fmt: skip
 def test_nothing_is_found(
     program: str, arguments: tuple[str, ...], preload: str, container: MakeContainer, programs: dict[str, Path]
 ) -> None:

@@ -7,9 +7,12 @@ hundreds of them take seconds. Each GPU has a limit of its own size.
 import ctypes
 import itertools
 import json
+import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +22,10 @@ from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 from tests.building import compile_program
 from tests.facade.conftest import MIB, Container
+from tests.simgpu.mig_scripts import PARTITION, TWO_HALVES
 
 LOOK = """
-import ctypes, json, os, sys
-def look(wanted):
-    if wanted is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = wanted
+def look():
     cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")
     count, context, size, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_uint64()
     if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
@@ -52,10 +53,34 @@ def look(wanted):
         seen.append([uuid, by_uuid, index.value, back.value, size.value >> 20, total.value >> 20, exact,
                      memory[0] >> 20, (memory[1] + memory[2]) >> 20])
     return seen
+"""
+NAMES = """
+def look():
+    cuda, count, seen = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
+    begun = cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count)), count.value
+    def ask(name, *arguments):
+        value = ctypes.c_int(-1)
+        return getattr(cuda, name)(ctypes.byref(value), *arguments), value.value
+    for ordinal in range(-1, count.value + 1):
+        raw, bus = (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(32)
+        codes = cuda.cuDeviceGetUuid_v2(raw, ordinal), cuda.cuDeviceGetPCIBusId(bus, 32, ordinal)
+        attributes = [ask("cuDeviceGetAttribute", number, ordinal) for number in (16, 33, 34, 50)]
+        peers = [ask("cuDeviceCanAccessPeer", ordinal, other) for other in range(-1, count.value + 1)]
+        linked = [ask("cuDeviceGetP2PAttribute", 1, ordinal, other) for other in range(-1, count.value + 1)]
+        names = codes, bytes(raw).hex(), bus.value.decode(), ask("cuDeviceGet", ordinal)
+        seen.append([names, attributes, peers, linked])
+    buses = [ask("cuDeviceGetByPCIBusId", bus.encode()) for bus in BUSES]
+    return begun, seen, buses, os.environ.get("CUDA_VISIBLE_DEVICES")
+"""
+EACH = """
+import ctypes, json, os, sys
+BUSES = sys.argv[1:]
 for line in sys.stdin:
     reader, writer = os.pipe()
     if os.fork() == 0:
-        os.write(writer, json.dumps(look(json.loads(line))).encode())
+        if (wanted := json.loads(line)) is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = wanted
+        os.write(writer, json.dumps(look()).encode())
         os._exit(0)
     os.close(writer)
     print(os.read(reader, 65536).decode(), flush=True)
@@ -77,12 +102,17 @@ def machine(folder: Path, granted: tuple[int, ...]) -> Container:
 
 def looks(box: Container, wanted: list[str | None], **more: str) -> list[list[list[object]]]:
     """What a program sees under each value of CUDA_VISIBLE_DEVICES; None: unset."""
+    return answers(LOOK, wanted, box.environment(**more))
+
+
+def answers(look: str, wanted: Sequence[str | None], variables: dict[str, str], *buses: str) -> list[Any]:
     lines = "".join(json.dumps(value) + "\n" for value in wanted)
-    done = box.run(sys.executable, "-c", LOOK, stdin=lines, timeout=300, **more)
+    command = [sys.executable, "-c", look + EACH, *buses]
+    done = subprocess.run(command, env=variables, input=lines, text=True, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(wanted)
-    return answers
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == len(wanted)
+    return found
 
 
 def expected(box: Container, granted: tuple[int, ...], chosen: tuple[int, ...]) -> list[list[object]]:
@@ -109,7 +139,10 @@ def words(box: Container, granted: tuple[int, ...], chosen: tuple[int, ...]) -> 
     return [",".join(form) for form in forms]
 
 
-@pytest.mark.parametrize("granted", [(0,), (3,), (1, 2), (0, 3), (0, 1, 3), (0, 1, 2, 3)], ids=str)
+GRANTED = [(0,), (3,), (1, 2), (0, 3), (2, 0), (0, 1, 3), (3, 1, 0), (0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("granted", GRANTED, ids=str)
 def test_every_name_of_a_gpu_means_the_same_gpu_and_its_limit(granted: tuple[int, ...], tmp_path: Path) -> None:
     box = machine(tmp_path, granted)
     cases: list[tuple[str | None, tuple[int, ...]]] = [(None, tuple(range(len(granted))))]
@@ -119,21 +152,37 @@ def test_every_name_of_a_gpu_means_the_same_gpu_and_its_limit(granted: tuple[int
         assert seen == expected(box, granted, chosen), wanted
 
 
-def test_a_wrong_word_ends_the_list_as_in_cuda(tmp_path: Path) -> None:
-    granted = (1, 2, 3)
-    box = machine(tmp_path, granted)
-    hidden, own = box.uuids[0], [box.uuids[i] for i in granted]
+def wrong(box: Container) -> dict[str, tuple[int, ...]]:
+    """Lists with a word that names no GPU, where 1, 2 and 3 are granted, and what they choose."""
+    hidden, own = box.uuids[0], box.uuids[1:]
     common = "GPU-"  # names all of them, so none
-    cases: dict[str, tuple[int, ...]] = {
+    return {
         "": (), "-1": (), "NoDevFiles": (), "none": (), "all": (), " ": (), ",": (), "0,,1": (0,), "0,": (0,),
         "3": (), "0,3,1": (0,), "1,-1,0": (1,), "2,none": (2,), "99999": (), "0x1": (), "+1": (), "1.0": (),
         hidden: (), f"{own[1]},{hidden},{own[0]}": (1,), common: (), f"0,{common}": (0,), own[0][4:]: (),
         own[0] + "0": (), f"MIG-{own[0][4:]}": (), f"MIG-{own[0]}/1/0": (), " 0 ,\t2 ": (0, 2),
         "0,0": (), "0,1,0": (), f"0,{own[0]}": (), f"{own[2]},2": (), ",".join(["0"] * 40): (),
     }  # fmt: skip
-    answers = looks(box, list(cases))
-    for (wanted, chosen), seen in zip(cases.items(), answers, strict=True):
+
+
+def test_a_wrong_word_ends_the_list_as_in_cuda(tmp_path: Path) -> None:
+    granted = (1, 2, 3)
+    box = machine(tmp_path, granted)
+    cases = wrong(box)
+    for (wanted, chosen), seen in zip(cases.items(), looks(box, list(cases)), strict=True):
         assert seen == expected(box, granted, chosen), wanted
+
+
+@pytest.mark.parametrize("granted", [(3,), (1, 2), (0, 1, 3)], ids=str)
+def test_all_is_as_on_a_machine_with_the_granted_gpus_alone(granted: tuple[int, ...], tmp_path: Path) -> None:
+    box = machine(tmp_path, granted)
+    wanted = [None, *wrong(box), *(form for chosen in choices(len(granted)) for form in words(box, granted, chosen))]
+    buses = [gpu.bus_id for gpu in place(box.machine)]
+    alone = {"NVIDIA_VISIBLE_DEVICES": ",".join(box.uuids[i] for i in granted), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    bare = {**os.environ, **simgpu.environment(box.folder / "machine"), **alone}
+    native, facade = (answers(NAMES, wanted, variables, *buses) for variables in (bare, box.environment()))
+    for value, there, here in zip(wanted, native, facade, strict=True):
+        assert here == there, value
 
 
 @pytest.mark.parametrize("order", ["FASTEST_FIRST", "PCI_BUS_ID", "nonsense"])
@@ -142,6 +191,27 @@ def test_ordinals_follow_nvidia_smi_whatever_the_device_order(order: str, tmp_pa
     box = machine(tmp_path, granted)
     for wanted, chosen in ((None, (0, 1, 2)), ("2,0", (2, 0)), (box.uuids[2], (1,))):
         assert looks(box, [wanted], CUDA_DEVICE_ORDER=order) == [expected(box, granted, chosen)]
+
+
+def test_a_program_sees_one_mig_device_as_in_cuda(tmp_path: Path) -> None:
+    halves = simgpu.Machine(gpus=(simgpu.GpuSpec(model="A100-SXM4-40GB"),), seed=str(tmp_path))
+    simgpu.write(halves, tmp_path / "machine")
+    bare = {**os.environ, **simgpu.environment(tmp_path / "machine")}
+    made = subprocess.check_output([sys.executable, "-c", PARTITION, TWO_HALVES], env=bare, text=True)
+    one, two = (uuid for uuid, _ in json.loads(made))
+    write_container(
+        tmp_path, Limits(devices=tuple(DeviceLimit(uuid=uuid, memory_bytes=3000 * MIB) for uuid in (two, one)))
+    )
+    box = Container(tmp_path, halves, Limits(devices=()))
+    cases = {
+        None: two, "0": two, "1": one, "0,1": two, "1,0": one, one: one, two: two, one[:9]: one, f"{one},{two}": one,
+        one.lower(): one, "": None, "2": None, "MIG-": None, "GPU-" + one[4:]: None, f"none,{one}": None,
+    }  # fmt: skip
+    for seen, (wanted, chosen) in zip(answers(NAMES, list(cases), box.environment()), cases.items(), strict=True):
+        (init, _, count), devices, *_ = seen
+        assert (init, count) == ((0, 1) if chosen else (100, 0)), wanted
+        if chosen:
+            assert devices[1][0][1] == chosen[4:].replace("-", ""), wanted
 
 
 def test_mig_devices_are_named_by_their_uuids(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-static signed char entry_of[LAMINA_MAX_DEVICES];
+static _Atomic(signed char) entry_of[LAMINA_MAX_DEVICES];
 static atomic_int shown;
 
 /* The entry that one item of the list selects: by its number, or by the beginning of a UUID that only one entry has. */

@@ -1,5 +1,5 @@
 /* CUDA's ordinals and the entries of the limits. The real driver shows only the granted GPUs, because it is initialized
- * with a CUDA_VISIBLE_DEVICES that names them; so ordinals, handles and locations need no translation. */
+ * in an environment whose CUDA_VISIBLE_DEVICES names them; so ordinals, handles and locations need no translation. */
 #ifndef LAMINA_DEVICES_H
 #define LAMINA_DEVICES_H
 

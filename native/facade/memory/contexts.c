@@ -3,7 +3,6 @@
 #include "cuda/context_table.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
-#include "cuda/mps_client.h"
 #include "memory/agent_figures.h"
 #include "memory/blocks.h"
 #include "memory/context_cost.h"
@@ -133,7 +132,6 @@ static CUresult make_charged(const struct maker *maker, int device, CUcontext *c
 static CUresult make(const struct maker *maker, CUcontext *context)
 {
     int device = device_entry(maker->ordinal);
-    mps_client_prepare();
     if (context == NULL || device < 0)
         return maker->make(maker, context); /* for the driver's own answer */
     pthread_mutex_lock(&making);
@@ -196,7 +194,6 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
     struct context known;
     if (context == NULL || device < 0)
         return REAL(cuDevicePrimaryCtxRetain)(context, ordinal);
-    mps_client_prepare();
     pthread_mutex_lock(&making);
     bool known_to_us = context_table_find(NULL, device, &known);
     if (!known_to_us)

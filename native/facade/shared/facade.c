@@ -120,7 +120,7 @@ static void open_once(void)
         return;
     ASSERT(facade.driver != NULL && facade.arbiter != NULL);
     ASSERT(facade.limits.device_count <= LAMINA_MAX_DEVICES);
-    facade_opened();
+    facade_opened(&facade);
     atomic_store(&opened, &facade);
 }
 

@@ -32,6 +32,6 @@ int facade_denied(void);
 int facade_missing(void);
 
 /* Called once, when all files are open and before facade_open returns for the first time. */
-void facade_opened(void);
+void facade_opened(const struct facade *facade);
 
 #endif

@@ -2,6 +2,7 @@
 #include "compute/launch_gate.h"
 #include "compute/meters.h"
 #include "cuda/context_table.h"
+#include "cuda/driver_environment.h"
 #include "cuda/fork.h"
 #include "cuda/process.h"
 #include "memory/blocks.h"
@@ -15,11 +16,12 @@
 #include "memory/small_blocks.h"
 #include "memory/vmm.h"
 #include "shared/facade.h"
-#include "view/init.h"
 
 /* Runs once per process, before any hook does its work. A forked child keeps what its parent registered. */
-void facade_opened(void)
+void facade_opened(const struct facade *facade)
 {
+    driver_environment_give(facade);
+
     on_fork(blocks_after_fork);
     on_fork(context_table_after_fork);
     on_fork(contexts_after_fork);
@@ -33,7 +35,6 @@ void facade_opened(void)
     on_fork(pools_after_fork);
     on_fork(small_blocks_after_fork);
     on_fork(vmm_after_fork);
-    on_fork(init_after_fork);
 
     add_reclaimer(pools_refresh);
     add_reclaimer(graph_memory_trim);

@@ -1,0 +1,90 @@
+#include "cuda/driver_environment.h"
+
+#include "cuda/devices.h"
+#include "cuda/redirect.h"
+#include "shared/assertion.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool given;
+
+/* An answer. The driver may keep it, as it may keep what getenv returns, so answers stay; there are few. */
+struct answer {
+    struct answer *next;
+    char text[];
+};
+static struct answer *_Atomic answers;
+
+/* An answer with this text, or `otherwise` without memory. */
+static const char *keep(const char *text, const char *otherwise)
+{
+    struct answer *first = atomic_load(&answers);
+    for (struct answer *each = first; each != NULL; each = each->next)
+        if (strcmp(each->text, text) == 0)
+            return each->text;
+    struct answer *made = malloc(sizeof *made + strlen(text) + 1);
+    if (made == NULL)
+        return otherwise;
+    strcpy(made->text, text);
+    made->next = first;
+    while (!atomic_compare_exchange_weak(&answers, &made->next, made)) {
+    }
+    return made->text;
+}
+
+static const char *visible(const struct lamina_limits *limits, const char *own)
+{
+    char text[LAMINA_MAX_DEVICES * LAMINA_UUID_BYTES];
+    return devices_visible(limits, own, text, sizeof text) ? keep(text, "") : "";
+}
+
+/* One GPU: a client has one daemon, and a daemon serves one GPU. */
+static bool is_client(const struct lamina_limits *limits)
+{
+    return limits->device_count == 1 && limits->devices[0].compute_policy == LAMINA_COMPUTE_THREADS;
+}
+
+static bool is_within(const char *text, uint32_t percent)
+{
+    double own = text != NULL ? strtod(text, NULL) : 0;
+    return own > 0 && own <= percent;
+}
+
+/* A program may have removed the variable or raised it; a smaller part of its own is left alone. */
+static const char *percentage(const struct lamina_limits *limits, const char *own)
+{
+    uint32_t percent = limits->devices[0].cores_percent;
+    char text[16];
+    ASSERT(percent >= 1 && percent <= 100);
+    if (is_within(own, percent))
+        return own;
+    snprintf(text, sizeof text, "%u", percent);
+    return keep(text, "1");
+}
+
+/* What the driver calls as getenv. */
+static char *driver_getenv(const char *name)
+{
+    const struct facade *facade = facade_open();
+    const char *value = getenv(name);
+    const struct lamina_limits *limits = facade == NULL ? NULL : &facade->limits;
+    if (limits != NULL && strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+        value = visible(limits, value);
+    else if (limits != NULL && strcmp(name, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == 0 && is_client(limits))
+        value = percentage(limits, value);
+    return (char *)value;
+}
+
+void driver_environment_give(const struct facade *facade)
+{
+    given = redirect_import(dlsym(facade->driver, "cuInit"), "getenv", (void *)driver_getenv);
+}
+
+bool driver_environment_is_limited(const struct lamina_limits *limits)
+{
+    return given || !is_client(limits);
+}
