@@ -59,12 +59,12 @@ async def test_a_file_that_grows_is_truncated_and_its_pod_is_named_once(
             os.truncate(folder / "usage", size)
             await node.clock.advance(1)
             assert (folder / "usage").stat().st_size == layout.usage_bytes(1)
-    message = "container main: a process changed the size of its usage file; it was restored"
+    message = "container main: a process changed the size of its usage file; it is restored"
     assert await events_of(node) == [("liar", "LimitFilesChanged", message)]
     assert node.context.aside.counts == {"ContainerFiles": 1}
     assert [record.getMessage() for record in caplog.records if "liar" in record.getMessage()] == [
         "Setting aside ContainerFiles default/liar, container main: "
-        "a process changed the size of its usage file; it was restored"
+        "a process changed the size of its usage file; it is restored"
     ]
 
 

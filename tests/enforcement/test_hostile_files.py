@@ -3,6 +3,7 @@
 import ctypes
 import os
 import stat
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lamina.enforcement.usage_arrays import head_bytes
 from lamina.errors import Outside
 from tests.enforcement.gpu_uuids import UUID
 from tests.enforcement.leases import lease
+from tests.waiting import wait_until
 
 LIMITS = Limits(devices=(DeviceLimit(uuid=UUID.format(1), memory_bytes=1 << 30),))
 SIZE = layout.usage_bytes(1)
@@ -102,7 +104,7 @@ def test_the_size_is_restored_and_reported(watched: Watched, size: int) -> None:
     watched.attend()
     os.truncate(watched.a / "usage", size)
     watched.tick()
-    assert (watched.a / "usage").stat().st_size == SIZE
+    wait_until(lambda: (watched.a / "usage").stat().st_size == SIZE, "the size stays")
     assert (watched.a / "usage").stat().st_blocks * 512 >= SIZE, "pages must not be missing later"
     assert [folder for folder, what in watched.reports if "size" in what] == ["a"]
     assert watched.heartbeat(watched.b) > 0
@@ -112,8 +114,7 @@ def test_a_file_cannot_become_a_setuid_program(watched: Watched) -> None:
     watched.attend()
     (watched.a / "usage").chmod(0o4755)
     watched.tick()
-    found = (watched.a / "usage").stat()
-    assert stat.S_IMODE(found.st_mode) == 0o666
+    wait_until(lambda: stat.S_IMODE((watched.a / "usage").stat().st_mode) == 0o666, "the mode stays")
     assert [folder for folder, what in watched.reports if "mode" in what] == ["a"]
 
 
@@ -124,8 +125,12 @@ def test_the_owner_and_the_mode_are_restored(watched: Watched) -> None:
     os.chown(watched.a / "usage", 0, 0)
     (watched.a / "usage").chmod(0o6777)
     watched.tick()
-    found = (watched.a / "usage").stat()
-    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (OWNER, OWNER, 0o666)
+
+    def kept() -> tuple[int, int, int]:
+        found = (watched.a / "usage").stat()
+        return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
+
+    wait_until(lambda: kept() == (OWNER, OWNER, 0o666), "owner and mode stay")
 
 
 def test_a_file_of_someone_else_is_read_and_left_as_it_is(watched: Watched) -> None:
@@ -166,6 +171,97 @@ def test_a_container_that_is_being_made_or_removed_is_not_reported(watched: Watc
     (watched.b / "usage").unlink()
     watched.attend()
     assert watched.reports == []
+
+
+class Held:
+    """A container of which each call on its usage file takes as long as a test wants: a process holds it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, call: str) -> None:
+        self.free, self.waiting, self.closed = threading.Event(), threading.Event(), threading.Event()
+        held, original = self, getattr(OpenUsage, call)
+        inode = (folder / "usage").stat().st_ino
+
+        def slow(usage: OpenUsage, *arguments: Any) -> Any:
+            if usage.inode == inode:
+                held.waiting.set()
+                held.free.wait()
+            return original(usage, *arguments)
+
+        close = OpenUsage.close
+
+        def closed(usage: OpenUsage) -> None:
+            close(usage)
+            if usage.inode == inode:
+                held.closed.set()
+
+        monkeypatch.setattr(OpenUsage, call, slow)
+        monkeypatch.setattr(OpenUsage, "close", closed)
+
+
+@pytest.mark.parametrize("call", ["changes", "read", "claim", "restore"])
+def test_a_process_that_holds_its_file_stops_no_other(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Opening, looking, reading and restoring are never waited for. The container is set aside meanwhile, and is
+    attended to again when the call has returned and nothing was changed for a while."""
+    monkeypatch.setattr(arbitration_module, "CALM_S", 0.0)
+    held = Held(monkeypatch, watched.a, call)
+    if call == "restore":
+        watched.attend()
+        os.truncate(watched.a / "usage", SIZE + 1)
+    for _ in range(5):
+        watched.attend()
+        watched.tick()
+    assert held.waiting.wait(60)
+    before = watched.heartbeat(watched.a)
+    for _ in range(5):
+        watched.attend()
+        watched.tick()
+    assert watched.heartbeat(watched.a) == before
+    beat = watched.heartbeat(watched.b)
+    watched.tick()
+    assert watched.heartbeat(watched.b) > beat > 0
+    assert [each.folder for each in watched.arbitration.containers] == [watched.b]
+    assert {folder for folder, _ in watched.reports} == {"a"}
+    if call != "restore":
+        assert {what for _, what in watched.reports} == {
+            "its files cannot be used: a process holds it up for more than 20 ms"
+        }
+    assert not held.closed.is_set(), "its file is closed only after the call, or its number would be another's"
+    held.free.set()
+    assert held.closed.wait(60)
+
+    def attended_again() -> bool:
+        watched.attend()
+        watched.tick()
+        return watched.heartbeat(watched.a) > before
+
+    wait_until(attended_again, "it stays set aside")
+    watched.arbitration.close()
+
+
+def test_a_file_that_is_changed_again_and_again_is_restored_apart_from_the_ticks(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arbitration_module, "CALM_S", 0.05)
+    watched.attend()
+    for _ in range(20):
+        os.truncate(watched.a / "usage", SIZE << 4)
+        (watched.a / "usage").chmod(0o4777)
+        watched.attend()
+        watched.tick()
+        wait_until(lambda: (watched.a / "usage").stat().st_size == SIZE, "the size stays")
+    assert watched.heartbeat(watched.a) == 0 < watched.heartbeat(watched.b)
+    watched.arbitration.close()
+
+
+def test_an_arbitration_ends_with_all_of_its_threads(watched: Watched) -> None:
+    before = set(threading.enumerate())
+    watched.attend()
+    os.truncate(watched.a / "usage", SIZE + 1)
+    watched.tick()
+    watched.arbitration.close()
+    wait_until(lambda: set(threading.enumerate()) <= before, "a thread stays")
 
 
 def test_an_untouched_file_is_not_reported(watched: Watched) -> None:

@@ -1,10 +1,16 @@
 """The arbiter at work: reads the `usage` of all containers of a machine, decides, and writes into their `arbiter`.
 
-Whatever a container has made of its files concerns that container alone: it is set aside, and tried again later.
+Whatever a container has made of its files concerns that container alone: it is set aside, and tried again later. That
+holds for time too. A usage file that holds up the arbiter, or that a process has changed the size, owner or mode of, is
+left to a thread that restores it until no process has done so for a while. Its container has its own share meanwhile.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
@@ -13,8 +19,13 @@ from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.attended import AttendedContainer
 from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.container_files import reason
+from lamina.enforcement.file_calls import FileCalls, TakesLong
 from lamina.enforcement.memory_loans import Lender, Lending, MemoryHolder, age
+from lamina.errors import BadInput
 
+CALM_S = 1.0
+"""A usage file is restored until no process has changed it for so long."""
+_AGAIN_S = 0.01
 _NOTHING_LENT = Lending(allowed=0)
 _Member = tuple[AttendedContainer, int, Tenant]
 """A container on a GPU, and which of the container's GPUs that is."""
@@ -58,6 +69,8 @@ class Arbitration:
         report: Report = _say_nothing,
         failed: Failed = _say_nothing,
     ) -> None:
+        self._calls = FileCalls()
+        self._closed = threading.Event()
         self._containers: dict[Path, AttendedContainer] = {}
         self._arbiters: dict[str, Arbiter] = {}
         self._low_priority_percent = low_priority_percent
@@ -70,15 +83,22 @@ class Arbitration:
     def attend(self, folders: Iterable[Path], writing: Callable[[Path], bool] = lambda folder: True) -> None:
         """These are the containers now. One whose files are not sound is left to its own share."""
         wanted = set(folders)
-        for folder, container in list(self._containers.items()):
-            if folder not in wanted or container.outdated:
-                self._containers.pop(folder).close()
-        for folder in wanted - self._containers.keys():
-            try:
-                self._containers[folder] = AttendedContainer(folder, writing=writing(folder))
-            except Exception as error:
-                if not isinstance(error.__cause__ or error, FileNotFoundError):  # it is being made or removed
-                    self._report(folder, _problem(error))
+        known = list(self._containers.items())
+        outdated = self._calls.make([(each, container.is_outdated) for each, container in known], self._late())
+        for (folder, container), gone in zip(known, outdated, strict=True):
+            if isinstance(gone, Exception):
+                self._leave_out(folder, gone)
+            elif gone or folder not in wanted:
+                del self._containers[folder]
+                self._calls.make([(folder, container.close)])
+        new = sorted(each for each in wanted - self._containers.keys() if not self._calls.is_left(each))
+        opening = [(folder, partial(AttendedContainer, folder, writing=writing(folder))) for folder in new]
+        opened = self._calls.make(opening, lambda folder, container: self._restore(container))
+        for folder, container in zip(new, opened, strict=True):
+            if isinstance(container, AttendedContainer):
+                self._containers[folder] = container
+            elif not isinstance(container.__cause__ or container, FileNotFoundError):  # it is being made or removed
+                self._report(folder, _problem(container))
 
     @property
     def containers(self) -> Sequence[AttendedContainer]:
@@ -155,15 +175,19 @@ class Arbitration:
     def _observe(self, now: int) -> None:
         """Read all usage files. A container whose file is not sound is left out until it is attended to again."""
         read: dict[int, list[_Read]] = {}
-        for folder, container in list(self._containers.items()):
-            try:
-                if changed := container.restore():
-                    what = " and ".join(changed)
-                    self._report(folder, f"a process changed the {what} of its usage file; it was restored")
-                if (reading := container.read()) is not None:
-                    read.setdefault(container.devices, []).append((container, reading))
-            except Exception as error:
-                self._leave_out(folder, error)
+        known = list(self._containers.items())
+        answers = self._calls.make([(folder, partial(_look, container)) for folder, container in known], self._late())
+        for (folder, container), answer in zip(known, answers, strict=True):
+            if isinstance(answer, Exception):
+                self._leave_out(folder, answer)
+                continue
+            changes, reading = answer
+            if changes:
+                what = " and ".join(changes)
+                self._report(folder, f"a process changed the {what} of its usage file; it is restored")
+                self._calls.leave(folder, partial(self._restore, self._containers.pop(folder)))
+            elif reading is not None:
+                read.setdefault(container.devices, []).append((container, reading))
         for devices, group in read.items():
             try:
                 _understand(group, devices, now)
@@ -181,10 +205,40 @@ class Arbitration:
     def _leave_out(self, folder: Path, error: Exception) -> None:
         """Leave a container to its own share until it is attended to again."""
         self._report(folder, _problem(error))
-        self._containers.pop(folder).close()
+        container = self._containers.pop(folder)
+        if not isinstance(error, TakesLong):
+            self._calls.make([(folder, container.close)])
+
+    def _late(self) -> Callable[[Hashable, Any], None]:
+        """What is done with a container whose call took long, when it has returned."""
+        known: dict[Hashable, AttendedContainer] = {each.folder: each for each in self._containers.values()}
+        return lambda folder, answer: self._restore(known[folder])
+
+    def _restore(self, container: Any) -> None:
+        """Restore the usage file of a container until its processes leave it alone, and close it. In a thread."""
+        if not isinstance(container, AttendedContainer):
+            return  # it could not be opened
+        try:
+            changed_at = time.monotonic()
+            while True:
+                if container.restore():
+                    changed_at = time.monotonic()
+                if self._closed.wait(_AGAIN_S) or time.monotonic() - changed_at >= CALM_S:
+                    return
+        except (OSError, BadInput):
+            pass  # it is cut off or gone, which the next one finds who opens it
+        finally:
+            container.close()
 
     def close(self) -> None:
+        self._closed.set()
         self.attend(())
+        self._calls.close()
+
+
+def _look(container: AttendedContainer) -> tuple[tuple[str, ...], Reading | None]:
+    """What was changed of its usage file, and what that says now."""
+    return container.changes(), container.read()
 
 
 def _understand(group: Sequence[_Read], devices: int, now: int) -> None:

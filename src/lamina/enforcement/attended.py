@@ -56,8 +56,7 @@ class AttendedContainer:
             self._usage.close()
             raise
 
-    @property
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether its files are others than those that are open: it started again, or was resized."""
         return (_inode(self.folder / USAGE), _inode(self.folder / LIMITS)) != (self._usage.inode, self._limits_inode)
 
@@ -73,9 +72,13 @@ class AttendedContainer:
             resize(self._decisions.devices[place], limit)
             guarantee(self._decisions.lendings[place], limit)
 
-    def restore(self) -> tuple[str, ...]:
-        """Undo what its tenants have changed of the usage file. Returns what that was."""
-        return () if self._decisions is None else self._usage.restore()
+    def changes(self) -> tuple[str, ...]:
+        """What its tenants have changed of the usage file that is to be restored here."""
+        return () if self._decisions is None else self._usage.changes()
+
+    def restore(self) -> bool:
+        """Undo that. Returns whether there was something."""
+        return self._decisions is not None and self._usage.restore()
 
     @property
     def devices(self) -> int:

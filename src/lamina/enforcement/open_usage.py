@@ -38,8 +38,8 @@ class OpenUsage:
         give_away(self._file)
         self._owner = os.fstat(self._file).st_uid
 
-    def restore(self) -> tuple[str, ...]:
-        """Undo what its tenants have changed of the file. Returns what that was: size, owner, mode.
+    def changes(self) -> tuple[str, ...]:
+        """What its tenants have changed of the file: size, owner, mode.
 
         Raises BadInput where it has become shorter: processes that use it end when they touch what is gone, and would
         take zeros in its place for an empty account.
@@ -47,18 +47,25 @@ class OpenUsage:
         found = os.fstat(self._file)
         if found.st_size < self._size:
             raise BadInput("a process has cut off its usage file")
-        size, owner = found.st_size == self._size, found.st_uid == self._owner
-        mode = stat.S_IMODE(found.st_mode) == MODE
-        if size and owner and mode:
-            return ()
-        if not size:
+        same = {
+            "size": found.st_size == self._size,
+            "owner": found.st_uid == self._owner,
+            "mode": stat.S_IMODE(found.st_mode) == MODE,
+        }
+        return tuple(name for name in same if not same[name])
+
+    def restore(self) -> bool:
+        """Undo what its tenants have changed of the file, which takes as long as one of them holds it. Returns whether
+        there was something. Raises BadInput where it has become shorter."""
+        changes = self.changes()
+        if "size" in changes:
             os.ftruncate(self._file, self._size)
-        if not (owner and mode):
+        if {"owner", "mode"} & {*changes}:
             with suppress(PermissionError):
                 os.fchown(self._file, os.geteuid(), os.getegid())  # only an owner may change modes without CAP_FOWNER
             os.fchmod(self._file, MODE)
             give_away(self._file)
-        return tuple(name for name, same in (("size", size), ("owner", owner), ("mode", mode)) if not same)
+        return bool(changes)
 
     def close(self) -> None:
         os.close(self._file)
