@@ -80,6 +80,7 @@ INVENTORY = Inventory(
     driver="515",
     gpus=(GPU,),
     native_resources=(NativeResource("nvidia.com/gpu", 16, 8, Strategy.TIME_SLICING),),
+    tickets=("volcano.sh/vgpu-number",),
     driver_limited=("u/c",),
     mps=(
         MpsDaemon(

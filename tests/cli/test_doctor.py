@@ -303,3 +303,16 @@ async def test_an_mps_service_that_an_upgrade_left_is_named(outdated: bool) -> N
     assert (found is not None) is outdated
     if found is not None:
         assert (found.state, found.found) == (State.WARNING, "n has lamina:1, and its agent lamina:2")
+
+
+async def test_a_pod_that_keeps_tickets_without_a_grant_is_named() -> None:
+    patient = Patient()
+    assert (await patient.findings())["tickets"].state is State.OK
+    patient = Patient()
+    asks = {"resources": {"limits": {"nvidia.com/gpu": 10}}}
+    spec = {"nodeName": "n", "schedulerName": "mine", "containers": [{"name": "main", **asks}]}
+    meta = {"name": "culprit", "namespace": "team"}
+    await patient.kube.create(PODS, {"metadata": meta, "spec": spec})
+    found = (await patient.findings())["tickets"]
+    assert found.state is State.FAILED
+    assert "team/culprit has 10 nvidia.com/gpu of node n" in found.found and "job" not in found.found

@@ -139,6 +139,72 @@ def test_grants_are_written_by_the_control_part_alone(user: str, new: Any, old: 
     assert (stopped("lamina-grants", request, new, old) == "") == passes
 
 
+INVENTORY = {"metadata": {"name": "one"}, "spec": {"tickets": ["nvidia.com/gpu", "corp.example/gpus"]}}
+
+
+def created(pod: Any, node: Any = INVENTORY, *, groups: tuple[str, ...] = ("system:authenticated",)) -> bool:
+    """Whether a new pod passes, where this is the Inventory of a node."""
+    spec = policy("lamina-tickets")
+    assert spec["failurePolicy"] == "Ignore"
+    seen = {
+        "request": {"userInfo": {"username": "tenant", "groups": list(groups)}, "operation": "CREATE"},
+        "object": pod,
+        "oldObject": None,
+        "params": node,
+    }
+    if not all(holds(each["expression"], seen) for each in spec["matchConditions"]):
+        return True
+    return all(holds(each["expression"], seen) for each in spec["validations"])
+
+
+def new_pod(limits: Mapping[str, str], *, on: str = "one", field: str = "containers", **spec: Any) -> Any:
+    plain = {"name": "plain"}
+    asks = {"name": "main", "resources": {"limits": dict(limits)}}
+    parts = {"containers": [plain], field: [plain, asks]}
+    return {"metadata": {"name": "p"}, "spec": {**parts, **({"nodeName": on} if on else {}), **spec}}
+
+
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "corp.example/gpus"])
+@pytest.mark.parametrize("scheduler", ["mine", "hami-scheduler", "default-scheduler"])
+def test_no_pod_is_created_on_a_node_with_its_tickets(field: str, name: str, scheduler: str) -> None:
+    for labels in ({}, {"lamina.dev/webhook": "ignore"}):
+        pod = new_pod({name: "10", "cpu": "1"}, field=field, schedulerName=scheduler)
+        pod["metadata"]["labels"] = labels
+        assert not created(pod)
+        assert created(new_pod({name: "10"}, field=field, on="", schedulerName=scheduler))
+
+
+@pytest.mark.parametrize(
+    ("pod", "node"),
+    [
+        (new_pod({"nvidia.com/gpu": "1"}, on="two"), INVENTORY),
+        (new_pod({"nvidia.com/gpu": "0"}), INVENTORY),
+        (new_pod({"nvidia.com/mig-1g.5gb": "1", "cpu": "1"}), INVENTORY),
+        (new_pod({}), INVENTORY),
+        (new_pod({"nvidia.com/gpu": "1"}), {"metadata": {"name": "one"}, "spec": {"plain": [{"count": 4}]}}),
+        ({"metadata": {}, "spec": {"nodeName": "one", "containers": [{"name": "c", "resources": {}}]}}, INVENTORY),
+    ],
+)
+def test_other_nodes_native_devices_and_pods_without_tickets_are_not_concerned(pod: Any, node: Any) -> None:
+    assert created(pod, node)
+
+
+def test_kubelet_shows_its_static_pods() -> None:
+    assert created(new_pod({"nvidia.com/gpu": "1"}), groups=("system:nodes", "system:authenticated"))
+
+
+def test_the_policy_reads_inventories_and_stops_no_pod_where_there_are_none() -> None:
+    made = render(objects(), Setting(values.plain(values.Values()), (1, 36, 0)))
+    (binding,) = [o["spec"] for o in made if o["kind"].endswith("PolicyBinding") and "paramRef" in o["spec"]]
+    assert binding["policyName"] == "lamina-tickets"
+    assert binding["paramRef"] == {"selector": {}, "parameterNotFoundAction": "Allow"}
+    spec = policy("lamina-tickets")
+    assert spec["paramKind"] == {"apiVersion": "lamina.dev/v1alpha1", "kind": "Inventory"}
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods"])
+
+
 @pytest.mark.parametrize(("minor", "there"), [(20, []), (29, []), (30, ["lamina-grants"]), (31, ["lamina-grants"])])
 def test_older_servers_get_none_that_they_cannot_hold(minor: int, there: list[str]) -> None:
     assert [name for name in ("lamina-agent", "lamina-grants") if policy(name, minor)] == there

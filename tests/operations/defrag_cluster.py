@@ -40,7 +40,7 @@ class Cluster(FakeKube):
         await self.create(PODS, made)
         await self.create(GRANTS, grant(made, "n", MIB, gpu))
 
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+    async def evict(self, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
         await super().evict(pod, namespace=namespace, uid=uid)
         if self.target:
             await self.place(f"{pod}-new", self.target)

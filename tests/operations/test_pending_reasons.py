@@ -40,6 +40,31 @@ def states(*waiting: Any, part: str = "containerStatuses") -> Object:
     return {part: statuses}
 
 
+async def test_tickets_that_a_pod_without_a_grant_has_are_the_reason_and_the_pod_is_named() -> None:
+    culprit = pod("culprit", container(gpu=10), namespace="team", node="n", schedulerName="mine")
+    waits = pod("p", container(gpu=1, gpumem=1000))
+    lines, reason = await explained(waits, culprit, inventory())
+    assert lines[0].startswith("p is pending") and "pods without a grant have 10 of 10 nvidia.com/gpu" in lines[0]
+    assert "  pod team/culprit has 10 nvidia.com/gpu of node n without a grant; delete it" in lines
+    assert "pods without a grant" in reason and "culprit" not in reason
+    view = await cluster_view.read(await cluster(waits, culprit, inventory()))
+    assert "Lamina did not place it: it has 10 nvidia.com/gpu" in list(why(view, "team", "culprit"))[-1]
+
+
+async def test_tickets_that_are_left_are_enough_and_other_nodes_have_theirs() -> None:
+    waits = pod("p", container(gpu=1, gpumem=1000))
+    few = pod("few", container(gpu=9), node="n", schedulerName="mine")
+    assert (await explained(waits, few, inventory()))[0][0].startswith("p would fit now")
+    all_of_n = pod("culprit", container(gpu=10), node="n", schedulerName="mine")
+    lines, _ = await explained(waits, all_of_n, inventory(), inventory("m"))
+    assert lines[0].startswith("p would fit now") and "1 of 2 nodes: m" in lines[0]
+
+
+async def test_native_devices_are_no_tickets() -> None:
+    waits, user = pod("p", container(gpu=1)), pod("q", container(gpu=1), node="n", schedulerName="mine")
+    assert (await explained(waits, user, inventory(gpu=4)))[0][0].startswith("p would fit now")
+
+
 @pytest.mark.parametrize(("namespace", "name"), [("default", "absent"), ("other", "p"), ("", "p"), ("default", "")])
 async def test_a_pod_that_does_not_exist(namespace: str, name: str) -> None:
     view = await cluster_view.read(await cluster(pod("p", container())))

@@ -11,6 +11,7 @@ from lamina.errors import BadInput
 from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.config import ByClaim, CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
 from lamina.model.gpus import Mode
+from lamina.model.grantless import GrantlessPolicy
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
@@ -49,6 +50,9 @@ def to_config(written: Configuration, where: str) -> Config:
             after_s=float(written.borrowers.seconds),
             notice_s=float(written.borrowers.notice_seconds),
             namespaces=written.borrowers.namespaces,
+        ),
+        grantless_pods=GrantlessPolicy(
+            after_s=float(written.grantless_pods.seconds), exempt=written.grantless_pods.exempt
         ),
         pricing=_pricing(written),
         schedulers=written.schedulers.served,

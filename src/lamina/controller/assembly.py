@@ -13,7 +13,9 @@ from lamina.controller.admission.cluster_answers import ClusterAnswers
 from lamina.controller.admission.process import AdmissionProcess, AdmissionSources
 from lamina.controller.admission.registration import WebhookRegistration, certificate_names, client_config
 from lamina.controller.background import BackgroundTasks
+from lamina.controller.binding import grantless_holders
 from lamina.controller.binding.binder import Binder
+from lamina.controller.binding.grantless_holders import GrantlessHolders
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import DISTANCE_S, Turns
@@ -80,6 +82,7 @@ class Controller:
     metrics: Metrics
     certificates: CertificateStore
     sizes: SizeChanges
+    grantless: GrantlessHolders
 
 
 def assemble(
@@ -99,7 +102,8 @@ def assemble(
     readiness = Readiness(watches, election)
     certificates = CertificateStore(kube, clock, certificate_names(settings))
     extender_tls = _extender_tls(kube, clock, settings)
-    metrics = _metrics(context, election, unplaced, lambda: _served_certificates(certificates, extender_tls))
+    grantless = GrantlessHolders(context, watches, events)
+    metrics = _metrics(context, election, unplaced, grantless, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
     nominated = NominatedPods(context, watches.leaving_pods)
@@ -145,6 +149,7 @@ def assemble(
         metrics=metrics,
         certificates=certificates,
         sizes=_sizes(context, decisions, events, turns, locks, watches, readiness),
+        grantless=grantless,
     )
 
 
@@ -184,6 +189,7 @@ def _metrics(
     context: Context,
     election: LeaderElection,
     unplaced: UnplacedPods,
+    grantless: GrantlessHolders,
     certificates: Callable[[], Mapping[str, bytes]],
 ) -> Metrics:
     ledger, configuration = context.ledger, context.configuration
@@ -193,12 +199,16 @@ def _metrics(
         lambda: families(ledger, context.quotas, configuration.value),
         lambda: election.leading,
     )
-    metrics.registry.register(ReplicaMetrics(lambda: _state(context, election, unplaced, certificates())))
+    metrics.registry.register(ReplicaMetrics(lambda: _state(context, election, unplaced, grantless, certificates())))
     return metrics
 
 
 def _state(
-    context: Context, election: LeaderElection, unplaced: UnplacedPods, certificates: Mapping[str, bytes]
+    context: Context,
+    election: LeaderElection,
+    unplaced: UnplacedPods,
+    grantless: GrantlessHolders,
+    certificates: Mapping[str, bytes],
 ) -> ReplicaState:
     """The replica as its metrics show it."""
     return ReplicaState(
@@ -207,6 +217,7 @@ def _state(
         configuration_refused=bool(context.configuration.refusal),
         certificates=certificates,
         pending=unplaced.groups(context.now()) if election.leading else {},
+        grantless=grantless.named if election.leading else {},
     )
 
 
@@ -266,6 +277,9 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "waiting pods": lambda: _every(clock, _RETRY_S, retries.step),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
+        "pods without a grant": lambda: _every(
+            clock, grantless_holders.EVERY_S, lambda: controller.grantless.step(leading=ready())
+        ),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
         "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
         "inventory statuses": lambda: _every(clock, inventory_status.EVERY_S, update_inventory_statuses),

@@ -12,13 +12,15 @@ from lamina.controller.scheduling.unplaced_pods import UnplacedGroup
 
 
 class ReplicaState(NamedTuple):
-    """One moment. `certificates` has a PEM text by purpose; only the leader knows of `pending` pods."""
+    """One moment. `certificates` has a PEM text by purpose; only the leader knows of `pending` and `grantless` pods."""
 
     leading: bool = False
     transitions: int = 0
     configuration_refused: bool = False
     certificates: Mapping[str, bytes] = {}
     pending: Mapping[tuple[str, str], UnplacedGroup] = {}
+    grantless: Mapping[str, int] = {}
+    """Pods by namespace."""
 
 
 class ReplicaMetrics(Collector):
@@ -42,6 +44,7 @@ class ReplicaMetrics(Collector):
         )
         yield _expiry(state.certificates)
         yield from _pending(state.pending)
+        yield _grantless(state.grantless)
 
 
 def _expiry(certificates: Mapping[str, bytes]) -> Metric:
@@ -57,6 +60,17 @@ def _expiry(certificates: Mapping[str, bytes]) -> Metric:
         except ValueError:
             end = 0.0
         metric.add_metric((purpose,), end)
+    return metric
+
+
+def _grantless(pods: Mapping[str, int]) -> Metric:
+    metric = GaugeMetricFamily(
+        "lamina_pods_without_grant",
+        "Pods that have had tickets of a node and no grant for a minute.",
+        labels=("namespace",),
+    )
+    for namespace, count in pods.items():
+        metric.add_metric((namespace,), count)
     return metric
 
 

@@ -21,7 +21,7 @@ choices, containers, patches, granted, samples and metrics are what dialects sha
 from lamina.dialects.admission import explain_missing_defaults, fill_defaults, places, scheduler_names
 from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
-from lamina.dialects.parser import parse, served_by_claim, ticket_holders
+from lamina.dialects.parser import parse, served_by_claim, ticket_holders, tickets_requested
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames, WantedSize
 from lamina.dialects.registry import (
@@ -69,4 +69,5 @@ __all__ = [
     "template_refusal",
     "template_warnings",
     "ticket_holders",
+    "tickets_requested",
 ]

@@ -14,6 +14,7 @@ from lamina.dialects.registry import NameIndex, dialect_named, name_index
 from lamina.dialects.unsupported import explain_unknown, system_of
 from lamina.errors import BadInput
 from lamina.model.config import Config
+from lamina.model.host_size import asked_of
 from lamina.model.requests import MAX_CONTAINERS, MAX_GPU_CONTAINERS, PodRequest
 
 DEFAULT_NAMESPACE = "default"
@@ -67,6 +68,15 @@ def ticket_holders(pod: Mapping[str, Any], config: Config) -> frozenset[str]:
     spec, tickets = pod.get("spec") or {}, name_index(config).tickets
     containers = islice(chain(spec.get("initContainers") or (), spec.get("containers") or ()), MAX_CONTAINERS)
     return frozenset(container["name"] for container in containers if _requests(container, tickets))
+
+
+def tickets_requested(pod: Mapping[str, Any], config: Config) -> dict[str, int]:
+    """How many tickets kube-scheduler counts for the pod, by resource, also for a pod that `parse` refuses."""
+    if served_by_claim(pod, config):
+        return {}
+    spec = pod.get("spec") or {}
+    counts = {name: asked_of(spec, name) for name in sorted(name_index(config).tickets)}
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _requests(container: Mapping[str, Any], names: Set[str]) -> bool:

@@ -6,6 +6,7 @@ All agents share one service account, and a tenant may have all permissions in t
 from collections.abc import Sequence
 from typing import Any
 
+from lamina.api.v1alpha1 import API_VERSION
 from lamina.dialects.registry import label_prefixes
 from lamina.install.names import AGENT, CONTROL, NAMESPACE, cluster_meta
 from lamina.install.terms import Since, When
@@ -25,6 +26,7 @@ def policies() -> list[Any]:
         *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_node()),
         *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_slices()),
         *(When(_HAS_POLICIES, part) for part in _only_controller_writes_grants()),
+        *(When(_HAS_POLICIES, part) for part in _tickets_by_placement_alone()),
     ]
 
 
@@ -72,6 +74,31 @@ def _only_controller_writes_grants() -> list[Any]:
     expression = f"{_is(CONTROL)} || (request.operation == 'UPDATE' && object.spec == oldObject.spec)"
     rules = [_write_rule("lamina.dev", "*", ["grants"])]
     return _policy("lamina-grants", CONTROL, rules, {"only the controller of Lamina may write grants": expression}, {})
+
+
+def _tickets_by_placement_alone() -> list[Any]:
+    """No pod may be created on a node with its tickets: it would take them without a grant, whatever its scheduler.
+
+    The Inventory of each node says which these are, so that pods on other nodes, and pods with native devices, pass.
+    The kind of the parameters goes before the policy does when Lamina is removed, and then it must stop no pod.
+    """
+    limits = "c.resources.limits"
+    containers = "object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])"
+    takes = f"params.spec.tickets.exists(name, name in {limits} && string({limits}[name]) != '0')"
+    expression = (
+        "object.spec.nodeName != params.metadata.name || !has(params.spec.tickets) || "
+        f"!({containers}).exists(c, has(c.resources) && has({limits}) && {takes})"
+    )
+    message = "a pod that is created on a node gets none of its shared GPUs; remove nodeName so that it is placed"
+    conditions = {
+        "on-a-node": "has(object.spec.nodeName) && object.spec.nodeName != ''",
+        "not-by-kubelet": "!('system:nodes' in request.userInfo.groups)",
+    }
+    rules = [{**_write_rule("", "v1", ["pods"]), "operations": ["CREATE"]}]
+    policy, binding = _policy("lamina-tickets", CONTROL, rules, {message: expression}, conditions)
+    policy["spec"] |= {"failurePolicy": "Ignore", "paramKind": {"apiVersion": API_VERSION, "kind": "Inventory"}}
+    binding["spec"]["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
+    return [policy, binding]
 
 
 def _is(part: str) -> str:

@@ -52,6 +52,7 @@ CONTROL_CLUSTER = (
         "resize",
     ),
     Rule("pods/binding", "create"),
+    Rule("pods/eviction", "create", why="of pods that have tickets without a grant, after `grantlessPods.seconds`"),
     Rule("grants.lamina.dev", "get list watch create update delete", why="the update resizes a running pod"),
     Rule("inventories.lamina.dev", "list watch"),
     Rule("inventories.lamina.dev/status", "patch", why="what is free on each node"),

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.gpus import Mode
+from lamina.model.grantless import GrantlessPolicy
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
@@ -131,6 +132,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """Most pods that defragmentation evicts in an hour."""
     idle: IdlePolicy
     borrowers: BorrowerPolicy
+    grantless_pods: GrantlessPolicy
     pricing: Pricing
     schedulers: tuple[str, ...]
     assigned_scheduler: str

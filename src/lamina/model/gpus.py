@@ -119,6 +119,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     native_resources: tuple[NativeResource, ...] = ()
     """What the node offers without grants; pods that only count these are kube-scheduler's to place."""
+    tickets: tuple[str, ...] = ()
+    """The resources by which kubelet counts pods with grants: who has some of them without a grant takes them away."""
     driver_limited: tuple[str, ...] = ()
     """Containers whose memory the driver itself limits, in addition to the facade, as `<pod UID>/<container>`."""
     mps: tuple[MpsDaemon, ...] = ()

@@ -20,6 +20,7 @@ from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
 from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
@@ -33,6 +34,7 @@ from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
 from lamina.operations.native_capacity import counted, forbidden, missing
 from lamina.operations.read_objects import ReadObjects
+from lamina.operations.taken_tickets import TakenTickets
 from lamina.placement import Explanation, HostRefusal, Hosts, Miss, NodeState, explain
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -119,6 +121,8 @@ class ClusterView:
         for name in list(lacking) if request is None else self.inventories:
             if self.hosts is not None and (miss := self.hosts.miss(pod, name)) is not None:
                 lacking[name] = miss
+        if request is not None:
+            lacking = {**self.taken_tickets.misses(pod, request), **lacking}
         return lacking
 
     def lacking_devices(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
@@ -153,6 +157,16 @@ class ClusterView:
         published = [(node, each) for node in sorted(self.inventories) for each in self.inventories[node].survivors]
         running = (Stage.PENDING, Stage.BOUND)
         return [found for found in published if self.ledger.pod(found[1].pod_uid).stage not in running]
+
+    @cached_property
+    def taken_tickets(self) -> TakenTickets:
+        """The tickets that pods without a grant have."""
+        parsed = map(self.parse, self.pods)
+        holders = (holder for pod in parsed if (holder := ticket_holder(pod)) is not None)
+        granted, nodes = self.grants.__contains__, self.inventories
+        taken = [(each, without_grant(each, nodes.get(each.node), granted)) for each in holders]
+        found = [(holder, tickets) for holder, tickets in taken if tickets and self.config.enabled]
+        return TakenTickets(found, self.pods, self.inventories, self.hosts, self.config)
 
     @cached_property
     def claim_lines(self) -> tuple[str, ...]:

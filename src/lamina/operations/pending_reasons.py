@@ -12,6 +12,7 @@ from lamina.ports.kube import Object
 
 _SHOWN_NODES = 5
 _SHOWN_SURVIVORS = 5
+_SHOWN_HOLDERS = 5
 
 
 def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
@@ -24,6 +25,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     namespace, name, node = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"].get("nodeName")
     if node:
         yield from _on_node(pod, node)
+        yield from cluster.taken_tickets.line_of(pod)
         return
     parsed, rules = cluster.parse(pod), cluster.rules
     if parsed.not_placed:
@@ -44,6 +46,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     if explanation is not None and not explanation.fitting:
         yield from _survivors(cluster)
         yield from cluster.claim_lines
+        yield from list(cluster.taken_tickets.lines())[:_SHOWN_HOLDERS]
     if message := _scheduler_message(pod):
         yield f"Scheduler: {message}"
 

@@ -21,6 +21,7 @@ RARE = {
     (CONTROL, "update", "customresourcedefinitions.apiextensions.k8s.io"): "a newer release knows more of them",
     (CONTROL, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
     (CONTROL, "update", "secrets"): "a certificate is about to end",
+    (CONTROL, "create", "pods/eviction"): "a pod has had tickets without a grant for minutes",
     (CONTROL, "get", "grants.lamina.dev"): "the answer to a bind was lost",
     (CONTROL, "update", "grants.lamina.dev"): "a running pod is resized",
     (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",

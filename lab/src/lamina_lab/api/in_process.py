@@ -116,8 +116,8 @@ class InProcess:
         except ApiError as error:
             _raise(error)
 
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
-        await self.delete(PODS, pod, namespace=namespace, uid=uid)
+    async def evict(self, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
+        await self.delete(PODS, pod, namespace=namespace, uid=uid, grace_s=grace_s)
 
     async def close(self) -> None:
         """Nothing to close."""

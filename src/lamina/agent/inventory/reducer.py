@@ -7,7 +7,7 @@ MIG devices are native devices too. By the MIG strategy their resources are thos
 MIG devices of GPUs that grants may partition are not advertised; only grants hand them out.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from msgspec import Struct, structs
@@ -21,7 +21,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
 from lamina.model.borrowers import DisplacedBorrower
 from lamina.model.claims import MAX_CLAIMS, HeldClaim
-from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode
+from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource
 from lamina.model.grants import MigInstance, Share
 from lamina.model.idle import IdlePod
 from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
@@ -208,6 +208,7 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             bare,
             gpus=gpus,
             native_resources=listed if state.selected else (),
+            tickets=_ticket_resources(state, listed) if gpus else (),
             driver_limited=state.driver_limited,
             mps=tuple(state.daemons[gpu] for gpu in sorted(state.daemons)),
             mig_leftovers=state.on_demand.left,
@@ -219,6 +220,12 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             mig_devices=_mig_counts(state),
         )
     return Advertised(inventory, tickets, native, mig)
+
+
+def _ticket_resources(state: AdvertisementState, native: Collection[NativeResource]) -> tuple[str, ...]:
+    """The resources of which the node has tickets and no native devices."""
+    counted = {each.resource for each in native if each.count}
+    return tuple(kind.resource for kind in state.ticket_kinds if kind.resource not in counted)
 
 
 def _with_daemons(state: AdvertisementState, in_use: DevicesInUse) -> DevicesInUse:

@@ -292,6 +292,24 @@ class Borrowers(Group, frozen=True, kw_only=True):
     ] = ()
 
 
+class GrantlessPods(Group, frozen=True, kw_only=True):
+    """Pods that have tickets of a node without a grant, because Lamina did not place them."""
+
+    seconds: Annotated[
+        Count,
+        doc(
+            "Time without a grant after which such a pod is evicted; 0 for never. It is named after a minute in any "
+            "case. Pods whose containers with tickets have started stay.",
+            unit="seconds",
+            reason="It cannot start, and other pods cannot have its tickets. There is time to see it.",
+        ),
+    ] = 300
+    exempt: Annotated[
+        Annotated[tuple[str, ...], must_be("a list of namespaces")],
+        doc("Namespaces whose pods are named and never evicted; `*` for all.", reason="No such pod can start."),
+    ] = ()
+
+
 class Schedulers(Group, frozen=True, kw_only=True):
     """The schedulers that use Lamina's extender."""
 
@@ -463,6 +481,7 @@ class Configuration(Group, frozen=True, kw_only=True):
     defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
     idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
     borrowers: Annotated[Borrowers, doc("Pods whose borrowed memory neighbors need.")] = Borrowers()
+    grantless_pods: Annotated[GrantlessPods, doc("Pods that have tickets without a grant.")] = GrantlessPods()
     pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()

@@ -39,6 +39,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             NativeResource(native.resource, native.count, native.replicas, Strategy(native.sharing))
             for native in wire.native_resources
         ),
+        tickets=wire.tickets,
         driver_limited=wire.driver_limited,
         mps=tuple(_read_mps_daemon(daemon) for daemon in wire.mps),
         mig_leftovers=wire.mig_leftovers,
@@ -67,6 +68,7 @@ def write_inventory(inventory: Inventory) -> dict[str, Any]:
             inventories.NativeResource(native.resource, native.count, native.replicas, native.sharing.value)
             for native in inventory.native_resources
         ),
+        tickets=inventory.tickets,
         driver_limited=inventory.driver_limited,
         mps=tuple(_write_mps_daemon(daemon) for daemon in inventory.mps),
         mig_leftovers=inventory.mig_leftovers,

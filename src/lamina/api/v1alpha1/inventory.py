@@ -201,6 +201,14 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         _MANY,
         Meta(description="Native devices of the node; kube-scheduler places pods that request only these"),
     ] = field(name="plain", default=())
+    tickets: Annotated[
+        tuple[Annotated[str, Meta(max_length=317)], ...],
+        Meta(
+            max_length=16,
+            description="Resources of which only pods with a grant are to have some: a policy refuses others that are "
+            "created on this node with them",
+        ),
+    ] = ()
     driver_limited: Annotated[
         tuple[str, ...],
         _MANY,

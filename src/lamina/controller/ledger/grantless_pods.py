@@ -41,7 +41,7 @@ def running_request(pod: ParsedPod) -> RunningRequest | None:
     """
     if pod_state(pod.obj).stage is not Stage.BOUND:
         return None
-    started = pod.ticket_holders.intersection(_started_containers(pod.obj.get("status") or {}))
+    started = pod.ticket_holders.intersection(started_containers(pod.obj.get("status") or {}))
     if not started:
         return None
     if pod.problem:
@@ -91,7 +91,8 @@ def _may_be_partitioned(gpu: Gpu) -> bool:
     return gpu.mode is Mode.MIG or (gpu.mode is None and Mode.MIG in gpu.modes)
 
 
-def _started_containers(status: Mapping[str, Any]) -> Iterator[str]:
+def started_containers(status: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the containers that have been started, by the status of their pod."""
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in islice(status.get(field) or (), MAX_CONTAINERS):
             state = container.get("state") or {"waiting": {}}

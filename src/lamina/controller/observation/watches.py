@@ -14,6 +14,7 @@ from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.controller.ledger.ticket_holders import TicketHolder, ticket_holder
 from lamina.controller.observation.own_writes import OwnWrites
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.model.gpus import Inventory
@@ -25,8 +26,9 @@ from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 from lamina.ports.supervision import keep_running
 
 _STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
+_TICKETS = "tickets"
 """Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, the size that
-it asks for, and whether it is being deleted."""
+it asks for, whether it is being deleted, and the tickets that it has."""
 _OFFERED, _EXCLUDED, _DISCOURAGED = "offered", "excluded", "discouraged"
 """Fields of a trimmed node: what it offers, whether its labels exclude it from Lamina, and whether a taint of it keeps
 pods away that could go elsewhere."""
@@ -75,6 +77,8 @@ class Watches:
         """Bound pods that ask for another size, or have asked for one, by UID."""
         self.leaving_pods: set[str] = set()
         """UIDs of bound pods that are being deleted."""
+        self.ticket_holders: dict[str, TicketHolder] = {}
+        """Bound pods that count for tickets, by UID."""
         self.discouraged_nodes: set[str] = set()
         """Nodes that have a taint with PreferNoSchedule."""
         self._unlisted = {resource.plural for resource in self._handlers}
@@ -190,6 +194,10 @@ class Watches:
             self.resized_pods[uid] = obj[_RESIZED]
         else:
             self.resized_pods.pop(uid, None)
+        if obj[_TICKETS] is not None and kind != DELETED:
+            self.ticket_holders[uid] = obj[_TICKETS]
+        else:
+            self.ticket_holders.pop(uid, None)
         if obj[_LEAVING] and kind != DELETED and state.node and not state.ended:
             self.leaving_pods.add(uid)
         else:
@@ -227,11 +235,12 @@ class Watches:
         """
         unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False, _RESIZED: None}
         trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
+        trimmed[_TICKETS] = None
         trimmed[_LEAVING] = bool(obj["metadata"].get("deletionTimestamp"))
         try:
             trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj), _RESIZED: resized_pod(obj)}
             pod = self._context.parse(obj)
-            trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod)}
+            trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod), _TICKETS: ticket_holder(pod)}
             if trimmed[_STATE].stage is Stage.PENDING and not trimmed[_LEAVING]:
                 self._context.pending.observe(pod)
             else:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lamina.controller.ledger.ticket_holders import describe_tickets
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
@@ -26,6 +27,7 @@ LEAST_KUBELET = (1, 20)
 LEAST_KERNEL = (3, 15)
 """The first with open file description locks."""
 LEAST_DRIVER = (440,)
+_SHOWN = 5
 UNSEEN = timedelta(seconds=30)
 """How long a scheduler may take until it tries a pod."""
 RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
@@ -60,6 +62,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)
+    yield _tickets(cluster)
 
 
 def _configuration(cluster: ClusterView) -> Finding:
@@ -205,6 +208,19 @@ def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
         requested = "is scheduled yet" if ours else "exists yet"
         return Finding("scheduler", State.OK, f"not verified, because no pod that requests a GPU {requested}")
     return Finding("scheduler", State.OK, "pods that request GPUs are scheduled")
+
+
+def _tickets(cluster: ClusterView) -> Finding:
+    """Whether pods that Lamina did not place keep tickets from others."""
+    holders = cluster.taken_tickets.holders
+    if not holders:
+        return Finding("tickets", State.OK, "no pod has any without a grant")
+    found = "; ".join(
+        f"{holder.name} has {describe_tickets(tickets)} of node {holder.node}" for holder, tickets in holders[:_SHOWN]
+    )
+    more = f"; and {len(holders) - _SHOWN} more pods" if len(holders) > _SHOWN else ""
+    fix = "delete them, and create them without nodeName and for a scheduler that Lamina serves"
+    return Finding("tickets", State.FAILED, f"pods without a grant keep them from others: {found}{more}", fix)
 
 
 def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:

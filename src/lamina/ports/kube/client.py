@@ -267,12 +267,13 @@ class KubeClient:
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="binding"), body=body)
 
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+    async def evict(self, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
+        grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod, "namespace": namespace},
-            "deleteOptions": {"preconditions": {"uid": uid}},
+            "deleteOptions": {"preconditions": {"uid": uid}, **grace},
         }
         await self._ask("POST", PODS.path(namespace=namespace, name=pod, subresource="eviction"), body=body)
 

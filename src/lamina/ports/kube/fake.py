@@ -170,7 +170,7 @@ class FakeKube:
             after["metadata"]["labels"] = {**(after["metadata"].get("labels") or {}), **metadata.labels}
         self._store(PODS, obj, after)
 
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+    async def evict(self, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
         await self._called("evict", PODS, pod)
         meta = self._found(PODS, namespace, pod)["metadata"]
         for budget in self._objects[DISRUPTION_BUDGETS].values():
@@ -178,7 +178,7 @@ class FakeKube:
             allowed = (budget.get("status") or {}).get("disruptionsAllowed") or 0
             if budget["metadata"]["namespace"] == namespace and covers and not allowed:
                 raise Refused("Cannot evict pod as it would violate the pod's disruption budget.")
-        await self.delete(PODS, pod, namespace=namespace, uid=uid)
+        await self.delete(PODS, pod, namespace=namespace, uid=uid, grace_s=grace_s)
 
     async def proxied(self, resource: Resource, name: str, path: str, *, namespace: str = "") -> bytes:
         await self._called("proxied", resource, name)

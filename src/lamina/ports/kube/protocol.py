@@ -108,8 +108,11 @@ class Kube(Protocol):
         """
         ...
 
-    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
-        """Evict the pod if that is its UID. Raises Outside where a PodDisruptionBudget does not allow it."""
+    async def evict(self, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
+        """Evict the pod if that is its UID. Raises Outside where a PodDisruptionBudget does not allow it.
+
+        `grace_s` seconds after that its containers are killed; None: as its own specification says.
+        """
         ...
 
     async def close(self) -> None: ...
