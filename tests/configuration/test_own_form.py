@@ -17,6 +17,7 @@ from lamina.dialects.volcano.section import VolcanoSection
 from lamina.errors import BadInput
 from lamina.model.borrowers import BorrowerPolicy
 from lamina.model.gpus import Mode
+from lamina.model.grantless import GrantlessPolicy
 from lamina.model.grants import ComputePolicy
 from lamina.model.idle import IdlePolicy
 from lamina.model.mig_rules import MigRule
@@ -61,6 +62,7 @@ nodes:
 defragmentation: {movesPerHour: 4}
 idleShares: {hours: 8, noticeMinutes: 5, action: evict, namespaces: [lab]}
 borrowers: {seconds: 30, noticeSeconds: 20, namespaces: [lab]}
+grantlessPods: {seconds: 90, exempt: [kube-system]}
 pricing:
   currency: EUR
   gpus: [{model: A100, perHour: 2.5}]
@@ -157,6 +159,7 @@ def test_every_field_takes_effect() -> None:
     found = config.compatibility
     assert config.moves_per_hour == 4
     assert config.borrowers == BorrowerPolicy(after_s=30.0, notice_s=20.0, namespaces=("lab",))
+    assert config.grantless_pods == GrantlessPolicy(after_s=90.0, exempt=("kube-system",))
     assert config.idle == IdlePolicy(hours=8, notice_s=300.0, action="evict", namespaces=("lab",))
     assert config.pricing == Pricing(
         currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team",)

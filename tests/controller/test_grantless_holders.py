@@ -37,7 +37,7 @@ def holds(pod: Object, node: Inventory | None = None, *, granted: bool = False) 
 @pytest.mark.parametrize(
     ("scheduler", "labels"), [*itertools.product(SCHEDULERS, ({}, IGNORED, {"any": "label"}))]
 )  # fmt: skip
-def test_whoever_placed_it_and_whatever_its_labels_a_pod_without_a_grant_has_tickets(
+def test_of_any_scheduler_and_with_any_labels_a_pod_without_a_grant_has_tickets(
     scheduler: str, labels: dict[str, str]
 ) -> None:
     pod = on_node(scheduler=scheduler, labels=labels)

@@ -83,7 +83,7 @@ class GrantlessHolders:
     def _grantless(self) -> Iterator[tuple[TicketHolder, dict[str, int]]]:
         ledger = self._context.ledger
         if not self._context.configuration.value.enabled:
-            return  # another system may place pods by now
+            return  # another system places pods
         for holder in self._watches.ticket_holders.values():
             tickets = without_grant(holder, ledger.inventory(holder.node), self._has_grant)
             if tickets:

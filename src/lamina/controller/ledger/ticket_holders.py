@@ -1,9 +1,9 @@
 """Pods that have tickets of a node although no grant says what they stand for.
 
-kube-scheduler and kubelet count tickets for every pod on a node, whoever placed it there. One that was created with
-`nodeName`, or by another scheduler, has no grant, so its containers get no GPU and do not start. But its tickets are
-taken, and no other pod can have them. Lamina writes a grant before it binds a pod: a pod on a node has one or will
-never have one.
+kube-scheduler and kubelet count tickets for every pod on a node, also for one that Lamina did not place: it was created
+with `nodeName`, or is of another scheduler. Such a pod has no grant, so its containers get no GPU and do not start. But
+its tickets are taken, and no other pod can have them. Lamina writes a grant before it binds a pod: a pod on a node has
+one or will never have one.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ def without_grant(
 ) -> Mapping[str, int]:
     """The tickets that the pod has of a node with this inventory and no grant accounts for, by resource.
 
-    Native devices of the node are none of them: kubelet hands these out itself, whoever placed the pod.
+    Native devices of the node are none of them: kubelet hands these out to any pod.
     """
     if inventory is None or not inventory.gpus or has_grant(holder.uid):
         return {}
