@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lamina import native
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
 from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 from tests.facade.clients.counting_driver import CountingDriver
 from tests.facade.conftest import MIB, PRELUDE, Container, MakeContainer
+from tests.facade.driver_libraries import LIBRARIES, reported
 from tests.simgpu.machines import Machine
 from tests.simgpu.mps import Daemon
 
@@ -46,6 +48,23 @@ def test_other_threads_may_change_it(
     for variables in (bare(box), box.environment()):
         done = subprocess.run(command, env=variables, text=True, capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", ""), "LAMINA_DIR" in variables
+
+
+WRITES = {
+    "environ", "__environ", "_environ", "setenv", "putenv", "unsetenv", "clearenv", "chdir", "fchdir", "chroot",
+    "umask", "sigaction", "signal", "sigprocmask", "pthread_sigmask", "sigaltstack", "alarm", "setitimer", "timer_create",
+    "setlocale", "setrlimit", "prlimit", "prlimit64", "prctl", "setpriority", "nice", "sched_setaffinity",
+    "sched_setscheduler", "dup2", "dup3", "setsid", "setpgid", "unshare", "setns", "rand", "srand", "random", "strtok",
+    "pthread_create", "atexit", "tzset", "mallopt", "personality",
+}  # fmt: skip
+"""What changes, or lets change, something that all threads of a program or its children have."""
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values())
+def test_the_facade_can_write_nothing_that_belongs_to_the_process(library: str) -> None:
+    imported = reported("nm", "-D", "--undefined-only", native.path(library)).split()
+    assert "getenv" in {name.partition("@")[0] for name in imported}
+    assert WRITES & {name.partition("@")[0] for name in imported} == set()
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
