@@ -51,11 +51,12 @@ def test_other_threads_may_change_it(
 
 
 WRITES = {
-    "environ", "__environ", "_environ", "setenv", "putenv", "unsetenv", "clearenv", "chdir", "fchdir", "chroot",
-    "umask", "sigaction", "signal", "sigprocmask", "pthread_sigmask", "sigaltstack", "alarm", "setitimer", "timer_create",
-    "setlocale", "setrlimit", "prlimit", "prlimit64", "prctl", "setpriority", "nice", "sched_setaffinity",
-    "sched_setscheduler", "dup2", "dup3", "setsid", "setpgid", "unshare", "setns", "rand", "srand", "random", "strtok",
-    "pthread_create", "atexit", "tzset", "mallopt", "personality",
+    "environ", "__environ", "_environ", "setenv", "putenv", "unsetenv", "clearenv", "chdir", "fchdir",
+    "chroot", "umask", "sigaction", "signal", "sigprocmask", "pthread_sigmask", "sigaltstack", "alarm",
+    "setitimer", "timer_create", "setlocale", "setrlimit", "prlimit", "prlimit64", "prctl", "setpriority",
+    "nice", "sched_setaffinity", "sched_setscheduler", "dup2", "dup3", "setsid", "setpgid", "unshare",
+    "setns", "rand", "srand", "random", "strtok", "pthread_create", "atexit", "tzset", "mallopt",
+    "personality",
 }  # fmt: skip
 """What changes, or lets change, something that all threads of a program or its children have."""
 
