@@ -1,4 +1,4 @@
-"""The ResourceSlices and DeviceClasses that an agent keeps in Kubernetes."""
+"""The ResourceSlices that an agent keeps in Kubernetes."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.claims.classes import ClassMaker, device_classes
-from lamina.dra.names import DRIVER, HAMI_DRIVER
-from lamina.ports.kube import DEVICE_CLASSES, RESOURCE_SLICES, Object
-from lamina_lab.api.schema.device_validation import device_class
+from lamina.dra.names import DRIVER
+from lamina.ports.kube import RESOURCE_SLICES, Object
 from tests.agent.claim_nodes import ClaimNode, result
 from tests.waiting import until
 
@@ -80,18 +78,3 @@ async def test_nothing_is_written_while_nvml_does_not_answer(node: ClaimNode) ->
     assert await slices(node) == []
     node.nvml.broken = ""
     assert (await published(node))[0] == 1
-
-
-async def test_classes_are_made_only_where_they_are_missing(node: ClaimNode) -> None:
-    theirs = {"metadata": {"name": DRIVER}, "spec": {"selectors": []}}
-    await node.kube.create(DEVICE_CLASSES, theirs)
-    await ClassMaker(node.context).look()
-    found = {each["metadata"]["name"]: each["spec"] for each in (await node.kube.list(DEVICE_CLASSES)).items}
-    assert sorted(found) == [DRIVER, HAMI_DRIVER, "mig.nvidia.com"]
-    assert found[DRIVER] == theirs["spec"]
-
-
-@pytest.mark.parametrize("driver", [DRIVER, "gpu.example.com"])
-def test_the_api_server_takes_the_classes(driver: str) -> None:
-    assert [device_class(each) for each in device_classes(driver)] in ([[], [], []], [[], []])
-    assert device_classes(DRIVER)[0]["spec"]["extendedResourceName"] == "nvidia.com/gpu"

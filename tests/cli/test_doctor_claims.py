@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import DIGEST
 from lamina.model.config import ByClaim
-from lamina.operations.doctor.claim_drivers import claim_drivers
+from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import RESOURCE_SLICES, NotFound, Object
 from tests.cli.doctor_patient import Patient
@@ -92,3 +93,27 @@ async def test_the_doctor_reads_the_slices_where_there_are_any() -> None:
         NotFound("no such kind") if resource == RESOURCE_SLICES else None
     )
     assert (await before_134.findings())["other drivers for claims"].state is State.OK
+
+
+def of_classes(classes: list[Object], slices: list[Object]) -> list[tuple[State, str]]:
+    return [(each.state, each.found.split(",")[0]) for each in device_classes_of_claims(classes, slices)]
+
+
+def test_classes_are_those_that_lamina_makes() -> None:
+    made = device_classes(DRIVER)
+    assert of_classes(made, [slice_()]) == of_classes([], []) == of_classes([], [slice_(own=False)]) == []
+    assert len(of_classes([], [slice_(), slice_("m")])) == 3
+    assert of_classes(made[:2], [slice_()]) == [(State.FAILED, f"there is no DeviceClass {HAMI_DRIVER}")]
+    chosen = device_classes("gpu.example.com")
+    assert of_classes(chosen, [slice_(driver="gpu.example.com")]) == []
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_class_of_another_system_is_found(at: int) -> None:
+    classes = device_classes(DRIVER)
+    theirs = {"selectors": [{"cel": {"expression": f'device.driver == "{HAMI_DRIVER}"'}}]}
+    classes[at] = {"metadata": classes[at]["metadata"], "spec": theirs}
+    (finding,) = device_classes_of_claims(classes, [slice_()])
+    name = classes[at]["metadata"]["name"]
+    assert finding.found.startswith(f"the DeviceClass {name} is not the one that Lamina makes")
+    assert f"kubectl delete deviceclass {name}" in finding.fix

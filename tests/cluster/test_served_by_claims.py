@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, programs
-from lamina.agent.claims.classes import device_classes
 from lamina.api.v1alpha1.conversion import read_grant
 from lamina.configuration import DEFAULT
+from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER
 from lamina.ports.kube import DEVICE_CLASSES, GRANTS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object
 from tests.cluster.deciding import all_placed, deciding, prepare

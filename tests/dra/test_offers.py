@@ -6,8 +6,10 @@ import pytest
 from msgspec import structs
 
 from lamina.dra.claims import read_claim
+from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER, HAMI_DRIVER
-from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, pci_bus_id, semantic_version
+from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, pci_bus_id, semantic_version, shared_counters
+from lamina.dra.partitions import PartitionOptions
 from lamina.dra.slices import generation, node_slices
 from lamina.errors import NotYet
 from lamina.model.gpu_facts import GpuFacts, MigInstanceFacts
@@ -35,8 +37,13 @@ def partitioned(facts: GpuFacts = FACTS[0]) -> OfferedGpu:
     return OfferedGpu(facts=structs.replace(facts, mig_enabled=True), mig=devices)
 
 
+PARTITIONED = partitioned()
+ON_DEMAND = OfferedGpu(facts=FACTS[1], options=PartitionOptions(card=CARD, profiles=CARD.profiles))
+
+
 def slices_of(offered: list[OfferedGpu]) -> list[dict[str, Any]]:
-    return node_slices("node-0", DRIVER, [each.document for each in offered_devices(offered, VERSIONS)], [])
+    documents = [each.document for each in offered_devices(offered, VERSIONS)]
+    return node_slices("node-0", DRIVER, documents, [], shared_counters(offered))
 
 
 def values(document: Any) -> dict[str, Any]:
@@ -88,12 +95,18 @@ def test_the_allocated_claim_is_read_back_with_its_amounts() -> None:
         read_claim(allocated, DRIVER, "node-1")
 
 
-def test_hamis_class_selects_the_same_devices() -> None:
-    expression = f"device.driver == '{DRIVER}' && device.attributes['{HAMI_DRIVER}'].type == 'hami-gpu'"
-    hami = {"metadata": {"name": HAMI_DRIVER}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
-    cluster = Cluster(slices_of(gpus()), [hami])
-    wanted = request("gpu", HAMI_DRIVER, capacity=capacity(cores="30", memory="4Gi"))
-    assert cluster.devices(claim("a", wanted)) == ["gpu-4"]
+@pytest.mark.parametrize("others", [[], [PARTITIONED], [ON_DEMAND], [PARTITIONED, ON_DEMAND]])
+@pytest.mark.parametrize("name", [each["metadata"]["name"] for each in device_classes(DRIVER)])
+def test_each_class_is_evaluated_for_every_device_and_selects_its_own(name: str, others: list[OfferedGpu]) -> None:
+    offered = [*others, OfferedGpu(facts=FACTS[2])]
+    cluster = Cluster(slices_of(offered), device_classes(DRIVER))
+    kind = "mig" if name.startswith("mig.") else "gpu"
+    expected = {each.name for each in offered_devices(offered, VERSIONS) if each.kind == kind}
+    amounts = {"capacity": capacity(memory="32Gi")} if kind == "gpu" else {}
+    found = [cluster.devices(claim(f"claim-{at}", request("one", name, **amounts))) for at in range(9)]
+    assert {device for devices in found if devices for device in devices} <= expected
+    assert (found[0] is None) == (not expected)
+    assert found[-1] is None or kind == "mig"
 
 
 def test_a_partitioned_gpu_is_offered_by_its_mig_devices_only() -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from lamina.agent.mig.partitioner import STATE
 from lamina.dialects.nvidia.feature_labels import LABELS
+from lamina.dra.classes import device_classes
+from lamina.dra.names import DRIVER
 from lamina.install import values
 from lamina.install.objects import objects
 from lamina.install.render import render
@@ -25,7 +27,8 @@ BEFORE: dict[str, Any] = {
 
 
 def policy(name: str, minor: int = 36) -> Any:
-    made = render(objects(), Setting(values.plain(values.Values()), (1, minor, 0)))
+    given = values.Values(dra=values.DraValues(enabled=True))
+    made = render(objects(), Setting(values.plain(given), (1, minor, 0)))
     found = [o["spec"] for o in made if o["kind"] == "ValidatingAdmissionPolicy" and o["metadata"]["name"] == name]
     bound = [o["spec"] for o in made if o["kind"] == "ValidatingAdmissionPolicyBinding"]
     assert [each["validationActions"] for each in bound if each["policyName"] == name] == [["Deny"]] * len(found)
@@ -208,3 +211,38 @@ def test_the_policy_reads_inventories_and_stops_no_pod_where_there_are_none() ->
 @pytest.mark.parametrize(("minor", "there"), [(20, []), (29, []), (30, ["lamina-grants"]), (31, ["lamina-grants"])])
 def test_older_servers_get_none_that_they_cannot_hold(minor: int, there: list[str]) -> None:
     assert [name for name in ("lamina-agent", "lamina-grants") if policy(name, minor)] == there
+
+
+def making_a_class(new: Any, user: str = CONTROL) -> str:
+    return stopped("lamina-device-classes", {"userInfo": {"username": user}, "operation": "CREATE"}, new)
+
+
+def selecting(*expressions: str, name: str = "any", **more: Any) -> Any:
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    return {"metadata": {"name": name}, "spec": {"selectors": selectors, **more}}
+
+
+def test_the_controller_makes_the_classes_of_its_driver() -> None:
+    assert [making_a_class(each) for each in device_classes(DRIVER)] == ["", "", ""]
+    assert making_a_class(selecting("device.driver == 'nic.example.com'"), "system:admin") == ""
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        selecting("device.driver == 'nic.example.com'"),
+        selecting("true"),
+        selecting(f"device.driver == '{DRIVER}' || true"),
+        selecting(f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu' || true"),
+        {"metadata": {"name": "any"}, "spec": {}},
+    ],
+)
+def test_the_controller_makes_no_class_of_other_devices(new: Any) -> None:
+    assert making_a_class(new) in ("Lamina may only create classes of its own devices", "fails")
+
+
+@pytest.mark.parametrize(("name", "resource"), [("any", "nvidia.com/gpu"), (DRIVER, "example.com/nic")])
+def test_no_other_class_serves_a_resource(name: str, resource: str) -> None:
+    own = device_classes(DRIVER)[0]["spec"]["selectors"][0]["cel"]["expression"]
+    said = making_a_class(selecting(own, name=name, extendedResourceName=resource))
+    assert said == "only the class of Lamina's driver may serve a resource, the one that counts GPUs"

@@ -10,7 +10,7 @@ GIVEN = {
         *rights.IDLE_SHARES_CLUSTER,
         *rights.BORROWERS_CLUSTER,
         *rights.PREEMPTION_CLUSTER,
-        *rights.TEMPLATES_CLUSTER,
+        *rights.CLAIM_OBJECTS_CLUSTER,
     ),
     "dashboard": (*rights.DASHBOARD_CLUSTER, *rights.DASHBOARD_OWN),
     "agent": (

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.binding import ClaimBinding
-from lamina.agent.claims.classes import ClassMaker
 from lamina.agent.claims.daemons import ClaimDaemons
 from lamina.agent.claims.instances import ClaimInstances
 from lamina.agent.claims.offer import ClaimOffer
@@ -364,7 +363,6 @@ def _claim_parts(
     binding: dict[str, Part] = {"claims to bind": ClaimBinding(node, preparer)} if node.settings.dra_binding else {}
     return {
         **binding,
-        "device classes": ClassMaker(node),
         "MPS daemons of claims": sharing.daemons,
         "driver of claims": ClaimRegistration(node, ClaimPlugin(node, preparer), health),
         "resource slices": SlicePublisher(node, offer, watch),

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
+from lamina.dra.names import DRIVER
 
 ExtenderBind = Annotated[
     str,
@@ -33,12 +34,16 @@ ExtenderHttpBind = Annotated[
     ),
 ]
 
-ClaimTemplatesOption = Annotated[
+DraOption = Annotated[
     bool,
     typer.Option(
-        "--claim-templates",
-        help="Make the ResourceClaimTemplates of pods that are served by claims in the place of resources.",
+        "--dra",
+        envvar="LAMINA_DRA",
+        help="Make the DeviceClasses and ResourceClaimTemplates that claims need. For agents with --dra.",
     ),
+]
+DraDriverOption = Annotated[
+    str, typer.Option("--dra-driver", envvar="LAMINA_DRA_DRIVER", help="Name of the agents' driver for claims.")
 ]
 PreemptionOption = Annotated[
     bool,
@@ -76,7 +81,8 @@ def controller(
     ] = "",
     protect_metrics: ProtectMetrics = False,
     preemption: PreemptionOption = False,
-    claim_templates: ClaimTemplatesOption = False,
+    dra: DraOption = False,
+    dra_driver: DraDriverOption = DRIVER,
     addresses_file: Annotated[
         Path | None,
         typer.Option("--addresses-file", help="Write the addresses to this file once both services listen."),
@@ -113,7 +119,8 @@ def controller(
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         protect_metrics=protect_metrics,
         preemption=preemption,
-        claim_templates=claim_templates,
+        dra=dra,
+        dra_driver=dra_driver,
         addresses_file=addresses_file,
         identity=identity,
     )

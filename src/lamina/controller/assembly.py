@@ -23,6 +23,7 @@ from lamina.controller.capacity import inventory_status
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.claims import templates as claim_templates
+from lamina.controller.claims.classes import ClassMaker
 from lamina.controller.claims.templates import ClaimTemplates
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
@@ -286,7 +287,9 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),
     }
-    if settings.claim_templates:
+    if settings.dra:
+        classes = ClassMaker(context, settings.dra_driver, ready)
+        loops["device classes"] = classes.run
         generated = ClaimTemplates(context, controller.events, ready)
         loops["pods with generated claims"] = generated.run
         loops["generated claims"] = lambda: _every(clock, claim_templates.EVERY_S, generated.step)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lamina.dra.names import DRIVER
 from lamina.ports.listener import Address
 
 
@@ -32,8 +33,10 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     """Whether metrics are served over HTTPS, and only to callers that the API server allows to get them."""
     preemption: bool = False
     """Whether the controller itself evicts pods for one that lacks GPU memory or compute alone."""
-    claim_templates: bool = False
-    """Whether the controller makes the templates of claims that pods have in the place of resources."""
+    dra: bool = False
+    """Whether agents serve ResourceClaims, so that the controller makes classes and templates for them."""
+    dra_driver: str = DRIVER
+    """The name of their driver."""
     addresses_file: Path | None = None
     """Written once all services listen: a JSON object with their URLs: `admission`, and `extender`, `extenderHttp` and
     `metrics` where the settings have them."""

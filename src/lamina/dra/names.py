@@ -7,6 +7,8 @@ DRIVER = "gpu.nvidia.com"
 STANDARD = "resource.kubernetes.io"
 """The domain of attributes that Kubernetes defines."""
 HAMI_DRIVER = "hami-core-gpu.project-hami.io"
+HAMI_TYPE = "hami-gpu"
+"""The type of a GPU among HAMi's attributes."""
 MEMORY, CORES = "memory", "cores"
 _LONGEST = 200
 

@@ -3,7 +3,8 @@
 MIG devices of a GPU that may be partitioned on demand are offered by their places, whether or not they exist.
 
 Attributes have the names of NVIDIA's driver, those that it dropped included, because an expression that names a missing
-attribute ends the allocation on the node. HAMi's names are there too, so that a class can select its devices.
+attribute ends the allocation on the node. HAMi's names are there too, so that a class can select its devices; MIG
+devices have the one that its class reads, with another value.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.dra.names import CORES, DRIVER, HAMI_DRIVER, MEMORY, STANDARD
+from lamina.dra.names import CORES, DRIVER, HAMI_DRIVER, HAMI_TYPE, MEMORY, STANDARD
 from lamina.dra.partitions import PartitionOptions
 from lamina.model.gpu_facts import GpuFacts, MigAttributes
 from lamina.model.gpu_modes import MigInstance
@@ -162,7 +163,7 @@ def _common(gpu: OfferedGpu, versions: DriverVersions) -> dict[str, Any]:
 
 def _whole(facts: GpuFacts, common: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
     minor = _minor(facts)
-    hami = {"type": _text("hami-gpu"), "uuid": _text(facts.uuid), "minor": {"int": minor}, **_unqualified(common)}
+    hami = {"type": _text(HAMI_TYPE), "uuid": _text(facts.uuid), "minor": {"int": minor}, **_unqualified(common)}
     attributes = {
         "type": _text("gpu"),
         "uuid": _text(facts.uuid),
@@ -187,6 +188,7 @@ def _whole(facts: GpuFacts, common: Mapping[str, Any], memory_mib: int) -> dict[
 def _partition_attributes(facts: GpuFacts, profile: MigProfile, common: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": _text("mig"),
+        f"{HAMI_DRIVER}/type": _text("mig"),
         "parentUUID": _text(facts.uuid),
         "profile": _text(profile.name),
         "parentIndex": {"int": _minor(facts)},

@@ -28,7 +28,7 @@ _RECLAIMER = "lamina-idle-shares"
 _BORROWERS = "lamina-borrowers"
 _SERVES_CLAIMS = "lamina-claims"
 _BINDS_CLAIMS = "lamina-claims-binding"
-_MAKES_TEMPLATES = "lamina-claim-templates"
+_MAKES_CLAIM_OBJECTS = "lamina-claim-objects"
 
 MOVES_PODS = Given(Value("control.defragmentation"))
 RECLAIMS_IDLE = Given(Value("control.idleShares"))
@@ -59,7 +59,7 @@ def accounts() -> list[Any]:
         *(When(EVICTS_BORROWERS, part) for part in _added_role(_BORROWERS, rights.BORROWERS_CLUSTER)),
         *(When(PREEMPTS, part) for part in _added_role(_PREEMPTOR, rights.PREEMPTION_CLUSTER)),
         *(When(DRA_WANTED, part) for part in _added_role(_SERVES_CLAIMS, rights.CLAIMS_CLUSTER, AGENT)),
-        *(When(DRA_WANTED, part) for part in _added_role(_MAKES_TEMPLATES, rights.TEMPLATES_CLUSTER)),
+        *(When(DRA_WANTED, part) for part in _added_role(_MAKES_CLAIM_OBJECTS, rights.CLAIM_OBJECTS_CLUSTER)),
         *(When(BINDING_WANTED, part) for part in _added_role(_BINDS_CLAIMS, rights.BINDING_CLUSTER, AGENT)),
         *(When(SCHEDULER_WANTED, part) for part in _scheduler_objects()),
         *(When(PROTECTED_METRICS, part) for part in _metrics_objects()),

@@ -23,7 +23,7 @@ from lamina.install.pods import (
     startup_probe,
     template,
 )
-from lamina.install.terms import Given, Value, When
+from lamina.install.terms import Given, Joined, Value, When
 
 EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT = 8445, 8080, 8443, 9395
 EXTENDER_HTTP = Given(Value("control.extenderHttp"))
@@ -77,7 +77,8 @@ def _template() -> dict[str, Any]:
             When(EXTENDER_HTTP, f"--extender-http-bind=:{EXTENDER_HTTP_PORT}"),
             When(PROTECTED_METRICS, "--protect-metrics"),
             When(PREEMPTS, "--preemption"),
-            When(_SERVES_CLAIMS, "--claim-templates"),
+            When(_SERVES_CLAIMS, "--dra"),
+            When(_SERVES_CLAIMS, Joined("--dra-driver=", Value("dra.driverName"))),
         ],
         "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
         "ports": [

@@ -3,13 +3,14 @@
 All agents share one service account, and a tenant may have all permissions in their namespace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamina.api.v1alpha1 import API_VERSION
 from lamina.dialects.registry import label_prefixes
+from lamina.install.agent import DRA_WANTED
 from lamina.install.names import AGENT, CONTROL, NAMESPACE, cluster_meta
-from lamina.install.terms import Since, When
+from lamina.install.terms import Joined, Since, Term, Value, When
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _HAS_POLICIES = Since(1, 30)
@@ -27,6 +28,7 @@ def policies() -> list[Any]:
         *(When(_TOKEN_NAMES_NODE, part) for part in _agents_write_own_slices()),
         *(When(_HAS_POLICIES, part) for part in _only_controller_writes_grants()),
         *(When(_HAS_POLICIES, part) for part in _tickets_by_placement_alone()),
+        *(When(DRA_WANTED, part) for part in _controller_makes_own_classes()),
     ]
 
 
@@ -101,12 +103,34 @@ def _tickets_by_placement_alone() -> list[Any]:
     return [policy, binding]
 
 
+def _controller_makes_own_classes() -> list[Any]:
+    """The controller may only create DeviceClasses of its own driver: a class decides for the whole cluster which
+    devices pods get, those with extended resources of other vendors included. No other account of Lamina may at all."""
+    driver = Value("dra.driverName")
+    own = Joined(
+        """object.spec.selectors.exists(each, each.cel.expression.matches("^device[.]driver == '""",
+        driver,
+        """' && device[.]attributes[[]'[a-z0-9.-]+'[]][.]type == '[a-z-]+'$"))""",
+    )
+    served = Joined(
+        "!has(object.spec.extendedResourceName) || object.metadata.name == '",
+        driver,
+        "' && object.spec.extendedResourceName.endsWith('/gpu')",
+    )
+    rule = _write_rule("resource.k8s.io", "*", ["deviceclasses"])
+    validations = {
+        "Lamina may only create classes of its own devices": own,
+        "only the class of Lamina's driver may serve a resource, the one that counts GPUs": served,
+    }
+    return _policy("lamina-device-classes", CONTROL, [rule], validations, {"the-controller": _is(CONTROL)})
+
+
 def _is(part: str) -> str:
     return f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{part}'"
 
 
 def _policy(
-    name: str, part: str, rules: list[Any], validations: dict[str, str], conditions: dict[str, str]
+    name: str, part: str, rules: list[Any], validations: Mapping[str, str | Term], conditions: dict[str, str]
 ) -> list[Any]:
     """A policy and its binding. `validations` are keyed by their message, `conditions` by their name."""
     spec: dict[str, Any] = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": rules}}

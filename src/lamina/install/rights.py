@@ -126,7 +126,6 @@ CLAIMS_CLUSTER = (
     ),
     Rule("resourceclaims.resource.k8s.io", "get", why="with `dra.enabled`, claims of pods on its node"),
     Rule("resourcequotas", "list", why="with `dra.enabled`, quotas on GPUs of the namespaces of claims"),
-    Rule("deviceclasses.resource.k8s.io", "create", why="with `dra.enabled`, where the cluster has none of that name"),
 )
 """Of agents, only where they serve ResourceClaims."""
 
@@ -141,7 +140,8 @@ BINDING_CLUSTER = (
 )
 """Of agents, only where they prepare claims before pods are bound."""
 
-TEMPLATES_CLUSTER = (
+CLAIM_OBJECTS_CLUSTER = (
+    Rule("deviceclasses.resource.k8s.io", "create", why="with `dra.enabled`, where the cluster has none of that name"),
     Rule(
         "resourceclaimtemplates.resource.k8s.io",
         "get list create delete",
@@ -190,7 +190,7 @@ OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
     "Controller, in the cluster, with `control.idleShares`": IDLE_SHARES_CLUSTER,
     "Controller, in the cluster, with `control.borrowers`": BORROWERS_CLUSTER,
     "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
-    "Controller, in the cluster, with `dra.enabled`": TEMPLATES_CLUSTER,
+    "Controller, in the cluster, with `dra.enabled`": CLAIM_OBJECTS_CLUSTER,
     "Controller, in its namespace": CONTROL_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in the cluster, with `dra.enabled`": CLAIMS_CLUSTER,

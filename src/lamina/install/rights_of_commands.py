@@ -66,6 +66,7 @@ DOCTOR = (
     Rule("nodes", "list"),
     Rule(_WEBHOOKS, "list"),
     Rule("resourceslices.resource.k8s.io", "list"),
+    Rule("deviceclasses.resource.k8s.io", "list"),
     DEVICE_TAINTS[0],
     Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
 )

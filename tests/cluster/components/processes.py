@@ -68,7 +68,7 @@ class Processes:
     def _replica(self, number: int, replicas: int) -> Daemon:
         control = self._cluster.control
         words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
-        words += ["--claim-templates"] if self._of_claims else []
+        words += ["--dra"] if self._of_claims else []
         if replicas == 1:
             return self._daemon("control", [*LAMINA, *words, "--extender-http-bind", EXTENDER])
         words += ["--extender-bind", "127.0.0.1:0"]

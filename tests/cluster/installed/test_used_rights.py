@@ -67,5 +67,6 @@ def test_every_right_is_used_or_has_its_occasion(asked: set[Asked], account: str
     assert unused == set()
     if account != SCHEDULER:  # which has those of Kubernetes' own besides
         given |= {(AGENT, verb, rule.resource) for rule in rights.CLAIMS_CLUSTER for verb in rule.verbs.split()}
-        given |= {(CONTROL, verb, rule.resource) for rule in rights.TEMPLATES_CLUSTER for verb in rule.verbs.split()}
+        of_control = rights.CLAIM_OBJECTS_CLUSTER
+        given |= {(CONTROL, verb, rule.resource) for rule in of_control for verb in rule.verbs.split()}
         assert pairs(each for each in asked if each.account == account and each.code < FORBIDDEN) <= given

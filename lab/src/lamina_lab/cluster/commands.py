@@ -31,7 +31,7 @@ def controller(directory: LabDirectory, plan: LabPlan) -> Child:
         *("--metrics-bind", "127.0.0.1:0"),
         *("--addresses-file", str(directory.addresses)),
         "--preemption",
-        *(["--claim-templates"] if plan.dra else []),
+        *(["--dra"] if plan.dra else []),
     ]
     return Child("controller", command, directory.log("controller"), environment(directory))
 

@@ -2,7 +2,6 @@
 
 offer      what claims may get of the node now
 publisher  keeps the node's ResourceSlices as offered
-classes    makes the DeviceClasses that a cluster lacks
 instances  MIG instances for claims
 preparer   makes and removes what a claim needs
 binding    prepares claims before their pods are bound

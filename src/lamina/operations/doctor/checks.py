@@ -16,7 +16,7 @@ from lamina.model.gpus import Inventory
 from lamina.model.nodes import KEPT_OUT, kept_out
 from lamina.model.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.doctor.claim_drivers import claim_drivers, tainted_devices
+from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims, tainted_devices
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
@@ -45,6 +45,7 @@ class CheckedObjects(NamedTuple):
     webhooks: list[Object]
     slices: list[Object]
     taint_rules: list[Object]
+    classes: list[Object]
 
 
 def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> Iterator[Finding]:
@@ -59,6 +60,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
     yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.by_claim)
+    yield from device_classes_of_claims(objects.classes, objects.slices)
     yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)

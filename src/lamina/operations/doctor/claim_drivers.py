@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
+from lamina.dra.classes import device_classes, differs
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import digest_of
 from lamina.model.config import ByClaim
@@ -28,6 +29,26 @@ def claim_drivers(
         fix = "set the chart value dra.enabled, or admission.byClaim to never"
         text = f"admission.byClaim is {by_claim.value}, but no node offers devices to claims, so such pods wait"
         yield Finding("claims", State.FAILED, text, fix)
+
+
+def device_classes_of_claims(classes: list[Object], slices: list[Object]) -> Iterator[Finding]:
+    """A finding about each class by which claims should get devices of Lamina, and do not get them."""
+    drivers = sorted({each["spec"]["driver"] for each in slices if digest_of(each)})
+    present = {each["metadata"]["name"]: each for each in classes}
+    for wanted in (each for driver in drivers for each in device_classes(driver)):
+        name = wanted["metadata"]["name"]
+        expression = wanted["spec"]["selectors"][0]["cel"]["expression"]
+        if name not in present:
+            text = f"there is no DeviceClass {name}, so claims of this class wait"
+            yield Finding(
+                "device classes", State.FAILED, text, "the controller makes it within a minute; check its log"
+            )
+        elif differs(present[name], wanted):
+            text = f"the DeviceClass {name} is not the one that Lamina makes, which selects {expression}"
+            fix = (
+                f"if nothing else needs it: kubectl delete deviceclass {name}; the controller makes it within a minute"
+            )
+            yield Finding("device classes", State.WARNING, text, fix)
 
 
 def tainted_devices(rules: list[Object], slices: list[Object]) -> Iterator[Finding]:

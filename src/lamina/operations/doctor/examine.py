@@ -12,6 +12,7 @@ from lamina.operations.device_taint_rules import read_rules
 from lamina.operations.doctor.checks import CheckedObjects, findings
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import (
+    DEVICE_CLASSES,
     MUTATING_WEBHOOKS,
     NODES,
     PODS,
@@ -20,6 +21,7 @@ from lamina.ports.kube import (
     Kube,
     NotFound,
     Object,
+    Resource,
 )
 
 _TEST_POD = "lamina-doctor"
@@ -29,13 +31,14 @@ async def examine(kube: Kube) -> list[Finding]:
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
     cluster = await cluster_view.read(kube)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
-    objects = CheckedObjects(nodes, webhooks, await _slices(kube), await read_rules(kube))
+    slices, rules = await _listed(kube, RESOURCE_SLICES), await read_rules(kube)
+    objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES))
     return [await webhook(kube, cluster.config, webhooks), *findings(cluster, objects, datetime.now(UTC))]
 
 
-async def _slices(kube: Kube) -> list[Object]:
+async def _listed(kube: Kube, resource: Resource) -> list[Object]:
     try:
-        return (await kube.list(RESOURCE_SLICES)).items
+        return (await kube.list(resource)).items
     except NotFound:
         return []  # before Kubernetes 1.34
 
