@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from lamina.agent.claims.daemons import ClaimDaemons
+from lamina.agent.claims.doors import Doors
 from lamina.agent.claims.instances import ClaimInstances
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
@@ -23,6 +24,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.dra.names import DRIVER, cdi_name
 from lamina.model.gpus import Mode
+from lamina.model.grants import ContainerGrant
 from lamina.ports.files import Files
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
 from lamina.ports.mps import FakeMps
@@ -73,7 +75,9 @@ class ClaimNode(Node):
         state = AdvertisementState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
         self.advertisement = Advertisement(state, self._in_use)
         self.observe()
-        self.offer = ClaimOffer(self.context, self.advertisement)
+        self.doors = Doors(self.context, self.advertisement)
+        self.doors.synced = True
+        self.offer = ClaimOffer(self.context, self.advertisement, self.doors)
         self.daemons = ClaimDaemons(self.context, self.advertisement, self.mps, self.root / "mps")
         self.time_slices = TimeSliceManager(
             self.context, self.advertisement, self.lengths, wanted=None, report=self._reported
@@ -98,6 +102,13 @@ class ClaimNode(Node):
         """The GPUs as NVML lists them, some `unhealthy` by `gpu<index>`."""
         observed = [ObservedGpu(gpu.facts, unhealthy.get(f"gpu{gpu.facts.index}", "")) for gpu in self.gpus.values()]
         self.advertisement.update(driver="535.1", observed=tuple(observed))
+
+    async def pod(
+        self, name: str, *containers: ContainerGrant, node: str = "", grant: dict[str, Any] | None = None
+    ) -> str:
+        uid = await super().pod(name, *containers, node=node, grant=grant)
+        self.doors.observe(uid, "default", name)
+        return uid
 
     async def joined(self) -> None:
         await self.kube.create(NODES, {"metadata": {"name": self.name}})

@@ -8,7 +8,10 @@ from typing import Any
 
 from msgspec import structs
 
+from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.claims.doors import Doors
 from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.containers.cdi import file_name
@@ -74,6 +77,13 @@ def share(
 
 def container(name: str, *shares: Share, init: bool = False, sidecar: bool = False) -> ContainerGrant:
     return ContainerGrant(name=name, shares=shares or (share(),), init=init, sidecar=sidecar)
+
+
+def pod_watch(node: "Node", owners: PodOwners | None = None, doors: Doors | None = None) -> PodWatch:
+    """The watch of the node's pods."""
+    idle = Advertisement(AdvertisementState(node=node.name, settings=DEFAULT.for_node(node.name), selected=True))
+    doors = doors or Doors(node.context, idle)
+    return PodWatch(node.context, node.survivors, node.sizes, owners or PodOwners(), doors)
 
 
 def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContext:

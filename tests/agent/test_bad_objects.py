@@ -13,6 +13,7 @@ from msgspec import structs
 
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
+from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.inventory.checked_nvml import CheckedNvml
 from lamina.agent.mig import on_demand
@@ -59,7 +60,7 @@ async def test_a_pod_that_is_watched_has_not_ended(node: Node, monkeypatch: pyte
     observed: list[str] = []
     survivors: Any = Mock(observe=observed.append, observe_list=AsyncMock(), observe_end=AsyncMock())
     monkeypatch.setattr(pod_watch, "has_terminated", raising(about, pod_watch.has_terminated))
-    watching = asyncio.create_task(pod_watch.PodWatch(node.context, survivors, node.sizes, PodOwners()).run())
+    watching = asyncio.create_task(PodWatch(node.context, survivors, node.sizes, PodOwners(), Mock()).run())
     await node.clock.advance(1)
     watching.cancel()
     assert observed == list(uids)

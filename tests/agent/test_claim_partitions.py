@@ -151,7 +151,7 @@ async def test_the_two_doors_exclude_each_other(node: PartitionedNode) -> None:
     await admitted(node, "pod", instance())
     await node.preparer.prepare(["ticket-pod-0"])
     await node.claim("c", mig(device="gpu-0-mig-1g5gb-19-5"))
-    with pytest.raises(NotYet, match="is in use through the device plugin"):
+    with pytest.raises(NotYet, match="is in use by pod default/pod through the device plugin"):
         await node.prepare("c")
     await node.prepared("other", mig(device="gpu-1-mig-1g5gb-19-6"))
     await admitted(node, "late", instance(gpu=FACTS[1].uuid, start=5))
@@ -297,7 +297,7 @@ async def test_without_counters_whole_gpus_are_published(node: PartitionedNode, 
     node.kube.refuses = refuses
     node.start()
     found = await published(node)
-    assert names(found) == ["gpu-0", "gpu-1"]
+    assert names(found) == ["gpu-1", "gpu-0"]
     assert not any("sharedCounters" in each["spec"] for each in found)
     with pytest.raises(NotYet, match="which this node does not have now"):
         await node.prepared("c", mig())

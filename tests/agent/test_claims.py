@@ -170,7 +170,7 @@ async def test_a_gpu_that_a_grant_has_is_refused(node: ClaimNode) -> None:
     await node.claim("c")
     await refused(node, "c", f"{GPU[0]} is in use by pod default/p through the device plugin")
     await node.preparer.prepare(["ticket-0"])
-    await refused(node, "c", f"{GPU[0]} is in use through the device plugin; the claim waits until that ends")
+    await refused(node, "c", f"{GPU[0]} is in use by pod default/p through the device plugin; the claim waits")
     await node.prepared("d", result(device="gpu-1", memory="1Gi"))
 
 
@@ -199,12 +199,12 @@ async def test_neither_door_gives_away_what_the_other_has(node: ClaimNode) -> No
         inventory = node.advertisement.inventory.value
         return [gpu.by_grant for gpu in inventory.gpus] if inventory else []
 
-    assert offered() == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"] and by_grant() == [True] * 4
+    assert offered() == ["gpu-3", "gpu-2", "gpu-1", "gpu-0"] and by_grant() == [True] * 4
     await node.prepared("c", result(device="gpu-2", memory="1Gi"))
-    assert offered() == ["gpu-2", "gpu-0", "gpu-1", "gpu-3"] and by_grant() == [True, True, False, True]
+    assert offered() == ["gpu-2", "gpu-3", "gpu-1", "gpu-0"] and by_grant() == [True, True, False, True]
     assert ticketed(node) == every, "without tickets, kube-scheduler would make claims for pods that want shares"
     await grant(node, 0)
     await node.preparer.prepare(["ticket-0"])
-    assert offered() == ["gpu-2", "gpu-1", "gpu-3"]
+    assert offered() == ["gpu-2", "gpu-3", "gpu-1"]
     await node.unprepare("c")
-    assert offered() == ["gpu-1", "gpu-2", "gpu-3"] and by_grant() == [True] * 4
+    assert offered() == ["gpu-3", "gpu-2", "gpu-1"] and by_grant() == [True] * 4

@@ -37,19 +37,19 @@ async def published(node: ClaimNode) -> tuple[int, list[str]]:
 
 
 async def test_slices_follow_what_is_offered_and_are_written_only_then(node: ClaimNode) -> None:
-    assert await published(node) == (1, ["gpu-0", "gpu-1", "gpu-2", "gpu-3"])
+    assert await published(node) == (1, ["gpu-3", "gpu-2", "gpu-1", "gpu-0"])
     (first,) = await slices(node)
     assert first["metadata"]["ownerReferences"][0]["name"] == node.name
-    assert await published(node) == (1, ["gpu-0", "gpu-1", "gpu-2", "gpu-3"])
+    assert await published(node) == (1, ["gpu-3", "gpu-2", "gpu-1", "gpu-0"])
     assert (await slices(node))[0] == first
-    await node.prepared("c", result(device="gpu-3", memory="1Gi"))
-    assert await published(node) == (2, ["gpu-3", "gpu-0", "gpu-1", "gpu-2"])
+    await node.prepared("c", result(device="gpu-0", memory="1Gi"))
+    assert await published(node) == (2, ["gpu-0", "gpu-3", "gpu-2", "gpu-1"])
     node.observe(gpu1="the driver reported XID 79")
     assert (await published(node))[0] == 3
     (tainted,) = await slices(node)
-    assert ["taints" in device for device in tainted["spec"]["devices"]] == [False, False, True, False]
+    assert ["taints" in device for device in tainted["spec"]["devices"]] == [False, False, False, True]
     node.observe()
-    assert await published(node) == (4, ["gpu-3", "gpu-0", "gpu-1", "gpu-2"])
+    assert await published(node) == (4, ["gpu-0", "gpu-3", "gpu-2", "gpu-1"])
 
 
 async def test_a_slice_that_was_deleted_is_written_again(node: ClaimNode) -> None:
@@ -57,7 +57,7 @@ async def test_a_slice_that_was_deleted_is_written_again(node: ClaimNode) -> Non
     (first,) = await slices(node)
     await node.kube.delete(RESOURCE_SLICES, first["metadata"]["name"])
     await until(lambda: not node.watch.published)
-    assert (await published(node))[1] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+    assert (await published(node))[1] == ["gpu-3", "gpu-2", "gpu-1", "gpu-0"]
 
 
 async def test_slices_of_another_program_under_the_drivers_name_are_replaced(node: ClaimNode) -> None:

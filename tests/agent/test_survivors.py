@@ -8,8 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lamina.agent.accounts.pod_owners import PodOwners
-from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.survivors import SANDBOX_S
 from lamina.agent.containers.paths import folder_name
 from lamina.model.gpus import Mode
@@ -17,7 +15,7 @@ from lamina.model.grants import ContainerGrant
 from lamina.model.survivors import MAX_SURVIVORS, Survivor
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.node import GPU, Node, container, share
+from tests.agent.node import GPU, Node, container, pod_watch, share
 from tests.enforcement.slots import locked_slot
 
 TERMINATED, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
@@ -25,10 +23,7 @@ TERMINATED, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
 
 @contextlib.asynccontextmanager
 async def watching(node: Node) -> AsyncIterator[None]:
-    tasks = [
-        asyncio.create_task(part.run())
-        for part in (node.survivors, PodWatch(node.context, node.survivors, node.sizes, PodOwners()))
-    ]
+    tasks = [asyncio.create_task(part.run()) for part in (node.survivors, pod_watch(node))]
     await node.clock.advance(0)
     yield
     for task in tasks:

@@ -58,11 +58,11 @@ def test_several_gpus_are_different_ones_and_whole_gpus_are_whole() -> None:
 @pytest.mark.parametrize(
     ("selector", "device"),
     [
-        (GpuSelector(types=("a100",)), "gpu-2"),
-        (GpuSelector(types=("P4", "A100")), "gpu-2"),
-        (GpuSelector(not_types=("v100",)), "gpu-2"),
+        (GpuSelector(types=("a100",)), "gpu-3"),
+        (GpuSelector(types=("P4", "A100")), "gpu-3"),
+        (GpuSelector(not_types=("v100",)), "gpu-3"),
         (GpuSelector(uuids=("GPU-a1",)), "gpu-3"),
-        (GpuSelector(types=("A100",), not_uuids=("GPU-a0",)), "gpu-3"),
+        (GpuSelector(types=("A100",), not_uuids=("GPU-a1",)), "gpu-2"),
     ],
 )
 def test_the_choice_of_gpus_is_kept(selector: GpuSelector, device: str) -> None:

@@ -51,7 +51,7 @@ def values(document: Any) -> dict[str, Any]:
 
 
 def test_a_gpu_has_the_attributes_that_old_and_new_manifests_name() -> None:
-    (device, *_) = offered_devices(gpus(), VERSIONS)
+    (*_, device) = offered_devices(gpus(), VERSIONS)
     found = values(device.document)
     assert (device.name, device.kind, device.memory_mib) == ("gpu-4", "gpu", 32768)
     expected = {
@@ -72,13 +72,13 @@ def test_the_api_server_takes_the_slices(offered: list[OfferedGpu]) -> None:
 def test_shares_fill_one_gpu_before_the_next_and_a_claim_without_an_amount_takes_all() -> None:
     cluster = Cluster(slices_of(gpus()[:2]))
     part = request(capacity=capacity(memory="20Gi"))
-    assert cluster.devices(claim("a", part)) == ["gpu-4"]
-    assert cluster.devices(claim("b", part)) == ["gpu-5"]
-    assert cluster.devices(claim("c", request(capacity=capacity(memory="8Gi", cores="30")))) == ["gpu-4"]
+    assert cluster.devices(claim("a", part)) == ["gpu-5"]
+    assert cluster.devices(claim("b", part)) == ["gpu-4"]
+    assert cluster.devices(claim("c", request(capacity=capacity(memory="8Gi", cores="30")))) == ["gpu-5"]
     assert cluster.devices(claim("d", request())) is None
     cluster.free("b")
-    assert cluster.devices(claim("e", request())) == ["gpu-5"]
-    assert cluster.devices(claim("f", request(capacity=capacity(memory="1Mi")))) == ["gpu-4"]
+    assert cluster.devices(claim("e", request())) == ["gpu-4"]
+    assert cluster.devices(claim("f", request(capacity=capacity(memory="1Mi")))) == ["gpu-5"]
 
 
 def test_the_allocated_claim_is_read_back_with_its_amounts() -> None:
@@ -88,7 +88,7 @@ def test_the_allocated_claim_is_read_back_with_its_amounts() -> None:
     (allocated,) = cluster.allocated
     found = read_claim(allocated, DRIVER, "node-0")
     one, two = found.devices
-    assert (one.device, one.memory_mib, one.cores) == ("gpu-4", 4096, 30)
+    assert (one.device, one.memory_mib, one.cores) == ("gpu-6", 4096, 30)
     assert (two.device, two.memory_mib, two.cores) == ("gpu-5", 32768, 0)
     assert one.share_id and one.share_id != two.share_id
     with pytest.raises(NotYet, match=r"has no device of gpu\.nvidia\.com on node-1"):
@@ -133,13 +133,15 @@ def test_a_partitioned_gpu_is_offered_by_its_mig_devices_only() -> None:
 )
 def test_an_unhealthy_gpu_has_a_taint_and_is_not_allocated(reason: str, taint: dict[str, str]) -> None:
     offered = [OfferedGpu(facts=FACTS[0], reason=reason), OfferedGpu(facts=FACTS[1])]
-    assert offered_devices(offered, VERSIONS)[0].document["taints"] == [taint]
+    assert offered_devices(offered, VERSIONS)[1].document["taints"] == [taint]
     assert Cluster(slices_of(offered)).devices(claim("a", request())) == ["gpu-5"]
 
 
 def test_gpus_that_claims_have_come_first() -> None:
     found = offered_devices(gpus(), VERSIONS, used={FACTS[2].uuid})
-    assert [each.name for each in found] == ["gpu-6", "gpu-4", "gpu-5"]
+    assert [each.name for each in found] == ["gpu-6", "gpu-5", "gpu-4"]
+    found = offered_devices(gpus(), VERSIONS, used={FACTS[0].uuid})
+    assert [each.name for each in found] == ["gpu-4", "gpu-6", "gpu-5"]
 
 
 def test_a_gpu_of_unknown_memory_is_not_offered() -> None:

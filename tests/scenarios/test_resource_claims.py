@@ -199,10 +199,10 @@ def test_a_gpu_that_a_claim_has_takes_no_grants(lab: Lab) -> None:
         spec = lab.read("/apis/lamina.dev/v1alpha1/inventories/node-0")["spec"]
         return [gpu.get("mode", "") for gpu in spec["gpus"]]
 
-    wait_until(lambda: modes() == ["timeslice", ""], modes)
+    wait_until(lambda: modes() == ["", "timeslice"], modes)
     lab.kubectl("apply", "-f", str(EXAMPLES / "whole-gpu.yaml"))
     running(lab, "whole-gpu")
-    wait_until(lambda: devices(lab) == ["gpu-0"], lambda: devices(lab))
+    wait_until(lambda: devices(lab) == ["gpu-1"], lambda: devices(lab))
 
 
 def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated(lab: Lab) -> None:

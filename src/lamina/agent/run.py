@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.binding import ClaimBinding
 from lamina.agent.claims.daemons import ClaimDaemons
+from lamina.agent.claims.doors import Doors
 from lamina.agent.claims.instances import ClaimInstances
 from lamina.agent.claims.offer import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer
@@ -251,9 +252,8 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     await monitor.look()
     await mps.daemons.take_over()
     file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
-    owners = PodOwners(node.config.pricing.labels)
+    owners, doors = PodOwners(node.config.pricing.labels), Doors(node, advertisement)
     partitioner = Partitioner(node, advertisement, maker, observed)
-    claim_daemons = ClaimDaemons(node, advertisement, ports.mps, mps_root(node))
     time_slices = TimeSliceManager(
         node,
         advertisement,
@@ -261,6 +261,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
+    claims = ClaimSharing(ClaimDaemons(node, advertisement, ports.mps, mps_root(node)), time_slices)
     publisher = InventoryPublisher(node.cluster, advertisement.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
@@ -283,7 +284,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         ),
         "release": releaser,
         "surviving processes": survivors,
-        "pods": PodWatch(node, survivors, sizes, owners),
+        "pods": PodWatch(node, survivors, sizes, owners, doors),
         "sizes of containers": sizes,
         "events of limit files": file_events,
         "refusals of memory": RefusalEvents(node),
@@ -296,7 +297,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
             file_events.report,
             publish=lambda pods: advertisement.update(displaced=pods),
         ),
-        **_claim_parts(node, advertisement, ClaimSharing(claim_daemons, time_slices), ClaimInstances(node, on_demand)),
+        **_claim_parts(node, advertisement, doors, claims, ClaimInstances(node, on_demand)),
     }
     if node.settings.metrics:
         accountant = Accountant(node, advertisement, NodeReader(node, advertisement, ports.host), owners)
@@ -351,12 +352,12 @@ def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
 
 
 def _claim_parts(
-    node: NodeContext, advertisement: Advertisement, sharing: ClaimSharing, instances: ClaimInstances
+    node: NodeContext, advertisement: Advertisement, doors: Doors, sharing: ClaimSharing, instances: ClaimInstances
 ) -> dict[str, Part]:
     """The parts that serve ResourceClaims."""
     if not node.settings.dra:
         return {}
-    offer = ClaimOffer(node, advertisement)
+    offer = ClaimOffer(node, advertisement, doors)
     preparer = ClaimPreparer(node, offer, advertisement, sharing, instances)
     health = ClaimHealth(node, offer, advertisement)
     watch = SliceWatch(node)

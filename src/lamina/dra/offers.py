@@ -76,10 +76,11 @@ def offered_devices(
 ) -> list[OfferedDevice]:
     """The devices in the order in which the scheduler tries them: those of GPUs that claims have come first.
 
-    `used` are the UUIDs of these GPUs. So shares fill a GPU before they begin another one. A GPU that others have
-    partitioned is offered by its MIG devices only, and one of unknown memory not at all.
+    `used` are the UUIDs of these GPUs. So shares fill a GPU before they begin another one. Then comes the last GPU, as
+    grants begin with the first: both may be taken in the same moment. A GPU that others have partitioned is offered
+    by its MIG devices only, and one of unknown memory not at all.
     """
-    ordered = sorted(gpus, key=lambda gpu: (gpu.facts.uuid not in used, gpu.facts.index))
+    ordered = sorted(gpus, key=lambda gpu: (gpu.facts.uuid not in used, -gpu.facts.index))
     return [device for gpu in ordered for device in _devices(gpu, versions, driver)]
 
 

@@ -13,7 +13,6 @@ from prometheus_client.registry import Collector
 
 from lamina.agent.accounts.journal import AccountJournal
 from lamina.agent.accounts.pod_owners import PodOwners
-from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.advertisement import Advertisement
@@ -31,7 +30,7 @@ from lamina.model.grants import ComputePolicy
 from lamina.model.workloads import Workload
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
-from tests.agent.node import FACTS, GPU, Node, container, share
+from tests.agent.node import FACTS, GPU, Node, container, pod_watch, share
 
 
 class FullDisk(Files):
@@ -205,7 +204,7 @@ async def test_all_that_the_book_knows_is_on_disk(counted: Counted) -> None:
 
 
 async def test_the_watch_of_pods_knows_owners(counted: Counted) -> None:
-    watch = PodWatch(counted.node.context, counted.node.survivors, counted.node.sizes, counted.owners)
+    watch = pod_watch(counted.node, counted.owners)
     meta = {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "1"}
     owned = meta | {"ownerReferences": [{"kind": "Job", "name": "train", "controller": True}]}
     assert watch._trim({"metadata": owned})["owner"].workload == Workload("Job", "train")

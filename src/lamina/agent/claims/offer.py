@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lamina.agent.claims.doors import Doors
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.usage_by_gpu import DevicesInUse, devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.mig.on_demand import required_instances
@@ -23,9 +23,10 @@ REFUSED_S = 60.0
 class ClaimOffer:
     """The devices of one node. What NVML tells of a GPU once and for all is asked when it is first seen."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement) -> None:
+    def __init__(self, node: NodeContext, advertisement: Advertisement, doors: Doors) -> None:
         self._node = node
         self._advertisement = advertisement
+        self.doors = doors
         self._bus_ids: Mapping[str, str] = {}
         self._versions = DriverVersions()
         self.counts = True
@@ -34,7 +35,8 @@ class ClaimOffer:
         """Until when GPUs have a taint, by UUID."""
 
     async def look(self) -> None:
-        """Ask NVML about new GPUs or another driver. Raises Outside."""
+        """Read grants of new pods, and ask NVML about new GPUs or another driver. Raises Outside."""
+        await self.doors.look()
         state = self._advertisement.state
         if (state.driver or "") != self._versions.driver:
             cuda = await self._node.nvml.cuda_version()
@@ -47,7 +49,8 @@ class ClaimOffer:
     def known(self) -> bool:
         """Whether all that decides the offer has been asked."""
         state = self._advertisement.state
-        return bool(state.driver) and None not in (state.cordoned, state.labelled, state.on_demand)
+        known = None not in (state.cordoned, state.labelled, state.on_demand)
+        return bool(state.driver) and self.doors.synced and known
 
     @property
     def devices(self) -> list[OfferedDevice]:
@@ -94,18 +97,13 @@ class ClaimOffer:
     def free(self) -> list[OfferedDevice]:
         """Those that no container has by another door, that are not cordoned, and that no MPS daemon has."""
         state = self._advertisement.state
-        taken = self.others.gpus.keys() | state.daemons.keys() | (state.cordoned or frozenset())
+        taken = self.doors.in_use | state.daemons.keys() | (state.cordoned or frozenset())
         return [device for device in self.devices if not {device.uuid, device.gpu} & taken]
 
     def counters(self, devices: Iterable[OfferedDevice]) -> list[dict[str, Any]]:
         """Those that these devices take."""
         gpus = {device.gpu for device in devices}
         return shared_counters(gpu for gpu in self._gpus if gpu.facts.uuid in gpus)
-
-    @property
-    def others(self) -> DevicesInUse:
-        """What containers have by the device plugins."""
-        return devices_in_use(self._node.record.allocations, self._advertisement.state.mode)
 
     def refuse(self, gpus: Iterable[str]) -> None:
         """GPUs just refused MIG instances or an MPS daemon: the scheduler tries others for `REFUSED_S`."""
@@ -117,7 +115,7 @@ class ClaimOffer:
 
 
 async def looked(offer: ClaimOffer) -> bool:
-    """Ask NVML, and return whether the offer is known. NVML that does not answer leaves it as it was."""
+    """Ask, and return whether the offer is known. Where NVML or the API server does not answer, it is as it was."""
     try:
         await offer.look()
     except Outside:

@@ -153,10 +153,9 @@ class ClaimPreparer:
         prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
         new = {claim.uid for claim in unit.claims}
         await self._quotas.require_room(*prepared)
-        granted = await self._granted() if self._offer.others.unknown else {}
         held = {str(each): each.shares for each in self._record.claims if each.uid not in new}
         for each in prepared:
-            self._check_doors(each, granted)
+            self._check_doors(each)
             require_room(each.shares, held, offered.values())
             held[str(each)] = each.shares
         plan = claims_plan(prepared, self._record.claims, self._advertisement.state, self._node.paths)
@@ -212,26 +211,15 @@ class ClaimPreparer:
             pods=claim.pod_uids,
         )
 
-    def _check_doors(self, claim: PreparedClaim, granted: dict[str, str]) -> None:
-        """Raises NotYet if a container has one of the GPUs by a device plugin: the scheduler did not know yet."""
-        others, parents = self._offer.others, {each.uuid: each.gpu for each in self._offer.devices}
+    def _check_doors(self, claim: PreparedClaim) -> None:
+        """Raises NotYet if a pod has one of the GPUs by a device plugin: the scheduler did not know yet."""
+        parents = {each.uuid: each.gpu for each in self._offer.devices}
         for share in claim.shares:
             for unit in (share.gpu, parents.get(share.gpu, share.gpu)):
-                if unit in others.gpus or unit in granted:
-                    holder = f" by pod {granted[unit]}" if unit in granted else ""
-                    raise NotYet(f"{unit} is in use{holder} through the device plugin; the claim waits until that ends")
+                self._offer.doors.require_unused(unit)
                 daemon = self._advertisement.daemon(unit)
                 if daemon is not None and daemon.made:
                     raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
-
-    async def _granted(self) -> dict[str, str]:
-        """The GPUs of grants by UUID, with their pods. Raises Outside."""
-        return {
-            share.gpu: pod
-            for pod, grant in (await self._node.cluster.list_grants()).items()
-            for container in grant.containers
-            for share in container.shares
-        }
 
     async def _restored(self, claim: PreparedClaim) -> PreparedClaim:
         """A ready claim with all that it needs. CDI specs and MIG instances are gone after the machine restarts."""
